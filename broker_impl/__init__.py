@@ -1,0 +1,1 @@
+"""A replicated broker that speaks Kafka's protocol and is coordinated through ZooKeeper."""

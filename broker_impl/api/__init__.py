@@ -1,0 +1,1 @@
+"""One module per family of requests; one table dispatches and advertises them."""

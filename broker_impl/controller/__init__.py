@@ -1,0 +1,1 @@
+"""Who leads what: the rules by which the controller decides."""

@@ -1,0 +1,1 @@
+"""What a broker keeps: segments, indexes, epochs, producers, and their recovery."""

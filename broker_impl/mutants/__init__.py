@@ -1,0 +1,1 @@
+"""Historic bugs as replacements of single rules, each beside its story."""

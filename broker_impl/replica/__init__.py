@@ -1,0 +1,1 @@
+"""The state of one replica: events in, effects out, invariants after each."""

@@ -1,0 +1,1 @@
+"""Command-line tools that speak the wire protocol and nothing else."""

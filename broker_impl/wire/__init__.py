@@ -1,0 +1,1 @@
+"""Bytes to values and back: framing, messages, record batches."""

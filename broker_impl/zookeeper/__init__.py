@@ -1,0 +1,1 @@
+"""ZooKeeper's client protocol: a server, and an asyncio client."""

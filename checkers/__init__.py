@@ -1,0 +1,1 @@
+"""Judges recorded histories, never the run."""

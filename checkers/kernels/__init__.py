@@ -1,0 +1,1 @@
+"""Pure functions on the rows of one partition, process or key."""

@@ -1,0 +1,1 @@
+"""Targets: what a plan runs against, and the mesh of proxies between its nodes."""

@@ -1,0 +1,109 @@
+"""What the harness asks of others: a client of a workload, the capabilities of a cluster.
+
+A nemesis asks for the capabilities it needs; a cluster offers those it has; a plan that asks for a
+fault which nobody offers is refused. All of them are ``runtime_checkable``: ``isinstance`` asks.
+"""
+
+from typing import Protocol, runtime_checkable
+
+from model.op import MicroOp, Op
+
+NodeId = str
+"""``broker-1`` … ``broker-N``, ``zookeeper``; the clients as one party are ``clients``."""
+
+CLIENTS: NodeId = "clients"
+ZOOKEEPER: NodeId = "zookeeper"
+
+
+def broker(number: int) -> NodeId:
+    """The node id of the broker with this ``broker.id`` (they start at 1)."""
+    return f"broker-{number}"
+
+
+class Completion(Protocol):
+    """How an invocation ended: the three fields by which a completion differs from its invoke."""
+
+    type: str
+    value: list[MicroOp] | None
+    error: str | None
+
+
+class Client(Protocol):
+    """One logical process of a workload; lives until it closes or an operation ends in doubt."""
+
+    async def open(self) -> None: ...
+    async def invoke(self, op: Op) -> Op:
+        """Carry the operation out. The answer is ``op`` with another type, value and error;
+        index and time are the interpreter's to set."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Cluster(Protocol):
+    """A cluster under test, whatever it is made of."""
+
+    @property
+    def nodes(self) -> tuple[NodeId, ...]: ...
+    @property
+    def brokers(self) -> tuple[NodeId, ...]: ...
+    def bootstrap(self, client: str | None = None) -> str:
+        """``host:port,…`` for clients; a name selects that client's own listeners."""
+        ...
+
+    async def start(self) -> None:
+        """Up and ready: a controller is elected and a replicated topic can be written."""
+        ...
+
+    async def stop(self) -> None:
+        """Everything ended and removed, whatever state it is in."""
+        ...
+
+    async def recover(self, timeout_s: float) -> bool:
+        """After all faults are healed: every node up, every partition led with a full ISR?"""
+        ...
+
+
+@runtime_checkable
+class CanKill(Protocol):
+    async def kill(self, node: NodeId) -> None: ...
+    async def start_node(self, node: NodeId) -> None: ...
+    async def is_running(self, node: NodeId) -> bool: ...
+
+
+@runtime_checkable
+class CanRestart(Protocol):
+    async def stop_node(self, node: NodeId) -> int:
+        """A clean stop (SIGTERM); the exit status, negative when it had to be killed."""
+        ...
+
+    async def start_node(self, node: NodeId) -> None: ...
+    async def is_running(self, node: NodeId) -> bool: ...
+
+
+@runtime_checkable
+class CanPause(Protocol):
+    async def pause(self, node: NodeId) -> None: ...
+    async def resume(self, node: NodeId) -> None: ...
+    async def is_paused(self, node: NodeId) -> bool: ...
+
+
+@runtime_checkable
+class CanCut(Protocol):
+    """Links are directed: cutting ``a → b`` stops the bytes from a to b, whoever connected."""
+
+    async def cut(self, source: NodeId, target: NodeId) -> None: ...
+    async def heal(self, source: NodeId, target: NodeId) -> None: ...
+    async def heal_all(self) -> None: ...
+    async def is_cut(self, source: NodeId, target: NodeId) -> bool:
+        """Measured: a probe sent through the link from source to target was not answered."""
+        ...
+
+
+@runtime_checkable
+class HasRoles(Protocol):
+    async def controller(self) -> NodeId | None: ...
+    async def leader(self, key: str) -> NodeId | None:
+        """The leader of ``topic-partition`` as ZooKeeper has it now."""
+        ...

@@ -1,0 +1,1 @@
+"""Breaks things on request, mends them, and proves that they were broken."""

@@ -1,0 +1,1 @@
+"""Asks questions whose answers can be judged."""
