@@ -1,1 +1,1 @@
-"""The words everybody speaks: operations, plans, findings, roles; values only, nothing of ours imported."""
+"""The words everybody speaks: operations, plans, findings, roles; values only."""

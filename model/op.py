@@ -12,7 +12,8 @@ NEMESIS = -1
 MicroOp = list[Any]
 """``["send", key, value]``, completed as ``["send", key, [offset, value]]``;
 ``["poll"]``, completed as ``["poll", {key: [[offset, value], …]}]`` (Jepsen's shapes).
-A key is a string that names one partition, ``topic-partition``; values are integers, unique per key.
+A key is a string that names one partition, ``topic-partition``; values are integers,
+unique per key.
 """
 
 
@@ -24,7 +25,7 @@ class Op(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time_ns: int
     """Monotonic nanoseconds since the run began, from the one clock of the interpreter."""
     process: int
-    """Logical client. A process that ends in ``info`` never acts again; the nemesis is −1."""
+    """Logical client. A process that ends in ``info`` never acts again; the nemesis is -1."""
     type: OpType
     """``fail`` = certainly did not happen; doubt is ``info``."""
     f: str
