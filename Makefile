@@ -1,0 +1,42 @@
+# Every command of the project; each sets up what is missing first (setup/, docs/adr/0002).
+# What a recipe's $(WITH) runs finds .venv, Java and Toxiproxy by its environment.
+
+PYTHON ?= python3
+WITH := @$(PYTHON) -m setup
+
+TARGET ?= processes
+MUTANT ?=
+COVERAGE ?= 85
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test prove bench clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
+
+setup: ## the locked environment, Java and Toxiproxy, where they are missing
+	$(WITH)
+
+demo: ## a real cluster under faults, judged by Spark (MUTANT=name TARGET=processes|simulated)
+	$(WITH) faultline run --workload idempotent --target $(TARGET) --time-limit 60 \
+		--results results $(addprefix --mutant ,$(MUTANT))
+
+test: ## lint, types, import rules, and all tests with coverage
+	$(WITH) ruff check
+	$(WITH) ruff format --check
+	$(WITH) mypy
+	$(WITH) lint-imports
+	$(WITH) pytest -q -n $(WORKERS) --dist loadgroup -m "not prove" \
+		--cov --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
+
+prove: ## the planted bugs are found, and nothing is found without them
+	$(WITH) pytest -q -m prove tests/scenarios
+
+bench: ## what is measured, against named peers
+	$(WITH) python -m bench
+
+clean: ## remove what set-up and the tools made; results stay
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -f .coverage .coverage.*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

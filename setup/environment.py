@@ -1,0 +1,65 @@
+"""The locked Python environment, made by uv; uv comes as a wheel where the machine has none."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setup import fetch, pins
+from setup.problem import CannotGoOn, say
+
+OLDEST_UV = (0, 9)
+"""Older ones are passed over for the pinned one: our lock file is untried with them."""
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """The first dotted number in a program's ``--version``, ``()`` when there is none."""
+    found = re.search(r"\d+(?:\.\d+)+", text)
+    return tuple(map(int, found.group().split("."))) if found else ()
+
+
+def uv(tools: Path) -> Path:
+    """A usable uv: the one on PATH, else the one fetched before, else the pinned wheel's."""
+    for candidate in (shutil.which("uv"), str(tools / "bin" / "uv")):
+        if candidate and _version(candidate) >= OLDEST_UV:
+            return Path(candidate)
+    advice = "install uv (https://docs.astral.sh/uv/) and try again"
+    pin = pins.for_machine(pins.UV_WHEELS, platform.system(), platform.machine())
+    if pin is None:
+        raise CannotGoOn(f"There is no pinned uv for this kind of machine: {advice}.")
+    unpacked = tools / "uv"
+    try:
+        fetch.wheel("uv", pin, unpacked)
+    except fetch.NotFetched as error:
+        raise CannotGoOn(f"uv could not be fetched, since {error}: {advice}.") from error
+    program = unpacked / f"uv-{pins.UV_VERSION}.data" / "scripts" / "uv"
+    fetch.executable(tools / "bin" / "uv", program.read_bytes())
+    shutil.rmtree(unpacked)
+    return tools / "bin" / "uv"
+
+
+def _version(program: str) -> tuple[int, ...]:
+    try:
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return ()
+    return version_of(answer.stdout)
+
+
+def sync(root: Path, uv_program: Path) -> None:
+    """Make ``.venv`` what the lock file says, with the Python that it has or that runs this."""
+    inside = root / ".venv" / "bin" / "python"
+    interpreter = inside if inside.exists() else Path(sys.executable)
+    say("bringing .venv to what uv.lock says")
+    environment = os.environ | {"UV_PYTHON_DOWNLOADS": "never"}
+    environment.pop("VIRTUAL_ENV", None)
+    command = [str(uv_program), "sync", "--locked", "--python", str(interpreter)]
+    done = subprocess.run(command, cwd=root, env=environment, check=False)
+    if done.returncode:
+        raise CannotGoOn(
+            "uv could not install the locked packages: see its message above, check the network "
+            "and the index, and try again."
+        )

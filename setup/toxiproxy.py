@@ -1,0 +1,83 @@
+"""The pinned toxiproxy-server: the machine's, else built by Go, else the released binary."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from setup import fetch, pins
+from setup.environment import version_of
+from setup.problem import CannotGoOn, say
+
+MODULE = "github.com/Shopify/toxiproxy/v2"
+RELEASES = "https://github.com/Shopify/toxiproxy/releases/download"
+
+
+def version(program: Path) -> str | None:
+    """The version of a toxiproxy-server, ``None`` when it does not run or cannot be known.
+
+    One that was built by a bare ``go install`` calls itself "git"; the truth is then in the build
+    information that Go leaves in every binary.
+    """
+    try:
+        answer = subprocess.run(
+            [str(program), "-version"], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return None
+    said = version_of(answer.stdout + answer.stderr)
+    if said:
+        return ".".join(map(str, said))
+    return built_from(program.read_bytes())
+
+
+def built_from(binary: bytes) -> str | None:
+    """The module version that a Go binary was built from (``go version -m`` reads the same)."""
+    found = re.search(rb"mod\t" + re.escape(MODULE.encode()) + rb"\tv(\d+\.\d+\.\d+)\b", binary)
+    return found[1].decode() if found else None
+
+
+def server(tools: Path) -> Path:
+    """A toxiproxy-server of the pinned version, installed if need be."""
+    ours = tools / "bin" / "toxiproxy-server"
+    for candidate in (shutil.which("toxiproxy-server"), str(ours)):
+        if candidate and version(Path(candidate)) == pins.TOXIPROXY_VERSION:
+            return Path(candidate)
+    if not _by_go(ours):
+        _released(ours)
+    return ours
+
+
+def _by_go(path: Path) -> bool:
+    go = shutil.which("go")
+    if go is None:
+        return False
+    say(f"building toxiproxy-server {pins.TOXIPROXY_VERSION} with Go (slow the first time)")
+    place = path.parent / "go-install"
+    place.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"GOBIN": str(place), "CGO_ENABLED": "0"}
+    stamp = f"-s -w -X {MODULE}.Version={pins.TOXIPROXY_VERSION}"
+    package = f"{MODULE}/cmd/server@v{pins.TOXIPROXY_VERSION}"
+    done = subprocess.run(
+        [go, "install", "-ldflags", stamp, package], env=environment, cwd=place, check=False
+    )
+    built = place / "server"
+    if done.returncode == 0 and built.exists():
+        built.replace(path)
+    shutil.rmtree(place)
+    return done.returncode == 0
+
+
+def _released(path: Path) -> None:
+    advice = f"install toxiproxy-server {pins.TOXIPROXY_VERSION} on PATH, or Go, and try again"
+    pin = pins.for_machine(pins.TOXIPROXY_BINARIES, platform.system(), platform.machine())
+    if pin is None:
+        raise CannotGoOn(f"There is no released toxiproxy-server for this machine: {advice}.")
+    url = f"{RELEASES}/v{pins.TOXIPROXY_VERSION}/{pin.filename}"
+    say(f"fetching {pin.filename} {pins.TOXIPROXY_VERSION} from github.com")
+    try:
+        fetch.executable(path, fetch.verified(fetch.get(url), pin))
+    except fetch.NotFetched as error:
+        raise CannotGoOn(f"toxiproxy-server is missing, since {error}: {advice}.") from error

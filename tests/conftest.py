@@ -1,0 +1,69 @@
+"""What this machine cannot run is skipped, and the end of the output says so, a line per reason."""
+
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+GROUND_TRUTH = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+
+
+@cache
+def docker_answers() -> bool:
+    """Is there a container engine behind the docker client?"""
+    docker = shutil.which("docker")
+    if docker is None:
+        return False
+    try:
+        answer = subprocess.run([docker, "info"], capture_output=True, check=False, timeout=10)
+    except subprocess.TimeoutExpired:
+        return False
+    return answer.returncode == 0
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for group in ("spark", "cluster"):
+            if item.get_closest_marker(group):
+                item.add_marker(pytest.mark.xdist_group(group))
+        if item.get_closest_marker("docker") and not docker_answers():
+            item.add_marker(pytest.mark.skip(reason="docker: no container engine answers"))
+        if item.get_closest_marker("ground_truth") and not GROUND_TRUTH.is_dir():
+            item.add_marker(pytest.mark.skip(reason="ground_truth: there is no ../shared/data"))
+
+
+def skipped_lines(reasons: Iterable[str]) -> list[str]:
+    """One line per reason, with how many tests it kept from running."""
+    return [f"{count:4} skipped: {reason}" for reason, count in sorted(Counter(reasons).items())]
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped:
+        terminalreporter.section("not run on this machine")
+        for line in skipped_lines(map(_reason, skipped)):
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def repository() -> Path:
+    """The project's folder."""
+    return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def project_environment(repository: Path) -> dict[str, str]:
+    """The environment of a person who has the project's programs on PATH."""
+    path = [str(repository / ".venv" / "bin"), str(repository / ".tools" / "bin")]
+    return {**os.environ, "PATH": os.pathsep.join([*path, os.environ.get("PATH", os.defpath)])}

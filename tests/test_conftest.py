@@ -1,0 +1,33 @@
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+CONFTEST = Path(__file__).with_name("conftest.py")
+
+
+def test_what_cannot_run_is_told_in_one_line(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests for an engine that is not there are skipped in one visible line, before the last."""
+    monkeypatch.setenv("PATH", "")
+    pytester.makeini(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\n"
+        "markers =\n  docker: engine\n  ground_truth: data\n"
+    )
+    pytester.makeconftest(CONFTEST.read_text())
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.docker
+        @pytest.mark.parametrize("number", range(3))
+        def test_container(number): raise AssertionError("ran")
+
+        def test_other(): pass
+        """
+    )
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, skipped=3)
+    result.stdout.fnmatch_lines(["*not run on this machine*", "*3 skipped: docker: no container*"])
+    assert "1 passed, 3 skipped" in result.outlines[-1]
