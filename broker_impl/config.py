@@ -1,0 +1,458 @@
+"""Settings by Kafka's names: one table of typed fields, from which all else is read.
+
+A topic's settings are the broker's with some fields replaced (``for_topic``), as in Kafka.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+import javaproperties
+
+from broker_impl.errors import ConfigError
+
+_INT32_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
+_PEER_PREFIX = "faultline.peer."
+_SECRET_WORDS = ("password", "secret", "jaas.config", "private.key", "keystore.key")
+
+
+class Endpoint(NamedTuple):
+    """One ``NAME://host:port``; an empty host means every interface."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.host}:{self.port}"
+
+
+def _key(
+    name: str,
+    default: Any,
+    doc: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    one_of: tuple[str, ...] | None = None,
+    topic: str | None = None,
+) -> Any:
+    """A setting: Kafka's name, default, meaning, bounds, and its name as a topic's setting."""
+    metadata = {"name": name, "doc": doc, "low": low, "high": high, "one_of": one_of}
+    return field(default=default, metadata=metadata | {"topic": topic})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """Every setting this broker obeys. Times are milliseconds, sizes bytes, -1 no limit."""
+
+    # who and where
+    broker_id: int = _key("broker.id", -1, "The id of this broker.", low=-1, high=_INT32_MAX)
+    broker_rack: str = _key("broker.rack", "", "The rack that replicas are spread over.")
+    listeners: tuple[str, ...] = _key(
+        "listeners", ("PLAINTEXT://:9092",), "NAME://host:port, …; port 0 takes any free one."
+    )
+    advertised_listeners: tuple[str, ...] = _key(
+        "advertised.listeners", (), "What others are told to connect to; default: listeners."
+    )
+    listener_security_protocol_map: tuple[str, ...] = _key(
+        "listener.security.protocol.map", ("PLAINTEXT:PLAINTEXT",), "NAME:PROTOCOL, …"
+    )
+    inter_broker_listener_name: str = _key(
+        "inter.broker.listener.name", "", "The listener brokers use; default: the first one."
+    )
+    log_dirs: str = _key("log.dirs", "/tmp/kafka-logs", "The one data directory.")
+    zookeeper_connect: str = _key(
+        "zookeeper.connect", "", "host:port,host:port/chroot of the ensemble."
+    )
+    zookeeper_session_timeout_ms: int = _key(
+        "zookeeper.session.timeout.ms", 18_000, "Silence after which a broker is gone.", low=1
+    )
+
+    # connections and requests
+    max_connections: int = _key(
+        "max.connections", _INT32_MAX, "Connections over all listeners.", low=0, high=_INT32_MAX
+    )
+    max_connections_per_ip: int = _key(
+        "max.connections.per.ip", _INT32_MAX, "Connections from one address.", low=0
+    )
+    connections_max_idle_ms: int = _key(
+        "connections.max.idle.ms", 600_000, "Idle connections are closed after this.", low=1
+    )
+    socket_request_max_bytes: int = _key(
+        "socket.request.max.bytes", 100 * 1024 * 1024, "The largest request frame.", low=1
+    )
+    queued_max_request_bytes: int = _key(
+        "queued.max.request.bytes", -1, "Bytes of requests under way before reading pauses.", low=-1
+    )
+    queued_max_requests: int = _key(
+        "queued.max.requests", 500, "Requests under way of one connection.", low=1
+    )
+    request_timeout_ms: int = _key(
+        "request.timeout.ms", 30_000, "How long one broker waits for another's answer.", low=1
+    )
+    fetch_max_bytes: int = _key(
+        "fetch.max.bytes", 55 * 1024 * 1024, "The largest answer to one fetch.", low=1024
+    )
+
+    # topics
+    num_partitions: int = _key("num.partitions", 1, "Partitions of a created topic.", low=1)
+    default_replication_factor: int = _key(
+        "default.replication.factor", 1, "Replicas of a created topic.", low=1
+    )
+    auto_create_topics_enable: bool = _key(
+        "auto.create.topics.enable", True, "Asking for an unknown topic creates it."
+    )
+    delete_topic_enable: bool = _key("delete.topic.enable", True, "Topics may be deleted.")
+    min_insync_replicas: int = _key(
+        "min.insync.replicas",
+        1,
+        "In-sync replicas that acks=all needs.",
+        low=1,
+        topic="min.insync.replicas",
+    )
+    unclean_leader_election_enable: bool = _key(
+        "unclean.leader.election.enable",
+        False,
+        "A replica outside the ISR may lead, losing records.",
+        topic="unclean.leader.election.enable",
+    )
+    message_max_bytes: int = _key(
+        "message.max.bytes", 1_048_588, "The largest batch.", low=0, topic="max.message.bytes"
+    )
+    compression_type: str = _key(
+        "compression.type",
+        "producer",
+        "Batches are stored as producers compressed them.",
+        one_of=("producer",),
+        topic="compression.type",
+    )
+    log_message_timestamp_type: str = _key(
+        "log.message.timestamp.type",
+        "CreateTime",
+        "Whose clock a record's time is.",
+        one_of=("CreateTime", "LogAppendTime"),
+        topic="message.timestamp.type",
+    )
+    log_message_timestamp_difference_max_ms: int = _key(
+        "log.message.timestamp.difference.max.ms",
+        _INT64_MAX,
+        "How far a producer's clock may be off.",
+        low=0,
+        topic="message.timestamp.difference.max.ms",
+    )
+
+    # the log
+    log_segment_bytes: int = _key(
+        "log.segment.bytes", 1024**3, "Size of a segment.", low=14, topic="segment.bytes"
+    )
+    log_roll_ms: int = _key(
+        "log.roll.ms", 7 * 24 * 3_600_000, "Age of a segment.", low=1, topic="segment.ms"
+    )
+    log_index_interval_bytes: int = _key(
+        "log.index.interval.bytes",
+        4096,
+        "Bytes between two index entries.",
+        low=0,
+        topic="index.interval.bytes",
+    )
+    log_index_size_max_bytes: int = _key(
+        "log.index.size.max.bytes",
+        10 * 1024 * 1024,
+        "Size of an index.",
+        low=4,
+        topic="segment.index.bytes",
+    )
+    log_retention_ms: int = _key(
+        "log.retention.ms",
+        7 * 24 * 3_600_000,
+        "Age at which segments are deleted.",
+        low=-1,
+        topic="retention.ms",
+    )
+    log_retention_bytes: int = _key(
+        "log.retention.bytes",
+        -1,
+        "Size beyond which segments are deleted.",
+        low=-1,
+        topic="retention.bytes",
+    )
+    log_retention_check_interval_ms: int = _key(
+        "log.retention.check.interval.ms", 300_000, "How often retention looks.", low=1
+    )
+    log_cleanup_policy: str = _key(
+        "log.cleanup.policy",
+        "delete",
+        "What happens to old segments.",
+        one_of=("delete",),
+        topic="cleanup.policy",
+    )
+    log_segment_delete_delay_ms: int = _key(
+        "log.segment.delete.delay.ms",
+        60_000,
+        "Wait before a deleted file is removed.",
+        low=0,
+        topic="file.delete.delay.ms",
+    )
+    log_flush_interval_messages: int = _key(
+        "log.flush.interval.messages",
+        _INT64_MAX,
+        "Records between two fsyncs.",
+        low=1,
+        topic="flush.messages",
+    )
+    log_flush_interval_ms: int = _key(
+        "log.flush.interval.ms", _INT64_MAX, "Time between two fsyncs.", low=0, topic="flush.ms"
+    )
+    log_flush_scheduler_interval_ms: int = _key(
+        "log.flush.scheduler.interval.ms", 1000, "How often a due fsync is looked for.", low=1
+    )
+    log_flush_offset_checkpoint_interval_ms: int = _key(
+        "log.flush.offset.checkpoint.interval.ms", 60_000, "Between recovery points.", low=1
+    )
+    producer_id_expiration_ms: int = _key(
+        "producer.id.expiration.ms", 86_400_000, "Idle producers are forgotten after this.", low=1
+    )
+
+    # replication
+    replica_lag_time_max_ms: int = _key(
+        "replica.lag.time.max.ms", 30_000, "Lag that costs a replica its place in the ISR.", low=1
+    )
+    replica_fetch_wait_max_ms: int = _key(
+        "replica.fetch.wait.max.ms", 500, "How long a follower's fetch is parked.", low=0
+    )
+    replica_fetch_min_bytes: int = _key(
+        "replica.fetch.min.bytes", 1, "Bytes that wake a follower's fetch.", low=0
+    )
+    replica_fetch_max_bytes: int = _key(
+        "replica.fetch.max.bytes", 1024 * 1024, "Bytes of one partition in one fetch.", low=0
+    )
+    replica_fetch_response_max_bytes: int = _key(
+        "replica.fetch.response.max.bytes", 10 * 1024 * 1024, "Bytes of one fetch.", low=0
+    )
+    replica_fetch_backoff_ms: int = _key(
+        "replica.fetch.backoff.ms", 1000, "Wait after a failed fetch.", low=0
+    )
+    replica_socket_timeout_ms: int = _key(
+        "replica.socket.timeout.ms", 30_000, "Silence that ends a fetch.", low=1
+    )
+    replica_high_watermark_checkpoint_interval_ms: int = _key(
+        "replica.high.watermark.checkpoint.interval.ms", 5000, "Between two checkpoints.", low=1
+    )
+
+    # controller
+    controlled_shutdown_enable: bool = _key(
+        "controlled.shutdown.enable", True, "Leaders are moved before a stop."
+    )
+    controlled_shutdown_max_retries: int = _key(
+        "controlled.shutdown.max.retries", 3, "Tries to move the leaders.", low=0
+    )
+    controlled_shutdown_retry_backoff_ms: int = _key(
+        "controlled.shutdown.retry.backoff.ms", 500, "Wait between two tries.", low=0
+    )
+    controller_socket_timeout_ms: int = _key(
+        "controller.socket.timeout.ms", 30_000, "Silence that ends a controller's request.", low=1
+    )
+    auto_leader_rebalance_enable: bool = _key(
+        "auto.leader.rebalance.enable", True, "Preferred leaders are restored by themselves."
+    )
+    leader_imbalance_check_interval_seconds: int = _key(
+        "leader.imbalance.check.interval.seconds", 300, "How often imbalance is looked for.", low=1
+    )
+
+    peer_overrides: Mapping[int, tuple[str, int]] = field(
+        default_factory=dict, metadata={"name": None}
+    )
+    """``faultline.peer.<id>=host:port``: where to reach a peer instead of what it advertises."""
+    given: frozenset[str] = field(default=frozenset(), metadata={"name": None})
+    """Names that were set by hand (DescribeConfigs tells defaults from settings)."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The listeners, parsed."""
+        return tuple(parse_endpoint(text) for text in self.listeners)
+
+    def advertised(self) -> tuple[Endpoint, ...]:
+        """The advertised listeners, as far as they were given."""
+        return tuple(parse_endpoint(text) for text in self.advertised_listeners)
+
+    def inter_broker_listener(self) -> str:
+        """The name of the listener that brokers talk over."""
+        return self.inter_broker_listener_name or self.endpoints()[0].name
+
+    def security_protocols(self) -> dict[str, str]:
+        """Listener name to security protocol."""
+        pairs = (item.partition(":") for item in self.listener_security_protocol_map)
+        return {name.strip(): protocol.strip() for name, _, protocol in pairs}
+
+    def for_topic(self, overrides: Mapping[str, str]) -> "BrokerConfig":
+        """This configuration as one topic sees it.
+
+        overrides: topic-level names (``retention.ms``) to text. ConfigError names the bad one.
+        """
+        changed = {}
+        for name, text in overrides.items():
+            setting = TOPIC_SETTINGS.get(name)
+            if setting is None:
+                raise ConfigError(f"unknown topic setting {name}{_hint(name, TOPIC_SETTINGS)}")
+            changed[setting.field] = setting.parse(text, name)
+        return dataclasses.replace(self, **changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table of settings."""
+
+    field: str
+    name: str
+    type: Any
+    default: Any
+    doc: str
+    low: float | None
+    high: float | None
+    one_of: tuple[str, ...] | None
+    topic: str | None
+
+    def parse(self, text: str, name: str | None = None) -> Any:
+        """The typed value of a text, or a ConfigError that says what would be right."""
+        name = name or self.name
+        value = self._convert(text.strip(), name)
+        if self.one_of is not None and value not in self.one_of:
+            raise ConfigError(f"{name}={text}: must be one of {', '.join(self.one_of)}")
+        if self.low is not None and value < self.low:
+            raise ConfigError(f"{name}={text}: must be at least {self.low}")
+        if self.high is not None and value > self.high:
+            raise ConfigError(f"{name}={text}: must be at most {self.high}")
+        return value
+
+    def _convert(self, text: str, name: str) -> Any:
+        if self.type is bool:
+            if text.lower() not in ("true", "false"):
+                raise ConfigError(f"{name}={text}: must be true or false")
+            return text.lower() == "true"
+        if self.type is int:
+            try:
+                return int(text)
+            except ValueError:
+                raise ConfigError(f"{name}={text}: must be a whole number") from None
+        if get_origin(self.type) is tuple:
+            return tuple(item.strip() for item in text.split(",") if item.strip())
+        return text
+
+    def format(self, value: Any) -> str:
+        """The text of a value, as DescribeConfigs shows it."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, tuple):
+            return ",".join(value)
+        return str(value)
+
+    @property
+    def is_list(self) -> bool:
+        return get_origin(self.type) is tuple and str in get_args(self.type)
+
+    @property
+    def is_secret(self) -> bool:
+        return any(word in self.name for word in _SECRET_WORDS)
+
+
+def _settings() -> dict[str, Setting]:
+    types = get_type_hints(BrokerConfig)
+    rows = {}
+    for item in dataclasses.fields(BrokerConfig):
+        meta = dict(item.metadata)
+        if meta["name"] is None:
+            continue
+        row = Setting(field=item.name, type=types[item.name], default=item.default, **meta)
+        rows[row.name] = row
+    return rows
+
+
+SETTINGS: Mapping[str, Setting] = _settings()
+"""Broker-level name to setting."""
+TOPIC_SETTINGS: Mapping[str, Setting] = {s.topic: s for s in SETTINGS.values() if s.topic}
+"""Topic-level name to the broker's setting that it overrides."""
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """``NAME://host:port``; ConfigError says what is wrong."""
+    name, separator, address = text.partition("://")
+    host, colon, port = address.rpartition(":")
+    if not (name and separator and colon and port.isdigit() and int(port) < 65536):
+        raise ConfigError(f"{text}: a listener is written NAME://host:port")
+    return Endpoint(name, host.strip("[]"), int(port))
+
+
+def parse_address(text: str, name: str) -> tuple[str, int]:
+    """``host:port``."""
+    host, colon, port = text.strip().rpartition(":")
+    if not (host and colon and port.isdigit() and int(port) < 65536):
+        raise ConfigError(f"{name}={text}: must be host:port")
+    return host, int(port)
+
+
+def load(path: Path) -> dict[str, str]:
+    """The settings of a ``server.properties`` file."""
+    try:
+        with path.open("rb") as file:
+            return dict(javaproperties.load(file))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (javaproperties.InvalidUEscapeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no properties file: {error}") from error
+
+
+def parse(settings: Mapping[str, str]) -> BrokerConfig:
+    """A configuration from Kafka's names to text; ConfigError on the first thing that is wrong."""
+    values: dict[str, Any] = {}
+    peers: dict[int, tuple[str, int]] = {}
+    for name, text in settings.items():
+        if name.startswith(_PEER_PREFIX):
+            number = name.removeprefix(_PEER_PREFIX)
+            if not number.isdigit():
+                raise ConfigError(f"{name}: must end in a broker id")
+            peers[int(number)] = parse_address(text, name)
+            continue
+        setting = SETTINGS.get(name)
+        if setting is None:
+            raise ConfigError(f"unknown setting {name}{_hint(name, SETTINGS)}")
+        values[setting.field] = setting.parse(text)
+    config = BrokerConfig(**values, peer_overrides=peers, given=frozenset(settings))
+    _check(config)
+    return config
+
+
+def _check(config: BrokerConfig) -> None:
+    """What no single setting can say."""
+    names = [endpoint.name for endpoint in config.endpoints()]
+    if not names:
+        raise ConfigError("listeners: at least one is needed")
+    if len(set(names)) < len(names):
+        raise ConfigError("listeners: each name may occur once")
+    protocols = config.security_protocols()
+    for name in names:
+        if protocols.get(name) != "PLAINTEXT":
+            raise ConfigError(
+                f"listener {name}: listener.security.protocol.map must map it to PLAINTEXT"
+            )
+    for endpoint in config.advertised():
+        if endpoint.name not in names:
+            raise ConfigError(f"advertised.listeners: {endpoint.name} is no listener")
+    if config.inter_broker_listener() not in names:
+        raise ConfigError(
+            f"inter.broker.listener.name={config.inter_broker_listener_name}: is no listener"
+        )
+    if not config.zookeeper_connect:
+        raise ConfigError("zookeeper.connect: must be set")
+    if config.broker_id < 0:
+        raise ConfigError("broker.id: must be set")
+    if "," in config.log_dirs:
+        raise ConfigError("log.dirs: one directory is supported")
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
