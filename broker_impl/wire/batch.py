@@ -1,0 +1,398 @@
+"""The record batch, format v2: 61 bytes of header in front of records that stay opaque.
+
+A broker needs no more than the header to store and serve a batch. What it assigns itself (base
+offset, leader epoch) lies outside the CRC and is patched in place. Records are only decoded for
+tools, look-ups by time and tests.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import cramjam
+from fastcrc.crc32 import iscsi as crc32c
+
+from broker_impl.errors import WireError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+HEADER_BYTES: Final = 61
+MAGIC: Final = 2
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_PREFIX_BYTES: Final = 12  # base offset and length: what `length` does not count
+_CRC_FROM: Final = 21  # the CRC covers attributes to the end
+_OFFSET: Final = struct.Struct(">q")
+_EPOCH: Final = struct.Struct(">i")
+_EPOCH_AT: Final = 12
+_MAGIC_AT: Final = 16
+_CRC: Final = struct.Struct(">I")
+_CRC_AT: Final = 17
+_ATTRIBUTES: Final = struct.Struct(">h")
+_MAX_TIMESTAMP_AT: Final = 35
+_INT32: Final = struct.Struct(">i")
+
+_CODEC_MASK: Final = 0x07
+_LOG_APPEND_TIME: Final = 0x08
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+"""Values of `BatchHeader.compression`."""
+
+CREATE_TIME, LOG_APPEND_TIME = range(2)
+"""Values of `BatchHeader.timestamp_type`."""
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES: Final = 16  # the magic, a version and a compatible version
+_DECOMPRESSED_BYTES_MAX: Final = 128 << 20
+_SEQUENCES: Final = 1 << 31
+
+
+def sequence_after(sequence: int, count: int) -> int:
+    """The sequence number `count` after this one; 2^31 - 1 is followed by 0 (KAFKA-7692)."""
+    return (sequence + count) % _SEQUENCES
+
+
+class BatchHeader(NamedTuple):
+    """The fixed part of a batch, field by field as on the wire."""
+
+    base_offset: int
+    length: int
+    """Bytes that follow this field; `size` is that of the whole batch."""
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int  # type: ignore[assignment]  # the field hides tuple.count, which nobody needs
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return _PREFIX_BYTES + self.length
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record (inclusive)."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after the batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last record; -1 when the producer is not idempotent."""
+        if self.base_sequence < 0:
+            return -1
+        return sequence_after(self.base_sequence, self.last_offset_delta)
+
+    @property
+    def compression(self) -> int:
+        """The codec's number: `NONE`, `GZIP`, `SNAPPY`, `LZ4`, `ZSTD`; 5 to 7 mean nothing."""
+        return self.attributes & _CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> int:
+        """`CREATE_TIME` or `LOG_APPEND_TIME`."""
+        return LOG_APPEND_TIME if self.attributes & _LOG_APPEND_TIME else CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Is the batch part of a transaction?"""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Does the batch hold a marker of the transaction coordinator, and no data?"""
+        return bool(self.attributes & _CONTROL)
+
+
+class Record(NamedTuple):
+    """One record, decoded."""
+
+    key: bytes | None = None
+    value: bytes | None = None
+    timestamp_ms: int = 0
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    offset: int = -1
+    """Where it is in the log; encoding ignores this and counts from the batch's base offset."""
+
+
+def parse_header(buffer: Buffer, at: int = 0) -> BatchHeader:
+    """The header that starts at `at`. WireError: fewer bytes than a header, or an impossible size.
+
+    Neither magic nor CRC is looked at.
+    """
+    if len(buffer) - at < HEADER_BYTES:
+        raise WireError(f"a batch header of {HEADER_BYTES} bytes is cut short")
+    header = BatchHeader._make(_HEADER.unpack_from(buffer, at))
+    if header.size < HEADER_BYTES:
+        raise WireError(f"a batch says that it has {header.size} bytes, fewer than its header")
+    return header
+
+
+def batches(buffer: Buffer, *, torn_tail: bool = False) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each batch, in order.
+
+    WireError: a batch of another magic than 2, or one that is cut short; with `torn_tail` a last
+    batch that is cut short ends the iteration instead (a fetched answer may end so).
+    """
+    at, end = 0, len(buffer)
+    while at < end:
+        if end - at < HEADER_BYTES and torn_tail:
+            return
+        if end - at > _MAGIC_AT and buffer[at + _MAGIC_AT] != MAGIC:
+            raise WireError(f"a batch of magic {buffer[at + _MAGIC_AT]}, only 2 is understood")
+        header = parse_header(buffer, at)
+        if at + header.size > end:
+            if torn_tail:
+                return
+            raise WireError(f"a batch of {header.size} bytes is cut short at {end - at}")
+        yield at, header
+        at += header.size
+
+
+def check_crc(buffer: Buffer, at: int, header: BatchHeader) -> bool:
+    """Does the CRC-32C of the batch at `at` match its bytes? Nothing is copied."""
+    with memoryview(buffer) as view, view[at + _CRC_FROM : at + header.size] as covered:
+        return bool(crc32c(covered) == header.crc)
+
+
+def patch(buffer: memoryview | bytearray, at: int, base_offset: int, leader_epoch: int) -> None:
+    """Write what the leader assigns into the batch at `at`, in place; the CRC stays valid."""
+    _OFFSET.pack_into(buffer, at, base_offset)
+    _EPOCH.pack_into(buffer, at + _EPOCH_AT, leader_epoch)
+
+
+def stamp(
+    buffer: memoryview | bytearray, at: int, header: BatchHeader, log_append_time_ms: int
+) -> None:
+    """Make the batch at `at` one of LogAppendTime, in place, with a new CRC."""
+    _ATTRIBUTES.pack_into(buffer, at + _CRC_FROM, header.attributes | _LOG_APPEND_TIME)
+    _OFFSET.pack_into(buffer, at + _MAX_TIMESTAMP_AT, log_append_time_ms)
+    with memoryview(buffer) as view, view[at + _CRC_FROM : at + header.size] as covered:
+        _CRC.pack_into(buffer, at + _CRC_AT, crc32c(covered))
+
+
+def records(buffer: Buffer, *, bytes_max: int = _DECOMPRESSED_BYTES_MAX) -> list[Record]:
+    """Every record of every batch. WireError: garbage, or more than `bytes_max` decompressed."""
+    decoded: list[Record] = []
+    for at, header in batches(buffer):
+        payload = bytes(buffer[at + HEADER_BYTES : at + header.size])
+        plain = _decompress(payload, header.compression, bytes_max)
+        try:
+            decoded.extend(_decode_records(plain, header))
+        except (IndexError, struct.error, UnicodeDecodeError) as error:
+            raise WireError(
+                f"records of the batch at offset {header.base_offset}: {error}"
+            ) from None
+    return decoded
+
+
+def encode_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    compression: int = NONE,
+    transactional: bool = False,
+    control: bool = False,
+) -> bytes:
+    """One batch of CreateTime that holds these records at consecutive offsets."""
+    assert records, "a batch holds at least one record"
+    base_timestamp = records[0].timestamp_ms
+    plain = b"".join(
+        _encode_record(record, delta, record.timestamp_ms - base_timestamp)
+        for delta, record in enumerate(records)
+    )
+    payload = _compress(plain, compression)
+    attributes = compression | transactional * _TRANSACTIONAL | control * _CONTROL
+    batch = bytearray(
+        _HEADER.pack(
+            base_offset,
+            HEADER_BYTES - _PREFIX_BYTES + len(payload),
+            leader_epoch,
+            MAGIC,
+            0,
+            attributes,
+            len(records) - 1,
+            base_timestamp,
+            max(record.timestamp_ms for record in records),
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(records),
+        )
+    )
+    batch += payload
+    _CRC.pack_into(batch, _CRC_AT, crc32c(bytes(batch[_CRC_FROM:])))
+    return bytes(batch)
+
+
+def _decode_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
+    at = 0
+    for _ in range(header.count):
+        length, at = _varint(data, at)
+        end = at + length
+        if length < 0 or end > len(data):
+            raise WireError(f"a record of {length} bytes in a batch with {len(data) - at} left")
+        timestamp_delta, at = _varint(data, at + 1)  # after the record's unused attributes
+        offset_delta, at = _varint(data, at)
+        key, at = _blob(data, at, end)
+        value, at = _blob(data, at, end)
+        header_count, at = _varint(data, at)
+        headers: list[tuple[str, bytes | None]] = []
+        for _ in range(header_count):
+            name, at = _blob(data, at, end)
+            blob, at = _blob(data, at, end)
+            headers.append(((name or b"").decode(), blob))
+        if at != end:
+            raise WireError(f"a record of {length} bytes whose fields end {end - at} before it")
+        if header.timestamp_type == LOG_APPEND_TIME:
+            timestamp = header.max_timestamp
+        else:
+            timestamp = header.base_timestamp + timestamp_delta
+        yield Record(key, value, timestamp, tuple(headers), header.base_offset + offset_delta)
+    if at != len(data):
+        raise WireError(f"{len(data) - at} bytes after the last of {header.count} records")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    byte = data[at]
+    at += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at
+    raw, shift = byte & 0x7F, 7
+    while True:
+        byte = data[at]
+        at += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), at
+        shift += 7
+        if shift > 63:
+            raise WireError("a variable-length integer of more than ten bytes")
+
+
+def _blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    length, at = _varint(data, at)
+    if length < 0:
+        return None, at
+    if at + length > end:
+        raise WireError(f"a field of {length} bytes in a record with {end - at} left")
+    return data[at : at + length], at + length
+
+
+def _encode_varint(number: int) -> bytes:
+    raw = (number << 1) ^ (number >> 63)
+    if raw < 0x80:
+        return bytes((raw,))
+    encoded = bytearray()
+    while raw >= 0x80:
+        encoded.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    encoded.append(raw)
+    return bytes(encoded)
+
+
+def _encode_blob(blob: bytes | None) -> bytes:
+    return b"\x01" if blob is None else _encode_varint(len(blob)) + blob
+
+
+def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
+    body = b"".join(
+        (
+            b"\x00",
+            _encode_varint(timestamp_delta),
+            _encode_varint(offset_delta),
+            _encode_blob(record.key),
+            _encode_blob(record.value),
+            _encode_varint(len(record.headers)),
+            *(_encode_blob(name.encode()) + _encode_blob(blob) for name, blob in record.headers),
+        )
+    )
+    return _encode_varint(len(body)) + body
+
+
+def _compress(plain: bytes, codec: int) -> bytes:
+    match codec:
+        case 0:
+            return plain
+        case 1:
+            return bytes(cramjam.gzip.compress(plain))
+        case 2:
+            return bytes(cramjam.snappy.compress_raw(plain))
+        case 3:
+            return bytes(cramjam.lz4.compress(plain))
+        case 4:
+            return bytes(cramjam.zstd.compress(plain))
+        case _:
+            raise WireError(f"compression {codec} is unknown")
+
+
+def _decompress(payload: bytes, codec: int, bytes_max: int) -> bytes:
+    """The plain bytes, never more than `bytes_max` of them: 32 KB of zstd can hold a gigabyte."""
+    try:
+        match codec:
+            case 0:
+                return payload
+            case 1:
+                return _grow(cramjam.gzip.decompress_into, payload, bytes_max)
+            case 2:
+                return _unsnap(payload, bytes_max)
+            case 3:
+                return _grow(cramjam.lz4.decompress_into, payload, bytes_max)
+            case 4:
+                return _grow(cramjam.zstd.decompress_into, payload, bytes_max)
+            case _:
+                raise WireError(f"compression {codec} is unknown")
+    except cramjam.DecompressionError as error:
+        raise WireError(f"a compressed batch: {error}") from None
+
+
+def _grow(decompress_into: Callable[[bytes, bytearray], int], data: bytes, bytes_max: int) -> bytes:
+    """Try ever larger targets: the codecs state no size that could be trusted."""
+    room = min(bytes_max, max(1 << 16, 8 * len(data)))
+    while True:
+        target = bytearray(room)
+        try:
+            return bytes(memoryview(target)[: decompress_into(data, target)])
+        except cramjam.DecompressionError:
+            if room == bytes_max:
+                raise
+            room = min(bytes_max, 8 * room)
+
+
+def _unsnap(payload: bytes, bytes_max: int) -> bytes:
+    """Raw snappy, or the blocks that Java's stream writes (xerial's framing)."""
+    if not payload.startswith(_XERIAL_MAGIC):
+        return _unsnap_block(payload, bytes_max)
+    plain, at = bytearray(), _XERIAL_HEADER_BYTES
+    while at < len(payload):
+        if at + _INT32.size > len(payload):
+            raise WireError("a block of snappy is cut short")
+        (size,) = _INT32.unpack_from(payload, at)
+        at += _INT32.size
+        if size < 0 or at + size > len(payload):
+            raise WireError(f"a block of snappy of {size} bytes with {len(payload) - at} left")
+        plain += _unsnap_block(payload[at : at + size], bytes_max - len(plain))
+        at += size
+    return bytes(plain)
+
+
+def _unsnap_block(block: bytes, bytes_max: int) -> bytes:
+    size = cramjam.snappy.decompress_raw_len(block)
+    if size > bytes_max:
+        raise WireError(f"{size} bytes of decompressed records, {bytes_max} allowed")
+    return bytes(cramjam.snappy.decompress_raw(block))

@@ -1,0 +1,209 @@
+"""Record batches: read back as written, understood by other libraries, garbage refused."""
+
+import contextlib
+import struct
+
+import cramjam
+import crc32c
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_impl.errors import WireError
+from broker_impl.wire import batch
+from broker_impl.wire.batch import BatchHeader, Record
+
+CODECS = [batch.NONE, batch.GZIP, batch.SNAPPY, batch.LZ4, batch.ZSTD]
+
+blobs = st.none() | st.binary(max_size=300)
+some_records = st.lists(
+    st.builds(
+        Record,
+        key=blobs,
+        value=blobs,
+        timestamp_ms=st.integers(0, 2**44),
+        headers=st.lists(st.tuples(st.text(max_size=8), blobs), max_size=3).map(tuple),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(some_records, st.sampled_from(CODECS), st.integers(0, 2**62))
+def test_what_is_encoded_is_decoded(records: list[Record], codec: int, base: int) -> None:
+    """Every record comes back with its place, under every codec."""
+    data = batch.encode_batch(records, compression=codec, base_offset=base, leader_epoch=7)
+    header = batch.parse_header(data)
+    assert header.size == len(data)
+    assert header.next_offset == base + len(records)
+    assert header.partition_leader_epoch == 7
+    assert header.max_timestamp == max(record.timestamp_ms for record in records)
+    assert batch.check_crc(data, 0, header)
+    expected = [record._replace(offset=base + i) for i, record in enumerate(records)]
+    assert batch.records(data) == expected
+
+
+@given(some_records, st.sampled_from([batch.NONE, batch.GZIP]))
+def test_aiokafka_reads_what_we_encode(records: list[Record], codec: int) -> None:
+    """Somebody else's decoder finds a valid CRC and the same records."""
+    data = batch.encode_batch(records, compression=codec, base_offset=40)
+    theirs = DefaultRecordBatch(data)
+    assert theirs.validate_crc()
+    found = [Record(r.key, r.value, r.timestamp, tuple(r.headers), r.offset) for r in theirs]
+    assert found == batch.records(data)
+
+
+@pytest.mark.parametrize("codec", [batch.NONE, batch.GZIP])
+def test_we_read_what_aiokafka_encodes(codec: int) -> None:
+    """Somebody else's encoder gives a batch whose header and records we understand."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=codec,
+        is_transactional=1,
+        producer_id=5,
+        producer_epoch=6,
+        base_sequence=7,
+        batch_size=10_000,
+    )
+    for i in range(3):
+        builder.append(i, timestamp=1000 + i, key=b"k", value=b"v" * 100, headers=[("h", b"x")])
+    data = bytes(builder.build())
+    header = batch.parse_header(data)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (5, 6, 7)
+    assert (header.last_sequence, header.count, header.compression) == (9, 3, codec)
+    assert header.is_transactional
+    assert not header.is_control
+    assert batch.check_crc(data, 0, header)
+    assert batch.records(data) == [
+        Record(b"k", b"v" * 100, 1000 + i, (("h", b"x"),), i) for i in range(3)
+    ]
+
+
+def test_xerial_blocks_of_snappy_are_read() -> None:
+    """Java writes snappy as a stream of blocks; they are joined."""
+    plain = batch.encode_batch([Record(b"k", b"v" * 50, 9)])
+    payload = plain[batch.HEADER_BYTES :]
+    blocks = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+    for part in (payload[:20], payload[20:]):
+        block = bytes(cramjam.snappy.compress_raw(part))
+        blocks += struct.pack(">i", len(block)) + block
+    header = bytearray(plain[: batch.HEADER_BYTES])
+    struct.pack_into(">i", header, 8, 49 + len(blocks))
+    struct.pack_into(">h", header, 21, batch.SNAPPY)
+    assert batch.records(bytes(header) + blocks) == [Record(b"k", b"v" * 50, 9, (), 0)]
+    struct.pack_into(">i", header, 8, 49 + len(blocks) + 2)
+    with pytest.raises(WireError, match="cut short"):
+        batch.records(bytes(header) + blocks + b"\0\0")
+
+
+@pytest.mark.parametrize("codec", [batch.GZIP, batch.SNAPPY, batch.LZ4, batch.ZSTD])
+def test_a_bomb_is_refused(codec: int) -> None:
+    """A small batch that would decompress to more than is allowed never takes that memory."""
+    data = batch.encode_batch([Record(value=bytes(3_000_000))], compression=codec)
+    with pytest.raises(WireError):
+        batch.records(data, bytes_max=1_000_000)
+    assert len(batch.records(data, bytes_max=4_000_000)) == 1
+
+
+@pytest.mark.parametrize(
+    ("at", "codec"), [(21, 0x07), (61, batch.GZIP), (61, batch.ZSTD), (61, batch.NONE)]
+)
+def test_garbage_inside_a_batch_is_a_wire_error(at: int, codec: int) -> None:
+    """Records that are no records, and codecs that are none, raise WireError only."""
+    data = bytearray(batch.encode_batch([Record(value=b"x" * 80)]))
+    struct.pack_into(">h", data, 21, codec)
+    data[at + 1 :] = b"\xff" * (len(data) - at - 1)
+    with pytest.raises(WireError):
+        batch.records(data)
+
+
+@given(st.data())
+def test_any_damage_is_a_wire_error_or_a_batch(data: st.DataObject) -> None:
+    """Whatever byte is changed, decoding gives records or WireError, nothing else."""
+    good = bytearray(
+        batch.encode_batch([Record(b"key", b"value", 5, (("h", b"x"),))] * 3, base_offset=3)
+    )
+    at = data.draw(st.integers(0, len(good) - 1))
+    good[at] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(WireError):
+        batch.records(good)
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_a_wire_error(noise: bytes) -> None:
+    """Bytes that are no batch raise WireError, at any length."""
+    with contextlib.suppress(WireError):
+        list(batch.batches(noise))
+
+
+def test_batches_walks_and_finds_the_torn_tail() -> None:
+    """Each batch is found at its place; a cut at any byte raises, or ends where that is allowed."""
+    first = batch.encode_batch([Record(value=b"a")])
+    second = batch.encode_batch([Record(value=b"b")] * 2, base_offset=1)
+    whole = first + second
+    assert [at for at, _ in batch.batches(whole)] == [0, len(first)]
+    for cut in range(1, len(second)):
+        with pytest.raises(WireError):
+            list(batch.batches(whole[:-cut]))
+        assert [at for at, _ in batch.batches(whole[:-cut], torn_tail=True)] == [0]
+
+
+def test_old_formats_are_refused() -> None:
+    """Magic 0 and 1 are not understood, and the message says so."""
+    data = bytearray(batch.encode_batch([Record(value=b"a")]))
+    data[16] = 1
+    with pytest.raises(WireError, match="magic 1"):
+        list(batch.batches(data))
+    with pytest.raises(WireError, match="magic 1"):
+        list(batch.batches(data[:20]))
+
+
+def test_patch_keeps_the_crc() -> None:
+    """Base offset and leader epoch are written in place, and the CRC does not cover them."""
+    data = bytearray(b"??" + batch.encode_batch([Record(value=b"a")] * 3))
+    batch.patch(memoryview(data), 2, 1000, 4)
+    header = batch.parse_header(data, 2)
+    assert (header.base_offset, header.last_offset, header.partition_leader_epoch) == (
+        1000,
+        1002,
+        4,
+    )
+    assert batch.check_crc(data, 2, header)
+
+
+def test_the_crc_is_crc32c_from_the_attributes_on() -> None:
+    """An independent CRC-32C over bytes 21 to the end agrees, and one flipped bit does not."""
+    data = bytearray(batch.encode_batch([Record(value=b"a")]))
+    header = batch.parse_header(data)
+    assert header.crc == crc32c.crc32c(bytes(data[21:]))
+    data[-1] ^= 1
+    assert not batch.check_crc(data, 0, header)
+
+
+def test_stamp_makes_it_log_append_time() -> None:
+    """The broker's time replaces the records' times, under a new CRC."""
+    data = bytearray(batch.encode_batch([Record(value=b"a", timestamp_ms=5)] * 2))
+    batch.stamp(data, 0, batch.parse_header(data), 777)
+    header = batch.parse_header(data)
+    assert header.timestamp_type == batch.LOG_APPEND_TIME
+    assert batch.check_crc(data, 0, header)
+    assert [record.timestamp_ms for record in batch.records(data)] == [777, 777]
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "last"),
+    [(0, 1, 0), (5, 3, 7), (2**31 - 1, 1, 2**31 - 1), (2**31 - 1, 2, 0), (2**31 - 2, 4, 1)],
+)
+def test_sequences_wrap(first: int, count: int, last: int) -> None:
+    """After 2^31 - 1 comes 0 (KAFKA-7692)."""
+    data = batch.encode_batch(
+        [Record()] * count, producer_id=1, producer_epoch=0, base_sequence=first
+    )
+    assert batch.parse_header(data).last_sequence == last
+
+
+def test_a_producer_without_idempotence_has_no_sequence() -> None:
+    """Base sequence -1 stays -1 at the last record, too."""
+    header: BatchHeader = batch.parse_header(batch.encode_batch([Record()] * 3))
+    assert (header.producer_id, header.last_sequence) == (-1, -1)
