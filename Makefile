@@ -26,7 +26,7 @@ test: ## lint, types, import rules, and all tests with coverage
 	$(WITH) ruff check
 	$(WITH) ruff format --check
 	$(WITH) mypy
-	$(WITH) lint-imports
+	$(WITH) lint-imports --no-logo
 	$(WITH) pytest -q -n $(WORKERS) --dist loadgroup -m "not prove" \
 		--cov --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
 

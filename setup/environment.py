@@ -54,7 +54,8 @@ def sync(root: Path, uv_program: Path) -> None:
     inside = root / ".venv" / "bin" / "python"
     interpreter = inside if inside.exists() else Path(sys.executable)
     say("bringing .venv to what uv.lock says")
-    environment = os.environ | {"UV_PYTHON_DOWNLOADS": "never"}
+    # By default uv trusts roots of its own, not those that an administrator added to the machine's.
+    environment = {"UV_SYSTEM_CERTS": "1", **os.environ, "UV_PYTHON_DOWNLOADS": "never"}
     environment.pop("VIRTUAL_ENV", None)
     command = [str(uv_program), "sync", "--locked", "--python", str(interpreter)]
     done = subprocess.run(command, cwd=root, env=environment, check=False)
