@@ -1,0 +1,171 @@
+"""Where things stand in ZooKeeper, and how: paths and JSON as Kafka up to 3.x writes them.
+
+Each kind of znode is a struct with ``encode`` and ``decode``; what Kafka adds in later versions is
+skipped on reading. ``BadZnode`` says which path holds what cannot be read.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from broker_impl.errors import BrokerError
+from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
+
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+DELETE_TOPICS = "/admin/delete_topics"
+TOPIC_CONFIGS = "/config/topics"
+CONFIG_CHANGES = "/config/changes"
+ISR_CHANGES = "/isr_change_notification"
+ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
+CLUSTER_ID = "/cluster/id"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+
+PERSISTENT_PATHS = (
+    BROKER_IDS,
+    TOPICS,
+    DELETE_TOPICS,
+    TOPIC_CONFIGS,
+    "/config/brokers",
+    CONFIG_CHANGES,
+    ISR_CHANGES,
+    "/cluster",
+)
+"""What every broker makes sure of when it starts."""
+
+NO_LEADER = -1
+
+
+class BadZnode(BrokerError):
+    """A znode holds what this broker cannot read."""
+
+
+def broker(number: BrokerId) -> str:
+    """An ephemeral znode; its czxid is the broker's epoch (KIP-380)."""
+    return f"{BROKER_IDS}/{number}"
+
+
+def topic(name: str) -> str:
+    """Which brokers hold which partitions."""
+    return f"{TOPICS}/{name}"
+
+
+def partitions(name: str) -> str:
+    """Parent of the partitions' znodes."""
+    return f"{TOPICS}/{name}/partitions"
+
+
+def partition(tp: TopicPartition) -> str:
+    """Parent of one partition's state."""
+    return f"{partitions(tp.topic)}/{tp.partition}"
+
+
+def state(tp: TopicPartition) -> str:
+    """Leader and ISR; its version is the partition epoch."""
+    return f"{partition(tp)}/state"
+
+
+def topic_config(name: str) -> str:
+    """A topic's overrides."""
+    return f"{TOPIC_CONFIGS}/{name}"
+
+
+def delete_topic(name: str) -> str:
+    """A wish to delete."""
+    return f"{DELETE_TOPICS}/{name}"
+
+
+class ControllerZnode(msgspec.Struct, omit_defaults=False):
+    """``/controller``."""
+
+    brokerid: BrokerId
+    timestamp: str
+    version: int = 1
+
+
+class BrokerZnode(msgspec.Struct):
+    """``/brokers/ids/N``."""
+
+    host: str
+    port: int
+    endpoints: list[str]
+    listener_security_protocol_map: dict[str, str]
+    timestamp: str
+    jmx_port: int = -1
+    rack: str | None = None
+    features: dict[str, object] = {}
+    version: int = 5
+
+
+class TopicZnode(msgspec.Struct):
+    """``/brokers/topics/T``."""
+
+    partitions: dict[str, list[BrokerId]]
+    adding_replicas: dict[str, list[BrokerId]] = {}
+    removing_replicas: dict[str, list[BrokerId]] = {}
+    version: int = 2
+
+
+class StateZnode(msgspec.Struct):
+    """``/brokers/topics/T/partitions/P/state``; leader -1: nobody."""
+
+    controller_epoch: Epoch
+    leader: BrokerId
+    leader_epoch: Epoch
+    isr: list[BrokerId]
+    version: int = 1
+
+
+class ConfigZnode(msgspec.Struct):
+    """``/config/topics/T``."""
+
+    config: dict[str, str]
+    version: int = 1
+
+
+class PartitionName(msgspec.Struct):
+    """A partition inside a notification."""
+
+    topic: str
+    partition: int
+
+
+class IsrChangeZnode(msgspec.Struct):
+    """``/isr_change_notification/isr_change_N``: a leader tells the controller to look."""
+
+    partitions: list[PartitionName]
+    version: int = 1
+
+
+class ClusterIdZnode(msgspec.Struct):
+    """``/cluster/id``."""
+
+    id: str
+    version: str = "1"
+
+
+class ProducerIdBlockZnode(msgspec.Struct):
+    """``/latest_producer_id_block``: the last block handed out, both ends included."""
+
+    broker: BrokerId
+    block_start: str
+    block_end: str
+    version: int = 1
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def encode(znode: msgspec.Struct) -> bytes:
+    """The bytes of a znode."""
+    return msgspec.json.encode(znode)
+
+
+def decode(path: str, data: bytes, kind: type[T]) -> T:
+    """What a znode says; BadZnode when it is not what it should be."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise BadZnode(f"{path}: {error}") from error
