@@ -1,0 +1,256 @@
+"""Jute, ZooKeeper's serialisation: a record is its fields in order, without tags.
+
+A record class is written as its schema: annotated fields, in the order of the wire. The codec is
+compiled from the annotations on first use; neighbours of fixed size share one ``struct``.
+All integers are big-endian; strings, buffers and vectors start with a 32-bit length, -1 for null.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from broker_impl.errors import FrameTooLarge, WireError
+
+FRAME_BYTES_MAX = 0xFFFFF
+"""ZooKeeper's ``jute.maxbuffer``: a longer frame closes the connection that sent it."""
+
+_INT = struct.Struct(">i")
+_BOOL = struct.Struct(">?")
+
+
+class Reader:
+    """Reads values off one frame, front to back; every length is checked against what is left."""
+
+    __slots__ = ("_at", "_buffer")
+
+    def __init__(self, buffer: bytes, at: int = 0) -> None:
+        self._buffer = buffer
+        self._at = at
+
+    @property
+    def remaining(self) -> int:
+        """Bytes not yet read."""
+        return len(self._buffer) - self._at
+
+    def unpack(self, fixed: struct.Struct) -> tuple[Any, ...]:
+        """The next values of fixed size."""
+        at = self._at
+        if fixed.size > len(self._buffer) - at:
+            raise WireError(f"{fixed.size} bytes wanted, {self.remaining} left")
+        self._at = at + fixed.size
+        return fixed.unpack_from(self._buffer, at)
+
+    def length(self, of_at_least: int = 1) -> int:
+        """A count of items that take ``of_at_least`` bytes each; -1 for null."""
+        (count,) = self.unpack(_INT)
+        if not -1 <= count <= self.remaining // of_at_least:
+            raise WireError(f"{count} items announced in {self.remaining} bytes")
+        return int(count)
+
+    def buffer(self) -> bytes | None:
+        """A buffer, or None where the sender wrote null."""
+        length = self.length()
+        if length < 0:
+            return None
+        at = self._at
+        self._at = at + length
+        return self._buffer[at : self._at]
+
+    def ustring(self) -> str:
+        """A string; null is read as the empty one (kazoo writes the empty one as null)."""
+        try:
+            return (self.buffer() or b"").decode()
+        except UnicodeDecodeError as error:
+            raise WireError(f"not UTF-8: {error.reason}") from None
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.remaining:
+            raise WireError(f"{self.remaining} bytes after the end of the record")
+
+
+def write_buffer(value: bytes | None, out: bytearray) -> None:
+    """Append a buffer with its length."""
+    if value is None:
+        out += b"\xff\xff\xff\xff"
+    else:
+        out += _INT.pack(len(value))
+        out += value
+
+
+def write_ustring(value: str, out: bytearray) -> None:
+    """Append a string with its length in bytes."""
+    write_buffer(value.encode(), out)
+
+
+class _Fixed:
+    """A field of fixed size, by its ``struct`` letter."""
+
+    def __init__(self, letter: str) -> None:
+        self.letter = letter
+
+
+class _Varying:
+    """A field that knows its own length."""
+
+    def __init__(
+        self, read: Callable[[Reader], Any], write: Callable[[Any, bytearray], None]
+    ) -> None:
+        self.read = read
+        self.write = write
+
+
+Int = Annotated[int, _Fixed("i")]
+Long = Annotated[int, _Fixed("q")]
+Bool = Annotated[bool, _Fixed("?")]
+UString = Annotated[str, _Varying(Reader.ustring, write_ustring)]
+Buffer = Annotated[bytes | None, _Varying(Reader.buffer, write_buffer)]
+
+
+def _read_trailing_bool(reader: Reader) -> bool | None:
+    return bool(reader.unpack(_BOOL)[0]) if reader.remaining else None
+
+
+def _write_trailing_bool(value: bool | None, out: bytearray) -> None:
+    if value is not None:
+        out.append(value)
+
+
+TrailingBool = Annotated[bool | None, _Varying(_read_trailing_bool, _write_trailing_bool)]
+"""A flag at the very end that old programs leave out (None)."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A jute record: an immutable value that can be read and written."""
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Take one record off a frame.
+
+        Raises:
+            WireError: the bytes are not such a record.
+        """
+        values: list[Any] = []
+        for fixed, varying, _ in _plan(cls):
+            if varying is None:
+                values += reader.unpack(fixed)
+            else:
+                values.append(varying.read(reader))
+        return cls(*values)
+
+    def write(self, out: bytearray) -> None:
+        """Append this record."""
+        for fixed, varying, names in _plan(type(self)):
+            if varying is None:
+                out += fixed.pack(*[getattr(self, name) for name in names])
+            else:
+                varying.write(getattr(self, names[0]), out)
+
+    def encode(self) -> bytes:
+        """This record alone."""
+        out = bytearray()
+        self.write(out)
+        return bytes(out)
+
+
+_Step = tuple[struct.Struct, _Varying | None, tuple[str, ...]]
+
+
+@cache
+def _plan(record: type[Record]) -> tuple[_Step, ...]:
+    """How to read and write a record: runs of fixed fields, and varying ones between them."""
+    hints = get_type_hints(record, include_extras=True)
+    steps: list[_Step] = []
+    letters, names = "", []
+    for name in record.__struct_fields__:
+        codec = _codec(hints[name])
+        if isinstance(codec, _Fixed):
+            letters += codec.letter
+            names.append(name)
+            continue
+        if names:
+            steps.append((struct.Struct(">" + letters), None, tuple(names)))
+            letters, names = "", []
+        steps.append((_INT, codec, (name,)))
+    if names:
+        steps.append((struct.Struct(">" + letters), None, tuple(names)))
+    return tuple(steps)
+
+
+def _codec(hint: Any) -> _Fixed | _Varying:
+    if get_origin(hint) is Annotated:
+        codec = get_args(hint)[1]
+        assert isinstance(codec, _Fixed | _Varying), f"{hint} is no jute field"
+        return codec
+    if get_origin(hint) is tuple:
+        return _vector(_codec(get_args(hint)[0]))
+    assert issubclass(hint, Record), f"{hint} is no jute field"
+    return _Varying(hint.read, hint.write)
+
+
+def _vector(item: _Fixed | _Varying) -> _Varying:
+    if isinstance(item, _Fixed):
+        fixed = struct.Struct(">" + item.letter)
+        item = _Varying(
+            lambda reader: reader.unpack(fixed)[0], lambda value, out: out.extend(fixed.pack(value))
+        )
+    read, write = item.read, item.write
+
+    def read_all(reader: Reader) -> tuple[Any, ...]:
+        return tuple(read(reader) for _ in range(reader.length()))
+
+    def write_all(values: tuple[Any, ...], out: bytearray) -> None:
+        out += _INT.pack(len(values))
+        for value in values:
+            write(value, out)
+
+    return _Varying(read_all, write_all)
+
+
+class FrameReader:
+    """Bytes in, whole frames out; the caller owns the socket."""
+
+    def __init__(self, bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._buffer = bytearray()
+
+    def receive(self, data: bytes) -> None:
+        """Take what the socket gave."""
+        self._buffer += data
+
+    def peek(self) -> bytes:
+        """The first four bytes, or fewer while no more have come: perhaps a four-letter word."""
+        return bytes(self._buffer[:4])
+
+    def frames(self) -> Iterator[bytes]:
+        """The frames that are complete, without their lengths.
+
+        Raises:
+            FrameTooLarge: a length beyond the limit, or below zero.
+        """
+        buffer = self._buffer
+        at = 0
+        try:
+            while len(buffer) - at >= 4:
+                (size,) = _INT.unpack_from(buffer, at)
+                if not 0 <= size <= self._bytes_max:
+                    raise FrameTooLarge(f"{size} bytes announced, {self._bytes_max} allowed")
+                if len(buffer) - at < 4 + size:
+                    return
+                frame = bytes(memoryview(buffer)[at + 4 : at + 4 + size])
+                at += 4 + size
+                yield frame
+        finally:
+            del buffer[:at]
+
+
+def frame(*parts: Record) -> bytes:
+    """One packet: the records one after the other, with the length in front."""
+    out = bytearray(4)
+    for part in parts:
+        part.write(out)
+    _INT.pack_into(out, 0, len(out) - 4)
+    return bytes(out)

@@ -1,0 +1,62 @@
+"""Which paths a node can have, and the arithmetic on them."""
+
+from collections.abc import Iterator
+
+from broker_impl.zookeeper.errors import BadArguments
+
+
+def parent_of(path: str) -> str:
+    """The path of the node above; the root's own is ``/``."""
+    return path[: path.rindex("/")] or "/"
+
+
+def name_of(path: str) -> str:
+    """The last part of a path."""
+    return path[path.rindex("/") + 1 :]
+
+
+def child_of(path: str, name: str) -> str:
+    """The path of a child."""
+    return f"/{name}" if path == "/" else f"{path}/{name}"
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """The nodes above a path, nearest first, the root last; the root has none."""
+    while path != "/":
+        path = parent_of(path)
+        yield path
+
+
+def check_form(path: str) -> None:
+    """Refuse what cannot even be looked up: the order of answers starts with this.
+
+    Raises:
+        BadArguments: not absolute, or the root itself.
+    """
+    if not path.startswith("/") or path == "/" or "\0" in path:
+        raise BadArguments(path)
+
+
+def check(path: str) -> None:
+    """Refuse every path that no node can have.
+
+    Raises:
+        BadArguments: an empty or relative part, a slash at the end, a character out of range.
+    """
+    if not path.startswith("/"):
+        raise BadArguments(path)
+    if path == "/":
+        return
+    for part in path[1:].split("/"):
+        if part in ("", ".", "..") or any(map(_forbidden, part)):
+            raise BadArguments(path)
+
+
+def _forbidden(character: str) -> bool:
+    point = ord(character)
+    return (
+        point <= 0x1F
+        or 0x7F <= point <= 0x9F
+        or 0xD800 <= point <= 0xF8FF
+        or 0xFFF0 <= point <= 0xFFFF
+    )

@@ -1,0 +1,287 @@
+"""From request to transaction: the place where a write is refused or given its zxid.
+
+A transaction is made before those ahead of it are applied, so the proposer remembers what each
+of them will leave behind (``Outlook``) until the database has caught up. All that can go wrong
+goes wrong here; a refusal is a transaction too, and takes a zxid.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from broker_impl.zookeeper import acl as acls
+from broker_impl.zookeeper import paths
+from broker_impl.zookeeper.errors import (
+    BadArguments,
+    BadVersion,
+    Code,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionExpired,
+    ZooKeeperError,
+)
+from broker_impl.zookeeper.jute import Record
+from broker_impl.zookeeper.records import (
+    EPHEMERAL,
+    SEQUENTIAL,
+    Acl,
+    CreateRequest,
+    Id,
+    MultiRequest,
+    Op,
+    PathVersion,
+    Perm,
+    SetAclRequest,
+    SetDataRequest,
+)
+from broker_impl.zookeeper.transactions import (
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    Header,
+    MultiTxn,
+    Proposal,
+    SetAclTxn,
+    SetDataTxn,
+)
+from broker_impl.zookeeper.tree import Database, int32
+
+WRITES = frozenset(
+    {Op.CREATE, Op.CREATE2, Op.DELETE, Op.SET_DATA, Op.SET_ACL, Op.MULTI}
+    | {Op.CREATE_SESSION, Op.CLOSE_SESSION}
+)
+"""The operations that become transactions."""
+
+
+class Outlook(NamedTuple):
+    """What will be known of a node once every transaction proposed so far is applied."""
+
+    acl: tuple[Acl, ...]
+    version: int
+    creates: int
+    aversion: int
+    children: int
+    ephemeral_owner: int
+
+
+class Draft:
+    """What one request would change, over what is on its way; kept only if all of it may be."""
+
+    def __init__(self, proposer: "Proposer", session_id: int, ids: tuple[Id, ...]) -> None:
+        self.session_id = session_id
+        self.ids = ids
+        self.outlooks: dict[str, Outlook | None] = {}
+        self._proposer = proposer
+
+    def find(self, path: str) -> Outlook | None:
+        if path in self.outlooks:
+            return self.outlooks[path]
+        return self._proposer.find(path)
+
+    def get(self, path: str) -> Outlook:
+        if (node := self.find(path)) is None:
+            raise NoNode(path)
+        return node
+
+    def check(self, node: Outlook, perm: Perm, path: str) -> None:
+        acls.check(node.acl, perm, self.ids, path)
+
+    def remove(self, path: str) -> None:
+        parent_path = paths.parent_of(path)
+        parent = self.get(parent_path)
+        self.outlooks[path] = None
+        self.outlooks[parent_path] = parent._replace(children=parent.children - 1)
+
+
+class Proposer:
+    """Turns requests into transactions, in the order in which they will take effect."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._zxid = database.last_zxid
+        self._outlooks: dict[str, tuple[int, Outlook | None]] = {}
+        self._sessions: dict[int, tuple[int, bool]] = {}
+        self._changed: deque[tuple[int, str]] = deque()
+
+    def propose(
+        self,
+        op: int,
+        request: Record,
+        *,
+        session_id: int,
+        cxid: int,
+        ids: tuple[Id, ...],
+        now_ms: int,
+    ) -> Proposal:
+        """The transaction that a write request comes to."""
+        self._zxid += 1
+        draft = Draft(self, session_id, ids)
+        try:
+            if op != Op.CREATE_SESSION and not self._is_live(session_id):
+                raise SessionExpired(f"{session_id:#x}")
+            txn = self._txn(op, request, draft)
+        except ZooKeeperError as error:
+            op, txn = Op.ERROR, ErrorTxn(error.code)
+        else:
+            for path, outlook in draft.outlooks.items():
+                self._outlooks[path] = (self._zxid, outlook)
+                self._changed.append((self._zxid, path))
+            if op in (Op.CREATE_SESSION, Op.CLOSE_SESSION):
+                self._sessions[session_id] = (self._zxid, op == Op.CREATE_SESSION)
+        return Proposal(Header(session_id, cxid, self._zxid, now_ms, op), txn)
+
+    def applied(self, proposal: Proposal) -> None:
+        """The database holds this transaction now: forget what was remembered for it."""
+        zxid = proposal.header.zxid
+        while self._changed and self._changed[0][0] <= zxid:
+            _, path = self._changed.popleft()
+            if path in self._outlooks and self._outlooks[path][0] <= zxid:
+                del self._outlooks[path]
+        session_id = proposal.header.session_id
+        if session_id in self._sessions and self._sessions[session_id][0] <= zxid:
+            del self._sessions[session_id]
+
+    def find(self, path: str) -> Outlook | None:
+        """What a node will be; None where none will be."""
+        if path in self._outlooks:
+            return self._outlooks[path][1]
+        node = self._database.nodes.get(path)
+        if node is None:
+            return None
+        return Outlook(
+            acl=node.acl,
+            version=node.version,
+            creates=node.creates,
+            aversion=node.aversion,
+            children=len(node.children),
+            ephemeral_owner=node.ephemeral_owner,
+        )
+
+    def _is_live(self, session_id: int) -> bool:
+        if session_id in self._sessions:
+            return self._sessions[session_id][1]
+        return session_id in self._database.sessions
+
+    def _txn(self, op: int, request: Record, draft: Draft) -> Record:
+        match request:
+            case CreateRequest():
+                return _create(request, draft)
+            case PathVersion() if op == Op.DELETE:
+                return _delete(request, draft)
+            case PathVersion() if op == Op.CHECK:
+                return _check(request, draft)
+            case SetDataRequest():
+                return _set_data(request, draft)
+            case SetAclRequest():
+                return _set_acl(request, draft)
+            case MultiRequest():
+                return self._multi(request, draft)
+            case CreateSessionTxn():
+                return request
+            case _:
+                assert op == Op.CLOSE_SESSION, f"operation {op} is no write"
+                return self._close_session(draft)
+
+    def _multi(self, request: MultiRequest, draft: Draft) -> MultiTxn:
+        """All or nothing: the first refusal turns every part into an error."""
+        parts: list[tuple[int, Record]] = []
+        for op, part in request.operations:
+            try:
+                parts.append((op, self._txn(op, part, draft)))
+            except ZooKeeperError as error:
+                draft.outlooks.clear()
+                before, after = len(parts), len(request.operations) - len(parts) - 1
+                codes = [Code.OK] * before + [error.code] + [Code.RUNTIME_INCONSISTENCY] * after
+                return MultiTxn(tuple((Op.ERROR, ErrorTxn(code)) for code in codes))
+        return MultiTxn(tuple(parts))
+
+    def _close_session(self, draft: Draft) -> CloseSessionTxn:
+        owned = {
+            path
+            for path in self._database.ephemerals.get(draft.session_id, {})
+            if path not in self._outlooks
+        }
+        for path, (_, outlook) in self._outlooks.items():
+            if outlook is not None and outlook.ephemeral_owner == draft.session_id:
+                owned.add(path)
+        ordered = tuple(sorted(owned))
+        for path in ordered:
+            draft.remove(path)
+        return CloseSessionTxn(ordered)
+
+
+def _create(request: CreateRequest, draft: Draft) -> CreateTxn:
+    path, flags = request.path, request.flags
+    if not 0 <= flags <= EPHEMERAL | SEQUENTIAL:
+        raise BadArguments(f"{path}: flags {flags}")
+    paths.check_form(path)
+    acl = acls.resolve(request.acl, draft.ids, path)
+    parent_path = paths.parent_of(path)
+    parent = draft.get(parent_path)
+    draft.check(parent, Perm.CREATE, path)
+    if flags & SEQUENTIAL:
+        path += f"{parent.creates:010d}"
+    paths.check(path)
+    if draft.find(path) is not None:
+        raise NodeExists(path)
+    if parent.ephemeral_owner:
+        raise NoChildrenForEphemerals(path)
+    owner = draft.session_id if flags & EPHEMERAL else 0
+    parent = parent._replace(creates=int32(parent.creates + 1), children=parent.children + 1)
+    draft.outlooks[parent_path] = parent
+    draft.outlooks[path] = Outlook(acl, 0, 0, 0, 0, owner)
+    return CreateTxn(path, request.data, acl, bool(owner), parent.creates)
+
+
+def _delete(request: PathVersion, draft: Draft) -> DeleteTxn:
+    path = request.path
+    paths.check_form(path)
+    parent = draft.get(paths.parent_of(path))
+    draft.check(parent, Perm.DELETE, path)
+    node = draft.get(path)
+    _expect(request.version, node.version, path)
+    if node.children:
+        raise NotEmpty(path)
+    draft.remove(path)
+    return DeleteTxn(path)
+
+
+def _set_data(request: SetDataRequest, draft: Draft) -> SetDataTxn:
+    path = request.path
+    paths.check(path)
+    node = draft.get(path)
+    draft.check(node, Perm.WRITE, path)
+    _expect(request.version, node.version, path)
+    version = int32(node.version + 1)
+    draft.outlooks[path] = node._replace(version=version)
+    return SetDataTxn(path, request.data, version)
+
+
+def _set_acl(request: SetAclRequest, draft: Draft) -> SetAclTxn:
+    path = request.path
+    paths.check(path)
+    acl = acls.resolve(request.acl, draft.ids, path)
+    node = draft.get(path)
+    draft.check(node, Perm.ADMIN, path)
+    _expect(request.version, node.aversion, path)
+    version = int32(node.aversion + 1)
+    draft.outlooks[path] = node._replace(acl=acl, aversion=version)
+    return SetAclTxn(path, acl, version)
+
+
+def _check(request: PathVersion, draft: Draft) -> CheckVersionTxn:
+    path = request.path
+    paths.check(path)
+    node = draft.get(path)
+    draft.check(node, Perm.READ, path)
+    _expect(request.version, node.version, path)
+    return CheckVersionTxn(path, request.version)
+
+
+def _expect(wanted: int, version: int, path: str) -> None:
+    if wanted not in (-1, version):
+        raise BadVersion(f"{path}: version {version}, not {wanted}")

@@ -1,0 +1,408 @@
+"""What client and server say to each other: requests, responses, and the headers before them.
+
+Field order is the wire's (``zookeeper.jute`` of ZooKeeper 3.8).
+"""
+
+from enum import IntEnum, IntFlag
+from typing import Self
+
+from broker_impl.errors import WireError
+from broker_impl.zookeeper.jute import (
+    Bool,
+    Buffer,
+    Int,
+    Long,
+    Reader,
+    Record,
+    TrailingBool,
+    UString,
+)
+
+
+class Op(IntEnum):
+    """Operation codes of a request header."""
+
+    CREATE = 1
+    DELETE = 2
+    EXISTS = 3
+    GET_DATA = 4
+    SET_DATA = 5
+    GET_ACL = 6
+    SET_ACL = 7
+    GET_CHILDREN = 8
+    SYNC = 9
+    PING = 11
+    GET_CHILDREN2 = 12
+    CHECK = 13
+    MULTI = 14
+    CREATE2 = 15
+    RECONFIG = 16
+    CHECK_WATCHES = 17
+    REMOVE_WATCHES = 18
+    AUTH = 100
+    SET_WATCHES = 101
+    GET_EPHEMERALS = 103
+    GET_ALL_CHILDREN_NUMBER = 104
+    SET_WATCHES2 = 105
+    ADD_WATCH = 106
+    CREATE_SESSION = -10
+    CLOSE_SESSION = -11
+    ERROR = -1
+
+
+XID_EVENT = -1
+XID_PING = -2
+XID_AUTH = -4
+XID_SET_WATCHES = -8
+
+EPHEMERAL = 1
+SEQUENTIAL = 2
+PASSWORD_BYTES = 16
+
+
+class Perm(IntFlag):
+    """What an ACL entry can allow."""
+
+    READ = 1
+    WRITE = 2
+    CREATE = 4
+    DELETE = 8
+    ADMIN = 16
+    ALL = 31
+
+
+class EventType(IntEnum):
+    """What a watch saw."""
+
+    CREATED = 1
+    DELETED = 2
+    CHANGED = 3
+    CHILD = 4
+
+
+class WatchMode(IntEnum):
+    """The two kinds of watch that stay set (ZooKeeper 3.6)."""
+
+    PERSISTENT = 0
+    PERSISTENT_RECURSIVE = 1
+
+
+class WatcherType(IntEnum):
+    """Which watches a removal means."""
+
+    CHILDREN = 1
+    DATA = 2
+    ANY = 3
+
+
+class Id(Record, frozen=True):
+    """An identity under a scheme, such as ``world:anyone``."""
+
+    scheme: UString
+    id: UString
+
+
+class Acl(Record, frozen=True):
+    """Permissions given to one identity."""
+
+    perms: Int
+    id: Id
+
+
+OPEN_ACL = (Acl(Perm.ALL, Id("world", "anyone")),)
+
+
+class Stat(Record, frozen=True):
+    """What is known of a node beside its data; times in milliseconds of the wall clock."""
+
+    czxid: Long
+    """The transaction that created it."""
+    mzxid: Long
+    """The transaction that last set its data."""
+    ctime: Long
+    mtime: Long
+    version: Int
+    """How often its data was set."""
+    cversion: Int
+    """How often a child was created or deleted."""
+    aversion: Int
+    """How often its ACL was set."""
+    ephemeral_owner: Long
+    """The session that it dies with; 0 for a persistent node."""
+    data_length: Int
+    children_count: Int
+    pzxid: Long
+    """The last transaction that created or deleted a child."""
+
+
+class ConnectRequest(Record, frozen=True):
+    """The first packet of a connection; it has no header. Session 0 asks for a new one."""
+
+    protocol_version: Int
+    last_zxid_seen: Long
+    timeout_ms: Int
+    session_id: Long
+    password: Buffer
+    read_only: TrailingBool
+
+
+class ConnectResponse(Record, frozen=True):
+    """The answer to it; a timeout of 0 means that the session is over."""
+
+    protocol_version: Int
+    timeout_ms: Int
+    session_id: Long
+    password: Buffer
+    read_only: TrailingBool
+    """Only for a client that sent the flag itself."""
+
+
+class RequestHeader(Record, frozen=True):
+    """Before every request but the first."""
+
+    xid: Int
+    op: Int
+
+
+class ReplyHeader(Record, frozen=True):
+    """Before every reply; without a body when ``error`` is not 0."""
+
+    xid: Int
+    zxid: Long
+    error: Int
+
+
+class WatcherEvent(Record, frozen=True):
+    """A notification, sent with xid -1."""
+
+    type: Int
+    state: Int
+    path: UString
+
+
+SYNC_CONNECTED = 3
+"""The only state of a session that a server tells of."""
+
+
+class Nothing(Record, frozen=True):
+    """A body without fields: a ping, a close, the result of a delete."""
+
+
+class PathRequest(Record, frozen=True):
+    """getACL, sync, getEphemerals, getAllChildrenNumber."""
+
+    path: UString
+
+
+class PathWatch(Record, frozen=True):
+    """exists, getData, getChildren, getChildren2."""
+
+    path: UString
+    watch: Bool
+
+
+class CreateRequest(Record, frozen=True):
+    """create and create2; ``flags``: EPHEMERAL | SEQUENTIAL."""
+
+    path: UString
+    data: Buffer
+    acl: tuple[Acl, ...]
+    flags: Int
+
+
+class PathVersion(Record, frozen=True):
+    """delete and check; version -1 is any."""
+
+    path: UString
+    version: Int
+
+
+class SetDataRequest(Record, frozen=True):
+    """setData; version -1 is any."""
+
+    path: UString
+    data: Buffer
+    version: Int
+
+
+class SetAclRequest(Record, frozen=True):
+    """setACL; ``version`` is the ACL's own, -1 is any."""
+
+    path: UString
+    acl: tuple[Acl, ...]
+    version: Int
+
+
+class AuthRequest(Record, frozen=True):
+    """Adds an identity to the connection."""
+
+    type: Int
+    scheme: UString
+    auth: Buffer
+
+
+class SetWatches(Record, frozen=True):
+    """Sets the watches of a lost connection again; what changed since ``relative_zxid`` fires."""
+
+    relative_zxid: Long
+    data: tuple[UString, ...]
+    exist: tuple[UString, ...]
+    child: tuple[UString, ...]
+
+
+class SetWatches2(Record, frozen=True):
+    """The same with persistent watches (ZooKeeper 3.6)."""
+
+    relative_zxid: Long
+    data: tuple[UString, ...]
+    exist: tuple[UString, ...]
+    child: tuple[UString, ...]
+    persistent: tuple[UString, ...]
+    persistent_recursive: tuple[UString, ...]
+
+
+class AddWatch(Record, frozen=True):
+    """Sets a watch that stays."""
+
+    path: UString
+    mode: Int
+
+
+class PathWatcherType(Record, frozen=True):
+    """checkWatches and removeWatches."""
+
+    path: UString
+    type: Int
+
+
+class ReconfigRequest(Record, frozen=True):
+    """reconfig: another set of servers."""
+
+    joining: UString
+    leaving: UString
+    new_members: UString
+    config_id: Long
+
+
+class PathResponse(Record, frozen=True):
+    """create and sync."""
+
+    path: UString
+
+
+class Create2Response(Record, frozen=True):
+    """create2."""
+
+    path: UString
+    stat: Stat
+
+
+class StatResponse(Record, frozen=True):
+    """exists, setData, setACL."""
+
+    stat: Stat
+
+
+class GetDataResponse(Record, frozen=True):
+    """getData."""
+
+    data: Buffer
+    stat: Stat
+
+
+class GetAclResponse(Record, frozen=True):
+    """getACL."""
+
+    acl: tuple[Acl, ...]
+    stat: Stat
+
+
+class GetChildrenResponse(Record, frozen=True):
+    """getChildren and getEphemerals."""
+
+    children: tuple[UString, ...]
+
+
+class GetChildren2Response(Record, frozen=True):
+    """getChildren2."""
+
+    children: tuple[UString, ...]
+    stat: Stat
+
+
+class Number(Record, frozen=True):
+    """A single int: the answer of getAllChildrenNumber, and of addWatch (an error code)."""
+
+    value: Int
+
+
+class MultiHeader(Record, frozen=True):
+    """Before each operation of a multi, and once more, ``done``, at its end."""
+
+    type: Int
+    done: Bool
+    error: Int
+
+
+MULTI_END = MultiHeader(-1, True, -1)
+
+
+class MultiRequest(Record, frozen=True):
+    """Several writes that happen together or not at all."""
+
+    operations: tuple[tuple[int, Record], ...]
+    """Operation code and request of each; written with a header before each, so not as a vector."""
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Take the operations off a frame, up to the end mark."""
+        operations = []
+        while not (header := MultiHeader.read(reader)).done:
+            request = MULTI_REQUESTS.get(header.type)
+            if request is None:
+                raise WireError(f"operation {header.type} inside a multi")
+            operations.append((header.type, request.read(reader)))
+        return cls(tuple(operations))
+
+    def write(self, out: bytearray) -> None:
+        """Append the operations and the end mark."""
+        for op, request in self.operations:
+            MultiHeader(op, False, -1).write(out)
+            request.write(out)
+        MULTI_END.write(out)
+
+
+MULTI_REQUESTS: dict[int, type[Record]] = {
+    Op.CREATE: CreateRequest,
+    Op.CREATE2: CreateRequest,
+    Op.DELETE: PathVersion,
+    Op.SET_DATA: SetDataRequest,
+    Op.CHECK: PathVersion,
+}
+
+REQUESTS: dict[int, type[Record]] = {
+    Op.CREATE: CreateRequest,
+    Op.CREATE2: CreateRequest,
+    Op.DELETE: PathVersion,
+    Op.EXISTS: PathWatch,
+    Op.GET_DATA: PathWatch,
+    Op.SET_DATA: SetDataRequest,
+    Op.GET_ACL: PathRequest,
+    Op.SET_ACL: SetAclRequest,
+    Op.GET_CHILDREN: PathWatch,
+    Op.GET_CHILDREN2: PathWatch,
+    Op.SYNC: PathRequest,
+    Op.PING: Nothing,
+    Op.MULTI: MultiRequest,
+    Op.CHECK_WATCHES: PathWatcherType,
+    Op.REMOVE_WATCHES: PathWatcherType,
+    Op.RECONFIG: ReconfigRequest,
+    Op.AUTH: AuthRequest,
+    Op.SET_WATCHES: SetWatches,
+    Op.SET_WATCHES2: SetWatches2,
+    Op.GET_EPHEMERALS: PathRequest,
+    Op.GET_ALL_CHILDREN_NUMBER: PathRequest,
+    Op.ADD_WATCH: AddWatch,
+    Op.CLOSE_SESSION: Nothing,
+}
+"""The operations that a server answers; any other gets UNIMPLEMENTED."""

@@ -1,0 +1,291 @@
+"""The server's sockets: bytes to the pipeline and back, timers, and limits on connections."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from broker_impl.errors import StorageError, WireError
+from broker_impl.zookeeper import words
+from broker_impl.zookeeper.jute import FRAME_BYTES_MAX, FrameReader, Reader, Record, frame
+from broker_impl.zookeeper.pipeline import Pipeline
+from broker_impl.zookeeper.records import (
+    REQUESTS,
+    ConnectRequest,
+    ConnectResponse,
+    Id,
+    RequestHeader,
+)
+
+log = logging.getLogger(__name__)
+
+SESSIONLESS_S_MAX = 10.0
+"""A connection that has not asked for a session by then is closed."""
+
+LINGER_S = 5.0
+"""What a closed connection gets to take its last bytes."""
+
+
+class Server:
+    """Listens, and runs the pipeline whenever something has come.
+
+    Args:
+        pipeline: the server proper.
+        connections_max: connections from one address (``maxClientCnxns``); 0 is no limit.
+        frame_bytes_max: ``jute.maxbuffer``.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        *,
+        connections_max: int = 60,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+    ) -> None:
+        self.pipeline = pipeline
+        self.connections: dict[Connection, None] = {}
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Gets the StorageError that ends the server."""
+        self.received = 0
+        self.sent = 0
+        self.frame_bytes_max = frame_bytes_max
+        self._connections_max = connections_max
+        self._loop = asyncio.get_running_loop()
+        self._listener: asyncio.Server | None = None
+        self._tick: asyncio.TimerHandle | None = None
+        self._tick_s = pipeline.tracker.tick_ms / 1000
+        self._tick_due = 0.0
+        self._scheduled = False
+        self._unflushed: dict[Connection, None] = {}
+
+    async def start(self, host: str, port: int, *, reuse_port: bool = False) -> int:
+        """Listen; return the port."""
+        self._listener = await self._loop.create_server(
+            lambda: Connection(self), host, port, reuse_port=reuse_port or None
+        )
+        self._schedule_tick()
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Stop listening and close every connection; sessions stay for the next start."""
+        if self._tick is not None:
+            self._tick.cancel()
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self.connections):
+            connection.close()
+        self._flush()
+        if self._listener is not None:
+            await self._listener.wait_closed()
+
+    def admits(self, host: str) -> bool:
+        """Whether one more connection from an address is within the limit."""
+        if not self._connections_max:
+            return True
+        others = sum(connection.host == host for connection in self.connections)
+        return others < self._connections_max
+
+    def schedule(self) -> None:
+        """Something waits: take a turn once every socket has been read."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def unflushed(self, connection: "Connection") -> None:
+        """A connection has something to write, or to close."""
+        self._unflushed[connection] = None
+        self.schedule()
+
+    def facts(self) -> words.Facts:
+        """What the four-letter words tell of."""
+        settings: Sequence[tuple[str, str]] = [
+            ("tickTime", str(self.pipeline.tracker.tick_ms)),
+            ("maxClientCnxns", str(self._connections_max)),
+            ("minSessionTimeout", str(self.pipeline.tracker.negotiate(0))),
+            ("maxSessionTimeout", str(self.pipeline.tracker.negotiate(2**31))),
+            ("serverId", "0"),
+        ]
+        connections = [connection.facts() for connection in self.connections]
+        return words.Facts(self.pipeline, connections, settings, self.received, self.sent)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if self.failed.done():
+            return
+        try:
+            self.pipeline.turn()
+        except StorageError as error:
+            self.failed.set_exception(error)
+            for connection in list(self.connections):
+                connection.abort()
+            return
+        self._flush()
+
+    def _flush(self) -> None:
+        connections, self._unflushed = self._unflushed, {}
+        for connection in connections:
+            connection.flush()
+
+    def _schedule_tick(self) -> None:
+        self._tick_due = self._loop.time() + self._tick_s
+        self._tick = self._loop.call_at(self._tick_due, self._on_tick)
+
+    def _on_tick(self) -> None:
+        if self._loop.time() - self._tick_due > self._tick_s:
+            # We stood still (a stopped process, a slow disk): signs of life may wait unread, so
+            # nobody can be called silent. Everybody gets a full timeout, as from a new leader.
+            self.pipeline.tracker.touch_all(self._loop.time())
+        self.pipeline.expire()
+        if len(self.pipeline):
+            self.schedule()
+        self._schedule_tick()
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection: framing, the handshake's place, and back-pressure."""
+
+    def __init__(self, server: Server) -> None:
+        self.session_id = 0
+        self.ids: tuple[Id, ...] = ()
+        self.is_open = False
+        self.host = ""
+        self._server = server
+        self._frames = FrameReader(server.frame_bytes_max)
+        self._out = bytearray()
+        self._take: Callable[[bytes], None] = self._connect
+        self._knows_read_only = False
+        self._peer = ""
+        self._received = 0
+        self._sent = 0
+        self._transport: asyncio.Transport
+        self._deadline: asyncio.TimerHandle
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has come."""
+        assert isinstance(transport, asyncio.Transport), "a stream"
+        self._transport = transport
+        self.host, port = transport.get_extra_info("peername")[:2]
+        self._peer = f"{self.host}:{port}"
+        self.ids = (Id("ip", self.host),)
+        if not self._server.admits(self.host):
+            log.warning("%s: too many connections from this address", self._peer)
+            transport.abort()
+            return
+        self.is_open = True
+        self._server.connections[self] = None
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(SESSIONLESS_S_MAX, self._sessionless)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come; what they are wrong about closes this connection alone."""
+        if not self.is_open:
+            return
+        self._frames.receive(data)
+        if self._take == self._connect and self._word():
+            return
+        try:
+            for packet in self._frames.frames():
+                self._take(packet)
+                if not self.is_open:
+                    break
+        except WireError as error:
+            log.warning("%s: %s", self._peer, error)
+            self.close()
+        self._server.schedule()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone; its session is not."""
+        if self not in self._server.connections:
+            return
+        del self._server.connections[self]
+        self.is_open = False
+        self._deadline.cancel()
+        self._server.pipeline.disconnected(self)
+
+    def pause_writing(self) -> None:
+        """The client reads too slowly: ask no more of it until it has caught up."""
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It has."""
+        if self.is_open:
+            self._transport.resume_reading()
+
+    # pipeline.Client
+
+    def send(self, *parts: Record) -> None:
+        """Send one packet at the end of this turn."""
+        if not self.is_open:
+            return
+        if isinstance(parts[0], ConnectResponse) and not self._knows_read_only:
+            parts = (msgspec.structs.replace(parts[0], read_only=None),)
+        self._out += frame(*parts)
+        self._sent += 1
+        self._server.sent += 1
+        self._server.unflushed(self)
+
+    def close(self) -> None:
+        """Close after what was sent."""
+        if self.is_open:
+            self.is_open = False
+            self._server.pipeline.disconnected(self)
+            self._server.unflushed(self)
+
+    # Server
+
+    def flush(self) -> None:
+        """Write what has gathered; close if that is due."""
+        if self._out:
+            self._transport.write(bytes(self._out))
+            self._out.clear()
+        if not self.is_open and not self._transport.is_closing():
+            self._transport.close()
+            asyncio.get_running_loop().call_later(LINGER_S, self._transport.abort)
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._out.clear()
+        self._transport.abort()
+
+    def facts(self) -> words.ConnectionFacts:
+        """What the four-letter words tell of this connection."""
+        queued = self._transport.get_write_buffer_size()
+        return words.ConnectionFacts(
+            self._peer, self.session_id, queued, self._received, self._sent
+        )
+
+    def _word(self) -> bool:
+        """Answer a four-letter word, if these are its letters."""
+        word = self._frames.peek().decode("latin-1")
+        if word not in words.WORDS:
+            return False
+        self._out += words.reply(word, self._server.facts()).encode()
+        self.close()
+        return True
+
+    def _connect(self, packet: bytes) -> None:
+        request = ConnectRequest.read(Reader(packet))
+        self._count()
+        self._knows_read_only = request.read_only is not None
+        self._take = self._request
+        self._deadline.cancel()
+        self._server.pipeline.connect(self, request)
+
+    def _request(self, packet: bytes) -> None:
+        reader = Reader(packet)
+        header = RequestHeader.read(reader)
+        self._count()
+        known = REQUESTS.get(header.op)
+        body = known.read(reader) if known is not None else None
+        self._server.pipeline.submit(self, header, body)
+
+    def _count(self) -> None:
+        self._received += 1
+        self._server.received += 1
+
+    def _sessionless(self) -> None:
+        log.warning("%s: no session after %g s", self._peer, SESSIONLESS_S_MAX)
+        self.close()

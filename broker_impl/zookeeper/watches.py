@@ -1,0 +1,111 @@
+"""Who is to be told of which change: one-shot watches, and those that stay.
+
+A watch belongs to a connection, not to a session: it goes with it, and the client sets it again
+on the next one (``SetWatches``).
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Generic, TypeVar
+
+from broker_impl.zookeeper.paths import ancestors
+from broker_impl.zookeeper.records import EventType, WatcherType
+from broker_impl.zookeeper.tree import Change
+
+Watcher = TypeVar("Watcher")
+
+
+class Kind(Enum):
+    """What a watch waits for."""
+
+    DATA = "data"
+    """The node's data, or its coming and going; set by getData and exists; fires once."""
+    CHILD = "child"
+    """The node's children; set by getChildren; fires once."""
+    PERSISTENT = "persistent"
+    """Both of these, again and again."""
+    RECURSIVE = "recursive"
+    """The data of the node and of all below it, again and again."""
+
+
+_FIRED_BY: dict[EventType, tuple[Kind, ...]] = {
+    EventType.CREATED: (Kind.DATA, Kind.PERSISTENT),
+    EventType.CHANGED: (Kind.DATA, Kind.PERSISTENT),
+    EventType.DELETED: (Kind.DATA, Kind.CHILD, Kind.PERSISTENT),
+    EventType.CHILD: (Kind.CHILD, Kind.PERSISTENT),
+}
+
+_REMOVED_BY: dict[int, tuple[Kind, ...]] = {
+    WatcherType.CHILDREN: (Kind.CHILD,),
+    WatcherType.DATA: (Kind.DATA,),
+    WatcherType.ANY: tuple(Kind),
+}
+
+
+class WatchTable(Generic[Watcher]):
+    """The watches of all connections of one server."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[tuple[Kind, str], dict[Watcher, None]] = {}
+        self._watches: dict[Watcher, dict[tuple[Kind, str], None]] = {}
+        self._recursive = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._watches.values()))
+
+    @property
+    def watchers(self) -> int:
+        """Connections that have a watch."""
+        return len(self._watches)
+
+    @property
+    def paths(self) -> int:
+        """Paths that have a watch."""
+        return len({path for _, path in self._watchers})
+
+    def add(self, kind: Kind, path: str, watcher: Watcher) -> None:
+        """Set a watch; setting it twice is setting it once."""
+        key = (kind, path)
+        if key in self._watches.setdefault(watcher, {}):
+            return
+        self._watches[watcher][key] = None
+        self._watchers.setdefault(key, {})[watcher] = None
+        self._recursive += kind is Kind.RECURSIVE
+
+    def trigger(self, change: Change) -> list[Watcher]:
+        """Whom to tell of a change, each once; their one-shot watches are gone with it."""
+        told: dict[Watcher, None] = {}
+        for kind in _FIRED_BY[change.type]:
+            watchers = list(self._watchers.get((kind, change.path), ()))
+            told.update(dict.fromkeys(watchers))
+            if kind in (Kind.DATA, Kind.CHILD):
+                for watcher in watchers:
+                    self._discard((kind, change.path), watcher)
+        if self._recursive and change.type is not EventType.CHILD:
+            for path in (change.path, *ancestors(change.path)):
+                told.update(dict.fromkeys(self._watchers.get((Kind.RECURSIVE, path), ())))
+        return list(told)
+
+    def find(self, path: str, type_: int, watcher: Watcher) -> list[Kind]:
+        """Which watches of that type (``WatcherType``) a connection has on a path."""
+        mine = self._watches.get(watcher, {})
+        return [kind for kind in _REMOVED_BY.get(type_, ()) if (kind, path) in mine]
+
+    def remove(self, kinds: Iterable[Kind], path: str, watcher: Watcher) -> None:
+        """Drop watches of a connection on a path."""
+        for kind in kinds:
+            self._discard((kind, path), watcher)
+
+    def forget(self, watcher: Watcher) -> None:
+        """The connection is gone, and all its watches."""
+        for key in list(self._watches.get(watcher, ())):
+            self._discard(key, watcher)
+
+    def _discard(self, key: tuple[Kind, str], watcher: Watcher) -> None:
+        del self._watchers[key][watcher]
+        if not self._watchers[key]:
+            del self._watchers[key]
+        del self._watches[watcher][key]
+        if not self._watches[watcher]:
+            del self._watches[watcher]
+        self._recursive -= key[0] is Kind.RECURSIVE
