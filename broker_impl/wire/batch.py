@@ -7,14 +7,13 @@ tools, look-ups by time and tests.
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import cramjam
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker_impl.errors import WireError
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
+from broker_impl.wire.types import Buffer
 
 HEADER_BYTES: Final = 61
 MAGIC: Final = 2
@@ -172,14 +171,12 @@ def patch(buffer: memoryview | bytearray, at: int, base_offset: int, leader_epoc
     _EPOCH.pack_into(buffer, at + _EPOCH_AT, leader_epoch)
 
 
-def stamp(
-    buffer: memoryview | bytearray, at: int, header: BatchHeader, log_append_time_ms: int
-) -> None:
-    """Make the batch at `at` one of LogAppendTime, in place, with a new CRC."""
-    _ATTRIBUTES.pack_into(buffer, at + _CRC_FROM, header.attributes | _LOG_APPEND_TIME)
-    _OFFSET.pack_into(buffer, at + _MAX_TIMESTAMP_AT, log_append_time_ms)
-    with memoryview(buffer) as view, view[at + _CRC_FROM : at + header.size] as covered:
-        _CRC.pack_into(buffer, at + _CRC_AT, crc32c(covered))
+def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> None:
+    """Make a batch one of LogAppendTime, with a new CRC; only its header `head` is written to."""
+    (attributes,) = _ATTRIBUTES.unpack_from(head, _CRC_FROM)
+    _ATTRIBUTES.pack_into(head, _CRC_FROM, attributes | _LOG_APPEND_TIME)
+    _OFFSET.pack_into(head, _MAX_TIMESTAMP_AT, log_append_time_ms)
+    _CRC.pack_into(head, _CRC_AT, crc32c(rest, crc32c(bytes(head[_CRC_FROM:]))))
 
 
 def records(buffer: Buffer, *, bytes_max: int = _DECOMPRESSED_BYTES_MAX) -> list[Record]:

@@ -183,8 +183,10 @@ def test_the_crc_is_crc32c_from_the_attributes_on() -> None:
 
 def test_stamp_makes_it_log_append_time() -> None:
     """The broker's time replaces the records' times, under a new CRC."""
-    data = bytearray(batch.encode_batch([Record(value=b"a", timestamp_ms=5)] * 2))
-    batch.stamp(data, 0, batch.parse_header(data), 777)
+    sent = batch.encode_batch([Record(value=b"a", timestamp_ms=5)] * 2)
+    head = bytearray(sent[: batch.HEADER_BYTES])
+    batch.stamp(head, sent[batch.HEADER_BYTES :], 777)
+    data = bytes(head) + sent[batch.HEADER_BYTES :]
     header = batch.parse_header(data)
     assert header.timestamp_type == batch.LOG_APPEND_TIME
     assert batch.check_crc(data, 0, header)

@@ -1,0 +1,42 @@
+"""Kafka's client jar: where the schemas lie, and which of them this broker speaks."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+from zipfile import ZipFile
+
+from broker_impl.wire.generate.schema import Message, Versions, load, parse
+
+FOLDER: Final = "common/message/"
+
+API_KEYS: Final = frozenset(
+    [
+        *range(29),  # data, metadata, brokers among themselves, groups, transactions
+        *range(32, 38),  # configs, log directories, SASL, partitions
+        *range(42, 50),  # groups, elections, configs, reassignment, offsets, quotas
+        60,  # DescribeCluster
+        61,  # DescribeProducers
+        65,  # DescribeTransactions
+        66,  # ListTransactions
+    ]
+)
+
+_LAST_VERSION: Final = {18: 4}
+"""ApiVersions 4 is written like 3; it allows a feature's lowest level to be 0 (KAFKA-17011)."""
+
+
+def read_messages(jar: Path) -> list[Message]:
+    """The requests and responses of our APIs, by key and name."""
+    messages = []
+    with ZipFile(jar) as archive:
+        for name in sorted(archive.namelist()):
+            if name.startswith(FOLDER) and name.endswith(("Request.json", "Response.json")):
+                raw = load(archive.read(name).decode())
+                if raw["apiKey"] in API_KEYS:
+                    messages.append(_amended(parse(raw)))
+    return sorted(messages, key=lambda message: (message.api_key, message.name))
+
+
+def _amended(message: Message) -> Message:
+    last = _LAST_VERSION.get(message.api_key, message.versions.last)
+    return replace(message, versions=Versions(message.versions.first, last))
