@@ -1,0 +1,633 @@
+"""A ZooKeeper client for asyncio: one session, kept over one connection at a time.
+
+The connection may be lost and found again as often as it likes; the session, its ephemeral nodes
+and its watches stay until the server says that they are gone. A request that was cut off raises
+``ConnectionLoss``: whether it happened, nobody can tell but by looking. Once expired, a client is
+dead, and its owner makes another.
+
+Everything runs on the running loop. Callbacks are plain functions, called from the loop, in the
+order of what the server sent; an event comes before the reply that shows what it told of.
+"""
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, assert_never
+
+from broker_impl.errors import WireError
+from broker_impl.zookeeper import paths
+from broker_impl.zookeeper.errors import (
+    Code,
+    ConnectionLoss,
+    NodeExists,
+    NoNode,
+    RuntimeInconsistency,
+    SessionExpired,
+    ZooKeeperError,
+    error_for,
+)
+from broker_impl.zookeeper.jute import FrameReader, Reader, Record, frame
+from broker_impl.zookeeper.records import (
+    EPHEMERAL,
+    OPEN_ACL,
+    PASSWORD_BYTES,
+    SEQUENTIAL,
+    XID_EVENT,
+    XID_PING,
+    XID_SET_WATCHES,
+    ConnectRequest,
+    ConnectResponse,
+    Create2Response,
+    CreateRequest,
+    EventType,
+    GetChildrenResponse,
+    GetDataResponse,
+    MultiHeader,
+    MultiRequest,
+    Nothing,
+    Number,
+    Op,
+    PathResponse,
+    PathVersion,
+    PathWatch,
+    ReplyHeader,
+    RequestHeader,
+    SetDataRequest,
+    SetWatches,
+    Stat,
+    StatResponse,
+    WatcherEvent,
+)
+
+log = logging.getLogger(__name__)
+
+DEFAULT_PORT = 2181
+REPLY_BYTES_MAX = 64 * 1024 * 1024
+"""More than any server sends: a list of children is not bound by ``jute.maxbuffer``."""
+SET_WATCHES_BYTES_MAX = 128 * 1024
+"""Paths in one SetWatches, so that it stays far below ``jute.maxbuffer``."""
+BACKOFF_S_MIN = 0.05
+BACKOFF_S_MAX = 1.0
+XID_MAX = 2**31 - 1
+
+
+class State(Enum):
+    """Where a client stands."""
+
+    CONNECTING = "connecting"
+    """No session yet."""
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    """The connection is lost. The session may live or not: only the server knows."""
+    EXPIRED = "expired"
+    """The server has said that the session is over. Final."""
+    CLOSED = "closed"
+    """The owner has closed it. Final."""
+
+
+class WatchEvent(NamedTuple):
+    """What a watch saw; its path is the client's, below the chroot."""
+
+    type: EventType
+    path: str
+
+
+Watch = Callable[[WatchEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Part of a multi: create a node. Its result is the path."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetData:
+    """Part of a multi: set a node's data. Its result is the Stat."""
+
+    path: str
+    data: bytes
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Part of a multi: delete a node. Its result is None."""
+
+    path: str
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Part of a multi: the node has that version. Its result is None."""
+
+    path: str
+    version: int
+
+
+MultiResult = str | Stat | None
+
+
+class MultiFailed(ZooKeeperError):
+    """A multi was refused and nothing of it happened.
+
+    ``error`` is what refused it, ``index`` says which operation that was, ``errors`` has one entry
+    per operation: None before the failing one, ``RuntimeInconsistency`` after it.
+    """
+
+    def __init__(self, errors: Sequence[ZooKeeperError | None]) -> None:
+        self.errors = list(errors)
+        self.index, self.error = next(
+            (index, error)
+            for index, error in enumerate(errors)
+            if error is not None and not isinstance(error, RuntimeInconsistency)
+        )
+        super().__init__(f"operation {self.index}: {type(self.error).__name__} {self.error}")
+
+
+class _Kind(Enum):
+    DATA = "data"
+    EXIST = "exist"
+    CHILD = "child"
+
+
+_CALLED_BY: dict[EventType, tuple[_Kind, ...]] = {
+    EventType.CREATED: (_Kind.DATA, _Kind.EXIST),
+    EventType.CHANGED: (_Kind.DATA, _Kind.EXIST),
+    EventType.DELETED: (_Kind.DATA, _Kind.EXIST, _Kind.CHILD),
+    EventType.CHILD: (_Kind.CHILD,),
+}
+
+
+class ZooKeeper:
+    """One session with one of several servers.
+
+    Args:
+        connect: ``host:port,host:port/chroot``; the servers are tried in an order drawn once.
+        session_timeout_ms: asked for; the server may give another.
+        rng: draws the order of servers, and the jitter of the pauses between attempts.
+        on_state: called with every new state, in order.
+    """
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int,
+        rng: random.Random,
+        on_state: Callable[[State], None] | None = None,
+    ) -> None:
+        servers, slash, chroot = connect.partition("/")
+        self.state = State.CONNECTING
+        self.session_id = 0
+        """0 until there is a session."""
+        self.session_timeout_ms = session_timeout_ms
+        """The server's word on it, once there is a session."""
+        self.last_zxid = 0
+        """The latest state of the tree that was seen; a server behind it is not accepted."""
+        self._servers = [_address(server) for server in servers.split(",")]
+        self._chroot = (slash + chroot).rstrip("/")
+        paths.check(self._chroot or "/")
+        self._rng = rng
+        self._on_state = on_state
+        self._password: bytes | None = bytes(PASSWORD_BYTES)
+        self._connection: _Connection | None = None
+        self._watches: dict[tuple[_Kind, str], dict[Watch, None]] = {}
+        self._waiting: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        rng.shuffle(self._servers)
+
+    async def start(self) -> None:
+        """Begin the session; return once it is there. Tries until then, however long it takes."""
+        assert self._task is None, "a client is started once"
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        await self.connected()
+
+    async def close(self) -> None:
+        """End the session, its ephemeral nodes with it, if a server can be told; else just stop."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                async with asyncio.timeout(self.session_timeout_ms / 3000):
+                    await connection.request(Op.CLOSE_SESSION, Nothing(), None)
+            except (TimeoutError, ConnectionLoss):
+                log.info("session %#x is left to expire", self.session_id)
+            connection.drop()
+        if self._task is not None:
+            self._task.cancel()
+            [end] = await asyncio.gather(self._task, return_exceptions=True)
+            if isinstance(end, Exception):
+                raise end
+        if self.state is not State.EXPIRED:
+            self._enter(State.CLOSED)
+
+    async def connected(self) -> None:
+        """Wait until requests can be sent.
+
+        Raises:
+            SessionExpired: they never will be: the client is expired or closed.
+        """
+        while self.state is not State.CONNECTED:
+            if self.state in (State.EXPIRED, State.CLOSED):
+                raise SessionExpired(f"{self.session_id:#x} is {self.state.value}")
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
+
+    # Requests. Each raises ConnectionLoss when the connection is, or gets, lost; SessionExpired
+    # once the client is dead; and the ZooKeeperError that the server answers.
+
+    async def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        """Create a node; return its path, which a sequential one gets its number in."""
+        request = self._create(Create(path, data, ephemeral, sequential))
+        reply = await self._call(Op.CREATE, request)
+        return self._inside(PathResponse.read(reply).path)
+
+    async def create2(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> tuple[str, Stat]:
+        """Create a node; return its path and Stat (its czxid can serve as a fencing token)."""
+        request = self._create(Create(path, data, ephemeral, sequential))
+        reply = Create2Response.read(await self._call(Op.CREATE2, request))
+        return self._inside(reply.path), reply.stat
+
+    async def ensure_path(self, path: str) -> None:
+        """Create a persistent node and all that is missing above it, the chroot included."""
+        missing = [self._outside(path)]
+        while missing:
+            request = CreateRequest(missing[-1], b"", OPEN_ACL, 0)
+            try:
+                if missing[-1] != "/":
+                    await self._call(Op.CREATE, request)
+                missing.pop()
+            except NodeExists:
+                missing.pop()
+            except NoNode:
+                missing.append(paths.parent_of(missing[-1]))
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        """A node's data and Stat; ``watch`` is called once, when either is no longer true."""
+        reply = GetDataResponse.read(await self._look(Op.GET_DATA, path, watch, _Kind.DATA))
+        return reply.data or b"", reply.stat
+
+    async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
+        """Set a node's data, if it has that version; -1 is any."""
+        request = SetDataRequest(self._outside(path), data, version)
+        return StatResponse.read(await self._call(Op.SET_DATA, request)).stat
+
+    async def delete(self, path: str, version: int = -1) -> None:
+        """Delete a node, if it has that version; -1 is any."""
+        await self._call(Op.DELETE, PathVersion(self._outside(path), version))
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        """A node's Stat, None where there is none; ``watch`` is called once, when that changes."""
+        try:
+            reply = await self._look(Op.EXISTS, path, watch, _Kind.DATA)
+        except NoNode:
+            return None
+        return StatResponse.read(reply).stat
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """The names of a node's children, sorted; ``watch`` is called once, when they change."""
+        reply = await self._look(Op.GET_CHILDREN, path, watch, _Kind.CHILD)
+        return sorted(GetChildrenResponse.read(reply).children)
+
+    async def multi(self, ops: Sequence[Create | SetData | Delete | Check]) -> list[MultiResult]:
+        """Do all of these, or nothing.
+
+        Raises:
+            MultiFailed: one was refused.
+        """
+        request = MultiRequest(tuple(self._part(op) for op in ops))
+        reply = await self._call(Op.MULTI, request)
+        results: list[MultiResult] = []
+        errors: list[ZooKeeperError | None] = []
+        while not (header := MultiHeader.read(reply)).done:
+            match header.type:
+                case Op.ERROR:
+                    code = Number.read(reply).value
+                    errors.append(error_for(code) if code else None)
+                case Op.CREATE:
+                    results.append(self._inside(PathResponse.read(reply).path))
+                case Op.SET_DATA:
+                    results.append(StatResponse.read(reply).stat)
+                case _:
+                    results.append(None)
+        if errors:
+            raise MultiFailed(errors)
+        return results
+
+    # Paths
+
+    def _outside(self, path: str) -> str:
+        """The server's name for a path."""
+        paths.check(path)
+        return path if not self._chroot else self._chroot + path.rstrip("/")
+
+    def _inside(self, path: str) -> str:
+        """Our name for a path of the server."""
+        return path.removeprefix(self._chroot) or "/"
+
+    # Requests on their way
+
+    def _create(self, op: Create) -> CreateRequest:
+        flags = EPHEMERAL * op.ephemeral | SEQUENTIAL * op.sequential
+        # The name of a sequential node may be empty: then the number is all of it.
+        path = self._outside(op.path + "0" * op.sequential).removesuffix("0" * op.sequential)
+        return CreateRequest(path, op.data, OPEN_ACL, flags)
+
+    def _part(self, op: Create | SetData | Delete | Check) -> tuple[int, Record]:
+        match op:
+            case Create():
+                return Op.CREATE, self._create(op)
+            case SetData(path, data, version):
+                return Op.SET_DATA, SetDataRequest(self._outside(path), data, version)
+            case Delete(path, version):
+                return Op.DELETE, PathVersion(self._outside(path), version)
+            case Check(path, version):
+                return Op.CHECK, PathVersion(self._outside(path), version)
+            case _:
+                assert_never(op)
+
+    async def _look(self, op: Op, path: str, watch: Watch | None, kind: _Kind) -> Reader:
+        outside = self._outside(path)
+
+        def on_reply(error: int) -> None:
+            # Registered here, not after the await: the event may be in the very next packet.
+            if watch is not None and error == Code.OK:
+                self._watches.setdefault((kind, outside), {})[watch] = None
+            elif watch is not None and error == Code.NO_NODE and op is Op.EXISTS:
+                self._watches.setdefault((_Kind.EXIST, outside), {})[watch] = None
+
+        return await self._call(op, PathWatch(outside, watch is not None), on_reply)
+
+    async def _call(
+        self, op: Op, request: Record, on_reply: Callable[[int], None] | None = None
+    ) -> Reader:
+        if self.state in (State.EXPIRED, State.CLOSED):
+            raise SessionExpired(f"{self.session_id:#x} is {self.state.value}")
+        if self._connection is None:
+            raise ConnectionLoss("not connected")
+        return await self._connection.request(op, request, on_reply)
+
+    # The life of the session
+
+    async def _run(self) -> None:
+        """Connect, stay as long as it lasts, connect again; until expired or cancelled."""
+        rounds = 0
+        while True:
+            for host, port in self._servers:
+                if await self._attempt(host, port):
+                    rounds = 0
+                if self.state is State.EXPIRED:
+                    return
+            pause = min(BACKOFF_S_MAX, BACKOFF_S_MIN * 2**rounds)
+            rounds = min(rounds + 1, 10)
+            await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
+
+    async def _attempt(self, host: str, port: int) -> bool:
+        """One connection, from beginning to end; False if it never carried the session."""
+        connection = _Connection(self)
+        try:
+            async with asyncio.timeout(self.session_timeout_ms / 3000 / len(self._servers)):
+                loop = asyncio.get_running_loop()
+                await loop.create_connection(lambda: connection, host, port)
+                response = await connection.shake_hands(
+                    ConnectRequest(
+                        protocol_version=0,
+                        last_zxid_seen=self.last_zxid,
+                        timeout_ms=self.session_timeout_ms,
+                        session_id=self.session_id,
+                        password=self._password,
+                        read_only=False,
+                    )
+                )
+            if response.timeout_ms <= 0:
+                self._watches.clear()
+                self._enter(State.EXPIRED)
+                return False
+            self.session_id = response.session_id
+            self.session_timeout_ms = response.timeout_ms
+            self._password = response.password
+            if connection.lost.done():
+                return False
+            self._connection = connection
+            connection.begin(response.timeout_ms / 1000, self._lost_watches())
+            self._enter(State.CONNECTED)
+            await connection.lost
+            return True
+        except (OSError, TimeoutError, ConnectionLoss) as error:
+            log.info("%s:%d: no session: %r", host, port, error)
+            return False
+        finally:
+            connection.drop()
+
+    def lose(self, connection: "_Connection") -> None:
+        """A connection has ended; if it was the session's, no request can be sent for now."""
+        if connection is self._connection:
+            self._connection = None
+            self._enter(State.SUSPENDED)
+
+    def _enter(self, state: State) -> None:
+        if state is self.state:
+            return
+        self.state = state
+        loop = asyncio.get_running_loop()
+        if self._on_state is not None:
+            loop.call_soon(self._on_state, state)
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _lost_watches(self) -> Iterator[SetWatches]:
+        """The watches to set again on a new connection, in packets of bounded size."""
+        batch: dict[_Kind, list[str]] = {kind: [] for kind in _Kind}
+        size = 0
+        for kind, path in self._watches:
+            batch[kind].append(path)
+            size += 4 + len(path.encode())
+            if size > SET_WATCHES_BYTES_MAX:
+                yield self._set_watches(batch)
+                batch, size = {kind: [] for kind in _Kind}, 0
+        if size:
+            yield self._set_watches(batch)
+
+    def _set_watches(self, batch: dict[_Kind, list[str]]) -> SetWatches:
+        return SetWatches(
+            self.last_zxid,
+            tuple(batch[_Kind.DATA]),
+            tuple(batch[_Kind.EXIST]),
+            tuple(batch[_Kind.CHILD]),
+        )
+
+    def notified(self, event: WatcherEvent) -> None:
+        """A watch has fired: call, once each, whoever set one that this kind of event ends."""
+        try:
+            type_ = EventType(event.type)
+        except ValueError:
+            raise WireError(f"event of type {event.type}") from None
+        called: dict[Watch, None] = {}
+        for kind in _CALLED_BY[type_]:
+            called.update(self._watches.pop((kind, event.path), {}))
+        seen = WatchEvent(type_, self._inside(event.path))
+        loop = asyncio.get_running_loop()
+        for watch in called:
+            loop.call_soon(watch, seen)
+
+
+class _Pending(NamedTuple):
+    xid: int
+    reply: asyncio.Future[Reader]
+    on_reply: Callable[[int], None] | None
+
+
+class _Connection(asyncio.Protocol):
+    """One TCP connection: xids, replies in order, pings, and the deadline for signs of life."""
+
+    def __init__(self, client: ZooKeeper) -> None:
+        self._client = client
+        self._loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        """Done when the connection is gone, whoever ended it."""
+        self._transport: asyncio.Transport | None = None
+        self._frames = FrameReader(REPLY_BYTES_MAX)
+        self._handshake: asyncio.Future[ConnectResponse] = self._loop.create_future()
+        self._pending: deque[_Pending] = deque()
+        self._xid = 0
+        self._read_timeout_s = 0.0
+        self._heard = 0.0
+        self._spoke = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def shake_hands(self, request: ConnectRequest) -> ConnectResponse:
+        """Ask for the session.
+
+        Raises:
+            ConnectionLoss: the server closed instead of answering.
+        """
+        self._send(request)
+        return await self._handshake
+
+    def begin(self, session_timeout_s: float, watches: Iterator[SetWatches]) -> None:
+        """The session is established: set its watches again, and keep it alive from now on."""
+        self._read_timeout_s = session_timeout_s * 2 / 3
+        for request in watches:
+            self._send(RequestHeader(XID_SET_WATCHES, Op.SET_WATCHES), request)
+        self._heard = self._loop.time()
+        self._keep_alive()
+
+    async def request(
+        self, op: Op, request: Record, on_reply: Callable[[int], None] | None
+    ) -> Reader:
+        """Send a request and wait for its reply's body; ``on_reply`` sees the code at once."""
+        if self.lost.done():
+            raise ConnectionLoss("the connection was lost")
+        self._xid = self._xid % XID_MAX + 1
+        reply: asyncio.Future[Reader] = self._loop.create_future()
+        self._pending.append(_Pending(self._xid, reply, on_reply))
+        self._send(RequestHeader(self._xid, op), request)
+        return await reply
+
+    def drop(self) -> None:
+        """End the connection now; what was asked and not answered is in doubt."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._end()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The server has accepted."""
+        assert isinstance(transport, asyncio.Transport), "a stream"
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """The server has said something."""
+        self._heard = self._loop.time()
+        self._frames.receive(data)
+        try:
+            for packet in self._frames.frames():
+                self._take(Reader(packet))
+        except WireError as error:
+            log.warning("session %#x: %s", self._client.session_id, error)
+            self.drop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._end()
+
+    def _end(self) -> None:
+        if self.lost.done():
+            return
+        self.lost.set_result(None)
+        self._client.lose(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._handshake.done():
+            self._handshake.set_exception(ConnectionLoss("closed by the server"))
+            self._handshake.exception()  # nobody may be waiting for it any more
+        pending, self._pending = self._pending, deque()
+        for _, reply, _ in pending:
+            if not reply.done():
+                reply.set_exception(ConnectionLoss("the connection was lost"))
+
+    def _send(self, *parts: Record) -> None:
+        self._spoke = self._loop.time()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame(*parts))
+
+    def _take(self, packet: Reader) -> None:
+        if not self._handshake.done():
+            self._handshake.set_result(ConnectResponse.read(packet))
+            return
+        header = ReplyHeader.read(packet)
+        client = self._client
+        client.last_zxid = max(client.last_zxid, header.zxid)
+        if header.xid == XID_EVENT:
+            client.notified(WatcherEvent.read(packet))
+        elif header.xid not in (XID_PING, XID_SET_WATCHES):
+            self._reply(header, packet)
+
+    def _reply(self, header: ReplyHeader, body: Reader) -> None:
+        if not self._pending or self._pending[0].xid != header.xid:
+            raise WireError(f"reply {header.xid} out of order")
+        _, reply, on_reply = self._pending.popleft()
+        if on_reply is not None:
+            on_reply(header.error)
+        if reply.done():
+            return  # whoever asked was cancelled
+        if header.error:
+            reply.set_exception(error_for(header.error))
+        else:
+            reply.set_result(body)
+
+    def _keep_alive(self) -> None:
+        """Ping after half a read timeout without a word; give up after one without an answer."""
+        now = self._loop.time()
+        if now >= self._heard + self._read_timeout_s:
+            log.info("session %#x: the server is silent", self._client.session_id)
+            self.drop()
+            return
+        if now >= self._spoke + self._read_timeout_s / 2:
+            self._send(RequestHeader(XID_PING, Op.PING))
+        due = min(self._heard + self._read_timeout_s, self._spoke + self._read_timeout_s / 2)
+        self._timer = self._loop.call_at(due, self._keep_alive)
+
+
+def _address(server: str) -> tuple[str, int]:
+    host, colon, port = server.strip().rpartition(":")
+    if not colon:
+        return port.strip("[]"), DEFAULT_PORT
+    return host.strip("[]"), int(port)
