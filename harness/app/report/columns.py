@@ -1,0 +1,158 @@
+"""A history as numpy columns: one pass over the file, some 60 bytes an event, no object kept."""
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from model import history
+from model.op import NEMESIS, Op, OpType
+
+TYPES: tuple[OpType, ...] = ("invoke", "ok", "fail", "info")
+INVOKE, OK, FAIL, INFO = range(4)
+
+NO_KEY, SEVERAL_KEYS = -1, -2
+"""In :attr:`Columns.key`: the event touches no partition, or more than one."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The events of a history in their order, by column; codes point into the name lists."""
+
+    path: Path
+    at: Ints
+    """Where the event's line begins in the file, in bytes."""
+    index: Ints
+    time_ns: Ints
+    process: Ints
+    type: Ints
+    """A position in :data:`TYPES`."""
+    f: Ints
+    key: Ints
+    sent: Ints
+    """Records that this event, an ``ok``, says were acknowledged."""
+    read: Ints
+    """Records that this event, an ``ok``, says were read."""
+    latency_ns: Ints
+    """Of a completion: since its invocation; -1 for other events."""
+    f_names: tuple[str, ...]
+    key_names: tuple[str, ...]
+    errors: Counter[tuple[str, str]]
+    """How often an operation ended in (type, error)."""
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def row_of(self, index: int) -> int | None:
+        """The row of the event with this index, ``None`` when the history lacks it."""
+        if index < len(self.index) and self.index[index] == index:
+            return index  # how a recorder numbers them
+        found = np.flatnonzero(self.index == index)
+        return int(found[0]) if len(found) else None
+
+    def op(self, row: int) -> Op:
+        """The whole event of a row, read again from the file."""
+        with self.path.open("rb") as file:
+            file.seek(int(self.at[row]))
+            return history.decode(file.readline())
+
+    def clients(self) -> npt.NDArray[np.bool_]:
+        """Which rows are operations of clients, not of the nemesis."""
+        return np.not_equal(self.process, NEMESIS)
+
+
+class _Names:
+    """Small numbers for names, in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, int] = {}
+
+    def code(self, name: str) -> int:
+        return self.codes.setdefault(name, len(self.codes))
+
+    def all(self) -> tuple[str, ...]:
+        return tuple(self.codes)
+
+
+def keys_of(value: Any) -> list[str]:
+    """The partitions that micro-operations touch, each once, in order; none for another value."""
+    found: dict[str, None] = {}
+    for micro in value if isinstance(value, list) else ():
+        if not isinstance(micro, list) or len(micro) < 2:
+            continue
+        match micro[1]:
+            case str(key):
+                found[key] = None
+            case dict(polled):
+                found.update(dict.fromkeys(map(str, polled)))
+            case _:
+                pass
+    return list(found)
+
+
+def records_of(value: Any) -> tuple[int, int]:
+    """How many records the micro-operations of a completed event sent and read."""
+    sent = read = 0
+    for micro in value if isinstance(value, list) else ():
+        match micro:
+            case ["send", _, _]:
+                sent += 1
+            case ["poll", dict(polled)]:
+                read += sum(len(rows) for rows in polled.values() if isinstance(rows, list))
+            case _:
+                pass
+    return sent, read
+
+
+def load(path: Path) -> Columns:
+    """The columns of a ``history.jsonl``; a missing file is an empty history.
+
+    A torn last line, left by a writer that was killed, ends it. Raises
+    :class:`model.history.BadHistory` for any other line that is no event.
+    """
+    numbers = {name: array("q") for name in ("at", "index", "time_ns", "process", "type", "f")}
+    numbers |= {name: array("q") for name in ("key", "sent", "read", "latency_ns")}
+    f_names, key_names = _Names(), _Names()
+    errors: Counter[tuple[str, str]] = Counter()
+    invoked_ns: dict[int, int] = {}
+    at = 0
+    with path.open("rb") if path.exists() else Path("/dev/null").open("rb") as lines:
+        for line in lines:
+            begin, at = at, at + len(line)
+            if not line.strip():
+                continue
+            try:
+                op = history.decode(line)
+            except history.BadHistory:
+                if not line.endswith(b"\n"):
+                    break
+                raise
+            keys = keys_of(op.value) if op.process != NEMESIS else []
+            sent, read = records_of(op.value) if op.type == "ok" else (0, 0)
+            latency_ns = -1
+            if op.type == "invoke":
+                invoked_ns[op.process] = op.time_ns
+            elif op.process in invoked_ns:
+                latency_ns = op.time_ns - invoked_ns.pop(op.process)
+            if op.error is not None:
+                errors[op.type, op.error] += 1
+            key = NO_KEY if not keys else SEVERAL_KEYS if keys[1:] else key_names.code(keys[0])
+            place = (begin, op.index, op.time_ns, op.process)
+            kind = (TYPES.index(op.type), f_names.code(op.f), key)
+            for column, number in zip(
+                numbers.values(), (*place, *kind, sent, read, latency_ns), strict=True
+            ):
+                column.append(number)
+    return Columns(
+        path=path,
+        f_names=f_names.all(),
+        key_names=key_names.all(),
+        errors=errors,
+        **{name: np.frombuffer(column, dtype=np.int64) for name, column in numbers.items()},
+    )

@@ -1,0 +1,101 @@
+"""The faults of a run: what was struck, when, and how that was proved."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from model.roles import CLIENTS, ZOOKEEPER, broker
+
+NODE = re.compile(rf"broker-\d+|{ZOOKEEPER}(?:-\d+)?|{CLIENTS}")
+PALETTE = (
+    "#4c78c9", "#e0752d", "#8a5cc2", "#c94f6d", "#2a9d8f",
+    "#b8860b", "#5f7f3a", "#c04fb0", "#3f9ac9", "#9a6b4f",
+)  # fmt: skip
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """Whether the fault's mechanism was measured to have worked."""
+
+    proved: bool = False
+    how: str = ""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A line of ``schedule.jsonl``; times in nanoseconds since the run began."""
+
+    id: int
+    fault: str
+    targets: Any = None
+    asked_ns: int | None = None
+    applied_ns: int | None = None
+    healed_ns: int | None = None
+    effect: Effect = Effect()
+
+    def window_ns(self, end_ns: int) -> tuple[int, int] | None:
+        """From the application to the healing, or to the run's end; ``None`` if never applied."""
+        if self.applied_ns is None:
+            return None
+        healed_ns = end_ns if self.healed_ns is None else self.healed_ns
+        return self.applied_ns, max(self.applied_ns, healed_ns)
+
+
+def load(path: Path) -> list[Fault]:
+    """The faults of a ``schedule.jsonl`` by their time; none when there is no file."""
+    decoder = msgspec.json.Decoder(Fault)
+    found = []
+    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
+        try:
+            found.append(decoder.decode(line))
+        except msgspec.DecodeError:
+            if line.endswith(b"\n"):
+                raise
+    return sorted(found, key=lambda fault: (fault.applied_ns or fault.asked_ns or 0, fault.id))
+
+
+def _strings(targets: Any) -> Iterator[str]:
+    match targets:
+        case str(text):
+            yield text
+        case dict(parts):
+            for key, part in parts.items():
+                yield str(key)
+                yield from _strings(part)
+        case list(parts):
+            for part in parts:
+                yield from _strings(part)
+        case _:
+            pass
+
+
+def nodes(fault: Fault) -> list[str]:
+    """The nodes that the targets name, however they are nested; each once, in order."""
+    named = dict.fromkeys(found for text in _strings(fault.targets) for found in NODE.findall(text))
+    return list(named)
+
+
+def spoken(targets: Any) -> str:
+    """Targets for a reader: names as they are, anything nested as compact JSON."""
+    match targets:
+        case None:
+            return ""
+        case str(text):
+            return text
+        case [*parts] if all(isinstance(part, str) for part in parts):
+            return ", ".join(parts)
+        case _:
+            return msgspec.json.encode(targets).decode().replace('"', "")
+
+
+def colours(faults: list[Fault]) -> dict[str, str]:
+    """A colour per kind of fault, the same for the same set of kinds."""
+    kinds = sorted({fault.fault for fault in faults})
+    return {kind: PALETTE[place % len(PALETTE)] for place, kind in enumerate(kinds)}
+
+
+def lanes(faults: list[Fault], brokers: int) -> list[str]:
+    """The lanes of the plot: every broker, then ZooKeeper, clients and whoever else was struck."""
+    known = [broker(number) for number in range(1, brokers + 1)]
+    return list(dict.fromkeys([*known, ZOOKEEPER, CLIENTS, *(n for f in faults for n in nodes(f))]))

@@ -1,0 +1,94 @@
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from harness.app.report import columns
+from model import history
+from model.op import NEMESIS, Op
+
+
+def written(path: Path, *ops: Op) -> columns.Columns:
+    """The columns of a history of these events."""
+    history.write(path / "history.jsonl", ops)
+    return columns.load(path / "history.jsonl")
+
+
+def op(index: int, **more: Any) -> Op:
+    fields = {"index": index, "time_ns": index * 10, "process": 0, "type": "ok", "f": "send"}
+    return msgspec.convert(fields | more, Op)
+
+
+@pytest.mark.parametrize(
+    ("value", "keys", "records"),
+    [
+        ([["send", "a-0", [7, 1]]], ["a-0"], (1, 0)),
+        ([["send", "a-0", [7, 1]], ["send", "a-0", [8, 2]]], ["a-0"], (2, 0)),
+        ([["poll", {"a-0": [[7, 1], [8, 2]], "a-1": []}]], ["a-0", "a-1"], (0, 2)),
+        ([["send", "a-0", [7, 1]], ["poll", {"a-1": [[0, 9]]}]], ["a-0", "a-1"], (1, 1)),
+        ([["poll"]], [], (0, 0)),
+        (["a-0", "a-1"], [], (0, 0)),
+        ({"id": 3, "targets": ["broker-1"]}, [], (0, 0)),
+        (None, [], (0, 0)),
+    ],
+)
+def test_what_an_event_touches(value: Any, keys: list[str], records: tuple[int, int]) -> None:
+    """Partitions and records are counted in micro-operations, and nowhere else."""
+    assert columns.keys_of(value) == keys
+    assert columns.records_of(value) == records
+
+
+def test_latency_is_from_an_invocation_to_its_own_completion(tmp_path: Path) -> None:
+    """Processes interleave; an invocation without an end has no latency."""
+    found = written(
+        tmp_path,
+        op(0, type="invoke", process=1),
+        op(1, type="invoke", process=2),
+        op(2, type="info", process=2, error="_TIMED_OUT"),
+        op(3, process=1, value=[["send", "a-0", [0, 5]]]),
+        op(4, type="invoke", process=3),
+    )
+    assert found.latency_ns.tolist() == [-1, -1, 10, 30, -1]
+    assert found.errors == {("info", "_TIMED_OUT"): 1}
+
+
+def test_columns_hold_what_the_file_says(tmp_path: Path) -> None:
+    """Codes lead back to names, rows back to events, and the nemesis is no client."""
+    ops = [
+        op(0, value=[["send", "a-0", [0, 5]]]),
+        op(1, f="poll", value=[["poll", {"a-1": [[3, 9]]}]]),
+        op(2, f="poll", value=[["poll", {"a-0": [[0, 5]], "a-1": [[4, 8]]}]]),
+        op(3, f="kill", process=NEMESIS, type="info", value=[["send", "a-9", 1]]),
+    ]
+    found = written(tmp_path, *ops)
+    assert [found.op(row) for row in range(len(found))] == ops
+    assert found.key.tolist() == [0, 1, columns.SEVERAL_KEYS, columns.NO_KEY]
+    assert found.key_names == ("a-0", "a-1")
+    assert [found.f_names[code] for code in found.f] == ["send", "poll", "poll", "kill"]
+    assert (found.sent.tolist(), found.read.tolist()) == ([1, 0, 0, 0], [0, 1, 2, 0])
+    assert found.clients().tolist() == [True, True, True, False]
+
+
+def test_rows_are_found_by_index_even_where_some_are_missing(tmp_path: Path) -> None:
+    """A history cut out of a longer one keeps its indices."""
+    found = written(tmp_path, op(5), op(7), op(1))
+    assert [found.row_of(index) for index in (5, 7, 1, 0, 99)] == [0, 1, 2, None, None]
+
+
+def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+    """A killed writer leaves a history that can be shown; a broken line within it is told."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(history.encode(op(0)) + history.encode(op(1))[:-9])
+    assert columns.load(path).index.tolist() == [0]
+    path.write_bytes(b"{}\n" + history.encode(op(1)))
+    with pytest.raises(history.BadHistory):
+        columns.load(path)
+
+
+def test_no_history_is_an_empty_one(tmp_path: Path) -> None:
+    """A run that never got to its first event still has a page."""
+    found = columns.load(tmp_path / "absent")
+    assert len(found) == 0
+    assert found.time_ns.dtype == np.int64

@@ -1,0 +1,82 @@
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.app.report import faults
+from harness.app.report.faults import Effect, Fault
+
+
+@pytest.mark.parametrize(
+    ("targets", "nodes"),
+    [
+        ("broker-1", ["broker-1"]),
+        (["broker-2", "broker-1", "broker-2"], ["broker-2", "broker-1"]),
+        ([["broker-1", "broker-3"], ["clients", "broker-1"]], ["broker-1", "broker-3", "clients"]),
+        ({"links": ["zookeeper>broker-2"], "why": "leader"}, ["zookeeper", "broker-2"]),
+        ("leader:orders-0", []),
+        (None, []),
+        (7, []),
+    ],
+)
+def test_nodes(targets: Any, nodes: list[str]) -> None:
+    """However a fault words its targets, the nodes in them are found."""
+    assert faults.nodes(Fault(id=0, fault="x", targets=targets)) == nodes
+
+
+@pytest.mark.parametrize(
+    ("targets", "text"),
+    [
+        (None, ""),
+        ("controller", "controller"),
+        (["broker-1", "broker-2"], "broker-1, broker-2"),
+        ([["broker-1", "broker-2"]], "[[broker-1,broker-2]]"),
+    ],
+)
+def test_spoken(targets: Any, text: str) -> None:
+    """Simple targets read like words."""
+    assert faults.spoken(targets) == text
+
+
+def test_load(tmp_path: Path) -> None:
+    """Faults come in the order of time; the line that a kill tore is left out, any other told."""
+    path = tmp_path / "schedule.jsonl"
+    assert faults.load(path) == []
+    late = b'{"id": 1, "fault": "kill", "applied_ns": 9, "effect": {"proved": true, "how": "h"}}\n'
+    early = b'{"id": 2, "fault": "pause", "asked_ns": 3, "applied_ns": null}\n'
+    path.write_bytes(late + early + b'{"id": 3, "fau')
+    assert faults.load(path) == [
+        Fault(id=2, fault="pause", asked_ns=3),
+        Fault(id=1, fault="kill", applied_ns=9, effect=Effect(proved=True, how="h")),
+    ]
+    path.write_bytes(b'{"id": 3, "fau\n' + late)
+    with pytest.raises(msgspec.DecodeError):
+        faults.load(path)
+
+
+@pytest.mark.parametrize(
+    ("applied_ns", "healed_ns", "window"),
+    [(None, None, None), (5, 8, (5, 8)), (5, None, (5, 20)), (25, None, (25, 25))],
+)
+def test_window(
+    applied_ns: int | None, healed_ns: int | None, window: tuple[int, int] | None
+) -> None:
+    """A fault that was not healed lasts to the end; one that was not applied lasts not at all."""
+    fault = Fault(id=0, fault="kill", applied_ns=applied_ns, healed_ns=healed_ns)
+    assert fault.window_ns(20) == window
+
+
+def test_lanes() -> None:
+    """Every broker has a lane, struck or not, and so has whoever else was struck."""
+    struck = [Fault(id=0, fault="kill", targets=["broker-7", "zookeeper-2"])]
+    assert faults.lanes(struck, 2) == [
+        "broker-1", "broker-2", "zookeeper", "clients", "broker-7", "zookeeper-2",
+    ]  # fmt: skip
+
+
+def test_colours_do_not_depend_on_the_order() -> None:
+    """The same kinds of fault have the same colours on two pages."""
+    struck = [Fault(id=number, fault=name) for number, name in enumerate("cab")]
+    assert faults.colours(struck) == faults.colours(struck[::-1])
+    assert len(set(faults.colours(struck).values())) == 3
