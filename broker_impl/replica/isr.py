@@ -1,0 +1,68 @@
+"""The in-sync replicas: who may join, who must leave, how many are enough."""
+
+from broker_impl.wire.types import Epoch, Offset
+
+
+def may_join(
+    follower_end: Offset, high_watermark: Offset, epoch_start: Offset, eligible: bool
+) -> bool:
+    """May this follower join the ISR?
+
+    It must hold everything committed, and have reached the start of the leader's epoch, since
+    the leader's own watermark may lag behind what was committed before it (KAFKA-7128).
+    """
+    return eligible and follower_end >= high_watermark and follower_end >= epoch_start
+
+
+def eligible(live_epoch: Epoch | None, fetch_epoch: Epoch) -> bool:
+    """Is the fetching broker the incarnation that is registered (KIP-841, KIP-903)?
+
+    ``live_epoch`` is None for a broker that is not registered; -1 on either side is unknown.
+    """
+    if live_epoch is None:
+        return False
+    return live_epoch == fetch_epoch or -1 in (live_epoch, fetch_epoch)
+
+
+def out_of_sync(
+    follower_end: Offset, leader_end: Offset, now: float, caught_up_at: float, lag_max: float
+) -> bool:
+    """Must this follower leave the ISR? Never while it holds all that the leader does (KAFKA-7152).
+
+    Times in seconds of one clock; ``lag_max`` is replica.lag.time.max.ms.
+    """
+    return follower_end != leader_end and now - caught_up_at > lag_max
+
+
+def caught_up_at(
+    before: float,
+    offset: Offset,
+    leader_end: Offset,
+    now: float,
+    last_leader_end: Offset,
+    last_fetch_at: float,
+) -> float:
+    """When this follower last held all that the leader did, after it fetched from ``offset``.
+
+    Now, if it holds all; the time of its fetch before this one, if it holds all that the leader
+    held then: so a follower that keeps pace with steady appends counts as caught up.
+    """
+    if offset >= leader_end:
+        return max(before, now)
+    if offset >= last_leader_end:
+        return max(before, last_fetch_at)
+    return before
+
+
+def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float) -> bool:
+    """Does the high watermark wait for this follower?
+
+    For each member of the maximal ISR, because the controller may elect it (KIP-497); and for one
+    that is about to join, or a busy leader's watermark would always run ahead of it.
+    """
+    return in_maximal_isr or now - caught_up_at <= lag_max
+
+
+def enough_in_sync(in_sync: int, isr_min: int) -> bool:
+    """Are as many replicas in sync as min.insync.replicas asks for?"""
+    return in_sync >= isr_min

@@ -1,0 +1,672 @@
+"""One replica of one partition, leader or follower: a state object with one door.
+
+Everything that happens to it is an event handed to ``handle`` together with the time; everything
+that it wants done comes back as effects. What ``handle`` leaves behind satisfies ``check``. The
+other methods answer questions and change nothing (but remember what they exposed).
+
+Two sets of in-sync replicas are kept while the leader changes them: ``isr`` as the state znode has
+it, and ``maximal_isr``, which also holds whoever the write under way would add. The watermark waits
+for all of the latter (KIP-497): whichever of them the controller elects has what was acknowledged.
+
+A leader alone below min.insync.replicas commits nothing (KIP-966), so it shows no more than it did
+when it was elected, even of what its predecessor committed, until another replica joins. The
+watermark asks for no more than the assigned replicas, or a topic with fewer replicas than
+min.insync.replicas could never be read; acks=all is still refused there.
+"""
+
+import math
+from enum import Enum
+from typing import assert_never
+
+import msgspec
+
+from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.replica import acks, fencing, follower, isr, watermark
+from broker_impl.replica.events import (
+    Append,
+    AppendDone,
+    AppendResult,
+    BecomeFollower,
+    BecomeLeader,
+    BoundsAnswered,
+    Configure,
+    Diverged,
+    Effect,
+    EpochEndAnswered,
+    Event,
+    FetchRefused,
+    FollowerFetched,
+    HighWatermarkAdvanced,
+    IsrChanged,
+    IsrRefreshed,
+    IsrWriteRefused,
+    IsrWritten,
+    LeadershipLost,
+    LogEndAdvanced,
+    PartitionState,
+    RefreshIsr,
+    Replicated,
+    Role,
+    StartFetching,
+    Stop,
+    StopFetching,
+    Tick,
+    WriteIsr,
+)
+from broker_impl.replica.port import ReplicaLog
+from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
+
+UNKNOWN_OFFSET = -1
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+"""Timestamps with a meaning of their own in ListOffsets."""
+CONSUMER = -1
+"""The replica id of a reader that is no replica; others below 0 are tools that see everything."""
+
+
+class Stage(Enum):
+    """What a follower asks its leader next."""
+
+    NOTHING = "nothing"
+    EPOCH_END = "epoch end"
+    """Where the last epoch of this log ends in the leader's."""
+    FETCH = "fetch"
+    BOUNDS = "bounds"
+    """Where the leader's log begins and ends."""
+
+
+class Remote:
+    """What a leader knows of one follower, in its epoch."""
+
+    __slots__ = (
+        "caught_up_at",
+        "fetched_at",
+        "high_watermark_sent",
+        "leader_end_then",
+        "log_end",
+        "log_start",
+    )
+
+    def __init__(self, caught_up_at: float) -> None:
+        self.log_end: Offset = UNKNOWN_OFFSET
+        self.log_start: Offset = UNKNOWN_OFFSET
+        self.caught_up_at = caught_up_at
+        """Seconds: when it last held all that the leader did."""
+        self.fetched_at = -math.inf
+        self.leader_end_then: Offset = math.inf  # type: ignore[assignment]  # before any fetch
+        self.high_watermark_sent: Offset = UNKNOWN_OFFSET
+
+
+class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one partition of a fetch."""
+
+    error: ErrorCode = ErrorCode.NONE
+    high_watermark: Offset = -1
+    last_stable_offset: Offset = -1
+    log_start_offset: Offset = -1
+    records: list[memoryview] = msgspec.field(default_factory=list)
+    diverging: tuple[Epoch, Offset] | None = None
+    """Where the leader's log of the reader's last epoch ended; the reader must truncate."""
+    news: bool = False
+    """A follower learns a high watermark that it has not been sent before: answer at once."""
+
+
+class ListedOffset(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one partition of ListOffsets; offset -1 when there is none."""
+
+    error: ErrorCode = ErrorCode.NONE
+    timestamp: int = -1
+    offset: Offset = -1
+    leader_epoch: Epoch = -1
+
+
+class PartitionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of one replica as plain values: a witness for invariants across replicas."""
+
+    topic: str
+    partition: int
+    broker: BrokerId
+    role: str
+    leader: BrokerId | None
+    leader_epoch: Epoch
+    epoch_start: Offset
+    log_start: Offset
+    high_watermark: Offset
+    log_end: Offset
+    isr: tuple[BrokerId, ...]
+    maximal_isr: tuple[BrokerId, ...]
+    zk_version: int
+    controller_epoch: Epoch
+
+
+class Partition:
+    """A replica's state; see the module."""
+
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        tp: TopicPartition,
+        log: ReplicaLog,
+        *,
+        high_watermark: Offset,
+        isr_min: int,
+        lag_max: float,
+        fetch_backoff: float,
+    ) -> None:
+        """``high_watermark`` as checkpointed, 0 when never; ``lag_max``, ``fetch_backoff`` in
+        seconds."""
+        self.me = broker_id
+        self.tp = tp
+        self.log = log
+        self.isr_min = isr_min
+        self.lag_max = lag_max
+        self.fetch_backoff = fetch_backoff
+        self.role = Role.STOPPED
+        self.controller_epoch: Epoch = -1
+        self.leader: BrokerId | None = None
+        self.leader_epoch: Epoch = -1
+        self.replicas: tuple[BrokerId, ...] = ()
+        self.high_watermark = watermark.bounded(high_watermark, log.start_offset, log.end_offset)
+        # As a leader.
+        self.leading_since: Epoch = -1
+        """The first epoch of this uninterrupted leadership: the log was not cut since."""
+        self.epoch_start: Offset = UNKNOWN_OFFSET
+        self.isr: frozenset[BrokerId] = frozenset()
+        self.pending_isr: frozenset[BrokerId] | None = None
+        self.maximal_isr: frozenset[BrokerId] = frozenset()
+        self.isr_in_doubt = False
+        """The write under way was refused, or its outcome is not known."""
+        self.zk_version = -1
+        self.remotes: dict[BrokerId, Remote] = {}
+        self.replicated: Offset = self.high_watermark
+        """What all counted replicas hold; ahead of a watermark that is held."""
+        self.exposed: Offset = 0
+        """The highest end offset that clients were told in this epoch."""
+        # As a follower.
+        self.stage = Stage.NOTHING
+        self.retry_at = -math.inf
+        self._checked: tuple[Epoch, Offset] = (-1, self.high_watermark)
+
+    # The door.
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """Take one event; ``now`` in seconds of the loop's clock."""
+        effects: list[Effect] = []
+        match event:
+            case Append():
+                self._append(event, now, effects)
+            case FollowerFetched():
+                self._follower_fetched(event, now, effects)
+            case Replicated():
+                self._replicated(event, now)
+            case Tick():
+                self._tick(now, effects)
+            case BecomeLeader(state):
+                self._become_leader(state, now, effects)
+            case BecomeFollower(state):
+                self._become_follower(state, effects)
+            case Stop():
+                self._stop(effects)
+            case Configure(isr_min):
+                self.isr_min = isr_min
+                self._advance(now, effects)
+            case IsrWritten(zk_version):
+                self._isr_written(zk_version, now, effects)
+            case IsrWriteRefused():
+                self._isr_write_refused(effects)
+            case IsrRefreshed():
+                self._isr_refreshed(event, now, effects)
+            case EpochEndAnswered():
+                self._epoch_end_answered(event)
+            case Diverged():
+                self._diverged(event)
+            case BoundsAnswered():
+                self._bounds_answered(event)
+            case FetchRefused():
+                self._fetch_refused(event, now)
+            case _:
+                assert_never(event)
+        self.check()
+        return effects
+
+    def check(self) -> None:
+        """The invariants that one replica can see by itself."""
+        log = self.log
+        assert log.start_offset <= self.high_watermark <= log.end_offset, (
+            f"{self.tp}: log start {log.start_offset}, high watermark {self.high_watermark} and "
+            f"log end {log.end_offset} are out of order"
+        )
+        if self.role is Role.LEADER:
+            epoch, high_watermark = self._checked
+            assert self.leader == self.me, f"{self.tp}: leads in the name of {self.leader}"
+            assert self.me in self.isr, f"{self.tp}: a leader is in sync with itself"
+            assert self.isr <= self.maximal_isr, f"{self.tp}: the maximal ISR lacks a member"
+            assert log.epochs.latest == self.leader_epoch, (
+                f"{self.tp}: leads in epoch {self.leader_epoch}, its log in {log.epochs.latest}"
+            )
+            assert self.leader_epoch > epoch or self.high_watermark >= high_watermark, (
+                f"{self.tp}: the high watermark went back within epoch {epoch}"
+            )
+            assert self.exposed <= self.high_watermark, f"{self.tp}: showed more than is committed"
+            self._checked = (self.leader_epoch, self.high_watermark)
+
+    # Orders of the controller.
+
+    def _take_office(self, state: PartitionState) -> None:
+        assert state.leader_epoch > self.leader_epoch, f"{self.tp}: leader epochs only grow"
+        self.controller_epoch = state.controller_epoch
+        self.leader_epoch = state.leader_epoch
+        self.leader = state.leader if state.leader >= 0 else None
+        self.replicas = state.replicas
+        self.zk_version = state.zk_version
+        # The controller's write came after ours, or instead of it (KAFKA-12686).
+        self.pending_isr = None
+        self.isr_in_doubt = False
+        self.exposed = 0
+
+    def _become_leader(self, state: PartitionState, now: float, effects: list[Effect]) -> None:
+        if self.stage is not Stage.NOTHING:
+            self.stage = Stage.NOTHING
+            effects.append(StopFetching(self.tp))
+        if self.role is not Role.LEADER:
+            self.leading_since = state.leader_epoch
+        self._take_office(state)
+        self.role = Role.LEADER
+        self.isr = self.maximal_isr = frozenset(state.isr)
+        # Before anything is served: a follower that asks by a later epoch than any of our records
+        # must be told where this one begins (KAFKA-7415).
+        self.epoch_start = self.log.end_offset
+        self.log.assign_epoch(state.leader_epoch, self.epoch_start)
+        # What was known of followers is of another epoch, even where we led in that one too:
+        # somebody else may have led in between, and cut their logs.
+        self.remotes = {
+            broker: Remote(now if broker in self.isr else -math.inf)
+            for broker in state.replicas
+            if broker != self.me
+        }
+        self._advance(now, effects)
+
+    def _become_follower(self, state: PartitionState, effects: list[Effect]) -> None:
+        self._step_down(effects)
+        self._take_office(state)
+        self.role = Role.FOLLOWER
+        self.retry_at = -math.inf
+        if self.leader is None:
+            if self.stage is not Stage.NOTHING:
+                effects.append(StopFetching(self.tp))
+            self.stage = Stage.NOTHING
+            return
+        log = self.log
+        truncate_to = follower.on_new_epoch(log.end_offset, self.high_watermark, log.epochs.latest)
+        if truncate_to is None:
+            self.stage = Stage.EPOCH_END
+        else:
+            self._truncate(truncate_to)
+            self.stage = Stage.FETCH
+        effects.append(StartFetching(self.tp, self.leader))
+
+    def _stop(self, effects: list[Effect]) -> None:
+        self._step_down(effects)
+        if self.stage is not Stage.NOTHING:
+            effects.append(StopFetching(self.tp))
+        self.stage = Stage.NOTHING
+        self.role = Role.STOPPED
+        self.leader = None
+
+    def _step_down(self, effects: list[Effect]) -> None:
+        if self.role is Role.LEADER:
+            effects.append(LeadershipLost(self.tp))
+        self.isr = self.maximal_isr = frozenset()
+        self.pending_isr = None
+        self.remotes = {}
+        self.epoch_start = UNKNOWN_OFFSET
+
+    # As a leader.
+
+    def _append(self, event: Append, now: float, effects: list[Effect]) -> None:
+        log = self.log
+        if self.role is not Role.LEADER:
+            refused = AppendResult(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            effects.append(AppendDone(refused))
+            return
+        if event.acks == -1 and not isr.enough_in_sync(len(self.isr), self.isr_min):
+            refused = AppendResult(
+                error=ErrorCode.NOT_ENOUGH_REPLICAS,
+                message=f"{len(self.isr)} in sync, {self.isr_min} wanted",
+            )
+            effects.append(AppendDone(refused))
+            return
+        try:
+            appended = log.append_as_leader(
+                event.records, leader_epoch=self.leader_epoch, now_ms=event.now_ms
+            )
+        except ApiError as error:
+            refused = AppendResult(error=error.code, message=error.message)
+            effects.append(AppendDone(refused))
+            return
+        result = AppendResult(
+            base_offset=appended.base_offset,
+            last_offset=appended.last_offset,
+            log_append_time=appended.log_append_time,
+            log_start_offset=log.start_offset,
+            required_offset=appended.last_offset + 1,
+            leader_epoch=self.leader_epoch,
+        )
+        effects.append(AppendDone(result))
+        if not appended.duplicate:
+            effects.append(LogEndAdvanced(self.tp, log.end_offset))
+            self._advance(now, effects)
+
+    def acknowledged(self, result: AppendResult) -> ErrorCode | None:
+        """The answer to an append with acks=all; None: not yet."""
+        if self.role is not Role.LEADER or result.leader_epoch < self.leading_since:
+            # Another log may have won: the record's fate is open.
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return acks.outcome(
+            result.required_offset,
+            self.high_watermark,
+            self.replicated,
+            len(self.maximal_isr),
+            self.isr_min,
+        )
+
+    def _follower_fetched(self, event: FollowerFetched, now: float, effects: list[Effect]) -> None:
+        remote = self.remotes.get(event.broker)
+        if remote is None or event.leader_epoch != self.leader_epoch:
+            return
+        leader_end = self.log.end_offset
+        remote.log_end = event.offset
+        remote.log_start = event.log_start
+        remote.caught_up_at = isr.caught_up_at(
+            remote.caught_up_at,
+            event.offset,
+            leader_end,
+            now,
+            remote.leader_end_then,
+            remote.fetched_at,
+        )
+        remote.leader_end_then = leader_end
+        remote.fetched_at = now
+        if (
+            self.pending_isr is None
+            and event.broker not in self.isr
+            and isr.may_join(event.offset, self.high_watermark, self.epoch_start, event.eligible)
+        ):
+            self._propose(self.isr | {event.broker}, effects)
+        self._advance(now, effects)
+
+    def _advance(self, now: float, effects: list[Effect]) -> None:
+        """Recompute the watermark."""
+        if self.role is not Role.LEADER:
+            return
+        maximal, lag_max = self.maximal_isr, self.lag_max
+        ends = [self.log.end_offset]
+        for broker, remote in self.remotes.items():
+            if isr.counts(broker in maximal, now, remote.caught_up_at, lag_max):
+                ends.append(remote.log_end)
+        self.replicated = watermark.replicated_end(ends)
+        enough = isr.enough_in_sync(len(self.isr), min(self.isr_min, len(self.replicas)))
+        before = self.high_watermark
+        self.high_watermark = watermark.high_watermark(before, self.replicated, enough)
+        if self.high_watermark != before:
+            effects.append(HighWatermarkAdvanced(self.tp, self.high_watermark))
+
+    def _tick(self, now: float, effects: list[Effect]) -> None:
+        if self.role is not Role.LEADER:
+            return
+        if self.isr_in_doubt:
+            effects.append(RefreshIsr(self.tp))
+        elif self.pending_isr is None:
+            leader_end = self.log.end_offset
+            late = {
+                broker
+                for broker, remote in self.remotes.items()
+                if broker in self.isr
+                and isr.out_of_sync(
+                    remote.log_end, leader_end, now, remote.caught_up_at, self.lag_max
+                )
+            }
+            if late:
+                self._propose(self.isr - late, effects)
+        # A follower that no longer counts may have been the one that held the watermark.
+        self._advance(now, effects)
+
+    def _propose(self, proposed: frozenset[BrokerId], effects: list[Effect]) -> None:
+        self.pending_isr = proposed
+        self.maximal_isr = self.isr | proposed
+        effects.append(self._write_isr(proposed))
+
+    def _write_isr(self, proposed: frozenset[BrokerId]) -> WriteIsr:
+        return WriteIsr(
+            self.tp,
+            self.me,
+            self.leader_epoch,
+            tuple(sorted(proposed)),
+            self.controller_epoch,
+            self.zk_version,
+        )
+
+    def _isr_written(self, zk_version: int, now: float, effects: list[Effect]) -> None:
+        # A conditional write makes exactly the next version: any other is the late answer to one
+        # that the controller's own write has overtaken (KAFKA-12686).
+        if self.pending_isr is not None and zk_version == self.zk_version + 1:
+            self._settle(self.pending_isr, zk_version, now, effects)
+
+    def _isr_write_refused(self, effects: list[Effect]) -> None:
+        if self.pending_isr is not None:
+            self.isr_in_doubt = True
+            effects.append(RefreshIsr(self.tp))
+
+    def _isr_refreshed(self, event: IsrRefreshed, now: float, effects: list[Effect]) -> None:
+        if self.role is not Role.LEADER or not self.isr_in_doubt:
+            return
+        if event.leader_epoch < self.leader_epoch or event.zk_version < self.zk_version:
+            return  # read from a server that lags: ask again at the next tick
+        if event.leader != self.me or event.leader_epoch > self.leader_epoch:
+            # Deposed. The order is under way; until then nobody may take us for the leader.
+            self._step_down(effects)
+            self.role = Role.FENCED
+        elif event.zk_version > self.zk_version:
+            self._settle(frozenset(event.isr), event.zk_version, now, effects)
+        else:
+            # Nothing was written, but our write may still be on its way and add a member whom the
+            # controller could elect. Only a successful write at this version rules that out.
+            assert self.pending_isr is not None, "only a write can be in doubt"
+            self.isr_in_doubt = False
+            effects.append(self._write_isr(self.pending_isr))
+
+    def _settle(
+        self, members: frozenset[BrokerId], zk_version: int, now: float, effects: list[Effect]
+    ) -> None:
+        before, self.isr = self.isr, members
+        self.maximal_isr = members
+        self.pending_isr = None
+        self.isr_in_doubt = False
+        self.zk_version = zk_version
+        if members != before:
+            effects.append(IsrChanged(self.tp, tuple(sorted(before)), tuple(sorted(members))))
+        self._advance(now, effects)
+
+    # As a follower. An answer to a question of another epoch is ignored (KAFKA-7786).
+
+    def _asked(self, leader_epoch: Epoch, stage: Stage) -> bool:
+        return (
+            self.role is Role.FOLLOWER and self.stage is stage and leader_epoch == self.leader_epoch
+        )
+
+    def _epoch_end_answered(self, event: EpochEndAnswered) -> None:
+        asked = self._asked(event.leader_epoch, Stage.EPOCH_END)
+        if asked and event.asked_epoch == self.log.epochs.latest:
+            self._reconcile((event.epoch, event.end_offset))
+
+    def _diverged(self, event: Diverged) -> None:
+        asked = self._asked(event.leader_epoch, Stage.FETCH)
+        if asked and event.offset == self.log.end_offset:
+            self._reconcile((event.epoch, event.end_offset))
+
+    def _reconcile(self, answer: tuple[Epoch, Offset]) -> None:
+        log = self.log
+        own = log.epochs.end_offset_for(answer[0], log.end_offset)
+        offset, agreed = follower.truncation_point(answer, own, log.end_offset, self.high_watermark)
+        self._truncate(offset)
+        nothing_left_to_ask = agreed or log.epochs.latest == follower.UNDEFINED
+        self.stage = Stage.FETCH if nothing_left_to_ask else Stage.EPOCH_END
+
+    def _truncate(self, offset: Offset) -> None:
+        """Cut the log, and its epochs even if no record goes (KAFKA-10706)."""
+        log = self.log
+        if offset < log.start_offset:
+            log.truncate_fully_and_start_at(offset)
+        else:
+            log.truncate_to(offset)
+        self.high_watermark = watermark.bounded(
+            self.high_watermark, log.start_offset, log.end_offset
+        )
+
+    def _replicated(self, event: Replicated, now: float) -> None:
+        log = self.log
+        if not self._asked(event.leader_epoch, Stage.FETCH) or event.offset != log.end_offset:
+            return
+        if len(event.records):
+            try:
+                log.append_as_follower(event.records, now_ms=event.now_ms)
+            except ApiError:
+                self.retry_at = now + self.fetch_backoff
+                return
+        self.high_watermark = watermark.bounded(
+            event.high_watermark, log.start_offset, log.end_offset
+        )
+        start = min(event.leader_log_start, self.high_watermark)
+        if start > log.start_offset:
+            log.advance_start(start)
+
+    def _fetch_refused(self, event: FetchRefused, now: float) -> None:
+        if self.role is not Role.FOLLOWER or event.leader_epoch != self.leader_epoch:
+            return
+        if event.error is ErrorCode.OFFSET_OUT_OF_RANGE and self.stage is Stage.FETCH:
+            self.stage = Stage.BOUNDS
+        else:
+            self.retry_at = now + self.fetch_backoff
+
+    def _bounds_answered(self, event: BoundsAnswered) -> None:
+        if not self._asked(event.leader_epoch, Stage.BOUNDS):
+            return
+        log = self.log
+        if event.log_end < log.end_offset:
+            self._truncate(event.log_end)  # never fatal: an unclean election (KAFKA-7414)
+        elif event.log_start > log.end_offset:
+            log.truncate_fully_and_start_at(event.log_start)
+            self.high_watermark = event.log_start  # KAFKA-9491
+        self.stage = Stage.FETCH
+
+    # Questions.
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """Where read_committed ends: no transaction is open here."""
+        return self.high_watermark
+
+    def refusal(self, current_leader_epoch: Epoch) -> ErrorCode:
+        """Why this replica cannot answer for its partition; NONE when it can."""
+        error = fencing.current_leader_epoch(current_leader_epoch, self.leader_epoch)
+        if error is ErrorCode.NONE and self.role is not Role.LEADER:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return error
+
+    def read(
+        self,
+        offset: Offset,
+        *,
+        bytes_max: int,
+        limit: Offset,
+        last_fetched_epoch: Epoch,
+        at_least_one: bool,
+    ) -> FetchResult:
+        """Whole batches from the one that holds ``offset``, below ``limit``."""
+        log = self.log
+        diverging = None
+        if last_fetched_epoch >= 0:
+            answer = log.epochs.end_offset_for(last_fetched_epoch, log.end_offset)
+            if follower.UNDEFINED in answer:
+                return FetchResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+            if follower.diverges(last_fetched_epoch, offset, answer):
+                diverging = answer
+        # Out of range goes before diverging (KAFKA-12996): what is compared must exist here.
+        if offset < log.start_offset or (diverging is None and offset > log.end_offset):
+            return FetchResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+        records: list[memoryview] = []
+        if diverging is None and offset < limit:
+            records = list(
+                log.read(offset, bytes_max=bytes_max, limit=limit, at_least_one=at_least_one)
+            )
+        return FetchResult(
+            high_watermark=self.high_watermark,
+            last_stable_offset=self.last_stable_offset,
+            log_start_offset=log.start_offset,
+            records=records,
+            diverging=diverging,
+        )
+
+    def answer_follower(self, broker: BrokerId, result: FetchResult) -> FetchResult:
+        """What was read, with the high watermark as it is since the follower's fetch counted."""
+        remote = self.remotes[broker]
+        news = self.high_watermark > remote.high_watermark_sent
+        if news or result.high_watermark != self.high_watermark:
+            remote.high_watermark_sent = self.high_watermark
+            return FetchResult(
+                high_watermark=self.high_watermark,
+                last_stable_offset=self.last_stable_offset,
+                log_start_offset=result.log_start_offset,
+                records=result.records,
+                news=news,
+            )
+        return result
+
+    def list_offset(self, timestamp: int, *, isolation: int, replica_id: int) -> ListedOffset:
+        """Where a time begins; LATEST and EARLIEST are the log's ends as this reader may see them.
+
+        Until the watermark has reached the start of the epoch, a client's question for what lies
+        beyond it is refused: a former leader may have told a later end (KIP-207).
+        """
+        log = self.log
+        consumer = replica_id == CONSUMER
+        if not consumer:
+            limit = log.end_offset
+        else:
+            limit = self.last_stable_offset if isolation else self.high_watermark
+        behind = consumer and self.high_watermark < self.epoch_start
+        if timestamp == LATEST:
+            if behind:
+                return ListedOffset(error=ErrorCode.OFFSET_NOT_AVAILABLE)
+            if consumer:
+                self.exposed = limit
+            return ListedOffset(offset=limit, leader_epoch=self.leader_epoch)
+        if timestamp == EARLIEST:
+            return ListedOffset(offset=log.start_offset)
+        if timestamp == MAX_TIMESTAMP:
+            found = log.offset_of_max_timestamp(limit=log.end_offset)
+        else:
+            found = log.offset_for_timestamp(timestamp, limit=log.end_offset)
+        if found is not None and found.offset < limit:
+            return ListedOffset(
+                timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch
+            )
+        return ListedOffset(error=ErrorCode.OFFSET_NOT_AVAILABLE if behind else ErrorCode.NONE)
+
+    def snapshot(self) -> PartitionSnapshot:
+        """This replica's state as plain values."""
+        return PartitionSnapshot(
+            topic=self.tp.topic,
+            partition=self.tp.partition,
+            broker=self.me,
+            role=self.role.value,
+            leader=self.leader,
+            leader_epoch=self.leader_epoch,
+            epoch_start=self.epoch_start,
+            log_start=self.log.start_offset,
+            high_watermark=self.high_watermark,
+            log_end=self.log.end_offset,
+            isr=tuple(sorted(self.isr)),
+            maximal_isr=tuple(sorted(self.maximal_isr)),
+            zk_version=self.zk_version,
+            controller_epoch=self.controller_epoch,
+        )

@@ -1,0 +1,533 @@
+"""All replicas of one broker: what the API and the fetchers talk to.
+
+Each call finds its partition, hands it an event, and passes the effects on. Requests are fenced
+here, by controller epoch, broker epoch and leader epoch, before any event arises from them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import msgspec
+
+from broker_impl.errors import ErrorCode
+from broker_impl.replica import fencing, isr
+from broker_impl.replica.events import (
+    Append,
+    AppendDone,
+    AppendResult,
+    BecomeFollower,
+    BecomeLeader,
+    BoundsAnswered,
+    Configure,
+    Diverged,
+    Effect,
+    EpochEndAnswered,
+    Event,
+    FetchRefused,
+    FollowerFetched,
+    IsrRefreshed,
+    IsrWriteRefused,
+    IsrWritten,
+    PartitionState,
+    Replicated,
+    Role,
+    Stop,
+    Tick,
+)
+from broker_impl.replica.partition import (
+    CONSUMER,
+    FetchResult,
+    ListedOffset,
+    Partition,
+    PartitionSnapshot,
+    Stage,
+)
+from broker_impl.replica.port import ReplicaLog
+from broker_impl.wire.messages.leader_and_isr_request import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+)
+from broker_impl.wire.messages.leader_and_isr_response import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrResponse,
+)
+from broker_impl.wire.messages.stop_replica_request import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+)
+from broker_impl.wire.messages.stop_replica_response import (
+    StopReplicaPartitionError,
+    StopReplicaResponse,
+)
+from broker_impl.wire.types import BrokerId, Buffer, Epoch, Offset, TopicPartition
+
+
+class Logs(Protocol):
+    """What is asked of the ``LogManager``."""
+
+    @property
+    def logs(self) -> Mapping[TopicPartition, ReplicaLog]: ...
+    @property
+    def high_watermarks(self) -> Mapping[TopicPartition, Offset]: ...
+    def create(self, tp: TopicPartition) -> ReplicaLog: ...
+    def delete(self, tp: TopicPartition) -> None: ...
+
+
+@dataclass(frozen=True)
+class ReplicaConfig:
+    """Kafka's settings that matter to replication."""
+
+    lag_time_max_ms: int = 30_000
+    """replica.lag.time.max.ms"""
+    fetch_backoff_ms: int = 1_000
+    """replica.fetch.backoff.ms: after an error, ask the leader of that partition again then."""
+    min_insync_replicas: Callable[[str], int] = lambda topic: 1
+    """min.insync.replicas of a topic."""
+
+
+class Kind(Enum):
+    """What a fetcher asks the leader for a partition."""
+
+    EPOCH_END = "epoch end"
+    """OffsetForLeaderEpoch, for ``last_epoch``."""
+    FETCH = "fetch"
+    BOUNDS = "bounds"
+    """ListOffsets, for the earliest and the latest offset."""
+
+
+_KINDS = {
+    Stage.EPOCH_END: Kind.EPOCH_END,
+    Stage.FETCH: Kind.FETCH,
+    Stage.BOUNDS: Kind.BOUNDS,
+}
+
+
+class FetchTarget(msgspec.Struct, frozen=True):
+    """The next question to the leader of one partition; all of it names our leader epoch."""
+
+    tp: TopicPartition
+    kind: Kind
+    leader_epoch: Epoch
+    offset: Offset
+    last_epoch: Epoch
+    """Epoch of the last record in our log; -1 when it is empty."""
+    log_start: Offset
+
+
+class Replicas:
+    """The partitions that this broker hosts."""
+
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        logs: Logs,
+        config: ReplicaConfig,
+        clock: Callable[[], float],
+        wall_ms: Callable[[], int],
+        on_effect: Callable[[Effect], None],
+    ) -> None:
+        """``clock``: seconds of the loop; ``wall_ms``: wall time; ``on_effect`` is called when
+        the state has settled: it may ask, but not change which partitions there are."""
+        self.broker_id = broker_id
+        self.broker_epoch: Epoch = -1
+        """Of our registration; the node sets it each time it registers."""
+        self.controller_epoch: Epoch = -1
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self._logs = logs
+        self._config = config
+        self._clock = clock
+        self._wall_ms = wall_ms
+        self._on_effect = on_effect
+        self._live: dict[BrokerId, Epoch] = {}
+        self._following: dict[BrokerId, dict[TopicPartition, Partition]] = {}
+
+    def _handle(self, partition: Partition, event: Event) -> None:
+        for effect in partition.handle(event, self._clock()):
+            self._on_effect(effect)
+
+    # Orders of the controller.
+
+    def broker_epoch_error(self, request_epoch: Epoch) -> ErrorCode:
+        """STALE_BROKER_EPOCH for an order to a former incarnation of this broker (KIP-380)."""
+        return fencing.broker(request_epoch, self.broker_epoch)
+
+    def order_error(self, broker_epoch: Epoch, controller_epoch: Epoch) -> ErrorCode:
+        """Why an order of a controller is ignored as a whole; else its epoch is remembered."""
+        error = self.broker_epoch_error(broker_epoch)
+        if error is ErrorCode.NONE:
+            error = fencing.controller(controller_epoch, self.controller_epoch)
+        if error is ErrorCode.NONE:
+            self.controller_epoch = controller_epoch
+        return error
+
+    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Who leads and who follows; per partition, an order that is not newer is ignored."""
+        error = self.order_error(request.broker_epoch, request.controller_epoch)
+        if error is not ErrorCode.NONE:
+            return LeaderAndIsrResponse(error_code=error)
+        return LeaderAndIsrResponse(
+            partition_errors=[
+                LeaderAndIsrPartitionError(
+                    topic_name=topic.topic_name,
+                    partition_index=row.partition_index,
+                    error_code=self._lead_or_follow(
+                        TopicPartition(topic.topic_name, row.partition_index), row
+                    ),
+                )
+                for topic in request.topic_states
+                for row in topic.partition_states
+            ]
+        )
+
+    def _lead_or_follow(self, tp: TopicPartition, row: LeaderAndIsrPartitionState) -> ErrorCode:
+        if self.broker_id not in row.replicas:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partition = self.partitions.get(tp)
+        if partition is not None:
+            error = fencing.leader_and_isr(row.leader_epoch, partition.leader_epoch)
+            if error is not ErrorCode.NONE:
+                return error
+        else:
+            partition = self.partitions[tp] = self._host(tp)
+        state = PartitionState(
+            controller_epoch=row.controller_epoch,
+            leader=row.leader,
+            leader_epoch=row.leader_epoch,
+            isr=tuple(row.isr),
+            zk_version=row.partition_epoch,
+            replicas=tuple(row.replicas),
+        )
+        self._unfollow(partition)
+        if row.leader == self.broker_id:
+            self._handle(partition, BecomeLeader(state))
+            return ErrorCode.NONE
+        if row.leader >= 0:
+            self._following.setdefault(row.leader, {})[tp] = partition
+        self._handle(partition, BecomeFollower(state))
+        return ErrorCode.NONE
+
+    def _host(self, tp: TopicPartition) -> Partition:
+        log = self._logs.logs.get(tp)
+        if log is None:
+            log = self._logs.create(tp)
+        return Partition(
+            self.broker_id,
+            tp,
+            log,
+            high_watermark=self._logs.high_watermarks.get(tp, 0),
+            isr_min=self._config.min_insync_replicas(tp.topic),
+            lag_max=self._config.lag_time_max_ms / 1000,
+            fetch_backoff=self._config.fetch_backoff_ms / 1000,
+        )
+
+    def _unfollow(self, partition: Partition) -> None:
+        leader = partition.leader
+        if leader is not None and leader in self._following:
+            self._following[leader].pop(partition.tp, None)
+            if not self._following[leader]:
+                del self._following[leader]
+
+    def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Neither lead nor follow; and delete, where the order says so."""
+        error = self.order_error(request.broker_epoch, request.controller_epoch)
+        if error is not ErrorCode.NONE:
+            return StopReplicaResponse(error_code=error)
+        return StopReplicaResponse(
+            partition_errors=[
+                StopReplicaPartitionError(
+                    topic_name=topic.topic_name,
+                    partition_index=row.partition_index,
+                    error_code=self._stop(
+                        TopicPartition(topic.topic_name, row.partition_index), row
+                    ),
+                )
+                for topic in request.topic_states
+                for row in topic.partition_states
+            ]
+        )
+
+    def _stop(self, tp: TopicPartition, row: StopReplicaPartitionState) -> ErrorCode:
+        partition = self.partitions.get(tp)
+        if partition is not None:
+            error = fencing.stop(row.leader_epoch, partition.leader_epoch, row.delete_partition)
+            if error is not ErrorCode.NONE:
+                return error
+            self._unfollow(partition)
+            self._handle(partition, Stop())
+        if row.delete_partition:
+            self.partitions.pop(tp, None)
+            # A broker that was down while its topic was deleted holds a log without a replica.
+            if tp in self._logs.logs:
+                self._logs.delete(tp)
+        return ErrorCode.NONE
+
+    def configured(self, topic: str) -> None:
+        """The settings of this topic changed."""
+        isr_min = self._config.min_insync_replicas(topic)
+        for tp, partition in self.partitions.items():
+            if tp.topic == topic:
+                self._handle(partition, Configure(isr_min))
+
+    def on_metadata_live_brokers(self, live: Mapping[BrokerId, Epoch]) -> None:
+        """Which brokers are registered, with their epochs (-1: not known)."""
+        self._live = dict(live)
+
+    # Requests of clients.
+
+    def append(self, tp: TopicPartition, records: Buffer, *, acks: int) -> AppendResult:
+        """Append as the leader; an error says that nothing was appended."""
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return AppendResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        done, *effects = partition.handle(Append(records, acks, self._wall_ms()), self._clock())
+        assert isinstance(done, AppendDone), "an append is answered first"
+        for effect in effects:
+            self._on_effect(effect)
+        return done.result
+
+    def acknowledged(self, tp: TopicPartition, result: AppendResult) -> ErrorCode | None:
+        """The answer to an append with acks=all; None: not yet."""
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # deleted meanwhile
+        return partition.acknowledged(result)
+
+    def fetch(
+        self,
+        tp: TopicPartition,
+        *,
+        replica_id: BrokerId,
+        offset: Offset,
+        bytes_max: int,
+        current_leader_epoch: Epoch = fencing.NO_EPOCH,
+        last_fetched_epoch: Epoch = fencing.NO_EPOCH,
+        log_start_offset: Offset = -1,
+        isolation: int = 0,
+        at_least_one: bool = True,
+        broker_epoch: Epoch = -1,
+        again: bool = False,
+    ) -> FetchResult:
+        """Read as the leader: consumers up to the high watermark, replicas and tools to the end.
+
+        A follower's fetch is an event: it tells what the follower holds. Not when it failed or
+        diverged (KAFKA-8400, KAFKA-13141), nor when a parked request is tried ``again``, since the
+        follower has said nothing since. A follower that is not assigned is told
+        UNKNOWN_LEADER_EPOCH, which it retries: it may know an assignment that we do not yet.
+        """
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return FetchResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        error = partition.refusal(current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return FetchResult(error=error)
+        if replica_id == CONSUMER:
+            limit = partition.last_stable_offset if isolation else partition.high_watermark
+            return partition.read(
+                offset,
+                bytes_max=bytes_max,
+                limit=limit,
+                last_fetched_epoch=last_fetched_epoch,
+                at_least_one=at_least_one,
+            )
+        if replica_id >= 0:
+            error = fencing.follower_fetch(current_leader_epoch, partition.leader_epoch)
+            if error is ErrorCode.NONE and replica_id not in partition.remotes:
+                error = ErrorCode.UNKNOWN_LEADER_EPOCH
+            if error is not ErrorCode.NONE:
+                return FetchResult(error=error)
+        result = partition.read(
+            offset,
+            bytes_max=bytes_max,
+            limit=partition.log.end_offset,
+            last_fetched_epoch=last_fetched_epoch,
+            at_least_one=at_least_one,
+        )
+        if replica_id < 0 or result.error or result.diverging is not None:
+            return result
+        if not again:
+            eligible = isr.eligible(self._live.get(replica_id), broker_epoch)
+            self._handle(
+                partition,
+                FollowerFetched(
+                    replica_id, partition.leader_epoch, offset, log_start_offset, eligible
+                ),
+            )
+        return partition.answer_follower(replica_id, result)
+
+    def list_offset(
+        self,
+        tp: TopicPartition,
+        *,
+        timestamp: int,
+        current_leader_epoch: Epoch = fencing.NO_EPOCH,
+        isolation: int = 0,
+        replica_id: BrokerId = CONSUMER,
+    ) -> ListedOffset:
+        """Where a time begins (-1 the end, -2 the start, -3 the newest record's time)."""
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return ListedOffset(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        error = partition.refusal(current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return ListedOffset(error=error)
+        return partition.list_offset(timestamp, isolation=isolation, replica_id=replica_id)
+
+    def end_offset_for_epoch(
+        self, tp: TopicPartition, epoch: Epoch, current_leader_epoch: Epoch
+    ) -> tuple[ErrorCode, Epoch, Offset]:
+        """Where an epoch ended in the leader's log; (-1, -1) when it cannot tell."""
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
+        error = partition.refusal(current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return error, -1, -1
+        log = partition.log
+        return ErrorCode.NONE, *log.epochs.end_offset_for(epoch, log.end_offset)
+
+    # As a follower: what to ask the leaders, and their answers. Each answer names the leader epoch
+    # of its question; an answer that comes too late is ignored.
+
+    def fetch_plan(self) -> dict[BrokerId, list[FetchTarget]]:
+        """The questions that are due, by leader."""
+        plan = {leader: self.fetch_targets(leader) for leader in self._following}
+        return {leader: targets for leader, targets in plan.items() if targets}
+
+    def fetch_targets(self, leader: BrokerId) -> list[FetchTarget]:
+        """The questions that are due to one leader."""
+        now = self._clock()
+        targets = []
+        for tp, partition in self._following.get(leader, {}).items():
+            if partition.retry_at <= now:
+                log = partition.log
+                targets.append(
+                    FetchTarget(
+                        tp,
+                        _KINDS[partition.stage],
+                        partition.leader_epoch,
+                        log.end_offset,
+                        log.epochs.latest,
+                        log.start_offset,
+                    )
+                )
+        return targets
+
+    def next_retry(self, leader: BrokerId) -> float | None:
+        """When (seconds of the clock) the next question is due that waits after an error."""
+        now = self._clock()
+        waiting = [
+            partition.retry_at
+            for partition in self._following.get(leader, {}).values()
+            if partition.retry_at > now
+        ]
+        return min(waiting, default=None)
+
+    def _answered(self, tp: TopicPartition, event: Event) -> None:
+        partition = self.partitions.get(tp)
+        if partition is not None:
+            self._handle(partition, event)
+
+    def epoch_end_answered(
+        self, target: FetchTarget, error: ErrorCode, epoch: Epoch, end_offset: Offset
+    ) -> None:
+        """The leader's answer to a question of kind EPOCH_END."""
+        if error is not ErrorCode.NONE:
+            self._answered(target.tp, FetchRefused(target.leader_epoch, error))
+            return
+        self._answered(
+            target.tp,
+            EpochEndAnswered(target.leader_epoch, target.last_epoch, epoch, end_offset),
+        )
+
+    def fetched(
+        self,
+        target: FetchTarget,
+        error: ErrorCode,
+        *,
+        records: Buffer = b"",
+        high_watermark: Offset = -1,
+        log_start_offset: Offset = -1,
+        diverging: tuple[Epoch, Offset] | None = None,
+    ) -> None:
+        """The leader's answer to a question of kind FETCH."""
+        event: Event
+        if error is not ErrorCode.NONE:
+            event = FetchRefused(target.leader_epoch, error)
+        elif diverging is not None:
+            event = Diverged(target.leader_epoch, target.offset, *diverging)
+        else:
+            event = Replicated(
+                target.leader_epoch,
+                target.offset,
+                records,
+                high_watermark,
+                log_start_offset,
+                self._wall_ms(),
+            )
+        self._answered(target.tp, event)
+
+    def bounds_answered(
+        self, target: FetchTarget, error: ErrorCode, log_start: Offset, log_end: Offset
+    ) -> None:
+        """The leader's answers to a question of kind BOUNDS."""
+        if error is not ErrorCode.NONE:
+            self._answered(target.tp, FetchRefused(target.leader_epoch, error))
+        else:
+            self._answered(target.tp, BoundsAnswered(target.leader_epoch, log_start, log_end))
+
+    # The state znode.
+
+    def isr_written(self, tp: TopicPartition, zk_version: int) -> None:
+        """A write of the ISR succeeded; the znode has this version since."""
+        self._answered(tp, IsrWritten(zk_version))
+
+    def isr_write_refused(self, tp: TopicPartition) -> None:
+        """A write of the ISR met another version, or nobody knows what became of it."""
+        self._answered(tp, IsrWriteRefused())
+
+    def isr_refreshed(
+        self,
+        tp: TopicPartition,
+        *,
+        leader: BrokerId,
+        leader_epoch: Epoch,
+        isr: tuple[BrokerId, ...],
+        zk_version: int,
+    ) -> None:
+        """The state znode as read after a refusal."""
+        self._answered(tp, IsrRefreshed(leader, leader_epoch, isr, zk_version))
+
+    # Time, and looking in.
+
+    def tick(self) -> None:
+        """Due each half of replica.lag.time.max.ms."""
+        event = Tick()
+        for partition in self.partitions.values():
+            if partition.role is Role.LEADER:
+                self._handle(partition, event)
+
+    @property
+    def tick_interval(self) -> float:
+        """Seconds between two ticks."""
+        return self._config.lag_time_max_ms / 2000
+
+    def high_watermarks(self) -> dict[TopicPartition, Offset]:
+        """To be checkpointed: of each log on this disk, whether a replica is up on it or not.
+
+        A log whose replica the controller has not called yet keeps the watermark that was read at
+        the start (KAFKA-769).
+        """
+        read = self._logs.high_watermarks
+        marks = {tp: read.get(tp, 0) for tp in self._logs.logs}
+        marks.update((tp, partition.high_watermark) for tp, partition in self.partitions.items())
+        return marks
+
+    def leaders(self) -> list[TopicPartition]:
+        """The partitions that this broker leads."""
+        return [tp for tp, p in self.partitions.items() if p.role is Role.LEADER]
+
+    def snapshot(self) -> list[PartitionSnapshot]:
+        """All replicas as plain values."""
+        return [partition.snapshot() for partition in self.partitions.values()]

@@ -1,0 +1,26 @@
+"""The high watermark: the offset below which records are committed, and may be shown."""
+
+from collections.abc import Iterable
+
+from broker_impl.wire.types import Offset
+
+
+def replicated_end(log_ends: Iterable[Offset]) -> Offset:
+    """The first offset that one of the counted replicas has yet to hold."""
+    return min(log_ends)
+
+
+def high_watermark(current: Offset, replicated: Offset, enough_in_sync: bool) -> Offset:
+    """The leader's next high watermark; within one leader epoch it never moves back.
+
+    Held while fewer than min.insync.replicas are in sync (KIP-966, KAFKA-15583): what a single
+    survivor alone holds is not shown, because the next leader may not have it.
+    """
+    if not enough_in_sync:
+        return current
+    return max(current, replicated)
+
+
+def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offset:
+    """A watermark from elsewhere (a leader's answer, a checkpoint) as far as this log goes."""
+    return max(log_start, min(high_watermark, log_end))

@@ -1,0 +1,88 @@
+import math
+
+import pytest
+
+from broker_impl.replica import isr
+
+
+@pytest.mark.parametrize(
+    ("follower_end", "high_watermark", "epoch_start", "eligible", "expected"),
+    [
+        (5, 5, 5, True, True),
+        (7, 5, 6, True, True),
+        (4, 5, 0, True, False),  # lacks something committed
+        (5, 5, 6, True, False),  # committed earlier, the watermark lags (KAFKA-7128)
+        (5, 5, 5, False, False),  # a former incarnation, or not registered
+        (-1, 0, 0, True, False),  # not heard of yet
+    ],
+)
+def test_may_join(
+    follower_end: int, high_watermark: int, epoch_start: int, eligible: bool, expected: bool
+) -> None:
+    """To join, a follower must hold all that is, or may have been, committed."""
+    assert isr.may_join(follower_end, high_watermark, epoch_start, eligible) is expected
+
+
+@pytest.mark.parametrize(
+    ("live_epoch", "fetch_epoch", "expected"),
+    [
+        (7, 7, True),
+        (8, 7, False),  # restarted since it sent this fetch (KIP-903)
+        (None, 7, False),  # not registered (KIP-841)
+        (None, -1, False),
+        (-1, 7, True),  # epochs of live brokers are not known
+        (7, -1, True),  # a fetch that carries none
+    ],
+)
+def test_eligible(live_epoch: int | None, fetch_epoch: int, expected: bool) -> None:
+    """Only the registered incarnation of a broker may join, as far as that is known."""
+    assert isr.eligible(live_epoch, fetch_epoch) is expected
+
+
+@pytest.mark.parametrize(
+    ("follower_end", "leader_end", "now", "caught_up_at", "expected"),
+    [
+        (5, 6, 11.1, 1.0, True),
+        (5, 6, 11.0, 1.0, False),  # the limit itself is not over it
+        (6, 6, 99.0, 1.0, False),  # silent, but it holds all there is (KAFKA-7152)
+        (-1, 0, 11.1, 1.0, True),  # never heard of
+    ],
+)
+def test_out_of_sync(
+    follower_end: int, leader_end: int, now: float, caught_up_at: float, expected: bool
+) -> None:
+    """A follower leaves that has been behind for more than replica.lag.time.max.ms."""
+    assert isr.out_of_sync(follower_end, leader_end, now, caught_up_at, 10.0) is expected
+
+
+@pytest.mark.parametrize(
+    ("offset", "leader_end", "last_leader_end", "last_fetch_at", "expected"),
+    [
+        (9, 9, 7, 4.0, 5.0),  # holds all: now
+        (7, 9, 7, 4.0, 4.0),  # holds all that there was at its last fetch
+        (6, 9, 7, 4.0, 2.0),  # behind: as before
+        (7, 9, 7, 1.0, 2.0),  # never back
+        (0, 9, 99, -math.inf, 2.0),
+    ],
+)
+def test_caught_up_at(
+    offset: int, leader_end: int, last_leader_end: int, last_fetch_at: float, expected: float
+) -> None:
+    """A follower that keeps pace with steady appends counts as caught up."""
+    got = isr.caught_up_at(2.0, offset, leader_end, 5.0, last_leader_end, last_fetch_at)
+    assert got == expected
+
+
+@pytest.mark.parametrize(
+    ("in_maximal_isr", "caught_up_at", "expected"),
+    [(True, -math.inf, True), (False, 1.0, True), (False, 0.9, False), (False, -math.inf, False)],
+)
+def test_counts(in_maximal_isr: bool, caught_up_at: float, expected: bool) -> None:
+    """The watermark waits for the maximal ISR, and for whoever was caught up just now."""
+    assert isr.counts(in_maximal_isr, 11.0, caught_up_at, 10.0) is expected
+
+
+@pytest.mark.parametrize(("in_sync", "isr_min", "expected"), [(2, 2, True), (1, 2, False)])
+def test_enough_in_sync(in_sync: int, isr_min: int, expected: bool) -> None:
+    """min.insync.replicas is a lower bound, inclusive."""
+    assert isr.enough_in_sync(in_sync, isr_min) is expected

@@ -1,0 +1,37 @@
+import pytest
+
+from broker_impl.replica import watermark
+
+
+@pytest.mark.parametrize(
+    ("ends", "end"),
+    [
+        ([5, 3], 3),  # the slowest decides
+        ([5], 5),  # alone
+        ([5, 5, -1], -1),  # one that has not been heard of yet
+    ],
+)
+def test_replicated_end(ends: list[int], end: int) -> None:
+    """What all counted replicas hold ends where the shortest of their logs does."""
+    assert watermark.replicated_end(ends) == end
+
+
+@pytest.mark.parametrize(
+    ("current", "replicated", "enough", "expected"),
+    [
+        (2, 3, True, 3),
+        (2, 2, True, 2),
+        (4, 3, True, 4),  # a fresh leader has not heard from a follower that held it all
+        (4, -1, True, 4),
+        (2, 3, False, 2),  # under min.insync.replicas: hold (KIP-966)
+    ],
+)
+def test_high_watermark(current: int, replicated: int, enough: bool, expected: int) -> None:
+    """It follows what is replicated, never back, and not while too few are in sync."""
+    assert watermark.high_watermark(current, replicated, enough) == expected
+
+
+@pytest.mark.parametrize(("high_watermark", "expected"), [(0, 3), (3, 3), (5, 5), (9, 9), (12, 9)])
+def test_bounded(high_watermark: int, expected: int) -> None:
+    """A watermark from elsewhere stays within this log."""
+    assert watermark.bounded(high_watermark, log_start=3, log_end=9) == expected
