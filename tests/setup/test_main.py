@@ -1,3 +1,4 @@
+import ast
 import os
 import subprocess
 import sys
@@ -53,3 +54,15 @@ def test_the_command_runs_in_the_environment_that_was_set_up(
         check=False,
     )
     assert (done.stdout.strip(), done.stderr, done.returncode) == (str(tmp_path), "", 7)
+
+
+def test_the_set_up_needs_nothing_installed(repository: Path) -> None:
+    """It runs before anything is installed: it imports the standard library and itself."""
+    imported = set()
+    for source in sorted((repository / "setup").glob("*.py")):
+        for node in ast.walk(ast.parse(source.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add((node.module or "").partition(".")[0])
+    assert imported - sys.stdlib_module_names == {"setup"}
