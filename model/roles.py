@@ -6,7 +6,7 @@ fault which nobody offers is refused. All of them are ``runtime_checkable``: ``i
 
 from typing import Protocol, runtime_checkable
 
-from model.op import MicroOp, Op
+from model.op import Op
 
 NodeId = str
 """``broker-1`` … ``broker-N``, ``zookeeper``; the clients as one party are ``clients``."""
@@ -20,16 +20,18 @@ def broker(number: int) -> NodeId:
     return f"broker-{number}"
 
 
-class Completion(Protocol):
-    """How an invocation ended: the three fields by which a completion differs from its invoke."""
-
-    type: str
-    value: list[MicroOp] | None
-    error: str | None
+def client(name: str) -> NodeId:
+    """The party of a client that has listeners, and so links, of its own."""
+    return f"{CLIENTS}-{name}"
 
 
 class Client(Protocol):
     """One logical process of a workload; lives until it closes or an operation ends in doubt."""
+
+    @property
+    def alive(self) -> bool:
+        """False once it must not act again, although no operation of it ended in doubt."""
+        ...
 
     async def open(self) -> None: ...
     async def invoke(self, op: Op) -> Op:
@@ -96,8 +98,20 @@ class CanCut(Protocol):
     async def cut(self, source: NodeId, target: NodeId) -> None: ...
     async def heal(self, source: NodeId, target: NodeId) -> None: ...
     async def heal_all(self) -> None: ...
-    async def is_cut(self, source: NodeId, target: NodeId) -> bool:
-        """Measured: a probe sent through the link from source to target was not answered."""
+    async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
+        """Measured: was a probe through the links between the two left unanswered, while the
+        probed node itself answered past them? ``None`` when that node is down: no telling."""
+        ...
+
+
+@runtime_checkable
+class CanRefuse(Protocol):
+    """Links can also be closed: a connection is reset at once, a new one refused."""
+
+    async def refuse(self, one: NodeId, other: NodeId) -> None: ...
+    async def accept(self, one: NodeId, other: NodeId) -> None: ...
+    async def is_refused(self, one: NodeId, other: NodeId) -> bool:
+        """Measured: nobody accepts a connection on the links between the two."""
         ...
 
 
@@ -106,4 +120,8 @@ class HasRoles(Protocol):
     async def controller(self) -> NodeId | None: ...
     async def leader(self, key: str) -> NodeId | None:
         """The leader of ``topic-partition`` as ZooKeeper has it now."""
+        ...
+
+    async def isr(self, key: str) -> tuple[NodeId, ...]:
+        """The in-sync replicas of ``topic-partition`` as ZooKeeper has them now."""
         ...

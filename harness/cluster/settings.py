@@ -1,0 +1,94 @@
+"""The brokers' settings for a run: Kafka's names, its waits scaled down to a test of a minute."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import javaproperties
+
+from harness.cluster.ports import HOST
+
+CLIENT_LISTENER = "CLIENT"
+PEER_LISTENER = "REPLICATION"
+
+SESSION_TIMEOUT_MS = 2000
+TICK_MS = 500
+"""ZooKeeper grants sessions of 2 to 20 ticks."""
+
+SCALED: Mapping[str, str] = {
+    # A broker that is cut off or frozen is gone within seconds …
+    "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+    "replica.lag.time.max.ms": "1500",
+    # … a request into a black hole is given up within them …
+    "replica.socket.timeout.ms": "1500",
+    "controller.socket.timeout.ms": "1500",
+    "replica.fetch.wait.max.ms": "200",
+    "replica.fetch.backoff.ms": "100",
+    "request.timeout.ms": "3000",
+    "controlled.shutdown.max.retries": "3",
+    "controlled.shutdown.retry.backoff.ms": "200",
+    # … and what happens every few minutes happens every few seconds.
+    "replica.high.watermark.checkpoint.interval.ms": "1000",
+    "log.retention.check.interval.ms": "5000",
+    "log.flush.offset.checkpoint.interval.ms": "5000",
+    "leader.imbalance.check.interval.seconds": "10",
+    "num.partitions": "3",
+}
+
+
+def session_timeout_s(overrides: Mapping[str, str]) -> float:
+    """How long a broker may be silent before ZooKeeper gives it up, in seconds."""
+    return int({**SCALED, **overrides}["zookeeper.session.timeout.ms"]) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where one broker listens, what it says of itself, and where it finds the others."""
+
+    listeners: Mapping[str, int]
+    """Listener name to port; the replication listener among them."""
+    advertised: Mapping[str, int]
+    """Where a listener is reached: a proxy's port where it has one."""
+    zookeeper: int
+    peers: Mapping[int, int] = field(default_factory=dict)
+    """``broker.id`` to the port of the link that leads there."""
+
+
+def client_listener(name: str | None) -> str:
+    """The listener of all clients, or of a client that has links of its own."""
+    return CLIENT_LISTENER if name is None else f"{CLIENT_LISTENER}_{name.upper()}"
+
+
+def of_broker(
+    number: int,
+    brokers: int,
+    addresses: Addresses,
+    data: Path,
+    overrides: Mapping[str, str],
+) -> dict[str, str]:
+    """Every setting of one broker; ``overrides`` are the plan's and win."""
+    return {
+        "broker.id": str(number),
+        "listeners": _listed(addresses.listeners.items()),
+        "advertised.listeners": _listed(addresses.advertised.items()),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:PLAINTEXT" for name in addresses.listeners
+        ),
+        "inter.broker.listener.name": PEER_LISTENER,
+        "log.dirs": str(data),
+        "zookeeper.connect": f"{HOST}:{addresses.zookeeper}",
+        "default.replication.factor": str(min(3, brokers)),
+        **SCALED,
+        "min.insync.replicas": str(min(2, brokers)),
+        **{f"faultline.peer.{peer}": f"{HOST}:{port}" for peer, port in addresses.peers.items()},
+        **overrides,
+    }
+
+
+def write(path: Path, settings: Mapping[str, str]) -> None:
+    """A ``server.properties`` of these settings."""
+    path.write_text(javaproperties.dumps(settings, timestamp=False, sort_keys=True))
+
+
+def _listed(listeners: Iterable[tuple[str, int]]) -> str:
+    return ",".join(f"{name}://{HOST}:{port}" for name, port in listeners)

@@ -1,0 +1,36 @@
+"""What a cluster believes of itself, as plain values: controller, brokers, leaders, ISRs."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from model.roles import NodeId
+
+
+class Unseen(Exception):
+    """ZooKeeper could not be asked, so nothing is known just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition as the controller has left it."""
+
+    key: str
+    replicas: tuple[NodeId, ...]
+    leader: NodeId | None
+    leader_epoch: int
+    isr: tuple[NodeId, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Led, and every replica in sync."""
+        return self.leader is not None and sorted(self.isr) == sorted(self.replicas)
+
+
+class Sight(Protocol):
+    """What can be read of a cluster's own state; each may raise :class:`Unseen`."""
+
+    async def close(self) -> None: ...
+    async def controller(self) -> NodeId | None: ...
+    async def live(self) -> tuple[NodeId, ...]: ...
+    async def partition(self, key: str) -> Partition | None: ...
+    async def partitions(self) -> tuple[Partition, ...]: ...

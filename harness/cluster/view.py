@@ -1,0 +1,121 @@
+"""What the cluster believes of itself: controller, brokers, leaders and ISRs, read in ZooKeeper.
+
+The harness reads the znodes that Kafka documents, by itself: it asks no broker, so that a broker's
+own mistaken belief cannot mislead it. It connects to ZooKeeper directly, past the mesh.
+"""
+
+import asyncio
+import random
+
+import msgspec
+
+from broker_impl.zookeeper.client import State, ZooKeeper
+from broker_impl.zookeeper.errors import NoNode, ZooKeeperError
+from harness.cluster.sight import Partition, Unseen
+from model import roles
+from model.roles import NodeId
+
+SESSION_TIMEOUT_MS = 10_000
+READ_TIMEOUT_S = 2.0
+
+
+class _Controller(msgspec.Struct, frozen=True):
+    brokerid: int
+
+
+class _Topic(msgspec.Struct, frozen=True):
+    partitions: dict[str, list[int]]
+
+
+class _State(msgspec.Struct, frozen=True):
+    leader: int
+    leader_epoch: int
+    isr: list[int]
+
+
+class View:
+    """Reads through one session, and makes another when that one is lost."""
+
+    def __init__(self, connect: str, rng: random.Random) -> None:
+        self._connect = connect
+        self._rng = rng
+        self._zookeeper: ZooKeeper | None = None
+
+    async def close(self) -> None:
+        if self._zookeeper is not None:
+            await self._zookeeper.close()
+            self._zookeeper = None
+
+    async def controller(self) -> NodeId | None:
+        """The elected controller, if there is one."""
+        data = await self._read("/controller")
+        if data is None:
+            return None
+        return roles.broker(msgspec.json.decode(data, type=_Controller).brokerid)
+
+    async def live(self) -> tuple[NodeId, ...]:
+        """The brokers that have a session."""
+        return tuple(roles.broker(int(child)) for child in await self._children("/brokers/ids"))
+
+    async def topics(self) -> tuple[str, ...]:
+        return tuple(await self._children("/brokers/topics"))
+
+    async def partition(self, key: str) -> Partition | None:
+        """One partition by its ``topic-partition``; ``None`` when nobody knows it (yet)."""
+        topic, _, number = key.rpartition("-")
+        data = await self._read(f"/brokers/topics/{topic}")
+        if data is None:
+            return None
+        replicas = msgspec.json.decode(data, type=_Topic).partitions.get(number)
+        return None if replicas is None else await self._state_of(topic, number, replicas)
+
+    async def partitions(self) -> tuple[Partition, ...]:
+        """Every partition of every topic."""
+        found: list[Partition] = []
+        for topic in await self.topics():
+            data = await self._read(f"/brokers/topics/{topic}")
+            if data is None:
+                continue
+            for number, replicas in msgspec.json.decode(data, type=_Topic).partitions.items():
+                found.append(await self._state_of(topic, number, replicas))
+        return tuple(found)
+
+    async def _state_of(self, topic: str, number: str, replicas: list[int]) -> Partition:
+        data = await self._read(f"/brokers/topics/{topic}/partitions/{number}/state")
+        state = _State(-1, -1, []) if data is None else msgspec.json.decode(data, type=_State)
+        return Partition(
+            key=f"{topic}-{number}",
+            replicas=tuple(map(roles.broker, replicas)),
+            leader=roles.broker(state.leader) if state.leader >= 0 else None,
+            leader_epoch=state.leader_epoch,
+            isr=tuple(map(roles.broker, state.isr)),
+        )
+
+    async def _read(self, path: str) -> bytes | None:
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                return (await (await self._session()).get(path))[0]
+        except NoNode:
+            return None
+        except (ZooKeeperError, TimeoutError) as error:
+            raise Unseen(f"{path}: {error!r}") from error
+
+    async def _children(self, path: str) -> list[str]:
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                return await (await self._session()).children(path)
+        except NoNode:
+            return []
+        except (ZooKeeperError, TimeoutError) as error:
+            raise Unseen(f"{path}: {error!r}") from error
+
+    async def _session(self) -> ZooKeeper:
+        if self._zookeeper is not None and self._zookeeper.state in (State.EXPIRED, State.CLOSED):
+            await self.close()
+        if self._zookeeper is None:
+            self._zookeeper = ZooKeeper(
+                self._connect, session_timeout_ms=SESSION_TIMEOUT_MS, rng=self._rng
+            )
+            await self._zookeeper.start()
+        await self._zookeeper.connected()
+        return self._zookeeper

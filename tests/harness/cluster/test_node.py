@@ -1,0 +1,133 @@
+"""A node's process: started, signalled, watched."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.node import Exit, Node, NodeError
+from harness.cluster.registry import Registry
+from harness.cluster.waiting import until
+
+LISTENER = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+class Nodes:
+    """Makes nodes, hears of their ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.registry = Registry("test", folder / "state", folder / "pids.json")
+        self.exits: list[Exit] = []
+        self.made: list[Node] = []
+
+    def make(self, code: str = LISTENER) -> Node:
+        argv = [sys.executable, "-c", code]
+        node = Node("broker-1", argv, self.folder / "n", self.registry, self.exits.append)
+        self.made.append(node)
+        return node
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    made = Nodes(tmp_path)
+    yield made
+    for node in made.made:
+        await node.kill()
+
+
+async def up(node: Node) -> None:
+    async def said() -> bool:
+        return node.last_line() == "up"
+
+    async with asyncio.timeout(5):
+        await node.start()
+        await until(said, 0.01)
+
+
+async def test_killed_node_is_gone_and_that_is_no_crash(nodes: Nodes) -> None:
+    """After kill the process has been waited for, and nobody reports a crash."""
+    node = nodes.make()
+    await up(node)
+    assert node.pid is not None
+    await node.kill()
+    assert node.pid is None
+    assert nodes.exits == []
+    assert list((nodes.folder / "state").iterdir()) == []
+
+
+async def test_clean_stop_has_exit_status_0(nodes: Nodes) -> None:
+    """A node that obeys SIGTERM ends with its own status, paused or not."""
+    node = nodes.make()
+    await up(node)
+    node.pause()
+    assert await node.stop(5) == 0
+
+
+async def test_deaf_node_is_killed(nodes: Nodes) -> None:
+    """A node that ignores SIGTERM is killed when its time is over, and the status says so."""
+    node = nodes.make(LISTENER.replace("sys.exit(0)", "None"))
+    await up(node)
+    assert await node.stop(0.05) == -9
+
+
+async def test_pause_is_measured(nodes: Nodes) -> None:
+    """A stopped process is seen as such by the system, until it is resumed."""
+    node = nodes.make()
+    await up(node)
+    node.pause()
+
+    async def paused() -> bool:
+        return node.is_paused
+
+    async with asyncio.timeout(5):
+        await until(paused, 0.001)
+    node.resume()
+    assert not node.is_paused
+
+
+async def test_crash_is_noticed_with_its_last_words(nodes: Nodes) -> None:
+    """A node that ends by itself is reported with status and last line."""
+    node = nodes.make("import sys; print('first'); sys.exit('out of luck')")
+    await node.start()
+
+    async def ended() -> bool:
+        return bool(nodes.exits)
+
+    async with asyncio.timeout(5):
+        await until(ended, 0.01)
+    [end] = nodes.exits
+    assert (end.node, end.status, end.last_line) == ("broker-1", 1, "out of luck")
+
+
+async def test_restart_keeps_the_log(nodes: Nodes) -> None:
+    """The log of the first process is still there after the second has started."""
+    node = nodes.make()
+    await up(node)
+    await node.kill()
+    await node.start()
+
+    async def said_again() -> bool:
+        return node.log.read_text().splitlines() == ["up", "up"]
+
+    async with asyncio.timeout(5):
+        await until(said_again, 0.01)
+    with pytest.raises(NodeError, match="already runs"):
+        await node.start()
+
+
+async def test_nothing_to_signal(nodes: Nodes) -> None:
+    """A node that does not run cannot be paused; ending it again is harmless."""
+    node = nodes.make()
+    with pytest.raises(NodeError, match="does not run"):
+        node.pause()
+    await node.kill()
+    assert await node.stop(1) == 0
+    assert node.last_line() == ""
