@@ -1,0 +1,148 @@
+"""``python -m broker_impl``: one broker as a process of the operating system.
+
+Everything that a simulation would hand in otherwise is chosen here: the wall clock, randomness, the
+disk, the loop. Exit status: 0 after a controlled shutdown, 1 when the disk or an invariant failed,
+64 when the configuration cannot be obeyed; each failure is one line.
+"""
+
+import asyncio
+import ctypes
+import logging
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import click
+import msgspec
+
+from broker_impl import mutants
+from broker_impl.config import BrokerConfig, Endpoint, load, parse
+from broker_impl.errors import BrokerError, ConfigError, StorageError
+from broker_impl.node.broker import Broker
+from broker_impl.node.os_disk import OsDisk
+
+OK, FAILED, BAD_CONFIG = 0, 1, 64
+
+LOG = logging.getLogger("broker_impl")
+
+# glibc's mallopt: keep large buffers instead of mapping and unmapping one per request, which
+# costs more than all else that is done with a 1 MB frame.
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
+_KEEP_BYTES, _PAD_BYTES = 256 * 1024 * 1024, 8 * 1024 * 1024
+
+
+def tune_malloc() -> None:
+    """Have malloc reuse large blocks, where the C library can be told so."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, 1024 * 1024 * 1024)
+        mallopt(_M_TRIM_THRESHOLD, _KEEP_BYTES)
+        mallopt(_M_TOP_PAD, _PAD_BYTES)
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970."""
+    return int(time.time() * 1000)  # noqa: TID251 - the one place that reads the wall clock
+
+
+async def serve(config: BrokerConfig, *, port_file: Path | None, reuse_port: bool) -> None:
+    """Run one broker until SIGTERM or SIGINT."""
+    broker = Broker(
+        config,
+        disk=OsDisk(Path(config.log_dirs)),
+        rng=random.Random(),
+        wall_ms=wall_ms,
+        reuse_port=reuse_port,
+    )
+    loop = asyncio.get_running_loop()
+    starting = asyncio.ensure_future(broker.start())
+
+    def stop() -> None:
+        broker.stop()
+        starting.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        publish(port_file, await starting)
+    except asyncio.CancelledError:
+        LOG.info("stopped before it had started")
+        return
+    await broker.run()
+
+
+def publish(port_file: Path | None, endpoints: list[Endpoint]) -> None:
+    """Tell by a file which ports the listeners took; complete or not there."""
+    if port_file is None:
+        return
+    ports = msgspec.json.encode({endpoint.name: endpoint.port for endpoint in endpoints})
+    scratch = port_file.with_name(port_file.name + ".tmp")
+    scratch.write_bytes(ports)
+    scratch.replace(port_file)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("properties", required=False, type=click.Path(path_type=Path))
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Overrides a setting.")
+@click.option("--mutant", "mutant_names", multiple=True, help="Plants a historic bug by name.")
+@click.option("--port-file", type=click.Path(path_type=Path), help="Gets the ports as JSON.")
+@click.option("--reuse-port", is_flag=True, help="Listen with SO_REUSEPORT.")
+def main(
+    properties: Path | None,
+    settings: tuple[str, ...],
+    mutant_names: tuple[str, ...],
+    port_file: Path | None,
+    reuse_port: bool,
+) -> None:
+    """Run a broker with the settings of a server.properties file.
+
+    Example: python -m broker_impl --set broker.id=1 --set zookeeper.connect=127.0.0.1:2181
+    --set log.dirs=/tmp/broker-1 --set listeners=PLAINTEXT://127.0.0.1:9092
+    """
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    sys.exit(run(properties, settings, mutant_names, port_file, reuse_port=reuse_port))
+
+
+def run(
+    properties: Path | None,
+    settings: tuple[str, ...],
+    mutant_names: tuple[str, ...],
+    port_file: Path | None,
+    *,
+    reuse_port: bool,
+) -> int:
+    """The exit status of a broker's life."""
+    try:
+        values = load(properties) if properties is not None else {}
+        for setting in settings:
+            name, equals, value = setting.partition("=")
+            if not equals:
+                raise ConfigError(f"--set {setting}: must be KEY=VALUE")
+            values[name] = value
+        config = parse(values)
+        mutants.plant(mutant_names)
+        tune_malloc()
+        asyncio.run(serve(config, port_file=port_file, reuse_port=reuse_port))
+    except ConfigError as error:
+        LOG.error("%s", error)
+        return BAD_CONFIG
+    except StorageError as error:
+        LOG.error("storage failed, the log is offline: %s", error)
+        return FAILED
+    except AssertionError as error:
+        LOG.exception("an invariant is broken: %s", error)
+        return FAILED
+    except (BrokerError, OSError) as error:
+        LOG.error("%s", error)
+        return FAILED
+    return OK
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""LeaderAndIsr (4), StopReplica (5), UpdateMetadata (6), ControlledShutdown (7): between brokers.
+
+The controller's orders and a leaving broker's request; served on the inter-broker listener only.
+Each order is fenced by controller epoch and broker epoch (KIP-380) where it is applied.
+"""
+
+from broker_impl.api.registry import RequestContext, api
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
+from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
+from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
+from broker_impl.wire.messages.leader_and_isr_response import LeaderAndIsrResponse
+from broker_impl.wire.messages.stop_replica_request import StopReplicaRequest
+from broker_impl.wire.messages.stop_replica_response import StopReplicaResponse
+from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequest
+from broker_impl.wire.messages.update_metadata_response import UpdateMetadataResponse
+
+
+@api(4, range(4, 5), between_brokers=True)
+async def leader_and_isr(
+    context: RequestContext, request: LeaderAndIsrRequest
+) -> LeaderAndIsrResponse:
+    """Who leads and who follows; a new topic's settings are read before its log is made."""
+    await context.services.load_topic_settings([topic.topic_name for topic in request.topic_states])
+    return context.services.replicas.leader_and_isr(request)
+
+
+@api(5, range(3, 4), between_brokers=True)
+def stop_replica(context: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
+    """Stop fetching, and delete where the order says so."""
+    return context.services.replicas.stop_replica(request)
+
+
+@api(6, range(6, 7), between_brokers=True)
+def update_metadata(
+    context: RequestContext, request: UpdateMetadataRequest
+) -> UpdateMetadataResponse:
+    """The controller's view of the cluster replaces ours."""
+    services = context.services
+    error = services.replicas.broker_epoch_error(request.broker_epoch)
+    if error is ErrorCode.NONE:
+        error = services.view.update(request)
+    if error is ErrorCode.NONE:
+        services.view_changed()
+    return UpdateMetadataResponse(error_code=error)
+
+
+@api(7, range(3, 4), between_brokers=True)
+async def controlled_shutdown(
+    context: RequestContext, request: ControlledShutdownRequest
+) -> ControlledShutdownResponse:
+    """A broker is about to leave: move its leaders, shrink its ISRs."""
+    return await context.services.controller.controlled_shutdown(request)

@@ -1,0 +1,115 @@
+"""DescribeConfigs (API 32), v1-v4: every setting with its default, source and meaning.
+
+Left out: dynamic broker settings, loggers (BROKER_LOGGER).
+"""
+
+from collections.abc import Iterable
+
+from broker_impl.api.registry import RequestContext, api
+from broker_impl.config import SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from broker_impl.wire.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+TOPIC, BROKER = 2, 4
+_FROM_TOPIC, _FROM_FILE, _FROM_DEFAULT = 1, 4, 5
+_BOOLEAN, _STRING, _LONG, _LIST = 1, 2, 5, 7
+
+
+@api(32, range(1, 5))
+def describe_configs(
+    context: RequestContext, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse:
+    """The settings of each resource, all or those that were named."""
+    return DescribeConfigsResponse(
+        results=[_resource(context, request, resource) for resource in request.resources]
+    )
+
+
+def _resource(
+    context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    config = context.services.config
+    if resource.resource_type == TOPIC:
+        if resource.resource_name not in context.services.view.topics:
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return result
+        overrides = context.services.topic_settings(resource.resource_name)
+        rows = _topic_rows(config, overrides)
+    elif resource.resource_type == BROKER:
+        if resource.resource_name not in ("", str(config.broker_id)):
+            result.error_code = ErrorCode.INVALID_REQUEST
+            result.error_message = f"this is broker {config.broker_id}"
+            return result
+        rows = _broker_rows(config)
+    else:
+        result.error_code = ErrorCode.INVALID_REQUEST
+        result.error_message = f"resource type {resource.resource_type} has no settings here"
+        return result
+    wanted = resource.configuration_keys
+    result.configs = [row for row in rows if not wanted or row.name in wanted]
+    for row in result.configs:
+        if not request.include_synonyms:
+            row.synonyms = []
+        if not request.include_documentation:
+            row.documentation = None
+    return result
+
+
+def _broker_rows(config: BrokerConfig) -> Iterable[DescribeConfigsResourceResult]:
+    for name, setting in SETTINGS.items():
+        yield _row(name, setting, getattr(config, setting.field), [_broker_source(config, setting)])
+
+
+def _topic_rows(
+    config: BrokerConfig, overrides: dict[str, str]
+) -> Iterable[DescribeConfigsResourceResult]:
+    merged = config.for_topic(overrides)
+    for name, setting in TOPIC_SETTINGS.items():
+        sources = [_broker_source(config, setting)]
+        if name in overrides:
+            sources.insert(0, (name, getattr(merged, setting.field), _FROM_TOPIC))
+        yield _row(name, setting, getattr(merged, setting.field), sources)
+
+
+def _broker_source(config: BrokerConfig, setting: Setting) -> tuple[str, object, int]:
+    source = _FROM_FILE if setting.name in config.given else _FROM_DEFAULT
+    return setting.name, getattr(config, setting.field), source
+
+
+def _row(
+    name: str, setting: Setting, value: object, sources: list[tuple[str, object, int]]
+) -> DescribeConfigsResourceResult:
+    def show(shown: object) -> str | None:
+        return None if setting.is_secret else setting.format(shown)
+
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=show(value),
+        read_only=sources[0][2] != _FROM_TOPIC and setting.topic is None,
+        config_source=sources[0][2],
+        is_sensitive=setting.is_secret,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym, value=show(shown), source=source)
+            for synonym, shown, source in sources
+        ],
+        config_type=_type(setting),
+        documentation=setting.doc,
+    )
+
+
+def _type(setting: Setting) -> int:
+    if setting.is_list:
+        return _LIST
+    return {bool: _BOOLEAN, int: _LONG}.get(setting.type, _STRING)

@@ -1,0 +1,108 @@
+"""Fetch (API 1), v4-v12.
+
+Answers at once when enough is there, when anything failed or diverged, or when the high watermark
+that the reader knows may be behind; else parks until data come or max_wait_ms is over. At least
+one whole batch is returned however small the limits (KIP-74).
+Refuses: incremental fetch sessions: every answer says session 0, which clients take as "no
+sessions here" (KIP-227); a request that insists gets FETCH_SESSION_ID_NOT_FOUND.
+Left out: topic ids (v13), reads from followers (KIP-392), read_committed beyond last stable offset.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker_impl.api.registry import RequestContext, api
+from broker_impl.errors import ErrorCode
+from broker_impl.replica.partition import FetchResult
+from broker_impl.wire.messages.fetch_request import FetchRequest
+from broker_impl.wire.messages.fetch_response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from broker_impl.wire.types import TopicPartition
+
+FINAL_EPOCH = -1
+"""A session epoch of -1 ends a session or asks for none; 0 asks for a new one."""
+
+
+@dataclass(slots=True)
+class _Read:
+    """One pass over the partitions of a request."""
+
+    results: dict[TopicPartition, FetchResult] = field(default_factory=dict)
+    bytes_read: int = 0
+    must_answer: bool = False
+
+
+@api(1, range(4, 13))
+def fetch(context: RequestContext, request: FetchRequest) -> Any:
+    """Read what is asked for, or wait until there is something to read."""
+    if request.session_epoch > 0:
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    read = _read(context, request, again=False)
+    if (
+        read.must_answer
+        or read.bytes_read >= request.min_bytes
+        or request.max_wait_ms <= 0
+        or not read.results
+    ):
+        return _response(read)
+
+    def attempt(expired: bool) -> FetchResponse | None:
+        later = _read(context, request, again=True)
+        if expired or later.must_answer or later.bytes_read >= request.min_bytes:
+            return _response(later)
+        return None
+
+    return context.services.waiting.park(read.results, attempt, request.max_wait_ms / 1000)
+
+
+def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Read:
+    read = _Read()
+    room = min(request.max_bytes, context.services.config.fetch_max_bytes)
+    for topic in request.topics:
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.topic, partition.partition)
+            result = context.services.replicas.fetch(
+                tp,
+                replica_id=request.replica_id,
+                offset=partition.fetch_offset,
+                bytes_max=max(0, min(partition.partition_max_bytes, room - read.bytes_read)),
+                current_leader_epoch=partition.current_leader_epoch,
+                last_fetched_epoch=partition.last_fetched_epoch,
+                log_start_offset=partition.log_start_offset,
+                isolation=request.isolation_level,
+                at_least_one=read.bytes_read == 0,
+                again=again,
+            )
+            if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                result = FetchResult(error=context.services.view.not_here(tp))
+            read.results[tp] = result
+            read.bytes_read += sum(map(len, result.records))
+            read.must_answer |= bool(result.error) or result.diverging is not None or result.news
+    return read
+
+
+def _response(read: _Read) -> FetchResponse:
+    topics: dict[str, list[PartitionData]] = {}
+    for tp, result in read.results.items():
+        data = PartitionData(
+            partition_index=tp.partition,
+            error_code=result.error,
+            high_watermark=result.high_watermark,
+            last_stable_offset=result.last_stable_offset,
+            log_start_offset=result.log_start_offset,
+            aborted_transactions=None,
+            records=result.records,
+        )
+        if result.diverging is not None:
+            epoch, end = result.diverging
+            data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
+        topics.setdefault(tp.topic, []).append(data)
+    return FetchResponse(
+        responses=[
+            FetchableTopicResponse(topic=name, partitions=rows) for name, rows in topics.items()
+        ]
+    )

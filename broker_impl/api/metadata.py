@@ -1,0 +1,104 @@
+"""Metadata (API 3), v0-v9: brokers, topics and leaders, as the controller last told them.
+
+An unknown topic that may be created is created in the background and answered with
+LEADER_NOT_AVAILABLE, which every client takes as "ask again". Each broker is shown with the
+advertised endpoint of the listener that the question came in on.
+Left out: topic ids (v10 and later), authorized operations (KIP-430: always "not asked").
+"""
+
+from broker_impl.api.cluster_view import PartitionView
+from broker_impl.api.registry import RequestContext, api
+from broker_impl.controller import topics as topic_rules
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.metadata_request import MetadataRequest
+from broker_impl.wire.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+
+@api(3, range(10))
+def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    """The cluster as clients should see it."""
+    view = context.services.view
+    names = _names(context, request)
+    missing = [name for name in names if name not in view.topics]
+    creatable = _creatable(context, request, missing)
+    if creatable:
+        context.services.create_in_background(creatable)
+    reachable = {
+        broker.id: broker.endpoints[context.listener]
+        for broker in view.brokers.values()
+        if context.listener in broker.endpoints
+    }
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=number, host=host, port=port, rack=view.brokers[number].rack
+            )
+            for number, (host, port) in sorted(reachable.items())
+        ],
+        cluster_id=context.services.cluster_id,
+        controller_id=view.controller_id if view.controller_id in reachable else -1,
+        topics=[_topic(context, name, creatable) for name in names],
+    )
+
+
+def _names(context: RequestContext, request: MetadataRequest) -> list[str]:
+    asked = request.topics
+    if asked is None or (context.version == 0 and not asked):
+        return sorted(context.services.view.topics)
+    return list(dict.fromkeys(topic.name for topic in asked if topic.name is not None))
+
+
+def _creatable(
+    context: RequestContext, request: MetadataRequest, missing: list[str]
+) -> dict[str, None]:
+    """Unknown topics that this question brings into being (an ordered set)."""
+    allowed = context.version < 4 or request.allow_auto_topic_creation
+    if not (allowed and context.services.config.auto_create_topics_enable):
+        return {}
+    return {name: None for name in missing if topic_rules.name_error(name) is None}
+
+
+def _topic(context: RequestContext, name: str, creatable: dict[str, None]) -> MetadataResponseTopic:
+    partitions = context.services.view.topics.get(name)
+    if partitions is None:
+        if topic_rules.name_error(name) is not None:
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION
+        elif name in creatable:
+            error = ErrorCode.LEADER_NOT_AVAILABLE
+        else:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return MetadataResponseTopic(error_code=error, name=name)
+    return MetadataResponseTopic(
+        name=name,
+        is_internal=name in topic_rules.INTERNAL,
+        partitions=[
+            _partition(context, number, partitions[number]) for number in sorted(partitions)
+        ],
+    )
+
+
+def _partition(
+    context: RequestContext, number: int, partition: PartitionView
+) -> MetadataResponsePartition:
+    live = context.services.view.brokers
+    error, leader = ErrorCode.NONE, partition.leader
+    if leader not in live:
+        error, leader = ErrorCode.LEADER_NOT_AVAILABLE, -1
+    elif context.listener not in live[leader].endpoints:
+        error = ErrorCode.LISTENER_NOT_FOUND
+        if context.version < 6:
+            error = ErrorCode.LEADER_NOT_AVAILABLE
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=number,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=[replica for replica in partition.replicas if replica not in live],
+    )

@@ -1,0 +1,86 @@
+"""ListOffsets (API 2), v1-v7, and OffsetForLeaderEpoch (API 23), v2-v4.
+
+Where a log begins and ends, where a time begins, where a leader epoch ended. The end is only told
+once it is certain not to go back (KIP-207); both questions are fenced by leader epoch (KIP-320).
+Left out: ListOffsets v0 (its old list of segment offsets).
+"""
+
+from broker_impl.api.registry import RequestContext, api
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.list_offsets_request import ListOffsetsRequest
+from broker_impl.wire.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from broker_impl.wire.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
+from broker_impl.wire.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from broker_impl.wire.types import TopicPartition
+
+
+@api(2, range(1, 8))
+def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """One offset for each partition and timestamp (-1 the end, -2 the start, -3 the newest)."""
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            found = context.services.replicas.list_offset(
+                tp,
+                timestamp=partition.timestamp,
+                current_leader_epoch=partition.current_leader_epoch,
+                isolation=request.isolation_level,
+                replica_id=request.replica_id,
+            )
+            rows.append(
+                ListOffsetsPartitionResponse(
+                    partition_index=partition.partition_index,
+                    error_code=_error(context, tp, found.error),
+                    timestamp=found.timestamp,
+                    offset=found.offset,
+                    leader_epoch=found.leader_epoch,
+                )
+            )
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _error(context: RequestContext, tp: TopicPartition, error: ErrorCode) -> ErrorCode:
+    """OFFSET_NOT_AVAILABLE is known to clients since v5."""
+    if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return context.services.view.not_here(tp)
+    if error is ErrorCode.OFFSET_NOT_AVAILABLE and context.version < 5:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return error
+
+
+@api(23, range(2, 5))
+def offset_for_leader_epoch(
+    context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """For each partition, where the log of a leader epoch ended (KIP-101, KIP-279)."""
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.topic, partition.partition)
+            error, epoch, end = context.services.replicas.end_offset_for_epoch(
+                tp,
+                epoch=partition.leader_epoch,
+                current_leader_epoch=partition.current_leader_epoch,
+            )
+            rows.append(
+                EpochEndOffset(
+                    error_code=_error(context, tp, error),
+                    partition=partition.partition,
+                    leader_epoch=epoch,
+                    end_offset=end,
+                )
+            )
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows))
+    return OffsetForLeaderEpochResponse(topics=topics)

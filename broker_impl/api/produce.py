@@ -1,0 +1,99 @@
+"""Produce (API 0), v3-v9; v0-v2 are advertised and not served.
+
+Answers once every partition has answered; acks=all waits for the high watermark, acks=0 is never
+answered. Versions below 3 are listed because librdkafka derives its codecs from them
+(KAFKA-18659); their record formats are not.
+Refuses: batches that are not magic 2, a wrong CRC, a sequence gap (KIP-98), an old producer epoch.
+Left out: transactional produce, per-record errors (KIP-467).
+"""
+
+from typing import Any
+
+from broker_impl.api.registry import CloseConnection, RequestContext, api
+from broker_impl.errors import ErrorCode
+from broker_impl.replica.events import AppendResult
+from broker_impl.wire.messages.produce_request import ProduceRequest
+from broker_impl.wire.messages.produce_response import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from broker_impl.wire.types import TopicPartition
+
+Results = dict[TopicPartition, AppendResult]
+
+
+@api(0, range(3, 10), advertise_from=0)
+def produce(context: RequestContext, request: ProduceRequest) -> Any:
+    """Append each partition's batch; wait as long as ``acks`` asks for."""
+    results = _append(context, request)
+    if request.acks == 0:
+        failed = [str(tp) for tp, result in results.items() if result.error]
+        if failed:
+            # The client gets no answer to read the error from: it must look again (KAFKA-955).
+            raise CloseConnection(f"produce with acks=0 failed for {', '.join(failed)}")
+        return None
+    if request.acks != -1:
+        return _response(results, {})
+    outcomes: dict[TopicPartition, ErrorCode] = {}
+
+    def attempt(expired: bool) -> ProduceResponse | None:
+        for tp, result in results.items():
+            if tp in outcomes or result.error:
+                continue
+            outcome = context.services.replicas.acknowledged(tp, result)
+            if outcome is None and expired:
+                outcome = ErrorCode.REQUEST_TIMED_OUT
+            if outcome is None:
+                return None
+            outcomes[tp] = outcome
+        return _response(results, outcomes)
+
+    answer = attempt(False)
+    if answer is not None:
+        return answer
+    return context.services.waiting.park(results, attempt, request.timeout_ms / 1000)
+
+
+def _append(context: RequestContext, request: ProduceRequest) -> Results:
+    refusal = ErrorCode.NONE
+    if request.acks not in (-1, 0, 1):
+        refusal = ErrorCode.INVALID_REQUIRED_ACKS
+    elif request.transactional_id is not None:
+        refusal = ErrorCode.INVALID_TXN_STATE
+    results: Results = {}
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            tp = TopicPartition(topic.name, partition.index)
+            if refusal:
+                results[tp] = AppendResult(error=refusal)
+            elif partition.records is None:
+                results[tp] = AppendResult(error=ErrorCode.INVALID_RECORD)
+            else:
+                assert isinstance(partition.records, memoryview), "records are decoded as a view"
+                result = context.services.replicas.append(tp, partition.records, acks=request.acks)
+                if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    result = AppendResult(error=context.services.view.not_here(tp))
+                results[tp] = result
+    return results
+
+
+def _response(results: Results, outcomes: dict[TopicPartition, ErrorCode]) -> ProduceResponse:
+    topics: dict[str, list[PartitionProduceResponse]] = {}
+    for tp, result in results.items():
+        error = result.error or outcomes.get(tp, ErrorCode.NONE)
+        topics.setdefault(tp.topic, []).append(
+            PartitionProduceResponse(
+                index=tp.partition,
+                error_code=error,
+                base_offset=-1 if error else result.base_offset,
+                log_append_time_ms=-1 if error else result.log_append_time,
+                log_start_offset=-1 if error else result.log_start_offset,
+            )
+        )
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(name=name, partition_responses=rows)
+            for name, rows in topics.items()
+        ]
+    )

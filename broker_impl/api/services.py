@@ -1,0 +1,62 @@
+"""What the handlers of requests may ask of the broker around them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from broker_impl.api.cluster_view import ClusterView
+from broker_impl.api.waiting import Waiting
+from broker_impl.config import BrokerConfig
+from broker_impl.replica.replicas import Replicas
+from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
+from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
+from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
+from broker_impl.wire.messages.create_topics_response import CreateTopicsResponse
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.messages.delete_topics_response import DeleteTopicsResponse
+
+
+class Controller(Protocol):
+    """The controller, if this broker is it; else every call answers NOT_CONTROLLER."""
+
+    async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse: ...
+    async def delete_topics(self, request: DeleteTopicsRequest) -> DeleteTopicsResponse: ...
+    async def controlled_shutdown(
+        self, request: ControlledShutdownRequest
+    ) -> ControlledShutdownResponse: ...
+
+
+class Services(Protocol):
+    """A broker, as its request handlers see it."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def replicas(self) -> Replicas: ...
+    @property
+    def view(self) -> ClusterView: ...
+    @property
+    def waiting(self) -> Waiting: ...
+    @property
+    def controller(self) -> Controller: ...
+
+    def topic_settings(self, topic: str) -> dict[str, str]:
+        """The overrides of one topic, as this broker knows them."""
+        ...
+
+    async def load_topic_settings(self, topics: Sequence[str]) -> None:
+        """Read the overrides of topics that are new to this broker from ZooKeeper."""
+        ...
+
+    def create_in_background(self, topics: Iterable[str]) -> None:
+        """Have the controller create these topics with the broker's defaults."""
+        ...
+
+    async def next_producer_id(self) -> int:
+        """A producer id that no broker hands out again; ApiError when none is to be had."""
+        ...
+
+    def view_changed(self) -> None:
+        """The view of the cluster was replaced: peers and fetchers may have to follow."""
+        ...

@@ -1,0 +1,83 @@
+"""Requests that wait for a partition to move on: parked under its name, tried again when poked."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from broker_impl.wire.types import TopicPartition
+
+Attempt = Callable[[bool], Any]
+"""Called with ``expired``; gives the answer, or None to go on waiting (never when expired)."""
+
+
+class Parked:
+    """One request that waits."""
+
+    __slots__ = ("_attempt", "_is_trying", "_on_end", "_timer", "answer", "partitions")
+
+    def __init__(
+        self,
+        partitions: tuple[TopicPartition, ...],
+        attempt: Attempt,
+        timeout_s: float,
+        on_end: Callable[["Parked"], None],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.partitions = partitions
+        self.answer: asyncio.Future[Any] = loop.create_future()
+        self._attempt = attempt
+        self._on_end = on_end
+        self._is_trying = False
+        self._timer = loop.call_later(timeout_s, self.attempt, True)
+
+    def attempt(self, expired: bool = False) -> None:
+        """Answer if the time has come. An attempt may poke its own partition: once is enough."""
+        if self._is_trying or self.answer.done():
+            return
+        self._is_trying = True
+        try:
+            answer = self._attempt(expired)
+        finally:
+            self._is_trying = False
+        assert answer is not None or not expired, "an expired request has an answer"
+        if answer is not None:
+            self.end()
+            self.answer.set_result(answer)
+
+    def end(self) -> None:
+        """Nobody waits any more."""
+        self._timer.cancel()
+        self._on_end(self)
+
+
+class Waiting:
+    """All parked requests of a broker, by partition, in the order they came."""
+
+    def __init__(self) -> None:
+        self._parked: dict[TopicPartition, dict[Parked, None]] = {}
+
+    def park(
+        self, partitions: Iterable[TopicPartition], attempt: Attempt, timeout_s: float
+    ) -> asyncio.Future[Any]:
+        """A future answer: of ``attempt(False)`` once a poke makes it so, or of
+        ``attempt(True)`` after the timeout (seconds). Cancelling the future forgets it."""
+        parked = Parked(tuple(partitions), attempt, timeout_s, self._remove)
+        for partition in parked.partitions:
+            self._parked.setdefault(partition, {})[parked] = None
+        parked.answer.add_done_callback(lambda done: parked.end() if done.cancelled() else None)
+        return parked.answer
+
+    def poke(self, partition: TopicPartition) -> None:
+        """Something about this partition changed: try its requests again."""
+        for parked in tuple(self._parked.get(partition, ())):
+            parked.attempt()
+
+    def __len__(self) -> int:
+        return len({parked for waiting in self._parked.values() for parked in waiting})
+
+    def _remove(self, parked: Parked) -> None:
+        for partition in parked.partitions:
+            waiting = self._parked[partition]
+            del waiting[parked]
+            if not waiting:
+                del self._parked[partition]

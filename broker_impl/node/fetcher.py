@@ -1,0 +1,224 @@
+"""Followers' questions to their leaders: one task per leader, one request under way in each.
+
+What to ask comes from the replicas (``fetch_targets``), what was answered goes back to them; here
+is only the carrying. A leader that cannot be reached is asked again after a pause, or as soon as
+something about its partitions changes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from broker_impl.config import BrokerConfig
+from broker_impl.errors import ErrorCode
+from broker_impl.node.peers import PeerError, Peers
+from broker_impl.replica.partition import EARLIEST, LATEST
+from broker_impl.replica.replicas import FetchTarget, Kind, Replicas
+from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from broker_impl.wire.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from broker_impl.wire.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from broker_impl.wire.types import BrokerId, TopicPartition
+
+LOG = logging.getLogger(__name__)
+
+_FETCH_VERSION, _EPOCH_VERSION, _OFFSETS_VERSION = 12, 4, 6
+_NO_RECORDS = b""
+
+
+class Fetchers:
+    """The fetcher tasks of one broker; they come and go with the leaders it follows."""
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        peers: Peers,
+        config: BrokerConfig,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._replicas = replicas
+        self._peers = peers
+        self._config = config
+        self._on_failure = on_failure
+        self._news: dict[BrokerId, asyncio.Event] = {}
+        self._tasks: dict[BrokerId, asyncio.Task[None]] = {}
+
+    def wake(self) -> None:
+        """Leaders, epochs or addresses changed."""
+        for leader in self._replicas.fetch_plan():
+            if leader not in self._tasks:
+                self._news[leader] = asyncio.Event()
+                task = asyncio.get_running_loop().create_task(self._follow(leader))
+                self._tasks[leader] = task
+                task.add_done_callback(self._task_done)
+        for news in self._news.values():
+            news.set()
+
+    def close(self) -> None:
+        """Stop asking."""
+        for task in self._tasks.values():
+            task.cancel()
+
+    def _task_done(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled():
+            error = task.exception()
+            if error is not None:
+                self._on_failure(error)
+
+    async def _follow(self, leader: BrokerId) -> None:
+        news = self._news[leader]
+        pause_s = self._config.replica_fetch_backoff_ms / 1000
+        was_reached = True
+        while True:
+            news.clear()
+            targets = self._replicas.fetch_targets(leader)
+            if not targets:
+                await self._rest(news, self._until_retry(leader))
+                continue
+            try:
+                await self._ask(leader, targets)
+            except PeerError as error:
+                if was_reached:
+                    LOG.info("fetching from broker %d: %s", leader, error)
+                was_reached = False
+                await self._rest(news, pause_s)
+            else:
+                was_reached = True
+
+    def _until_retry(self, leader: BrokerId) -> float | None:
+        at = self._replicas.next_retry(leader)
+        return None if at is None else max(0.0, at - asyncio.get_running_loop().time())
+
+    async def _rest(self, news: asyncio.Event, seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await news.wait()
+        except TimeoutError:
+            pass
+
+    async def _ask(self, leader: BrokerId, targets: list[FetchTarget]) -> None:
+        """One round: what must be known before fetching comes first."""
+        by_kind: dict[Kind, dict[TopicPartition, FetchTarget]] = {}
+        for target in targets:
+            by_kind.setdefault(target.kind, {})[target.tp] = target
+        if Kind.EPOCH_END in by_kind:
+            await self._ask_epoch_ends(leader, by_kind[Kind.EPOCH_END])
+        if Kind.BOUNDS in by_kind:
+            await self._ask_bounds(leader, by_kind[Kind.BOUNDS])
+        if Kind.FETCH in by_kind:
+            await self._fetch(leader, by_kind[Kind.FETCH], may_wait=len(by_kind) == 1)
+
+    async def _request(self, leader: BrokerId, message: Any, version: int) -> Any:
+        timeout_s = self._config.replica_socket_timeout_ms / 1000
+        return await self._peers.request(leader, message, version, timeout_s=timeout_s)
+
+    async def _ask_epoch_ends(
+        self, leader: BrokerId, targets: dict[TopicPartition, FetchTarget]
+    ) -> None:
+        topics: dict[str, list[OffsetForLeaderPartition]] = {}
+        for tp, target in targets.items():
+            topics.setdefault(tp.topic, []).append(
+                OffsetForLeaderPartition(
+                    partition=tp.partition,
+                    current_leader_epoch=target.leader_epoch,
+                    leader_epoch=target.last_epoch,
+                )
+            )
+        request = OffsetForLeaderEpochRequest(
+            replica_id=self._config.broker_id,
+            topics=[
+                OffsetForLeaderTopic(topic=name, partitions=rows) for name, rows in topics.items()
+            ],
+        )
+        answer = await self._request(leader, request, _EPOCH_VERSION)
+        for topic in answer.topics:
+            for row in topic.partitions:
+                found = targets.get(TopicPartition(topic.topic, row.partition))
+                if found is not None:
+                    self._replicas.epoch_end_answered(
+                        found, ErrorCode(row.error_code), row.leader_epoch, row.end_offset
+                    )
+
+    async def _ask_bounds(
+        self, leader: BrokerId, targets: dict[TopicPartition, FetchTarget]
+    ) -> None:
+        starts = await self._list_offsets(leader, targets, EARLIEST)
+        ends = await self._list_offsets(leader, targets, LATEST)
+        for tp, target in targets.items():
+            error, start = starts.get(tp, (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1))
+            if error is ErrorCode.NONE:
+                error, end = ends.get(tp, (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1))
+                self._replicas.bounds_answered(target, error, start, end)
+            else:
+                self._replicas.bounds_answered(target, error, -1, -1)
+
+    async def _list_offsets(
+        self, leader: BrokerId, targets: dict[TopicPartition, FetchTarget], timestamp: int
+    ) -> dict[TopicPartition, tuple[ErrorCode, int]]:
+        topics: dict[str, list[ListOffsetsPartition]] = {}
+        for tp, target in targets.items():
+            topics.setdefault(tp.topic, []).append(
+                ListOffsetsPartition(
+                    partition_index=tp.partition,
+                    current_leader_epoch=target.leader_epoch,
+                    timestamp=timestamp,
+                )
+            )
+        request = ListOffsetsRequest(
+            replica_id=self._config.broker_id,
+            topics=[ListOffsetsTopic(name=name, partitions=rows) for name, rows in topics.items()],
+        )
+        answer = await self._request(leader, request, _OFFSETS_VERSION)
+        return {
+            TopicPartition(topic.name, row.partition_index): (ErrorCode(row.error_code), row.offset)
+            for topic in answer.topics
+            for row in topic.partitions
+        }
+
+    async def _fetch(
+        self, leader: BrokerId, targets: dict[TopicPartition, FetchTarget], *, may_wait: bool
+    ) -> None:
+        config = self._config
+        topics: dict[str, list[FetchPartition]] = {}
+        for tp, target in targets.items():
+            topics.setdefault(tp.topic, []).append(
+                FetchPartition(
+                    partition=tp.partition,
+                    current_leader_epoch=target.leader_epoch,
+                    fetch_offset=target.offset,
+                    last_fetched_epoch=target.last_epoch,
+                    log_start_offset=target.log_start,
+                    partition_max_bytes=config.replica_fetch_max_bytes,
+                )
+            )
+        request = FetchRequest(
+            replica_id=config.broker_id,
+            max_wait_ms=config.replica_fetch_wait_max_ms if may_wait else 0,
+            min_bytes=config.replica_fetch_min_bytes,
+            max_bytes=config.replica_fetch_response_max_bytes,
+            session_epoch=-1,
+            topics=[FetchTopic(topic=name, partitions=rows) for name, rows in topics.items()],
+        )
+        answer = await self._request(leader, request, _FETCH_VERSION)
+        for topic in answer.responses:
+            for row in topic.partitions:
+                found = targets.get(TopicPartition(topic.topic, row.partition_index))
+                if found is None:
+                    continue
+                end = row.diverging_epoch
+                self._replicas.fetched(
+                    found,
+                    ErrorCode(row.error_code),
+                    records=row.records if row.records is not None else _NO_RECORDS,
+                    high_watermark=row.high_watermark,
+                    log_start_offset=row.log_start_offset,
+                    diverging=(end.epoch, end.end_offset) if end.epoch >= 0 else None,
+                )

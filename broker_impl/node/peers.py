@@ -1,0 +1,158 @@
+"""Connections to other brokers: a request goes out, its answer or a failure comes back.
+
+One ordered connection per peer; it is opened when first needed and dropped on any failure, since
+after a time-out the answers of a connection can no longer be told apart from late ones.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from broker_impl.errors import BrokerError, WireError
+from broker_impl.wire.framing import FrameReader, RequestHeader, decode_response, encode_request
+from broker_impl.wire.messages import response_module
+from broker_impl.wire.types import BrokerId
+
+LOG = logging.getLogger(__name__)
+
+_FRAME_BYTES_MAX = 2**31 - 1
+_SCRATCH_BYTES = 64 * 1024
+
+
+class PeerError(BrokerError):
+    """A peer could not be asked, or did not answer; the request may have taken effect."""
+
+
+class _Link(asyncio.BufferedProtocol):
+    """One connection to a peer; answers come in the order of their requests."""
+
+    def __init__(self, scratch: bytearray) -> None:
+        self.transport: asyncio.Transport | None = None
+        self._reader = FrameReader(_FRAME_BYTES_MAX, scratch)
+        self._waiting: dict[int, asyncio.Future[memoryview]] = {}
+        self._next = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.get_buffer()
+
+    def buffer_updated(self, count: int) -> None:
+        self._reader.buffer_updated(count)
+        try:
+            for frame in self._reader.frames():
+                number = int.from_bytes(frame[:4], "big", signed=True)
+                future = self._waiting.pop(number, None)
+                if future is not None and not future.done():
+                    future.set_result(frame)
+        except WireError as error:
+            LOG.warning("a peer's answer cannot be read: %s", error)
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            if not future.done():
+                future.set_exception(PeerError("connection lost"))
+
+    @property
+    def is_open(self) -> bool:
+        return self.transport is not None and not self.transport.is_closing()
+
+    def send(self, client_id: str, message: Any, version: int) -> "asyncio.Future[memoryview]":
+        assert self.transport is not None
+        module = import_module(type(message).__module__)
+        self._next = (self._next + 1) & 0x7FFFFFFF
+        header = RequestHeader(module.API_KEY, version, self._next, client_id)
+        future: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        self._waiting[self._next] = future
+        self.transport.write(b"".join(encode_request(header, module.encode(message, version))))
+        return future
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class Peers:
+    """The other brokers, as one user of this broker (its controller, its fetchers) reaches them."""
+
+    def __init__(self, client_id: str, overrides: Mapping[BrokerId, tuple[str, int]]) -> None:
+        self._client_id = client_id
+        self._overrides = overrides
+        self._addresses: dict[BrokerId, tuple[str, int]] = {}
+        self._links: dict[BrokerId, _Link] = {}
+        self._scratch = bytearray(_SCRATCH_BYTES)
+        self._connecting: dict[BrokerId, asyncio.Lock] = {}
+
+    def update(self, brokers: Mapping[BrokerId, tuple[str, int]]) -> None:
+        """Where the live brokers are; connections to others, or to old addresses, are dropped."""
+        addresses = {number: self._overrides.get(number, brokers[number]) for number in brokers}
+        for number in list(self._links):
+            if addresses.get(number) != self._addresses.get(number):
+                self.disconnect(number)
+        self._addresses = addresses
+
+    def disconnect(self, broker_id: BrokerId) -> None:
+        """Drop the connection; requests under way fail."""
+        link = self._links.pop(broker_id, None)
+        if link is not None:
+            link.close()
+
+    def close(self) -> None:
+        """Drop them all."""
+        for number in list(self._links):
+            self.disconnect(number)
+
+    async def request(
+        self, broker_id: BrokerId, message: Any, version: int, *, timeout_s: float
+    ) -> Any:
+        """The peer's answer to this message; PeerError when there is none within the time."""
+        link: _Link | None = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                link = await self._link(broker_id)
+                frame = await link.send(self._client_id, message, version)
+        except TimeoutError:
+            self._drop(broker_id, link)
+            raise PeerError(f"broker {broker_id} did not answer in {timeout_s:g} s") from None
+        except asyncio.CancelledError:
+            self._drop(broker_id, link)
+            raise
+        except OSError as error:
+            raise PeerError(f"broker {broker_id}: {error}") from error
+        api_key = import_module(type(message).__module__).API_KEY
+        try:
+            _, body = decode_response(frame, api_key, version)
+            return response_module(api_key).decode(body, version)
+        except WireError as error:
+            self._drop(broker_id, link)
+            raise PeerError(f"broker {broker_id}: {error}") from error
+
+    async def _link(self, broker_id: BrokerId) -> _Link:
+        lock = self._connecting.setdefault(broker_id, asyncio.Lock())
+        async with lock:
+            link = self._links.get(broker_id)
+            if link is not None and link.is_open:
+                return link
+            address = self._addresses.get(broker_id)
+            if address is None:
+                raise PeerError(f"broker {broker_id} is not known to be alive")
+            loop = asyncio.get_running_loop()
+            _, link = await loop.create_connection(lambda: _Link(self._scratch), *address)
+            self._links[broker_id] = link
+            return link
+
+    def _drop(self, broker_id: BrokerId, link: _Link | None) -> None:
+        if link is None:
+            return
+        link.close()
+        with contextlib.suppress(KeyError):
+            if self._links[broker_id] is link:
+                del self._links[broker_id]

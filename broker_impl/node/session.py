@@ -1,0 +1,111 @@
+"""One ZooKeeper session after the other, each with this broker registered in it.
+
+A broker exists for the others as long as its ephemeral znode does; the znode's czxid is the broker
+epoch by which late orders to an earlier life are told apart (KIP-380). A session that expired is
+replaced by a new one, in which the broker registers again.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+
+from broker_impl.errors import ConfigError
+from broker_impl.node import zk_paths
+from broker_impl.wire.types import BrokerId
+from broker_impl.zookeeper.client import State, ZooKeeper
+from broker_impl.zookeeper.errors import NodeExists, ZooKeeperError
+
+LOG = logging.getLogger(__name__)
+
+_RETRY_S = 0.2
+
+
+class Session:
+    """The session of now, and what is registered in it."""
+
+    def __init__(
+        self, connect: str, *, timeout_ms: int, broker_id: BrokerId, rng: random.Random
+    ) -> None:
+        self._connect = connect
+        self._timeout_ms = timeout_ms
+        self._broker_id = broker_id
+        self._rng = rng
+        self._zk: ZooKeeper | None = None
+        self.broker_epoch = -1
+        self.expired = asyncio.Event()
+
+    @property
+    def zk(self) -> ZooKeeper:
+        assert self._zk is not None, "a session was opened"
+        return self._zk
+
+    async def open(self) -> None:
+        """A new session; waits until ZooKeeper can be reached."""
+        self.expired.clear()
+
+        def on_state(state: State) -> None:
+            LOG.info("ZooKeeper session: %s", state.name)
+            if state is State.EXPIRED and self._zk is zk:
+                self.expired.set()
+
+        zk = ZooKeeper(
+            self._connect,
+            session_timeout_ms=self._timeout_ms,
+            rng=self._rng,
+            on_state=on_state,
+        )
+        if self._zk is not None:
+            await self._zk.close()
+        self._zk = zk
+        await zk.start()
+
+    async def prepare(self) -> None:
+        """The persistent znodes that everything else hangs from."""
+        for path in zk_paths.PERSISTENT_PATHS:
+            await self.zk.ensure_path(path)
+
+    async def register(self, znode: zk_paths.BrokerZnode) -> None:
+        """Appear under /brokers/ids.
+
+        The znode of an earlier life of ours goes with its session: waits for it. One that stays
+        belongs to somebody else: ConfigError.
+        """
+        path, data = zk_paths.broker(self._broker_id), zk_paths.encode(znode)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + 3 * self._timeout_ms / 1000
+        while True:
+            try:
+                _, stat = await self.zk.create2(path, data, ephemeral=True)
+            except NodeExists:
+                found = await self.zk.exists(path)
+                if found is not None and found.ephemeral_owner == self.zk.session_id:
+                    stat = found
+                elif found is not None and loop.time() > deadline:
+                    raise ConfigError(
+                        f"broker.id={self._broker_id}: another broker is registered as it"
+                    ) from None
+                else:
+                    await asyncio.sleep(_RETRY_S)
+                    continue
+            self.broker_epoch = stat.czxid
+            LOG.info("registered as broker %d, epoch %d", self._broker_id, self.broker_epoch)
+            return
+
+    async def close(self) -> None:
+        """End the session: the broker is gone for the others at once."""
+        if self._zk is not None:
+            await self._zk.close()
+
+
+async def persist(action: Callable[[], Awaitable[None]], *, until: asyncio.Event) -> bool:
+    """Do it again and again while ZooKeeper fails; False if the event came first."""
+    while not until.is_set():
+        try:
+            await action()
+        except ZooKeeperError as error:
+            LOG.info("ZooKeeper: %s; trying again", error)
+            await asyncio.sleep(_RETRY_S)
+        else:
+            return True
+    return False

@@ -1,0 +1,84 @@
+from broker_impl.api.cluster_view import ClusterView, PartitionView
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.update_metadata_request import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from broker_impl.wire.types import TopicPartition
+
+
+def order(
+    leader: int, leader_epoch: int, *, controller_epoch: int = 1, topic: str = "t"
+) -> UpdateMetadataRequest:
+    """An UpdateMetadata about one partition."""
+    return UpdateMetadataRequest(
+        controller_id=1,
+        controller_epoch=controller_epoch,
+        topic_states=[
+            UpdateMetadataTopicState(
+                topic_name=topic,
+                partition_states=[
+                    UpdateMetadataPartitionState(
+                        partition_index=0,
+                        leader=leader,
+                        leader_epoch=leader_epoch,
+                        isr=[1, 2],
+                        replicas=[1, 2, 3],
+                    )
+                ],
+            )
+        ],
+        live_brokers=[
+            UpdateMetadataBroker(
+                id=1,
+                rack="r",
+                endpoints=[UpdateMetadataEndpoint(port=1, host="h", listener="CLIENT")],
+            )
+        ],
+    )
+
+
+TP = TopicPartition("t", 0)
+
+
+def test_the_controllers_word_replaces_the_view() -> None:
+    """Brokers, their endpoints by listener, and partitions."""
+    view = ClusterView()
+    assert view.update(order(1, 5)) is ErrorCode.NONE
+    assert view.partition(TP) == PartitionView(1, 5, (1, 2), (1, 2, 3))
+    assert view.brokers[1].endpoints == {"CLIENT": ("h", 1)}
+    assert list(view.partitions()) == [(TP, PartitionView(1, 5, (1, 2), (1, 2, 3)))]
+
+
+def test_an_older_controller_is_not_heard() -> None:
+    """E2: a request of a lower controller epoch changes nothing."""
+    view = ClusterView()
+    view.update(order(1, 5, controller_epoch=7))
+    late = order(2, 6, controller_epoch=6)
+    assert view.update(late) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert view.topics["t"][0].leader == 1
+
+
+def test_a_leader_epoch_never_goes_back() -> None:
+    """KAFKA-7738: a late message does not send clients to an old leader."""
+    view = ClusterView()
+    view.update(order(1, 5))
+    view.update(order(2, 4))
+    assert view.topics["t"][0].leader == 1
+    view.update(order(3, 5))
+    assert view.topics["t"][0].leader == 3
+
+
+def test_a_deleted_topic_is_gone_and_may_come_back() -> None:
+    """Leader -2 removes; a topic created anew starts at epoch 0."""
+    view = ClusterView()
+    view.update(order(1, 5))
+    view.update(order(-2, 6))
+    assert view.topics == {}
+    assert view.not_here(TP) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    view.update(order(2, 0))
+    assert view.topics["t"][0].leader == 2
+    assert view.not_here(TP) is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,0 +1,72 @@
+import asyncio
+
+from broker_impl.api.waiting import Waiting
+from broker_impl.wire.types import TopicPartition
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+
+
+async def test_a_poke_settles_what_is_ready() -> None:
+    """A request is answered by the first poke of one of its partitions that makes it ready."""
+    waiting = Waiting()
+    ready: list[bool] = []
+    answer = waiting.park([A, B], lambda expired: "done" if ready else None, 10)
+    waiting.poke(A)
+    assert not answer.done()
+    ready.append(True)
+    waiting.poke(B)
+    assert await answer == "done"
+    assert len(waiting) == 0
+
+
+async def test_time_settles_what_never_gets_ready() -> None:
+    """When the timeout comes, the attempt is told so and must answer."""
+    waiting = Waiting()
+    answer = waiting.park([A], lambda expired: "late" if expired else None, 0.001)
+    assert await answer == "late"
+    assert len(waiting) == 0
+
+
+async def test_a_cancelled_answer_is_forgotten() -> None:
+    """A connection that goes away takes its requests with it."""
+    waiting = Waiting()
+    attempts: list[bool] = []
+
+    def attempt(expired: bool) -> None:
+        attempts.append(expired)
+
+    answer = waiting.park([A], attempt, 10)
+    answer.cancel()
+    await asyncio.sleep(0)
+    waiting.poke(A)
+    assert attempts == []
+    assert len(waiting) == 0
+
+
+async def test_requests_are_tried_in_the_order_they_came() -> None:
+    """Two waiters of one partition: first come, first served."""
+    waiting = Waiting()
+    order: list[str] = []
+
+    def attempt(name: str) -> str:
+        order.append(name)
+        return name
+
+    waiting.park([A], lambda expired: attempt("first"), 10)
+    waiting.park([A], lambda expired: attempt("second"), 10)
+    waiting.poke(A)
+    assert order == ["first", "second"]
+
+
+async def test_a_poke_from_within_an_attempt_is_harmless() -> None:
+    """Answering one request may move the partition of another."""
+    waiting = Waiting()
+
+    def attempt(expired: bool) -> str:
+        waiting.poke(A)
+        return "done"
+
+    first = waiting.park([A], attempt, 10)
+    second = waiting.park([A], lambda expired: "too", 10)
+    waiting.poke(A)
+    assert (await first, await second) == ("done", "too")

@@ -1,0 +1,334 @@
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import psutil
+import pytest
+
+from broker_impl import config as configuration
+from broker_impl.api import registry
+from broker_impl.api.services import Services
+from broker_impl.errors import ErrorCode, StorageError
+from broker_impl.server import Server
+from broker_impl.wire.framing import RequestHeader, decode_response, encode_request
+from broker_impl.wire.messages import response_module
+from broker_impl.wire.messages.api_versions_request import ApiVersionsRequest
+from broker_impl.wire.messages.api_versions_request import encode as encode_api_versions
+from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from broker_impl.wire.messages.find_coordinator_request import encode as encode_find_coordinator
+from broker_impl.wire.messages.find_coordinator_response import FindCoordinatorResponse
+
+FIND_COORDINATOR, VERSIONS = 10, 18
+
+
+class Client:
+    """Raw frames over a real connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def ask(self, key: str, number: int) -> None:
+        """Send a FindCoordinator v1 that the test's handler understands."""
+        header = RequestHeader(FIND_COORDINATOR, 1, number, "test")
+        body = encode_find_coordinator(FindCoordinatorRequest(key=key), 1)
+        self.writer.write(b"".join(encode_request(header, body)))
+
+    def send(self, api_key: int, version: int, body: bytes = b"") -> None:
+        frame = struct.pack(">hhih", api_key, version, 1, -1) + body
+        self.writer.write(struct.pack(">i", len(frame)) + frame)
+
+    async def frame(self) -> memoryview:
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return memoryview(await self.reader.readexactly(size))
+
+    async def answer(self) -> int:
+        """The number of the request that is answered next."""
+        number, _ = decode_response(await self.frame(), FIND_COORDINATOR, 1)
+        return number
+
+    async def is_closed(self) -> bool:
+        try:
+            async with asyncio.timeout(5):
+                return await self.reader.read(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+class World:
+    """A server with one scripted handler, and clients of it."""
+
+    def __init__(self, server: Server, port: int, fatal: list[BaseException]) -> None:
+        self.server, self.port, self.fatal = server, port, fatal
+        self._clients: list[Client] = []
+
+    async def client(self) -> Client:
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        self._clients.append(client)
+        return client
+
+    async def close(self) -> None:
+        await self.server.close()
+        for client in self._clients:
+            client.writer.close()
+
+
+def answer(key: str) -> Any:
+    """What the scripted handler does, by the key that is asked for."""
+    if key == "hang up":
+        raise registry.CloseConnection("as asked")
+    if key == "storage":
+        raise StorageError("no space left")
+    if key == "bug":
+        raise KeyError("bug")
+    return FindCoordinatorResponse()
+
+
+@pytest.fixture
+def parked(monkeypatch: pytest.MonkeyPatch) -> dict[str, "asyncio.Future[Any]"]:
+    """Futures of the requests whose key begins with ``park``; ``slow`` ones are coroutines."""
+    futures: dict[str, asyncio.Future[Any]] = {}
+
+    def handle(context: registry.RequestContext, request: FindCoordinatorRequest) -> Any:
+        if request.key.startswith(("park", "slow")):
+            future = futures[request.key] = asyncio.get_running_loop().create_future()
+            return future if request.key.startswith("park") else wait(future)
+        return answer(request.key)
+
+    async def wait(future: "asyncio.Future[Any]") -> Any:
+        return await future
+
+    row = registry.Api(FIND_COORDINATOR, range(3), range(3), False, handle)
+    monkeypatch.setitem(registry.APIS, FIND_COORDINATOR, row)
+    return futures
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[Open]:
+    """Starts servers with the given settings."""
+    worlds: list[World] = []
+
+    @asynccontextmanager
+    async def start(*, gate: bool = True, **settings: Any) -> AsyncIterator[World]:
+        given = {name.replace("_", "."): str(value) for name, value in settings.items()}
+        config = configuration.parse(
+            {
+                "broker.id": "1",
+                "zookeeper.connect": "h:1",
+                "listeners": "CLIENT://127.0.0.1:0,PRIVATE://127.0.0.1:0",
+                "listener.security.protocol.map": "CLIENT:PLAINTEXT,PRIVATE:PLAINTEXT",
+                "inter.broker.listener.name": "PRIVATE",
+            }
+            | given
+        )
+        fatal: list[BaseException] = []
+        services = cast(Services, SimpleNamespace(config=config))
+        server = Server(services, config, fatal.append)
+        bound = await server.listen(config.endpoints()[0])
+        if gate:
+            server.open_to_clients()
+        worlds.append(World(server, bound.port, fatal))
+        yield worlds[-1]
+
+    yield start
+    for item in worlds:
+        await item.close()
+
+
+async def settle() -> None:
+    """Let the loop carry everything that is under way over loopback."""
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+
+
+async def test_answers_come_in_the_order_of_requests(world: Open, parked: Any) -> None:
+    """A parked request holds its place in the line, not the handling of those behind it."""
+    async with world() as w:
+        client = await w.client()
+        client.ask("park", 1)
+        client.ask("now", 2)
+        client.ask("park2", 3)
+        await settle()
+        assert set(parked) == {"park", "park2"}
+        parked["park2"].set_result(FindCoordinatorResponse())
+        parked["park"].set_result(FindCoordinatorResponse())
+        assert [await client.answer() for _ in range(3)] == [1, 2, 3]
+
+
+async def test_a_coroutine_holds_up_what_is_behind_it(world: Open, parked: Any) -> None:
+    """Slow handlers of one connection take effect one after the other."""
+    async with world() as w:
+        client = await w.client()
+        client.ask("slow1", 1)
+        client.ask("slow2", 2)
+        await settle()
+        assert set(parked) == {"slow1"}
+        parked["slow1"].set_result(FindCoordinatorResponse())
+        await settle()
+        assert set(parked) == {"slow1", "slow2"}
+        parked["slow2"].set_result(FindCoordinatorResponse())
+        assert [await client.answer(), await client.answer()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        struct.pack(">i", 2**31 - 1) + b"x" * 100,
+        struct.pack(">i", -5),
+        struct.pack(">i", 3) + b"abc",
+        struct.pack(">ihhih", 10, 999, 0, 1, -1),
+        struct.pack(">ihhih", 10, 4, 4, 1, -1),
+        struct.pack(">ihhih", 10, 10, 77, 1, -1),
+        struct.pack(">ihhihhh", 14, 10, 1, 1, -1, 30000, 0),
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+    ids=["huge", "negative", "short", "unknown", "private", "version", "length", "http"],
+)
+async def test_garbage_ends_its_connection_only(
+    world: Open, parked: Any, rubbish: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Bytes that are no request close their connection with a logged reason; others go on."""
+    async with world() as w:
+        good, bad = await w.client(), await w.client()
+        bad.writer.write(rubbish)
+        assert await bad.is_closed()
+        assert " closed: " in caplog.text
+        good.ask("now", 7)
+        assert await good.answer() == 7
+        assert not w.fatal
+
+
+async def test_too_new_api_versions_are_answered_in_v0(world: Open) -> None:
+    """KIP-511: error 35 in the layout of v0, with the list that the client comes down by."""
+    async with world() as w:
+        client = await w.client()
+        client.send(VERSIONS, 9, b"\0")
+        _, body = decode_response(await client.frame(), VERSIONS, 0)
+        response = response_module(VERSIONS).decode(body, 0)
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        ranges = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+        assert ranges[VERSIONS] == (0, 3)
+        assert ranges[0] == (0, 9)
+        assert not ranges.keys() & {4, 5, 6, 7}, "private APIs are no client's business"
+
+
+async def test_a_client_must_have_a_proper_name(world: Open) -> None:
+    """KIP-511: ApiVersions v3 with a malformed software name is INVALID_REQUEST."""
+    async with world() as w:
+        client = await w.client()
+        request = ApiVersionsRequest(client_software_name="-", client_software_version="1")
+        header = RequestHeader(VERSIONS, 3, 1, None)
+        client.writer.write(b"".join(encode_request(header, encode_api_versions(request, 3))))
+        _, body = decode_response(await client.frame(), VERSIONS, 3)
+        response = response_module(VERSIONS).decode(body, 3)
+        assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_a_handler_may_hang_up(world: Open, parked: Any) -> None:
+    """acks=0 knows no other way to say no."""
+    async with world() as w:
+        client = await w.client()
+        client.ask("hang up", 1)
+        assert await client.is_closed()
+
+
+async def test_a_bug_in_a_handler_ends_one_connection(world: Open, parked: Any) -> None:
+    """The edge of a connection is where surprises stop, loudly."""
+    async with world() as w:
+        bad, good = await w.client(), await w.client()
+        bad.ask("bug", 1)
+        assert await bad.is_closed()
+        good.ask("now", 2)
+        assert await good.answer() == 2
+        assert not w.fatal
+
+
+async def test_a_storage_failure_ends_the_broker(world: Open, parked: Any) -> None:
+    """A broker whose disk failed must not go on."""
+    async with world() as w:
+        client = await w.client()
+        client.ask("storage", 1)
+        await settle()
+        assert [str(error) for error in w.fatal] == ["no space left"]
+
+
+async def test_a_lost_connection_cancels_its_parked_requests(world: Open, parked: Any) -> None:
+    """Nobody waits for the answer any more."""
+    async with world() as w:
+        client = await w.client()
+        client.ask("park", 1)
+        await settle()
+        client.writer.transport.abort()
+        await settle()
+        assert parked["park"].cancelled()
+        assert w.server.bytes_under_way == 0
+
+
+async def test_clients_wait_behind_the_gate(world: Open, parked: Any) -> None:
+    """Until the cluster is known, clients are not served: they would be told it is empty."""
+    async with world(gate=False) as w:
+        client = await w.client()
+        client.ask("park", 1)
+        await settle()
+        assert not parked
+        w.server.open_to_clients()
+        await settle()
+        parked["park"].set_result(FindCoordinatorResponse())
+        assert await client.answer() == 1
+
+
+async def test_connections_are_bounded(world: Open, parked: Any) -> None:
+    """max.connections: one more is refused, and there is room again when one leaves."""
+    async with world(max_connections=2) as w:
+        first, second, third = [await w.client() for _ in range(3)]
+        assert await third.is_closed()
+        first.writer.close()
+        await settle()
+        fourth = await w.client()
+        fourth.ask("now", 4)
+        assert await fourth.answer() == 4
+        second.ask("now", 5)
+        assert await second.answer() == 5
+
+
+async def test_requests_under_way_are_bounded(world: Open, parked: Any) -> None:
+    """queued.max.request.bytes: beyond it requests wait until others are answered."""
+    async with world(queued_max_request_bytes=1) as w:
+        first, second = await w.client(), await w.client()
+        first.ask("park1", 1)
+        await settle()
+        second.ask("park2", 2)
+        await settle()
+        assert set(parked) == {"park1"}
+        parked["park1"].set_result(FindCoordinatorResponse())
+        await settle()
+        assert set(parked) == {"park1", "park2"}
+
+
+async def test_idle_connections_are_closed(world: Open, parked: Any) -> None:
+    """connections.max.idle.ms: silence ends a connection, waiting for an answer does not."""
+    async with world(connections_max_idle_ms=40) as w:
+        idle, busy = await w.client(), await w.client()
+        busy.ask("park", 1)
+        assert await idle.is_closed()
+        parked["park"].set_result(FindCoordinatorResponse())
+        assert await busy.answer() == 1
+
+
+@pytest.mark.slow
+async def test_many_connections_and_slow_ones_stay_small(world: Open) -> None:
+    """1,000 idle connections, each with a 100 MB frame announced, cost less than 64 MB."""
+    async with world() as w:
+        rss = psutil.Process().memory_info().rss
+        clients = [await w.client() for _ in range(1000)]
+        for client in clients:
+            client.writer.write(struct.pack(">i", 100 * 1024 * 1024) + b"x")
+        await settle()
+        grown = psutil.Process().memory_info().rss - rss
+        # Both ends of each connection live in this process.
+        assert grown < 64 * 1024 * 1024, f"{grown >> 20} MB"
