@@ -1,6 +1,6 @@
 """The in-sync replicas: who may join, who must leave, how many are enough."""
 
-from broker_impl.wire.types import Epoch, Offset
+from broker_impl.wire.types import BrokerId, Epoch, Offset
 
 
 def may_join(
@@ -52,6 +52,15 @@ def caught_up_at(
     if offset >= last_leader_end:
         return max(before, last_fetch_at)
     return before
+
+
+def maximal(committed: frozenset[BrokerId], proposed: frozenset[BrokerId]) -> frozenset[BrokerId]:
+    """Whom to reckon with while a change is under way (KIP-497).
+
+    Whoever is to join, because the controller may see it already; whoever is to leave, because
+    the controller may not have seen that yet.
+    """
+    return committed | proposed
 
 
 def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float) -> bool:

@@ -432,7 +432,7 @@ class Partition:
 
     def _propose(self, proposed: frozenset[BrokerId], effects: list[Effect]) -> None:
         self.pending_isr = proposed
-        self.maximal_isr = self.isr | proposed
+        self.maximal_isr = isr.maximal(self.isr, proposed)
         effects.append(self._write_isr(proposed))
 
     def _write_isr(self, proposed: frozenset[BrokerId]) -> WriteIsr:

@@ -1,0 +1,104 @@
+import ast
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_impl import mutants
+from broker_impl.errors import ConfigError
+from broker_impl.replica import acks, isr
+
+FOUR = ["ack-on-local-append", "no-min-isr-check", "pstate-not-replicated", "truncate-to-hw-loss"]
+
+
+@pytest.fixture(autouse=True)
+def _none_stays() -> Iterator[None]:
+    yield
+    mutants.removed()
+
+
+def rule(of: str) -> object:
+    module, function = of.split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def test_names() -> None:
+    """The catalogue can be listed without knowing its sections."""
+    assert mutants.names() == FOUR
+
+
+@pytest.mark.parametrize("name", mutants.names())
+def test_plant_and_remove(name: str) -> None:
+    """Planting replaces exactly the named rule, and removing puts it back."""
+    chosen = mutants.get(name)
+    correct = rule(chosen.of)
+    assert correct is not chosen.rule
+    mutants.plant([name])
+    assert rule(chosen.of) is chosen.rule
+    others = [mutants.get(other) for other in mutants.names() if other != name]
+    assert not any(rule(other.of) is other.rule for other in others)
+    mutants.removed()
+    assert rule(chosen.of) is correct
+
+
+def test_planted_twice_is_removed_as_well() -> None:
+    """Removing goes back to the first state, however often something was planted."""
+    correct = acks.outcome
+    mutants.plant(["ack-on-local-append"])
+    mutants.plant(["ack-on-local-append", "no-min-isr-check"])
+    mutants.removed()
+    assert acks.outcome is correct
+
+
+def test_an_unknown_name_plants_nothing() -> None:
+    """A misspelt name is an error of configuration that tells what there is."""
+    correct = isr.enough_in_sync
+    with pytest.raises(ConfigError, match="no mutant 'no-min-isr'; there are ack-on-local-append"):
+        mutants.plant(["no-min-isr-check", "no-min-isr"])
+    assert isr.enough_in_sync is correct
+
+
+@pytest.mark.parametrize("name", mutants.names())
+def test_a_mutant_has_the_form_and_the_story(name: str) -> None:
+    """It takes what the rule takes, gives what the rule gives, and says what it does wrong."""
+    chosen = mutants.get(name)
+    correct = rule(chosen.of)
+    assert callable(correct)
+    assert inspect.signature(correct) == inspect.signature(chosen.rule)
+    assert chosen.rule.__name__ == chosen.of.split(":")[1]
+    assert len(chosen.story.splitlines()) > 2
+    assert chosen.source
+    assert chosen.schedule.endswith(".")
+    assert chosen.symptom in {"lost-write", "duplicate"}
+
+
+def sources() -> list[Path]:
+    return sorted((Path(__file__).resolve().parents[3] / "broker_impl").rglob("*.py"))
+
+
+def test_no_rule_is_imported_by_its_name() -> None:
+    """``from module import rule`` would keep the correct rule where a mutant was planted."""
+    rules = {tuple(mutants.get(name).of.split(":")) for name in mutants.names()}
+    caught = [
+        f"{path.name}: {alias.name}"
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if (node.module, alias.name) in rules
+    ]
+    assert caught == []
+
+
+def test_the_broker_does_not_know_its_mutants() -> None:
+    """Only the start of a process imports them: the correct code holds no switch."""
+    importers = {
+        path.name
+        for path in sources()
+        if path.parent.name != "mutants"
+        and "broker_impl.mutants"
+        in path.read_text().replace("import mutants", "broker_impl.mutants")
+    }
+    assert importers <= {"__main__.py"}

@@ -1,0 +1,426 @@
+"""Brokers, a controller and a state znode as plain objects: one partition, every message in hand.
+
+Nothing happens by itself. A test asks a follower for its question, serves it at a leader, gives the
+answer back, or keeps any of the three for later; it lets a znode write through, or loses it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from broker_impl.errors import ErrorCode
+from broker_impl.replica.events import AppendResult, Effect, RefreshIsr, Role, WriteIsr
+from broker_impl.replica.partition import FetchResult, ListedOffset, Partition
+from broker_impl.replica.replicas import FetchTarget, Kind, ReplicaConfig, Replicas
+from broker_impl.wire import batch
+from broker_impl.wire.messages.leader_and_isr_request import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
+from tests.broker_impl.replica.fake_log import FakeLog
+
+TP = TopicPartition("t", 0)
+LAG_MAX_S = 10.0
+
+
+def one_record(value: str, *, producer: int = -1, sequence: int = -1) -> bytes:
+    """A batch that holds one record."""
+    return batch.encode_batch(
+        [batch.Record(value=value.encode())],
+        producer_id=producer,
+        producer_epoch=0 if producer >= 0 else -1,
+        base_sequence=sequence,
+    )
+
+
+class FakeLogs:
+    """A ``LogManager`` of one partition at most; outlives the broker that uses it."""
+
+    def __init__(self) -> None:
+        self.logs: dict[TopicPartition, FakeLog] = {}
+        self.high_watermarks: dict[TopicPartition, Offset] = {}
+
+    def create(self, tp: TopicPartition) -> FakeLog:
+        self.logs[tp] = FakeLog()
+        return self.logs[tp]
+
+    def delete(self, tp: TopicPartition) -> None:
+        del self.logs[tp]
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        self.high_watermarks = dict(high_watermarks)
+
+
+@dataclass
+class State:
+    """The state znode."""
+
+    leader: BrokerId
+    leader_epoch: Epoch
+    isr: tuple[BrokerId, ...]
+    version: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A follower's request on its way to a leader."""
+
+    follower: BrokerId
+    incarnation: int
+    leader: BrokerId
+    target: FetchTarget
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A leader's answer on its way back."""
+
+    question: Question
+    error: ErrorCode = ErrorCode.NONE
+    epoch_end: tuple[Epoch, Offset] = (-1, -1)
+    bounds: tuple[Offset, Offset] = (-1, -1)
+    fetched: FetchResult = field(default_factory=FetchResult)
+
+
+@dataclass(frozen=True)
+class ZkRequest:
+    """A broker's write or read of the znode on its way to ZooKeeper."""
+
+    broker: BrokerId
+    incarnation: int
+    effect: WriteIsr | RefreshIsr
+
+
+@dataclass(frozen=True)
+class ZkAnswer:
+    """What ZooKeeper said: the new version, the state as read, or None for a refusal."""
+
+    request: ZkRequest
+    result: int | State | None
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A produce that was answered by the leader's log, and perhaps not yet acknowledged."""
+
+    broker: BrokerId
+    incarnation: int
+    value: str
+    result: AppendResult
+
+
+class Node:
+    """A broker: its process comes and goes, its logs stay."""
+
+    def __init__(self, cluster: "PureCluster", broker_id: BrokerId) -> None:
+        self.cluster = cluster
+        self.broker_id = broker_id
+        self.logs = FakeLogs()
+        self.incarnation = 0
+        self.up = False
+        self.effects: list[Effect] = []
+        self.replicas: Replicas
+
+    def start(self) -> None:
+        """A new process on the old logs."""
+        self.up = True
+        self.incarnation += 1
+        self.replicas = Replicas(
+            self.broker_id,
+            self.logs,
+            self.cluster.config,
+            clock=lambda: self.cluster.now,
+            wall_ms=lambda: int(self.cluster.now * 1000),
+            on_effect=self.on_effect,
+        )
+        self.replicas.on_metadata_live_brokers(dict.fromkeys(self.cluster.brokers, -1))
+
+    def kill(self) -> None:
+        """SIGKILL: the page cache stays, and the watermarks of the last checkpoint."""
+        self.up = False
+
+    def on_effect(self, effect: Effect) -> None:
+        self.effects.append(effect)
+        if isinstance(effect, WriteIsr | RefreshIsr):
+            self.cluster.zk_requests.append(ZkRequest(self.broker_id, self.incarnation, effect))
+
+    @property
+    def partition(self) -> Partition | None:
+        return self.replicas.partitions.get(TP) if self.up else None
+
+    @property
+    def leads(self) -> bool:
+        """Does it believe to lead?"""
+        partition = self.partition
+        return partition is not None and partition.role is Role.LEADER
+
+    @property
+    def log(self) -> FakeLog:
+        return self.logs.logs.get(TP) or FakeLog()
+
+    def values(self, until: Offset | None = None) -> list[str]:
+        """The values in its log, by offset."""
+        return [
+            record.value.decode()
+            for _, data in self.log.batches
+            for record in batch.records(data)
+            if record.value is not None and (until is None or record.offset < until)
+        ]
+
+
+class PureCluster:
+    """See the module."""
+
+    def __init__(self, brokers: int, *, isr_min: int) -> None:
+        self.now = 1000.0
+        self.config = ReplicaConfig(
+            lag_time_max_ms=int(LAG_MAX_S * 1000),
+            fetch_backoff_ms=0,
+            min_insync_replicas=lambda _: isr_min,
+        )
+        self.brokers = tuple(range(1, brokers + 1))
+        self.state = State(-1, -1, self.brokers, 0)
+        self.zk_requests: list[ZkRequest] = []
+        self.nodes = {broker: Node(self, broker) for broker in self.brokers}
+        for node in self.nodes.values():
+            node.start()
+        self.orders: dict[BrokerId, list[LeaderAndIsrRequest]] = {b: [] for b in self.brokers}
+
+    # The controller.
+
+    def elect(
+        self, leader: BrokerId, *, isr: tuple[BrokerId, ...] | None = None, deliver: bool = True
+    ) -> None:
+        """Write a new epoch to the znode, and send it to all brokers (or keep it for later)."""
+        state = self.state
+        self.state = State(
+            leader, state.leader_epoch + 1, state.isr if isr is None else isr, state.version + 1
+        )
+        order = self.order()
+        for broker in self.brokers:
+            self.orders[broker].append(order)
+            if deliver:
+                self.deliver_orders(broker)
+
+    def order(self) -> LeaderAndIsrRequest:
+        """The state of the znode as the controller sends it."""
+        state = self.state
+        row = LeaderAndIsrPartitionState(
+            partition_index=TP.partition,
+            controller_epoch=1,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=list(state.isr),
+            partition_epoch=state.version,
+            replicas=list(self.brokers),
+        )
+        return LeaderAndIsrRequest(
+            controller_id=1,
+            controller_epoch=1,
+            topic_states=[LeaderAndIsrTopicState(topic_name=TP.topic, partition_states=[row])],
+        )
+
+    def deliver_orders(self, broker: BrokerId) -> None:
+        """All orders that this broker has not been given yet, in order."""
+        node = self.nodes[broker]
+        orders, self.orders[broker] = self.orders[broker], []
+        for order in orders if node.up else []:
+            node.replicas.leader_and_isr(order)
+
+    def notice_death(self, broker: BrokerId) -> None:
+        """A broker's registration ended: its partition gets another leader or a smaller ISR."""
+        state = self.state
+        if broker not in state.isr:
+            return
+        rest = tuple(b for b in state.isr if b != broker)
+        alive = [b for b in rest if self.nodes[b].up]
+        if state.leader == broker:
+            self.elect(alive[0] if alive else -1, isr=rest if alive else None)
+        elif rest:
+            self.elect(state.leader, isr=rest)
+
+    def notice_start(self, broker: BrokerId) -> None:
+        """A broker registered: it is told the present state, or elected where nobody led."""
+        if self.state.leader == -1 and broker in self.state.isr:
+            self.elect(broker)
+        else:
+            self.orders[broker].append(self.order())
+            self.deliver_orders(broker)
+
+    def restart(self, broker: BrokerId) -> None:
+        """Kill, let the controller notice, start, let it notice that too."""
+        self.nodes[broker].kill()
+        self.notice_death(broker)
+        self.nodes[broker].start()
+        self.notice_start(broker)
+
+    # ZooKeeper.
+
+    def serve_zk(self, request: ZkRequest) -> ZkAnswer:
+        """Take a request off the wire, do what it says."""
+        self.zk_requests.remove(request)
+        effect = request.effect
+        state = self.state
+        if isinstance(effect, RefreshIsr):
+            return ZkAnswer(request, State(**vars(state)))
+        if effect.zk_version != state.version:
+            return ZkAnswer(request, None)
+        self.state = State(effect.leader, effect.leader_epoch, effect.isr, state.version + 1)
+        return ZkAnswer(request, self.state.version)
+
+    def lose_zk(self, request: ZkRequest) -> ZkAnswer:
+        """The connection broke before the request arrived; the broker cannot know that."""
+        self.zk_requests.remove(request)
+        return ZkAnswer(request, None)
+
+    def take_zk(self, answer: ZkAnswer) -> None:
+        """The broker learns what ZooKeeper said."""
+        node = self.nodes[answer.request.broker]
+        if not node.up or node.incarnation != answer.request.incarnation:
+            return
+        result = answer.result
+        if isinstance(result, State):
+            node.replicas.isr_refreshed(
+                TP,
+                leader=result.leader,
+                leader_epoch=result.leader_epoch,
+                isr=result.isr,
+                zk_version=result.version,
+            )
+        elif isinstance(answer.request.effect, WriteIsr):
+            if result is None:
+                node.replicas.isr_write_refused(TP)
+            else:
+                node.replicas.isr_written(TP, result)
+
+    def settle_zk(self, *brokers: BrokerId) -> None:
+        """Serve the znode requests of these brokers (all) until there are none left."""
+        mine = brokers or self.brokers
+        while requests := [r for r in self.zk_requests if r.broker in mine]:
+            self.take_zk(self.serve_zk(requests[0]))
+
+    # Replication.
+
+    def ask(self, follower: BrokerId) -> Question | None:
+        """What this follower asks its leader now."""
+        node = self.nodes[follower]
+        plan = node.replicas.fetch_plan() if node.up else {}
+        for leader, targets in plan.items():
+            return Question(follower, node.incarnation, leader, targets[0])
+        return None
+
+    def serve(self, question: Question, at: BrokerId | None = None) -> Answer | None:
+        """The answer of the broker that is asked; None if it is down."""
+        node = self.nodes[question.leader if at is None else at]
+        target = question.target
+        if not node.up:
+            return None
+        if target.kind is Kind.EPOCH_END:
+            error, epoch, end = node.replicas.end_offset_for_epoch(
+                TP, target.last_epoch, target.leader_epoch
+            )
+            return Answer(question, error, epoch_end=(epoch, end))
+        if target.kind is Kind.BOUNDS:
+            ends: list[ListedOffset] = [
+                node.replicas.list_offset(
+                    TP,
+                    timestamp=timestamp,
+                    current_leader_epoch=target.leader_epoch,
+                    replica_id=question.follower,
+                )
+                for timestamp in (-2, -1)
+            ]
+            return Answer(question, ends[0].error, bounds=(ends[0].offset, ends[1].offset))
+        fetched = node.replicas.fetch(
+            TP,
+            replica_id=question.follower,
+            offset=target.offset,
+            bytes_max=1 << 20,
+            current_leader_epoch=target.leader_epoch,
+            last_fetched_epoch=target.last_epoch,
+            log_start_offset=target.log_start,
+        )
+        return Answer(question, fetched.error, fetched=fetched)
+
+    def take(self, answer: Answer | None) -> None:
+        """The follower learns the answer, if it is still the process that asked."""
+        if answer is None:
+            return
+        question = answer.question
+        node = self.nodes[question.follower]
+        if not node.up or node.incarnation != question.incarnation:
+            return
+        replicas, target, fetched = node.replicas, question.target, answer.fetched
+        if target.kind is Kind.EPOCH_END:
+            replicas.epoch_end_answered(target, answer.error, *answer.epoch_end)
+        elif target.kind is Kind.BOUNDS:
+            replicas.bounds_answered(target, answer.error, *answer.bounds)
+        else:
+            replicas.fetched(
+                target,
+                answer.error,
+                records=b"".join(fetched.records),
+                high_watermark=fetched.high_watermark,
+                log_start_offset=fetched.log_start_offset,
+                diverging=fetched.diverging,
+            )
+
+    def fetch(self, follower: BrokerId, rounds: int = 1) -> None:
+        """Whole rounds: ask, serve, take."""
+        for _ in range(rounds):
+            question = self.ask(follower)
+            if question is not None:
+                self.take(self.serve(question))
+
+    def catch_up(self, *followers: BrokerId) -> None:
+        """Rounds enough for all of these to hold what their leader holds, and to know it."""
+        for _ in range(12):
+            for follower in followers or self.brokers:
+                self.fetch(follower)
+                self.settle_zk()
+
+    def tick(self, seconds: float = 0.0) -> None:
+        """Time passes, and every broker notices."""
+        self.now += seconds
+        for node in self.nodes.values():
+            if node.up:
+                node.replicas.tick()
+
+    # Clients.
+
+    def produce(
+        self,
+        broker: BrokerId,
+        value: str,
+        *,
+        acks: int = -1,
+        producer: int = -1,
+        sequence: int = -1,
+    ) -> Sent:
+        """One record to this broker."""
+        node = self.nodes[broker]
+        result = node.replicas.append(
+            TP, one_record(value, producer=producer, sequence=sequence), acks=acks
+        )
+        return Sent(broker, node.incarnation, value, result)
+
+    def outcome(self, sent: Sent) -> ErrorCode | None:
+        """What an acks=all producer is told; None: it still waits (or its broker died)."""
+        node = self.nodes[sent.broker]
+        if sent.result.error:
+            return sent.result.error
+        if not node.up or node.incarnation != sent.incarnation:
+            return None
+        return node.replicas.acknowledged(TP, sent.result)
+
+    def consume(self, broker: BrokerId, offset: Offset = 0) -> dict[Offset, bytes]:
+        """What a consumer is served by this broker from this offset on; value by offset."""
+        node = self.nodes[broker]
+        fetched = node.replicas.fetch(TP, replica_id=-1, offset=offset, bytes_max=1 << 20)
+        return {
+            record.offset: record.value or b""
+            for data in fetched.records
+            for record in batch.records(data)
+            if record.offset >= offset
+        }

@@ -1,0 +1,311 @@
+"""Schedules of historic bugs, step by step: the correct replica survives them, a mutant does not.
+
+Brokers are 1, 2, 3 where the bugs' stories say A, B, C.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from broker_impl import mutants
+from broker_impl.errors import ErrorCode
+from broker_impl.replica.events import WriteIsr
+from broker_impl.replica.replicas import Kind
+from tests.broker_impl.replica.pure_cluster import LAG_MAX_S, PureCluster, Sent
+
+
+@pytest.fixture(autouse=True)
+def _none_stays() -> Iterator[None]:
+    yield
+    mutants.removed()
+
+
+def started(brokers: int, isr_min: int) -> PureCluster:
+    """Broker 1 leads, everybody is in sync, one record is committed and known to be."""
+    cluster = PureCluster(brokers, isr_min=isr_min)
+    cluster.elect(1)
+    sent = cluster.produce(1, "m0")
+    cluster.catch_up()
+    assert cluster.outcome(sent) is ErrorCode.NONE
+    return cluster
+
+
+def fetch_all(cluster: PureCluster, *followers: int) -> None:
+    for follower in followers:
+        cluster.fetch(follower)
+
+
+class Ending:
+    """What a schedule left behind: which records were promised, which a consumer can read."""
+
+    def __init__(self, cluster: PureCluster, acknowledged: list[str]) -> None:
+        cluster.catch_up()
+        self.cluster = cluster
+        self.values = cluster.nodes[cluster.state.leader].values()
+        self.lost = [value for value in acknowledged if value not in self.values]
+        self.doubled = [value for value, count in Counter(self.values).items() if count > 1]
+
+    def assert_good(self) -> None:
+        assert self.lost == []
+        assert self.doubled == []
+        logs = [node.values() for node in self.cluster.nodes.values() if node.up]
+        assert all(log == self.values for log in logs), "the replicas agree in the end"
+
+
+class Client:
+    """Producers that remember what they were promised."""
+
+    def __init__(self, cluster: PureCluster) -> None:
+        self.cluster = cluster
+        self.acknowledged: list[str] = []
+
+    def settle(self, *sent: Sent) -> None:
+        """Note which of these are acknowledged by now."""
+        for one in sent:
+            if self.cluster.outcome(one) is ErrorCode.NONE:
+                self.acknowledged.append(one.value)
+
+
+def a01_two_leaders_die() -> Ending:
+    """2 holds m1 and has not heard that it is committed, when 1 dies, and 3 soon after."""
+    cluster = started(3, isr_min=2)
+    client = Client(cluster)
+    sent = cluster.produce(1, "m1")
+    fetch_all(cluster, 2, 3)  # they hold it
+    for follower in (2, 3):
+        question = cluster.ask(follower)  # they say so
+        assert question is not None
+        cluster.serve(question)  # and are not told: the answer is lost
+    client.settle(sent)
+    assert client.acknowledged == ["m1"]
+    cluster.nodes[1].kill()
+    cluster.elect(3, isr=(2, 3))  # 2 follows 3
+    cluster.nodes[3].kill()  # before 2 has fetched
+    cluster.elect(2, isr=(2,))
+    cluster.nodes[3].start()
+    cluster.notice_start(3)
+    cluster.nodes[1].start()
+    cluster.notice_start(1)
+    return Ending(cluster, client.acknowledged)
+
+
+def a01_as_in_kip_101() -> Ending:
+    """2 restarts, drops what it holds beyond its watermark, and is elected before it fetches."""
+    cluster = started(2, isr_min=1)
+    client = Client(cluster)
+    cluster.nodes[2].logs.checkpoint(cluster.nodes[2].replicas.high_watermarks())
+    sent = cluster.produce(1, "m1")
+    cluster.fetch(2, rounds=2)
+    client.settle(sent)
+    cluster.nodes[2].kill()
+    cluster.nodes[2].start()
+    cluster.notice_start(2)  # quicker than its session ended: it is still in the ISR
+    cluster.nodes[1].kill()
+    cluster.elect(2, isr=(2,))
+    cluster.nodes[1].start()
+    cluster.notice_start(1)
+    return Ending(cluster, client.acknowledged)
+
+
+def b07_leader_dies_at_once() -> Ending:
+    """1 dies before anybody has fetched m1."""
+    cluster = started(3, isr_min=2)
+    client = Client(cluster)
+    client.settle(cluster.produce(1, "m1"))
+    cluster.restart(1)
+    return Ending(cluster, client.acknowledged)
+
+
+def b04_leader_left_alone() -> Ending:
+    """1 is left alone in the ISR, acknowledges, and loses its disk."""
+    cluster = started(3, isr_min=2)
+    client = Client(cluster)
+    cluster.now += LAG_MAX_S + 1
+    hanging = cluster.produce(1, "m1")
+    cluster.tick()
+    cluster.settle_zk()
+    assert cluster.state.isr == (1,)
+    sent = cluster.produce(1, "m2")
+    client.settle(hanging, sent)
+    cluster.nodes[1].kill()
+    cluster.nodes[1].logs.logs.clear()
+    cluster.elect(2, isr=(2,))  # uncleanly: nobody else is left
+    cluster.nodes[1].start()
+    cluster.notice_start(1)
+    return Ending(cluster, client.acknowledged)
+
+
+def d01_retry_at_the_next_leader() -> Ending:
+    """The answer to m1 is lost with 1; the producer tries again at 2."""
+    cluster = started(3, isr_min=2)
+    client = Client(cluster)
+    cluster.produce(1, "m1", producer=7, sequence=0)
+    fetch_all(cluster, 2, 3)
+    cluster.restart(1)
+    again = cluster.produce(cluster.state.leader, "m1", producer=7, sequence=0)
+    cluster.catch_up()
+    client.settle(again)
+    assert client.acknowledged == ["m1"]
+    return Ending(cluster, client.acknowledged)
+
+
+def b03_leader_cut_from_zookeeper() -> Ending:
+    """1 cannot reach ZooKeeper, would shrink the ISR to itself, and is replaced by 2."""
+    cluster = started(3, isr_min=1)
+    client = Client(cluster)
+    cluster.now += LAG_MAX_S + 1
+    sent = cluster.produce(1, "m1")  # nobody fetches
+    cluster.tick()
+    assert [r.effect.isr for r in cluster.zk_requests if isinstance(r.effect, WriteIsr)] == [(1,)]
+    client.settle(sent)
+    assert client.acknowledged == [], "the ISR that counts is the one the controller sees"
+    cluster.elect(2, isr=(2, 3))
+    cluster.settle_zk()  # too late: another version
+    client.settle(sent)
+    return Ending(cluster, client.acknowledged)
+
+
+def a08_zombie_leader() -> Ending:
+    """1 was replaced and has not heard of it; neither has 3, which still fetches from it."""
+    cluster = started(3, isr_min=2)
+    client = Client(cluster)
+    cluster.elect(2, isr=(2, 3), deliver=False)
+    cluster.deliver_orders(2)
+    sent = cluster.produce(1, "m1")
+    cluster.fetch(3, rounds=2)
+    assert cluster.nodes[3].values() == ["m0", "m1"]
+    client.settle(sent)
+    assert client.acknowledged == [], "2 is still in the ISR of the leader that was"
+    held = cluster.ask(3)
+    assert held is not None
+    cluster.deliver_orders(3)
+    # 3 follows 2 now: what it asked 1 before does not fit, and what it asks now does not fit 1.
+    assert held.target.leader_epoch == 0
+    assert cluster.ask(3) is not None
+    answer = cluster.serve(cluster.ask(3) or held, at=1)
+    assert answer is not None
+    assert answer.error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    client.settle(sent)
+    cluster.deliver_orders(1)
+    assert cluster.outcome(sent) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return Ending(cluster, client.acknowledged)
+
+
+def a02_both_crash() -> Ending:
+    """Both die; 2, which lacks m1, is up first and writes m2 where 1 has m1."""
+    cluster = started(2, isr_min=1)
+    client = Client(cluster)
+    cluster.produce(1, "m1", acks=1)
+    node = cluster.nodes[1]
+    node.logs.high_watermarks = dict.fromkeys(node.logs.logs, 2)  # advanced on 1, checkpointed
+    for broker in (1, 2):
+        cluster.nodes[broker].kill()
+    cluster.nodes[2].start()
+    cluster.elect(2, isr=(2,))  # uncleanly, as in the KIP
+    sent = cluster.produce(2, "m2")
+    client.settle(sent)
+    cluster.nodes[1].start()
+    cluster.notice_start(1)
+    ending = Ending(cluster, client.acknowledged)
+    assert ending.values == ["m0", "m2"]
+    return ending
+
+
+def a03_fast_failover() -> Ending:
+    """KIP-279: 1 holds an epoch that 2 has never seen, and 2 one that 1 has never seen."""
+    cluster = started(2, isr_min=1)
+    client = Client(cluster)
+    for value in ("a", "b"):
+        cluster.produce(1, value)
+    cluster.fetch(2)  # 2 holds one more than is committed
+    cluster.elect(1, isr=(1,))  # epoch 1
+    cluster.produce(1, "only on 1 in epoch 1", acks=1)
+    cluster.nodes[1].kill()
+    cluster.elect(2, isr=(2,))  # epoch 2, uncleanly
+    client.settle(cluster.produce(2, "c"), cluster.produce(2, "d"))
+    cluster.nodes[1].start()
+    cluster.notice_start(1)
+    question = cluster.ask(1)
+    assert question is not None
+    assert (question.target.kind, question.target.last_epoch) == (Kind.EPOCH_END, 1)
+    answer = cluster.serve(question)
+    assert answer is not None
+    assert answer.epoch_end == (0, 3), "the largest epoch that 2 knows up to 1, and its end"
+    cluster.take(answer)
+    assert cluster.nodes[1].values() == ["m0", "a", "b"]
+    return Ending(cluster, client.acknowledged)
+
+
+def a11_diverging_fetch() -> Ending:
+    """1 returns with a longer log that went another way: its offset must not count at 2."""
+    cluster = started(3, isr_min=2)
+    client = Client(cluster)
+    for number in range(5):
+        cluster.produce(1, f"tail {number}", acks=1)
+    cluster.elect(2, isr=(1, 2))
+    sent = cluster.produce(2, "m1")
+    question = cluster.ask(1)
+    assert question is not None
+    assert question.target.kind is Kind.EPOCH_END
+    # A follower that skips the question, as one with truncation on fetch does (KIP-595).
+    target = question.target
+    result = cluster.nodes[2].replicas.fetch(
+        target.tp,
+        replica_id=1,
+        offset=target.offset,
+        bytes_max=1000,
+        current_leader_epoch=target.leader_epoch,
+        last_fetched_epoch=target.last_epoch,
+    )
+    assert result.diverging == (0, 1)
+    assert result.records == []
+    client.settle(sent)
+    assert client.acknowledged == [], "1 does not hold m1, however long its log is"
+    cluster.catch_up()
+    client.settle(sent)
+    assert client.acknowledged == ["m1"]
+    cluster.nodes[2].kill()
+    cluster.notice_death(2)
+    cluster.nodes[2].start()
+    cluster.notice_start(2)
+    return Ending(cluster, client.acknowledged)
+
+
+SCHEDULES: list[Callable[[], Ending]] = [
+    a01_two_leaders_die,
+    a01_as_in_kip_101,
+    a02_both_crash,
+    a03_fast_failover,
+    a08_zombie_leader,
+    a11_diverging_fetch,
+    b03_leader_cut_from_zookeeper,
+    b04_leader_left_alone,
+    b07_leader_dies_at_once,
+    d01_retry_at_the_next_leader,
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda schedule: schedule.__name__)
+def test_the_correct_replica_survives(schedule: Callable[[], Ending]) -> None:
+    """No acknowledged record is lost or doubled, and the replicas agree in the end."""
+    schedule().assert_good()
+
+
+@pytest.mark.parametrize(
+    ("mutant", "schedule", "lost", "doubled"),
+    [
+        ("ack-on-local-append", b07_leader_dies_at_once, ["m1"], []),
+        ("truncate-to-hw-loss", a01_two_leaders_die, ["m1"], []),
+        ("truncate-to-hw-loss", a01_as_in_kip_101, ["m1"], []),
+        ("no-min-isr-check", b04_leader_left_alone, ["m1", "m2"], []),
+        ("pstate-not-replicated", d01_retry_at_the_next_leader, [], ["m1"]),
+    ],
+)
+def test_a_mutant_does_not(
+    mutant: str, schedule: Callable[[], Ending], lost: list[str], doubled: list[str]
+) -> None:
+    """Each planted bug shows under its schedule, every time, as what it is said to be."""
+    mutants.plant([mutant])
+    ending = schedule()
+    assert (ending.lost, ending.doubled) == (lost, doubled)
