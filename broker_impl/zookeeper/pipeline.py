@@ -73,6 +73,9 @@ class Ledger(Protocol):
             StorageError: nothing is known of them; the server must end.
         """
 
+    def applied(self, database: Database) -> None:
+        """The database holds all that was appended."""
+
 
 @dataclass(slots=True)
 class _Request:
@@ -209,6 +212,8 @@ class Pipeline:
                 self._commit(request, request.proposal)
             elif request.client is not None and request.client.is_open:
                 self._read(request, request.client)
+        if proposals:
+            self._ledger.applied(self.database)
         now = self._clock()
         for request in batch:
             self.latency.add(now - request.received)

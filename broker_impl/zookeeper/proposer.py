@@ -107,6 +107,11 @@ class Proposer:
         self._sessions: dict[int, tuple[int, bool]] = {}
         self._changed: deque[tuple[int, str]] = deque()
 
+    @property
+    def remembers(self) -> int:
+        """How many outlooks are held for transactions that are not yet applied."""
+        return len(self._outlooks) + len(self._sessions)
+
     def propose(
         self,
         op: int,

@@ -45,8 +45,8 @@ class Server:
     ) -> None:
         self.pipeline = pipeline
         self.connections: dict[Connection, None] = {}
-        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Gets the StorageError that ends the server."""
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the server should stop; holds the StorageError when it must."""
         self.received = 0
         self.sent = 0
         self.frame_bytes_max = frame_bytes_max
@@ -57,6 +57,7 @@ class Server:
         self._tick_s = pipeline.tracker.tick_ms / 1000
         self._tick_due = 0.0
         self._scheduled = False
+        self._broken = False
         self._unflushed: dict[Connection, None] = {}
 
     async def start(self, host: str, port: int, *, reuse_port: bool = False) -> int:
@@ -78,6 +79,11 @@ class Server:
         self._flush()
         if self._listener is not None:
             await self._listener.wait_closed()
+
+    def end(self) -> None:
+        """Ask for a clean stop."""
+        if not self.ended.done():
+            self.ended.set_result(None)
 
     def admits(self, host: str) -> bool:
         """Whether one more connection from an address is within the limit."""
@@ -111,12 +117,14 @@ class Server:
 
     def _turn(self) -> None:
         self._scheduled = False
-        if self.failed.done():
+        if self._broken:
             return
         try:
             self.pipeline.turn()
         except StorageError as error:
-            self.failed.set_exception(error)
+            self._broken = True
+            if not self.ended.done():
+                self.ended.set_exception(error)
             for connection in list(self.connections):
                 connection.abort()
             return

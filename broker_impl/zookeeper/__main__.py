@@ -1,0 +1,109 @@
+"""A ZooKeeper server as a process: sockets, files, clocks and signals around the pure core."""
+
+import argparse
+import asyncio
+import json
+import logging
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from broker_impl.errors import BrokerError
+from broker_impl.node.os_disk import OsDisk
+from broker_impl.zookeeper.pipeline import Pipeline
+from broker_impl.zookeeper.server import Server
+from broker_impl.zookeeper.sessions import SessionTracker
+from broker_impl.zookeeper.store import Store
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM; return the exit status: 0, or 1 after one line of complaint."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    try:
+        asyncio.run(_serve(options))
+    except (BrokerError, OSError) as error:
+        sys.stderr.write(f"zookeeper: {error}\n")
+        return 1
+    return 0
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    loop = asyncio.get_running_loop()
+    options.data.mkdir(parents=True, exist_ok=True)
+    store = Store(OsDisk(options.data), snap_count=options.snap_count)
+    server = Server(
+        Pipeline(
+            store.recover(),
+            store,
+            SessionTracker(options.tick_ms),
+            secret=store.secret(secrets.token_bytes),
+            wall_ms=lambda: time.time_ns() // 1_000_000,
+            clock=loop.time,
+        ),
+        connections_max=options.connections_max,
+    )
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, server.end)
+    host, port = options.listen
+    port = await server.start(host, port, reuse_port=options.reuse_port)
+    if options.port_file is not None:
+        _publish(options.port_file, port)
+    sys.stdout.write(f"listening {host}:{port}\n")
+    sys.stdout.flush()
+    await server.ended
+    await server.stop()
+    store.close()
+
+
+def _publish(path: Path, port: int) -> None:
+    """Write the port for others to read: all of it or nothing."""
+    draft = path.with_name(path.name + ".tmp")
+    draft.write_text(json.dumps({"CLIENT": port}))
+    draft.replace(path)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m broker_impl.zookeeper")
+    parser.add_argument(
+        "--listen", type=_address, required=True, metavar="HOST:PORT", help="port 0 is any"
+    )
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+    parser.add_argument(
+        "--tick-ms", type=_positive, default=2000, help="sessions last 2 to 20 ticks"
+    )
+    parser.add_argument(
+        "--port-file", type=Path, metavar="FILE", help='gets {"CLIENT": port} once it listens'
+    )
+    parser.add_argument(
+        "--reuse-port", action="store_true", help="share the port with whoever reserves it"
+    )
+    parser.add_argument(
+        "--snap-count", type=_positive, default=100_000, help="transactions between snapshots"
+    )
+    parser.add_argument(
+        "--connections-max", type=int, default=60, help="from one address; 0 is no limit"
+    )
+    return parser
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
+def _positive(text: str) -> int:
+    if (value := int(text)) <= 0:
+        raise ValueError
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

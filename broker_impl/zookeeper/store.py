@@ -1,0 +1,165 @@
+"""What survives: the log of transactions, snapshots, and how a server finds its state in them.
+
+A transaction is acknowledged after the sync that covers it. A snapshot is the whole state after
+one transaction; the log goes on in a new file behind it. A start takes the newest snapshot that is
+whole, replays the log from there, and cuts off what a crash has torn.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from broker_impl.errors import StorageError
+from broker_impl.log.disk import Disk, DiskFile
+from broker_impl.zookeeper import snapshot, txn_log
+from broker_impl.zookeeper.transactions import Proposal
+from broker_impl.zookeeper.tree import Database
+
+log = logging.getLogger(__name__)
+
+FOLDER = "version-2"
+"""ZooKeeper's name for the version of its formats."""
+SECRET = "secret"
+SECRET_BYTES = 32
+SNAPSHOTS_KEPT = 3
+
+
+class Store:
+    """A data directory, held by one server.
+
+    Args:
+        disk: the data directory; locked as long as the store is open.
+        snap_count: transactions between two snapshots.
+    """
+
+    def __init__(self, disk: Disk, *, snap_count: int = 100_000) -> None:
+        disk.lock()
+        self._disk = disk
+        self._snap_count = snap_count
+        self._since_snapshot = 0
+        self._file: DiskFile | None = None
+        if not disk.exists(FOLDER):
+            disk.make_dir(FOLDER)
+            disk.fsync_dir("")
+
+    def secret(self, entropy: Callable[[int], bytes]) -> bytes:
+        """The bytes that session passwords are made from: drawn once, kept for good."""
+        if not self._disk.exists(SECRET):
+            self._disk.write(SECRET, entropy(SECRET_BYTES))
+        return self._disk.read(SECRET)
+
+    def recover(self) -> Database:
+        """The state after the last transaction that is whole.
+
+        Raises:
+            StorageError: something is missing or damaged that no crash of ours explains.
+        """
+        database = self._newest_snapshot()
+        starts = self._zxids(txn_log.name)
+        for position, start in enumerate(starts, 1):
+            is_last = position == len(starts)
+            if is_last or starts[position] > database.last_zxid + 1:
+                self._replay(database, start, is_last=is_last)
+        return database
+
+    def append(self, proposals: Sequence[Proposal]) -> None:
+        """Write and sync; durable on return.
+
+        Raises:
+            StorageError: nothing is known of these transactions; write no more.
+        """
+        entries = txn_log.entries(proposals)
+        if self._file is not None:
+            self._file.append([entries])
+            self._file.fsync()
+        else:
+            path = self._path(txn_log.name(proposals[0].header.zxid))
+            self._file = self._disk.open(path, create=True)
+            self._file.append([txn_log.HEADER, entries])
+            self._file.fsync()
+            self._disk.fsync_dir(FOLDER)
+        self._since_snapshot += len(proposals)
+
+    def applied(self, database: Database) -> None:
+        """The database holds all that was appended: time for a snapshot, perhaps."""
+        if self._since_snapshot < self._snap_count:
+            return
+        zxid = database.last_zxid
+        self._disk.write(self._path(snapshot.name(zxid)), snapshot.encode(database))
+        self._since_snapshot = 0
+        self._end_file()
+        self._purge()
+
+    def close(self) -> None:
+        """Give the directory back."""
+        self._end_file()
+        self._disk.unlock()
+
+    def _end_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _newest_snapshot(self) -> Database:
+        zxids = self._zxids(snapshot.name)
+        for zxid in reversed(zxids):
+            try:
+                return snapshot.decode(self._disk.read(self._path(snapshot.name(zxid))), zxid)
+            except StorageError as error:
+                log.warning("%s; an older one will do, if its log is still there", error)
+        return Database()
+
+    def _replay(self, database: Database, start: int, *, is_last: bool) -> None:
+        path = self._path(txn_log.name(start))
+        data = self._disk.read(path)
+        end = 0
+        for proposal, at in txn_log.read(data, path):
+            end = at
+            zxid = proposal.header.zxid
+            if zxid <= database.last_zxid:
+                continue
+            if zxid != database.last_zxid + 1:
+                raise StorageError(f"{path}: {zxid:#x} follows {database.last_zxid:#x}")
+            database.apply(proposal)
+            self._since_snapshot += 1
+        if end == len(data) and data:
+            return
+        if not is_last:
+            raise StorageError(f"{path}: damaged at {end}, and the log goes on behind it")
+        log.warning("%s: torn at %d; %d bytes cut off", path, end, len(data) - end)
+        if end == 0:
+            self._disk.remove(path)
+            self._disk.fsync_dir(FOLDER)
+            return
+        file = self._disk.open(path)
+        file.truncate(end)
+        file.fsync()
+        file.close()
+
+    def _purge(self) -> None:
+        """Keep three snapshots, and the log from the oldest of them on."""
+        snapshots = self._zxids(snapshot.name)
+        for zxid in snapshots[:-SNAPSHOTS_KEPT]:
+            self._disk.remove(self._path(snapshot.name(zxid)))
+        oldest = snapshots[-SNAPSHOTS_KEPT:][0]
+        starts = self._zxids(txn_log.name)
+        for start, following in pairwise(starts):
+            if following <= oldest + 1:
+                self._disk.remove(self._path(txn_log.name(start)))
+
+    def _zxids(self, name: Callable[[int], str]) -> list[int]:
+        """The zxids in the names of the files of a kind, in order; other files are left alone."""
+        prefix = name(0)[:-1]
+        found = []
+        for file in self._disk.list(FOLDER):
+            digits = file.removeprefix(prefix)
+            try:
+                zxid = int(digits, 16)
+            except ValueError:
+                continue
+            if file == name(zxid):
+                found.append(zxid)
+        return sorted(found)
+
+    def _path(self, name: str) -> str:
+        return f"{FOLDER}/{name}"

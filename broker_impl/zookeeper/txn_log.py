@@ -1,0 +1,58 @@
+"""The transaction log's format: ZooKeeper's own, so that its tools can read what we wrote.
+
+A header, then per transaction: Adler-32 (as a long), length, bytes, and a mark that ends it.
+A file is named after its first zxid. What a crash tears is the last entry of the last file.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+
+from broker_impl.errors import StorageError, WireError
+from broker_impl.zookeeper.transactions import Proposal
+
+_HEADER = struct.Struct(">4siq")
+_ENTRY = struct.Struct(">qi")
+_MARK = b"B"
+
+HEADER = _HEADER.pack(b"ZKLG", 2, 0)
+
+
+def name(zxid: int) -> str:
+    """The file whose first transaction has this zxid."""
+    return f"log.{zxid:x}"
+
+
+def entries(proposals: Iterable[Proposal]) -> bytes:
+    """What to append for these transactions."""
+    out = bytearray()
+    for proposal in proposals:
+        body = proposal.encode()
+        out += _ENTRY.pack(zlib.adler32(body), len(body))
+        out += body
+        out += _MARK
+    return bytes(out)
+
+
+def read(data: bytes, path: str) -> Iterator[tuple[Proposal, int]]:
+    """The transactions of a file, each with the position after it; ends where the file is torn.
+
+    Raises:
+        StorageError: the file is no log, or a whole entry is none.
+    """
+    if len(data) < len(HEADER):
+        return
+    if data[: len(HEADER)] != HEADER:
+        raise StorageError(f"{path}: not a transaction log")
+    at = len(HEADER)
+    while at + _ENTRY.size < len(data):
+        checksum, length = _ENTRY.unpack_from(data, at)
+        end = at + _ENTRY.size + length
+        body = data[at + _ENTRY.size : end]
+        if length <= 0 or data[end : end + 1] != _MARK or zlib.adler32(body) != checksum:
+            return
+        at = end + len(_MARK)
+        try:
+            yield Proposal.decode(body), at
+        except WireError as error:
+            raise StorageError(f"{path}: transaction before {at}: {error}") from error
