@@ -1,1 +1,1 @@
-"""The interpreter and the recorder: the one place of the harness with tasks and a clock."""
+"""Runs a plan's test: asks generators, lets clients and a nemesis act, and records it all."""

@@ -1,0 +1,132 @@
+"""A fault schedule, carried out beside the clients and recorded as the operations of process -1.
+
+Faults are applied and healed one after another, in the order of their times, so that an invocation
+of the nemesis is followed by its own completion.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from harness.engine.recorder import FaultRow, Lines, Recorder, encode_row
+from model.op import NEMESIS, Op
+from model.plan import ScheduledFault
+
+
+class Nemesis(Protocol):
+    """What breaks things on request, mends them, and proves that they were broken."""
+
+    async def invoke(self, op: Op) -> Op: ...
+    async def heal_all(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Applied:
+    asked_ns: int
+    applied_ns: int | None
+    targets: Any
+    effect: dict[str, Any]
+
+
+class Faults:
+    """Runs one schedule; writes ``schedule.jsonl``, a line for each fault as it is healed."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        nemesis: Nemesis,
+        schedule: Sequence[ScheduledFault],
+        path: Path,
+        *,
+        timeout_s: float = 60.0,
+    ) -> None:
+        self._recorder = recorder
+        self._nemesis = nemesis
+        self._schedule = schedule
+        self._lines = Lines(path)
+        self._timeout_s = timeout_s
+        self._applied: dict[int, _Applied] = {}
+
+    async def run(self, ending: asyncio.Event) -> None:
+        """The whole schedule. After ``ending`` nothing new is broken, and what is broken is healed
+        at once."""
+        due = [(fault.at_s, 0, fault.id, fault) for fault in self._schedule]
+        heapq.heapify(due)
+        while due:
+            at_s, _, _, fault = heapq.heappop(due)
+            await self._sleep_until(at_s, ending)
+            if fault.id in self._applied:
+                await self._heal(fault)
+            elif not ending.is_set():
+                await self._apply(fault)
+                heapq.heappush(due, (self._heal_at_s(fault), 1, fault.id, fault))
+
+    def close(self) -> None:
+        """Write a line for what could not be healed any more."""
+        for fault in self._schedule:
+            if fault.id in self._applied:
+                self._write(fault, healed_ns=None)
+        self._lines.close()
+
+    def _heal_at_s(self, fault: ScheduledFault) -> float:
+        """A fault lasts as long as planned, however long it took to apply."""
+        return max(fault.at_s, self._recorder.now_ns() / 1e9) + fault.duration_s
+
+    async def _sleep_until(self, at_s: float, ending: asyncio.Event) -> None:
+        delay_s = at_s - self._recorder.now_ns() / 1e9
+        if delay_s > 0:
+            try:
+                await asyncio.wait_for(ending.wait(), delay_s)
+            except TimeoutError:
+                return
+
+    async def _apply(self, fault: ScheduledFault) -> None:
+        asked, done = await self._ask(fault, "apply", fault.targets)
+        value = done.value if isinstance(done.value, dict) else {}
+        self._applied[fault.id] = _Applied(
+            asked_ns=asked.time_ns,
+            applied_ns=done.time_ns if done.error is None else None,
+            targets=value.get("targets", fault.targets),
+            effect=value.get("effect") or {"proved": False, "how": done.error or "not measured"},
+        )
+
+    async def _heal(self, fault: ScheduledFault) -> None:
+        _, done = await self._ask(fault, "heal", self._applied[fault.id].targets)
+        self._write(fault, healed_ns=done.time_ns if done.error is None else None)
+
+    def _write(self, fault: ScheduledFault, healed_ns: int | None) -> None:
+        applied = self._applied.pop(fault.id)
+        row = FaultRow(
+            id=fault.id,
+            fault=fault.fault,
+            targets=applied.targets,
+            asked_ns=applied.asked_ns,
+            applied_ns=applied.applied_ns,
+            healed_ns=healed_ns,
+            effect=applied.effect,
+        )
+        self._lines.append(encode_row(row))
+
+    async def _ask(self, fault: ScheduledFault, phase: str, targets: Any) -> tuple[Op, Op]:
+        """The invocation and the completion, as recorded."""
+        value = {"id": fault.id, "phase": phase, "targets": targets, "options": fault.options}
+        asked = self._recorder.record(NEMESIS, "invoke", fault.fault, value)
+        try:
+            done = await asyncio.wait_for(self._nemesis.invoke(asked), self._timeout_s)
+        except TimeoutError:
+            done = _failed(asked, "timeout")
+        except Exception as error:  # noqa: BLE001 - a fault that cannot be applied proves nothing
+            done = _failed(asked, f"{type(error).__name__}: {error}")
+        return asked, self._recorder.record(NEMESIS, "info", fault.fault, done.value, done.error)
+
+
+def _failed(op: Op, error: str) -> Op:
+    effect = {"proved": False, "how": error}
+    return msgspec.structs.replace(
+        op, type="info", value=op.value | {"effect": effect}, error=error
+    )

@@ -1,0 +1,226 @@
+"""The interpreter asks a generator what comes next, lets clients do it and records what came of it.
+
+It is the one place where a test has tasks and a clock. Each of its threads carries one logical
+process at a time. A process whose operation ends in ``info`` is retired: nobody knows what its
+client still has under way, so its thread goes on as process ``old + concurrency`` with another
+client (Jepsen's rule, which checkers rely on).
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import msgspec
+
+from harness.engine.recorder import Recorder
+from model.generator import Context, Generator, Invocation, Wait
+from model.op import Op
+from model.roles import Client
+
+ClientFactory = Callable[[int], Client]
+"""Makes the client of a process; it is opened before its first operation."""
+
+REFUSED_PAUSE_S = 1.0
+"""How long a thread rests after its client could not be opened."""
+
+
+class Interpreter:
+    """Runs generators one after another over the same threads."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        make_client: ClientFactory,
+        *,
+        concurrency: int,
+        rng: random.Random,
+        op_timeout_s: float,
+        close_timeout_s: float = 5.0,
+    ) -> None:
+        """``op_timeout_s`` bounds every operation: one that takes longer ends in ``info``, and its
+        client is left behind."""
+        self._recorder = recorder
+        self._make_client = make_client
+        self._concurrency = concurrency
+        self._rng = rng
+        self._op_timeout_s = op_timeout_s
+        self._close_timeout_s = close_timeout_s
+        self._processes = list(range(concurrency))
+        """By thread."""
+        self._clients: dict[int, Client] = {}
+        """By process; opened."""
+        self._running: dict[int, asyncio.Task[None]] = {}
+        """By thread."""
+        self._closing: dict[asyncio.Task[str | None], None] = {}
+        self._left_behind: dict[asyncio.Task[Any], None] = {}
+        """Tasks that nobody waits for any more; kept so that they are not collected."""
+        self._events: list[Op] = []
+        """Completions that the generator has not heard of yet."""
+        self._changed = asyncio.Event()
+        self._failure: Exception | None = None
+
+    async def run(
+        self, generator: Generator, on_exhausted: Callable[[], None] = lambda: None
+    ) -> None:
+        """Until the generator has nothing more to do and every operation has ended.
+
+        ``on_exhausted`` is called when nothing more will be asked, but the last operations may
+        still be under way.
+        """
+        exhausted = False
+        while True:
+            self._changed.clear()
+            if self._failure is not None:
+                raise self._failure
+            events, self._events = self._events, []
+            for event in events:
+                generator = generator.update(event)
+            if exhausted:
+                if not self._running:
+                    return
+                await self._changed.wait()
+                continue
+            answer, later = generator.op(self._context())
+            match answer:
+                case None:
+                    exhausted = True
+                    on_exhausted()
+                case Wait(until_s):
+                    generator = later
+                    await self._sleep_until(until_s)
+                case Invocation(at_s=at_s) if at_s > self._now_s():
+                    await self._sleep_until(at_s)
+                case Invocation():
+                    generator = later.update(self._dispatch(answer))
+
+    async def retire_all(self) -> None:
+        """Close every client; each thread goes on as a new process."""
+        assert not self._running, "an operation is under way"
+        for thread in range(self._concurrency):
+            self._retire(thread)
+        await asyncio.gather(*self._closing)
+
+    async def close(self) -> None:
+        """Give up what is still under way, and close every client."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._running.clear()
+        await self.retire_all()
+        for task in list(self._left_behind):
+            task.cancel()
+
+    def _now_s(self) -> float:
+        return self._recorder.now_ns() / 1e9
+
+    def _context(self) -> Context:
+        free = tuple(
+            process for thread, process in enumerate(self._processes) if thread not in self._running
+        )
+        return Context(self._now_s(), free, self._concurrency, self._rng)
+
+    async def _sleep_until(self, until_s: float) -> None:
+        """Until that time of the run, or until something has ended."""
+        timer = None
+        if until_s != float("inf"):
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(max(0.0, until_s - self._now_s()), self._changed.set)
+        elif not self._running:
+            raise RuntimeError("the generator waits for an event, and nothing is under way")
+        try:
+            await self._changed.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _dispatch(self, invocation: Invocation) -> Op:
+        process = invocation.process
+        thread = process % self._concurrency
+        assert self._processes[thread] == process, f"process {process} has been retired"
+        assert thread not in self._running, f"process {process} is busy"
+        op = self._recorder.record(process, "invoke", invocation.f, invocation.value)
+        self._running[thread] = asyncio.create_task(self._carry_out(thread, op))
+        return op
+
+    async def _carry_out(self, thread: int, op: Op) -> None:
+        """One operation from its invocation to a thread that is free again."""
+        try:
+            completion, alive = await self._complete(op)
+            assert completion.type != "invoke", f"{op.f}: a client answered with an invocation"
+            event = self._recorder.record(
+                op.process, completion.type, op.f, completion.value, completion.error
+            )
+            if event.type == "info" or not alive:
+                self._retire(thread)
+            self._events.append(event)
+        except Exception as error:  # noqa: BLE001 - run() raises it: a test without records is none
+            self._failure = self._failure or error
+        finally:
+            del self._running[thread]
+            self._changed.set()
+
+    async def _complete(self, op: Op) -> tuple[Op, bool]:
+        """The completion, and whether the client can go on."""
+        client = self._clients.get(op.process)
+        if client is None:
+            client = self._make_client(op.process)
+            error = await self._bounded(client.open(), self._op_timeout_s)
+            if error is not None:
+                self._leave(client.close())
+                await asyncio.sleep(REFUSED_PAUSE_S)
+                return _ended(op, "fail", f"no-client: {error}"), True
+            self._clients[op.process] = client
+        answers: list[Op] = []
+
+        async def invoke() -> None:
+            answers.append(await client.invoke(op))
+
+        error = await self._bounded(invoke(), self._op_timeout_s)
+        if answers:
+            return answers[0], client.alive
+        return _ended(op, "info", error), False
+
+    def _retire(self, thread: int) -> None:
+        """The thread goes on at once; the client may take its time to close."""
+        process = self._processes[thread]
+        self._processes[thread] = process + self._concurrency
+        client = self._clients.pop(process, None)
+        if client is not None:
+            closing = asyncio.create_task(self._bounded(client.close(), self._close_timeout_s))
+            self._closing[closing] = None
+            closing.add_done_callback(self._closing.pop)
+
+    async def _bounded(self, work: Awaitable[None], timeout_s: float) -> str | None:
+        """What went wrong, if anything did. Work that outlives its time is left behind, even when
+        it does not let itself be cancelled."""
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait_for(asyncio.shield(task), timeout_s)
+        except TimeoutError:
+            if task.done():
+                return "TimeoutError"
+            self._leave(task)
+            task.cancel()
+            return "timeout"
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a client does, the test goes on
+            return f"{type(error).__name__}: {error}".rstrip(": ")
+        return None
+
+    def _leave(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._left_behind[task] = None
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
+        self._left_behind.pop(task, None)
+        if not task.cancelled():
+            task.exception()
+
+
+def _ended(op: Op, kind: Literal["fail", "info"], error: str | None) -> Op:
+    return msgspec.structs.replace(op, type=kind, error=error)

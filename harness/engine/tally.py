@@ -1,0 +1,53 @@
+"""A running count of what has been recorded: for progress, and for the keys to read at the end."""
+
+from dataclasses import dataclass, field
+
+from model.op import NEMESIS, Op
+
+
+@dataclass(slots=True)
+class Tally:
+    """Observes a recorder."""
+
+    phase: str = "starting"
+    ops: int = 0
+    """Completions of clients' operations."""
+    acked: int = 0
+    """Records acknowledged."""
+    read: int = 0
+    """Records read, counted as often as they were."""
+    info: int = 0
+    faults: int = 0
+    """Faults applied so far."""
+    active: dict[int, str] = field(default_factory=dict)
+    """Faults applied and not yet healed, by id."""
+    keys: dict[str, None] = field(default_factory=dict)
+    """Keys that somebody tried to write, in order of appearance."""
+
+    def __call__(self, op: Op) -> None:
+        if op.process == NEMESIS:
+            self._fault(op)
+        elif op.type == "invoke":
+            if op.f == "send":
+                self.keys.update((mop[1], None) for mop in op.value)
+        else:
+            self._completion(op)
+
+    def _completion(self, op: Op) -> None:
+        self.ops += 1
+        self.info += op.type == "info"
+        if op.f == "send":
+            self.acked += sum(isinstance(mop[2], list) for mop in op.value)
+        elif op.f == "poll":
+            self.read += sum(
+                len(pairs) for mop in op.value if len(mop) > 1 for pairs in mop[1].values()
+            )
+
+    def _fault(self, op: Op) -> None:
+        if op.type == "invoke":
+            return
+        if op.value["phase"] == "apply":
+            self.faults += 1
+            self.active[op.value["id"]] = op.f
+        else:
+            self.active.pop(op.value["id"], None)

@@ -1,0 +1,199 @@
+"""A generator is a pure value that is asked what to do next and told what came of it.
+
+``op`` answers with an invocation, with :class:`Wait` (nothing to do yet) or with ``None`` (nothing
+to do ever again), each with the generator to ask next time. Whoever asks may throw an answer away,
+as long as it keeps the generator it asked: so nothing happens until an invocation is carried out.
+"""
+
+import dataclasses
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from model.op import Op
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """What a process shall do, and when at the earliest."""
+
+    process: int
+    f: str
+    value: Any = None
+    at_s: float = 0.0
+    """Seconds since the run began; an earlier time than now means now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do before ``until_s`` or the next event, whichever comes first."""
+
+    until_s: float = math.inf
+
+
+PENDING = Wait()
+"""Nothing to do before the next event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a generator may know when it is asked."""
+
+    now_s: float
+    """Seconds since the run began."""
+    free: tuple[int, ...]
+    """The processes that wait for work, in the order of their threads."""
+    concurrency: int
+    """How many threads there are; process p runs on thread ``p % concurrency``."""
+    rng: random.Random
+
+    def only(self, first: int, end: int) -> "Context":
+        """The same moment, seen by the threads from ``first`` to before ``end``."""
+        free = tuple(p for p in self.free if first <= p % self.concurrency < end)
+        return Context(self.now_s, free, self.concurrency, self.rng)
+
+
+Answer = tuple[Invocation | Wait | None, "Generator"]
+
+
+class Generator(Protocol):
+    """Something to do; immutable."""
+
+    def op(self, ctx: Context) -> Answer:
+        """What is next; names a process of ``ctx.free``. May draw from ``ctx.rng``."""
+        ...
+
+    def update(self, event: Op) -> "Generator":
+        """The generator that knows of this event, an invocation or a completion."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The same operation, ever again, by any free process."""
+
+    f: str
+    value: Any = None
+
+    def op(self, ctx: Context) -> Answer:
+        if not ctx.free:
+            return PENDING, self
+        return Invocation(process=ctx.rng.choice(ctx.free), f=self.f, value=self.value), self
+
+    def update(self, event: Op) -> Generator:
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Stagger:
+    """Spreads operations: the gaps between them are uniform in [0, 2 · ``every_s``].
+
+    What was missed while nobody was free is not made up for.
+    """
+
+    every_s: float
+    of: Generator
+    next_s: float = 0.0
+
+    def op(self, ctx: Context) -> Answer:
+        answer, of = self.of.op(ctx)
+        if not isinstance(answer, Invocation):
+            return answer, dataclasses.replace(self, of=of)
+        at_s = max(self.next_s, answer.at_s, ctx.now_s)
+        next_s = at_s + ctx.rng.uniform(0, 2 * self.every_s)
+        return dataclasses.replace(answer, at_s=at_s), Stagger(self.every_s, of, next_s)
+
+    def update(self, event: Op) -> Generator:
+        return dataclasses.replace(self, of=self.of.update(event))
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Ends at ``end_s`` seconds after the run began, whatever ``of`` still has to do."""
+
+    end_s: float
+    of: Generator
+
+    def op(self, ctx: Context) -> Answer:
+        if ctx.now_s >= self.end_s:
+            return None, self
+        answer, of = self.of.op(ctx)
+        match answer:
+            case Invocation(at_s=at_s) if at_s >= self.end_s:
+                return Wait(self.end_s), self
+            case Wait(until_s):
+                return Wait(min(until_s, self.end_s)), Until(self.end_s, of)
+            case _:
+                return answer, Until(self.end_s, of)
+
+    def update(self, event: Op) -> Generator:
+        return Until(self.end_s, self.of.update(event))
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Whichever of several can act soonest; the first of them when several can."""
+
+    parts: tuple[Generator, ...]
+
+    def op(self, ctx: Context) -> Answer:
+        return _soonest(self.parts, [ctx] * len(self.parts), AnyOf)
+
+    def update(self, event: Op) -> Generator:
+        return AnyOf(tuple(part.update(event) for part in self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Threads of their own for each part: the first ``count`` for the first, and so on.
+
+    Every part hears of every event: what one writes another may want to read.
+    """
+
+    parts: tuple[tuple[int, Generator], ...]
+
+    def op(self, ctx: Context) -> Answer:
+        contexts = []
+        first = 0
+        for count, _ in self.parts:
+            contexts.append(ctx.only(first, first + count))
+            first += count
+        counts = [count for count, _ in self.parts]
+        return _soonest(
+            tuple(part for _, part in self.parts),
+            contexts,
+            lambda parts: Reserve(tuple(zip(counts, parts, strict=True))),
+        )
+
+    def update(self, event: Op) -> Generator:
+        return Reserve(tuple((count, part.update(event)) for count, part in self.parts))
+
+
+def _soonest(
+    parts: tuple[Generator, ...],
+    contexts: Sequence[Context],
+    rebuild: Callable[[tuple[Generator, ...]], Generator],
+) -> Answer:
+    """The earliest invocation of ``parts``; else how long to wait; else nothing any more."""
+    kept = list(parts)
+    first: tuple[int, Invocation, Generator] | None = None
+    until_s: float | None = None
+    for number, (part, ctx) in enumerate(zip(parts, contexts, strict=True)):
+        answer, later = part.op(ctx)
+        match answer:
+            case None:
+                pass
+            case Wait():
+                kept[number] = later
+                until_s = answer.until_s if until_s is None else min(until_s, answer.until_s)
+            case Invocation():
+                at_s = max(answer.at_s, ctx.now_s)
+                if first is None or at_s < max(first[1].at_s, ctx.now_s):
+                    first = number, answer, later
+    if first is None:
+        return (None if until_s is None else Wait(until_s)), rebuild(tuple(kept))
+    number, answer, later = first
+    kept[number] = later
+    return answer, rebuild(tuple(kept))

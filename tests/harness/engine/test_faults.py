@@ -1,0 +1,133 @@
+"""The fault schedule: when it strikes, when it is mended, and what is written down."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.engine.faults import Faults
+from harness.engine.recorder import Recorder
+from model import history
+from model.op import Op
+from model.plan import ScheduledFault
+
+
+class FakeNemesis:
+    """Does nothing, slowly; proves what it is told to."""
+
+    def __init__(self, seconds: float = 0.1) -> None:
+        self.seconds = seconds
+        self.calls: list[tuple[Any, str, str]] = []
+
+    async def invoke(self, op: Op) -> Op:
+        self.calls.append((asyncio.get_running_loop().time(), op.f, op.value["phase"]))
+        if op.f == "broken":
+            raise RuntimeError("no such node")
+        await asyncio.sleep(self.seconds)
+        effect = {"proved": True, "how": "seen"}
+        value = op.value | {"targets": ["broker-2"], "effect": effect}
+        return msgspec.structs.replace(op, type="info", value=value)
+
+    async def heal_all(self) -> None: ...
+
+
+def fault(number: int, at_s: float, duration_s: float, name: str = "pause") -> ScheduledFault:
+    return ScheduledFault(
+        id=number, at_s=at_s, duration_s=duration_s, fault=name, targets="leader:k-0"
+    )
+
+
+def run(
+    virtually: Any,
+    recorder: Recorder,
+    path: Path,
+    nemesis: FakeNemesis,
+    schedule: list[ScheduledFault],
+    ending_s: float = 100.0,
+) -> tuple[list[dict[str, Any]], float]:
+    async def main() -> float:
+        faults = Faults(recorder, nemesis, schedule, path / "schedule.jsonl", timeout_s=5.0)
+        ending = asyncio.Event()
+        asyncio.get_running_loop().call_later(ending_s, ending.set)
+        await faults.run(ending)
+        faults.close()
+        return asyncio.get_running_loop().time()
+
+    ended_s = virtually(main())
+    lines = (path / "schedule.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines], ended_s
+
+
+def test_each_fault_is_applied_and_healed_in_time(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """Faults may overlap; each is healed after its duration, and a line tells of its effect."""
+    nemesis = FakeNemesis()
+    rows, _ = run(virtually, recorder, tmp_path, nemesis, [fault(1, 1, 5), fault(2, 3, 1)])
+    assert nemesis.calls == [
+        (pytest.approx(1.0), "pause", "apply"),
+        (pytest.approx(3.0), "pause", "apply"),
+        (pytest.approx(4.1), "pause", "heal"),
+        (pytest.approx(6.1), "pause", "heal"),
+    ]
+    assert [row["id"] for row in rows] == [2, 1]
+    assert rows[0] == {
+        "id": 2,
+        "fault": "pause",
+        "targets": ["broker-2"],
+        "asked_ns": pytest.approx(3e9),
+        "applied_ns": pytest.approx(3.1e9),
+        "healed_ns": pytest.approx(4.2e9),
+        "effect": {"proved": True, "how": "seen"},
+    }
+
+
+def test_faults_are_operations_of_process_minus_one(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """Each phase of a fault is an invocation and its info, under the fault's name."""
+    run(virtually, recorder, tmp_path, FakeNemesis(), [fault(1, 1, 5), fault(2, 3, 1)])
+    ops = list(history.read(tmp_path / "history.jsonl"))
+    assert [op.type for op in ops] == ["invoke", "info"] * 4
+    assert {(op.process, op.f) for op in ops} == {(-1, "pause")}
+    assert ops[0].value == {"id": 1, "phase": "apply", "targets": "leader:k-0", "options": {}}
+    assert ops[1].value["targets"] == ["broker-2"]
+    assert ops[-2].value["targets"] == ["broker-2"]
+
+
+def test_the_end_of_the_main_phase_heals_at_once(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """Nothing new is broken after the end, and what is broken is healed there and then."""
+    nemesis = FakeNemesis()
+    schedule = [fault(1, 1, 50), fault(2, 20, 1)]
+    rows, ended_s = run(virtually, recorder, tmp_path, nemesis, schedule, ending_s=10.0)
+    assert [(at, phase) for at, _, phase in nemesis.calls] == [
+        (pytest.approx(1.0), "apply"),
+        (pytest.approx(10.0), "heal"),
+    ]
+    assert [row["id"] for row in rows] == [1]
+    assert ended_s == pytest.approx(10.1)
+
+
+def test_a_fault_that_cannot_be_applied_proves_nothing(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """An exception of the nemesis is an effect not proved, and the schedule goes on."""
+    schedule = [fault(1, 1, 1, "broken"), fault(2, 2, 1)]
+    rows, _ = run(virtually, recorder, tmp_path, FakeNemesis(), schedule)
+    assert rows[0]["effect"] == {"proved": False, "how": "RuntimeError: no such node"}
+    assert rows[0]["applied_ns"] is None
+    assert rows[0]["healed_ns"] is None
+    assert rows[1]["effect"]["proved"] is True
+
+
+def test_a_nemesis_that_hangs_is_given_up(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """A fault that takes for ever to apply is not proved either."""
+    rows, _ = run(virtually, recorder, tmp_path, FakeNemesis(1000), [fault(1, 1, 1)])
+    assert rows[0]["effect"] == {"proved": False, "how": "timeout"}

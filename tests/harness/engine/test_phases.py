@@ -1,0 +1,163 @@
+"""A whole test in its order, on virtual time, against a log that is always right."""
+
+import asyncio
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.engine.phases import Ending, carry_out
+from harness.engine.recorder import Recorder
+from harness.engine.tally import Tally
+from model import history
+from model.op import Op
+from model.plan import Plan, ScheduledFault
+from model.roles import Cluster
+from workloads.idempotent import WORKLOAD
+
+PLAN = Plan(
+    time_limit_s=20.0,
+    rate_hz=40.0,
+    concurrency=5,
+    options=dict(WORKLOAD.options),
+    producer=dict(WORKLOAD.producer),
+    consumer=dict(WORKLOAD.consumer),
+    schedule=(ScheduledFault(id=1, at_s=5.0, duration_s=6.0, fault="freeze", targets="kafka"),),
+)
+
+
+class FakeCluster:
+    """Notes when it is asked to recover; never cut, never killed."""
+
+    nodes = brokers = ("broker-1",)
+
+    def __init__(self, recovers: bool = True) -> None:
+        self.recovers = recovers
+        self.log: list[str] = []
+
+    def bootstrap(self, client: str | None = None) -> str:
+        return "memory"
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+    async def recover(self, timeout_s: float) -> bool:
+        self.log.append("recover")
+        return self.recovers
+
+
+class Freezer:
+    """Freezes the processes of the first two threads while it is applied."""
+
+    def __init__(self, kafka: Any, cluster: FakeCluster) -> None:
+        self.kafka = kafka
+        self.cluster = cluster
+
+    async def invoke(self, op: Op) -> Op:
+        self.cluster.log.append(op.value["phase"])
+        if op.value["phase"] == "apply":
+            self.kafka.hanging = {*range(0, 500, 5), *range(1, 500, 5)}
+        else:
+            self.kafka.hanging = set()
+        value = op.value | {"effect": {"proved": True, "how": "frozen"}}
+        return msgspec.structs.replace(op, type="info", value=value)
+
+    async def heal_all(self) -> None:
+        self.cluster.log.append("heal all")
+
+
+def run(
+    virtually: Any, kafka: Any, tmp_path: Path, cluster: FakeCluster
+) -> tuple[Ending, list[Op], Tally]:
+    in_memory = dataclasses.replace(
+        WORKLOAD, client=lambda plan, bootstrap, process: kafka.client(process)
+    )
+    tally = Tally()
+
+    async def main() -> Ending:
+        clock = asyncio.get_running_loop().time
+        path = tmp_path / "history.jsonl"
+        recorder = Recorder(path, lambda: int(clock() * 1e9), [tally])
+        try:
+            return await carry_out(
+                PLAN,
+                in_memory,
+                cluster,
+                Freezer(kafka, cluster),
+                recorder,
+                tally,
+                tmp_path / "schedule.jsonl",
+            )
+        finally:
+            recorder.close()
+
+    ending = virtually(main())
+    return ending, list(history.read(tmp_path / "history.jsonl")), tally
+
+
+def test_main_phase_then_healing_then_final_reads(
+    virtually: Any, kafka: Any, tmp_path: Path
+) -> None:
+    """The workload goes on under faults; then all is healed, the cluster recovers, and new
+    processes read every key to its end."""
+    cluster = FakeCluster()
+    assert isinstance(cluster, Cluster)
+    ending, ops, tally = run(virtually, kafka, tmp_path, cluster)
+    assert ending.recovered
+    assert cluster.log == ["apply", "heal", "heal all", "recover"]
+    caught_up = {op.value[0][1] for op in ops if op.f == "catch-up" and op.type == "ok"}
+    assert caught_up == {key for key, log in kafka.logs.items() if log} == set(tally.keys)
+    first = next(op.index for op in ops if op.f == "catch-up")
+    last_send = max(op.index for op in ops if op.f == "send")
+    assert last_send < first
+    final = {op.process for op in ops if op.index > last_send and op.type == "invoke"}
+    assert not final & {op.process for op in ops if op.index < last_send and op.f == "poll"}
+    acked = {
+        (key, done[1])
+        for op in ops
+        if op.f == "send" and op.type == "ok"
+        for _, key, done in op.value
+    }
+    read = {
+        (key, value)
+        for op in ops
+        if op.f == "poll" and op.type == "ok" and op.process in final
+        for key, pairs in op.value[0][1].items()
+        for _, value in pairs
+    }
+    assert len(acked) > 1000
+    assert acked <= read
+
+
+def test_frozen_clients_cost_their_processes_only(
+    virtually: Any, kafka: Any, tmp_path: Path
+) -> None:
+    """Operations that a fault holds for too long end in info; their threads write on as others."""
+    _, ops, tally = run(virtually, kafka, tmp_path, FakeCluster())
+    timed_out = [op for op in ops if op.type == "info" and op.error == "timeout"]
+    assert {op.process % 5 for op in timed_out} == {0, 1}
+    assert tally.faults == 1
+    assert tally.active == {}
+
+
+def test_a_cluster_that_does_not_recover_is_read_all_the_same(
+    virtually: Any, kafka: Any, tmp_path: Path
+) -> None:
+    """What can be read of it is; the ending says that it did not recover."""
+    ending, ops, _ = run(virtually, kafka, tmp_path, FakeCluster(recovers=False))
+    assert not ending.recovered
+    assert any(op.f == "catch-up" for op in ops)
+
+
+def test_a_failing_recovery_closes_the_clients(virtually: Any, kafka: Any, tmp_path: Path) -> None:
+    """Whatever breaks in the middle, no client is left open, and the history is there."""
+
+    class Broken(FakeCluster):
+        async def recover(self, timeout_s: float) -> bool:
+            raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        run(virtually, kafka, tmp_path, Broken())
+    assert all(client.closed for client in kafka.clients if client.opened)
+    assert (tmp_path / "history.jsonl").stat().st_size > 0

@@ -1,0 +1,82 @@
+"""The recorder: place, time, and what is left after a SIGKILL."""
+
+import itertools
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.engine.recorder import FaultRow, Lines, Recorder, encode_row
+from model import history
+from model.op import Op
+
+WRITER = """
+import sys
+from pathlib import Path
+from harness.engine.recorder import Recorder
+recorder = Recorder(Path(sys.argv[1]), lambda: 5)
+for number in range(100):
+    recorder.record(0, "invoke", "send", [["send", "k-0", number]])
+print("written", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_index_and_time_are_assigned_here(tmp_path: Path) -> None:
+    """Indices count from 0; time never goes back, even when the clock does."""
+    clock = iter([10, 30, 20, 40])
+    recorder = Recorder(tmp_path / "h", lambda: next(clock))
+    ops = [recorder.record(1, "invoke", "poll", [["poll"]]) for _ in range(4)]
+    recorder.close()
+    assert [(op.index, op.time_ns) for op in ops] == [(0, 10), (1, 30), (2, 30), (3, 40)]
+    assert list(history.read(tmp_path / "h")) == ops
+
+
+def test_a_kill_leaves_every_recorded_event(tmp_path: Path) -> None:
+    """What ``record`` returned from is in the file, although nobody closed or flushed it."""
+    path = tmp_path / "history.jsonl"
+    argv = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"written\n"
+        writer.send_signal(signal.SIGKILL)
+    assert [op.index for op in history.read(path)] == list(range(100))
+
+
+def test_observers_hear_what_was_written(tmp_path: Path) -> None:
+    """An observer sees each event once, after it stands in the file."""
+    seen: list[tuple[Op, int]] = []
+    path = tmp_path / "h"
+    ticks = itertools.count()
+    recorder = Recorder(
+        path, lambda: next(ticks), [lambda op: seen.append((op, path.stat().st_size))]
+    )
+    op = recorder.record(-1, "info", "kill", {"id": 1}, "timeout")
+    recorder.close()
+    assert seen == [(op, len(history.encode(op)))]
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    """A folder holds one run; a second recorder in it is refused."""
+    Lines(tmp_path / "h").close()
+    with pytest.raises(FileExistsError):
+        Lines(tmp_path / "h")
+
+
+def test_a_line_of_the_schedule() -> None:
+    """The names of ``schedule.jsonl`` are the contract's."""
+    row = FaultRow(
+        id=1,
+        fault="kill",
+        targets=["broker-1"],
+        asked_ns=1,
+        applied_ns=2,
+        healed_ns=None,
+        effect={"proved": True, "how": "pid gone"},
+    )
+    assert encode_row(row) == (
+        b'{"id":1,"fault":"kill","targets":["broker-1"],"asked_ns":1,"applied_ns":2,'
+        b'"healed_ns":null,"effect":{"proved":true,"how":"pid gone"}}\n'
+    )

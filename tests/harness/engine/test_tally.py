@@ -1,0 +1,28 @@
+"""What is counted while a run goes on."""
+
+from typing import Any
+
+from harness.engine.tally import Tally
+from model.op import Op
+
+
+def test_tally() -> None:
+    """Records count when acknowledged or read; a fault is active from apply to heal."""
+    tally = Tally()
+
+    def see(process: int, kind: Any, f: str, value: Any) -> None:
+        tally(Op(index=0, time_ns=0, process=process, type=kind, f=f, value=value))
+
+    see(0, "invoke", "send", [["send", "b-0", 1], ["send", "b-0", 2]])
+    see(1, "invoke", "send", [["send", "a-0", 1]])
+    see(0, "info", "send", [["send", "b-0", [0, 1]], ["send", "b-0", 2]])
+    see(2, "ok", "poll", [["poll", {"b-0": [[0, 1]], "a-0": [[0, 1], [1, 2]]}]])
+    see(3, "info", "poll", [["poll"]])
+    see(4, "info", "crash", None)
+    see(-1, "invoke", "kill", {"id": 7, "phase": "apply"})
+    see(-1, "info", "kill", {"id": 7, "phase": "apply"})
+    assert (tally.ops, tally.acked, tally.read, tally.info) == (4, 1, 3, 3)
+    assert list(tally.keys) == ["b-0", "a-0"]
+    assert tally.active == {7: "kill"}
+    see(-1, "info", "kill", {"id": 7, "phase": "heal"})
+    assert (tally.active, tally.faults) == ({}, 1)

@@ -1,0 +1,71 @@
+"""Errors of librdkafka and what they say about a record."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from workloads.client import outcome
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (None, "ok"),
+        ("MSG_SIZE_TOO_LARGE", "fail"),
+        ("TOPIC_AUTHORIZATION_FAILED", "fail"),
+        ("INVALID_RECORD", "fail"),
+        ("_MSG_TIMED_OUT", "info"),
+        ("_TRANSPORT", "info"),
+        ("NOT_LEADER_FOR_PARTITION", "info"),  # KAFKA-13574: answered to writes that succeeded
+        ("REQUEST_TIMED_OUT", "info"),
+        ("NOT_ENOUGH_REPLICAS", "info"),  # the attempt before may have succeeded
+        ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "info"),
+        ("OUT_OF_ORDER_SEQUENCE_NUMBER", "info"),
+        ("_PURGE_QUEUE", "info"),  # purged while it waited for its second attempt
+        ("_PURGE_INFLIGHT", "info"),
+        ("_UNKNOWN_TOPIC", "info"),
+        ("_FATAL", "info"),
+        ("some name from the future", "info"),
+    ],
+)
+def test_of_send(error: str | None, expected: str) -> None:
+    """Only what is refused at every attempt has certainly not happened."""
+    assert outcome.of_send(error) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (None, "ok"),
+        ("TOPIC_ALREADY_EXISTS", "ok"),
+        ("INVALID_REPLICATION_FACTOR", "fail"),
+        ("_TIMED_OUT", "info"),
+        ("REQUEST_TIMED_OUT", "info"),
+        ("NOT_CONTROLLER", "info"),
+    ],
+)
+def test_of_creation(error: str | None, expected: str) -> None:
+    """A topic that exists was created by us before: names are used once."""
+    assert outcome.of_creation(error) == expected
+
+
+@pytest.mark.parametrize("table", [outcome.REFUSED_SENDS, outcome.REFUSED_CREATIONS])
+def test_names_are_those_of_librdkafka(table: frozenset[str]) -> None:
+    """A misspelt name would silently mean doubt."""
+    known = {KafkaError(getattr(KafkaError, name)).name() for name in dir(KafkaError)
+             if name.isupper()}  # fmt: skip
+    assert set(table) <= known
+
+
+@pytest.mark.parametrize(
+    ("parts", "whole"),
+    [
+        (["ok", "ok"], "ok"),
+        (["fail", "fail"], "fail"),
+        (["ok", "fail"], "info"),
+        (["ok", "info"], "info"),
+        (["info"], "info"),
+    ],
+)
+def test_of_several(parts: list[outcome.Outcome], whole: str) -> None:
+    """An operation is done or refused only when all of it is."""
+    assert outcome.of_several(parts) == whole

@@ -1,0 +1,261 @@
+"""What the workload asks, simulated: its generators against clients that answer as told."""
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from model.generator import Context, Generator, Invocation, Wait
+from model.op import Op
+from model.plan import Plan
+from workloads.idempotent import WORKLOAD, Topics, first_keys
+
+PLAN = Plan(
+    time_limit_s=30.0,
+    rate_hz=50.0,
+    concurrency=5,
+    options=dict(WORKLOAD.options),
+    producer=dict(WORKLOAD.producer),
+    consumer=dict(WORKLOAD.consumer),
+)
+
+Answer = Callable[[Op], Op]
+
+
+def yes(op: Op) -> Op:
+    """Everything works; polls bring nothing."""
+    match op.f:
+        case "crash":
+            return msgspec.structs.replace(op, type="info")
+        case "poll":
+            return msgspec.structs.replace(op, type="ok", value=[["poll", {}]])
+        case _:
+            return msgspec.structs.replace(op, type="ok")
+
+
+def simulate(generator: Generator, answer: Answer = yes, threads: int = 5) -> list[Op]:
+    """The history of a perfectly patient interpreter whose operations take 10 ms."""
+    rng = random.Random(4)
+    processes = list(range(threads))
+    running: list[tuple[float, int, int, Op]] = []
+    history: list[Op] = []
+    index = itertools.count()
+    now = 0.0
+
+    def record(op: Op) -> Op:
+        event = msgspec.structs.replace(op, index=next(index), time_ns=int(now * 1e9))
+        history.append(event)
+        return event
+
+    while True:
+        busy = {thread for _, _, thread, _ in running}
+        free = tuple(p for thread, p in enumerate(processes) if thread not in busy)
+        asked, later = generator.op(Context(now, free, threads, rng))
+        due = asked.at_s if isinstance(asked, Invocation) else float("inf")
+        if isinstance(asked, Invocation) and due <= now:
+            op = Op(
+                index=0, time_ns=0, process=asked.process, type="invoke", f=asked.f,
+                value=asked.value,
+            )  # fmt: skip
+            op = record(op)
+            heapq.heappush(running, (now + 0.01, op.index, op.process % threads, op))
+            generator = later.update(op)
+            continue
+        if isinstance(asked, Wait):
+            generator, due = later, asked.until_s
+        if asked is None and not running:
+            return history
+        if running and running[0][0] <= due:
+            now, _, thread, op = heapq.heappop(running)
+            done = record(answer(op))
+            if done.type == "info":
+                processes[thread] += threads
+            generator = generator.update(done)
+        else:
+            assert due < float("inf"), "the generator waits for nothing"
+            now = due
+
+
+def sends(history: list[Op]) -> list[Op]:
+    return [op for op in history if op.f == "send" and op.type == "invoke"]
+
+
+def test_values_are_unique_and_increase_per_key() -> None:
+    """Each number of a key is asked for once, in order, without a gap."""
+    values: dict[str, list[int]] = {}
+    for op in sends(simulate(WORKLOAD.main(PLAN))):
+        for _, key, value in op.value:
+            values.setdefault(key, []).append(value)
+    assert len(values) > 6
+    assert all(numbers == list(range(len(numbers))) for numbers in values.values())
+
+
+def test_a_process_writes_one_key_all_its_life() -> None:
+    """A producer that writes several partitions could not tell which of them a failure concerns."""
+    keys: dict[int, set[str]] = {}
+    for op in sends(simulate(WORKLOAD.main(PLAN))):
+        keys.setdefault(op.process, set()).update(key for _, key, _ in op.value)
+        assert 1 <= len(op.value) <= 8
+    assert all(len(written) == 1 for written in keys.values())
+    assert len(keys) > 5
+
+
+def test_rate_and_time_limit_are_kept() -> None:
+    """Writes come at the plan's rate and end at its time limit."""
+    history = simulate(WORKLOAD.main(PLAN))
+    assert len(sends(history)) == pytest.approx(50 * 30, rel=0.15)
+    assert max(op.time_ns for op in history if op.type == "invoke") <= 30e9
+
+
+def test_topics_appear_during_the_run_and_are_written_and_read() -> None:
+    """Some topics are there at once, the others one after another; new keys are written,
+    and readers add them to what they follow."""
+    history = simulate(WORKLOAD.main(PLAN))
+    created = [op for op in history if op.f == "create-topic" and op.type == "ok"]
+    assert [op.value[0][1] for op in created] == [f"topic{number}" for number in range(6)]
+    times = [op.time_ns / 1e9 for op in created]
+    assert times[3:] == pytest.approx([7.5, 15.0, 22.5], abs=0.5)
+    assert max(times[:3]) < 0.5
+    written = {key for op in sends(history) for _, key, _ in op.value}
+    assert len(written - set(first_keys(PLAN))) >= 4
+    readers = {op.process for op in history if op.f == "poll"}
+    writers = {op.process for op in history if op.f == "send"}
+    assert len({p % 5 for p in readers}) == 2
+    assert not {p % 5 for p in readers} & {p % 5 for p in writers}
+    last = {op.process: op.value for op in history if op.f == "assign" and op.type == "ok"}
+    assert all(len(keys) == 12 for keys in last.values())
+    assert first_keys(PLAN) == tuple(f"topic{t}-{p}" for t in range(3) for p in range(2))
+
+
+@pytest.mark.parametrize("kind", ["fail", "info"])
+def test_a_creation_that_did_not_succeed_is_asked_again(kind: str) -> None:
+    """Until it is certain that a topic exists nobody writes it; then somebody does."""
+    refusals = iter([kind] * 4)
+
+    def answer(op: Op) -> Op:
+        if op.f == "create-topic" and (refusal := next(refusals, None)):
+            return msgspec.structs.replace(op, type=refusal)
+        return yes(op)
+
+    history = simulate(WORKLOAD.main(PLAN), answer)
+    created: set[str] = set()
+    for op in history:
+        if op.f == "create-topic" and op.type == "ok":
+            created.add(op.value[0][1])
+        if op.f == "send":
+            assert op.value[0][1].rpartition("-")[0] in created
+    assert len(created) == 6
+
+
+def test_a_topic_is_asked_for_once_at_a_time() -> None:
+    """While a creation is under way the same topic is not created by somebody else too."""
+    topics: Generator = Topics(((0.0, "t"),), 2)
+    asked, later = topics.op(Context(1.0, (0, 1), 2, random.Random(1)))
+    assert isinstance(asked, Invocation)
+    op = Op(index=0, time_ns=0, process=0, type="invoke", f="create-topic", value=asked.value)
+    assert isinstance(later.update(op).op(Context(1.0, (1,), 2, random.Random(1)))[0], Wait)
+
+
+def test_a_process_after_doubt_begins_anew() -> None:
+    """Whoever takes the place of a retired reader assigns before it polls; a retired writer's
+    successor may choose another key."""
+    count = itertools.count()
+
+    def answer(op: Op) -> Op:
+        if op.f in ("poll", "send") and next(count) % 20 == 0:
+            return msgspec.structs.replace(op, type="info")
+        return yes(op)
+
+    first: dict[int, str] = {}
+    for op in simulate(WORKLOAD.main(PLAN), answer):
+        if op.type == "invoke":
+            first.setdefault(op.process, op.f)
+    readers = [p for p in first if p % 5 >= 3]
+    assert len(readers) > 10
+    assert {first[p] for p in readers} == {"assign"}
+
+
+def test_final_reads_end_when_all_keys_are_caught_up() -> None:
+    """Each reader assigns everything and polls; it asks whether it has caught up when a poll
+    brought nothing, reads on when not, and all ends with the last key."""
+    left = {"a-0": 3, "a-1": 1, "b-0": 2}
+    batches = iter(range(4))
+
+    def answer(op: Op) -> Op:
+        if op.f == "poll" and next(batches, None) is not None:
+            return msgspec.structs.replace(op, type="ok", value=[["poll", {"a-0": [[0, 0]]}]])
+        if op.f == "catch-up":
+            key = op.value[0][1]
+            left[key] -= 1
+            return msgspec.structs.replace(op, type="ok" if left[key] <= 0 else "fail")
+        return yes(op)
+
+    history = simulate(WORKLOAD.final(PLAN, tuple(left), 60.0), answer)
+    assert {op.process for op in history} == {3, 4}
+    for process in (3, 4):
+        asked = [op for op in history if op.process == process and op.type == "invoke"]
+        assert [op.f for op in asked[:2]] == ["assign", "poll"]
+        for before, op in itertools.pairwise(asked):
+            if op.f == "catch-up":
+                assert before.f in ("poll", "catch-up")
+    caught_up = {op.value[0][1] for op in history if op.f == "catch-up" and op.type == "ok"}
+    assert caught_up == set(left)
+    assert history[-1].time_ns < 1e9
+
+
+def test_final_reads_end_with_their_time() -> None:
+    """Readers that never catch up read until the time is over."""
+
+    def answer(op: Op) -> Op:
+        return msgspec.structs.replace(op, type="fail") if op.f == "catch-up" else yes(op)
+
+    history = simulate(WORKLOAD.final(PLAN, ("a-0",), 2.0), answer)
+    assert history[-1].time_ns == pytest.approx(2e9, abs=2e7)
+
+
+def test_final_reads_survive_a_reader_that_dies() -> None:
+    """The process that takes a dead reader's place assigns first, so that keys are still read."""
+    polls = itertools.count()
+
+    def answer(op: Op) -> Op:
+        if op.f == "poll" and next(polls) < 3:
+            return msgspec.structs.replace(op, type="info")
+        return yes(op)
+
+    history = simulate(WORKLOAD.final(PLAN, ("a-0", "a-1"), 60.0), answer)
+    first: dict[int, str] = {}
+    for op in history:
+        first.setdefault(op.process, op.f)
+    assert len(first) > 2
+    assert set(first.values()) == {"assign"}
+    assert {op.value[0][1] for op in history if op.f == "catch-up"} == {"a-0", "a-1"}
+
+
+def test_nothing_written_nothing_to_read() -> None:
+    """A run without a single write has no final reads."""
+    assert simulate(WORKLOAD.final(PLAN, (), 60.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"concurrency": 1}, "--concurrency"),
+        ({"brokers": 2}, "--brokers"),
+        ({"producer": {"acks": "most"}}, "--set producer"),
+    ],
+)
+def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> None:
+    """Each in one line that names the option."""
+    refusal = WORKLOAD.refuse(msgspec.structs.replace(PLAN, **changes))
+    assert refusal is not None
+    assert refusal.startswith(told)
+    assert WORKLOAD.refuse(PLAN) is None
+
+
+def test_an_operation_may_take_longer_than_a_delivery() -> None:
+    """librdkafka gives a record up first, so that the history says which one."""
+    slow = msgspec.structs.replace(PLAN, producer={"delivery.timeout.ms": "30000"})
+    assert WORKLOAD.op_timeout_s(slow) > 30.0

@@ -1,0 +1,375 @@
+"""librdkafka (confluent-kafka) as the client of a process: threads inside, asyncio outside.
+
+A process owns at most one producer, which writes one partition all its life, and one consumer.
+librdkafka reports through callbacks and blocks in its calls, so each of them is driven by a thread
+of its own, from its creation to its destruction; threads are daemons, because librdkafka may block
+while it closes and nobody should wait for that. This is the one module of the workloads that may
+start threads: librdkafka can never run in simulation.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from model.op import Op
+from workloads.client import outcome, payload
+
+T = TypeVar("T")
+
+POLL_RECORDS_MAX = 1000
+"""Records per poll at most."""
+POLL_TIMEOUT_S = 0.1
+"""How long a poll gathers records."""
+QUERY_TIMEOUT_S = 5.0
+"""How long to wait for offsets, or for a topic to be created."""
+_SERVE_S = 0.2
+"""How long a producer's thread waits for something to report before it looks whether to stop."""
+
+_QUIET = {"log_level": 0, "broker.address.family": "v4"}
+
+
+def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | None:
+    """Why librdkafka refuses these settings; ``None`` when it takes them."""
+    for kind, make, settings in (
+        ("producer", Producer, dict(producer)),
+        ("consumer", Consumer, dict(consumer) | {"group.id": "none"}),
+    ):
+        try:
+            make({**_QUIET, **settings})
+        except KafkaException as error:
+            return f"--set {kind}.…: {error.args[0].str()}"
+        except (TypeError, ValueError) as error:
+            return f"--set {kind}.…: {error}"
+    return None
+
+
+class ConfluentClient:
+    """A process by librdkafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
+    ``catch-up`` and ``crash``."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        process: int,
+        producer: Mapping[str, str],
+        consumer: Mapping[str, str],
+        topic: Mapping[str, str],
+    ) -> None:
+        """``producer`` and ``consumer`` are librdkafka's settings; ``topic`` those of topics that
+        this process creates, ``replication.factor`` among them."""
+        common = {**_QUIET, "bootstrap.servers": bootstrap, "client.id": f"process-{process}"}
+        self._producer_config = {**common, **producer}
+        self._consumer_config = {**common, "group.id": f"process-{process}", **consumer}
+        self._admin_config = common
+        self._topic_config = dict(topic)
+        self._replicas = int(self._topic_config.pop("replication.factor"))
+        self._writer: _Writer | None = None
+        self._reader: _Reader | None = None
+        self._alive = True
+
+    @property
+    def alive(self) -> bool:
+        """False after a refused send: a producer that has failed once may double what it sends
+        next (librdkafka #4953)."""
+        return self._alive
+
+    async def open(self) -> None:
+        """Nothing to do: producer and consumer are made when they are first needed."""
+
+    async def invoke(self, op: Op) -> Op:
+        match op.f:
+            case "send":
+                return await self._send(op)
+            case "poll":
+                return await self._poll(op)
+            case "assign":
+                await self._open_reader().assign(op.value)
+                return _completed(op, "ok", op.value)
+            case "catch-up":
+                return await self._catch_up(op)
+            case "create-topic":
+                return await self._create_topic(op)
+            case "crash":
+                return _completed(op, "info", op.value, "crash")
+            case _:
+                raise ValueError(f"no operation is called {op.f}")
+
+    async def close(self) -> None:
+        """Give up what is queued and under way; returns when librdkafka has let go of it."""
+        self._alive = False
+        writer, self._writer = self._writer, None
+        reader, self._reader = self._reader, None
+        if writer is not None:
+            await writer.close()
+        if reader is not None:
+            await reader.close()
+
+    def _open_reader(self) -> "_Reader":
+        if self._reader is None:
+            self._reader = _Reader(self._consumer_config)
+        return self._reader
+
+    async def _send(self, op: Op) -> Op:
+        keys = {key for _, key, _ in op.value}
+        assert len(keys) == 1, "an operation writes one key"
+        (key,) = keys
+        if self._writer is None:
+            self._writer = _Writer(self._producer_config, key)
+        assert self._writer.key == key, f"this process writes {self._writer.key}"
+        reports = await self._writer.send([value for _, _, value in op.value])
+        outcomes = [report.outcome for report in reports]
+        completed = [
+            ["send", key, value if report.offset is None else [report.offset, value]]
+            for (_, _, value), report in zip(op.value, reports, strict=True)
+        ]
+        errors = [report.error for report in reports if report.error is not None]
+        combined = outcome.of_several(outcomes)
+        self._alive = self._alive and combined == "ok"
+        return _completed(op, combined, completed, errors[0] if errors else None)
+
+    async def _poll(self, op: Op) -> Op:
+        records, error = await self._open_reader().poll()
+        if error is not None:
+            return _completed(op, "info", [["poll", records]], error)
+        return _completed(op, "ok", [["poll", records]])
+
+    async def _catch_up(self, op: Op) -> Op:
+        ((_, key),) = op.value
+        try:
+            position, end = await self._open_reader().progress(key)
+        except KafkaException as error:
+            return _completed(op, "fail", op.value, error.args[0].name())
+        value = [["catch-up", key, position, end]]
+        return _completed(op, "ok" if position >= end else "fail", value)
+
+    async def _create_topic(self, op: Op) -> Op:
+        ((_, topic, partitions),) = op.value
+        new = NewTopic(
+            topic,
+            num_partitions=partitions,
+            replication_factor=self._replicas,
+            config=self._topic_config,
+        )
+        error = await _in_thread(lambda: _create(self._admin_config, new))
+        return _completed(op, outcome.of_creation(error), op.value, error)
+
+
+class _Report(msgspec.Struct, frozen=True):
+    """What came of one record."""
+
+    outcome: outcome.Outcome
+    offset: int | None = None
+    error: str | None = None
+
+
+class _Writer:
+    """A producer and the thread that serves its delivery reports."""
+
+    def __init__(self, config: Mapping[str, Any], key: str) -> None:
+        self.key = key
+        self._topic, self._partition = split(key)
+        self._loop = asyncio.get_running_loop()
+        self._producer = Producer(dict(config))
+        self._stop = threading.Event()
+        self._closed = self._loop.create_future()
+        threading.Thread(target=self._serve, name=f"writer-{key}", daemon=True).start()
+
+    async def send(self, values: list[int]) -> list[_Report]:
+        """All of them at once, pipelined; returns when every one has been reported on."""
+        reports = [self._produce(value) for value in values]
+        return [await report for report in reports]
+
+    async def close(self) -> None:
+        self._stop.set()
+        await self._closed
+
+    def _produce(self, value: int) -> "asyncio.Future[_Report]":
+        report: asyncio.Future[_Report] = self._loop.create_future()
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            name = error.name() if error is not None else None
+            offset = message.offset() if error is None else None
+            answer = _Report(outcome.of_send(name), offset, name)
+            _tell(self._loop, _resolve, report, answer)
+
+        record_key, record_value = payload.encode(self.key, value)
+        try:
+            self._producer.produce(
+                self._topic,
+                value=record_value,
+                key=record_key,
+                partition=self._partition,
+                on_delivery=delivered,
+            )
+        except (BufferError, KafkaException) as error:
+            # Refused before it was queued: no attempt was made.
+            name = "_QUEUE_FULL" if isinstance(error, BufferError) else error.args[0].name()
+            report.set_result(_Report("fail", None, name))
+        return report
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            self._producer.poll(_SERVE_S)
+        self._producer.purge()
+        self._producer.poll(0)
+        del self._producer  # destroyed here, in this thread, however long that takes
+        _tell(self._loop, _resolve, self._closed, None)
+
+
+class _Reader:
+    """A consumer and the thread that makes its blocking calls."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._consumer = Consumer(dict(config))
+        self._worker = _Worker("reader")
+        self._positions: dict[str, int] = {}
+        """By assigned key: the offset after the last record read; -1 before the first."""
+
+    async def assign(self, keys: list[str]) -> None:
+        """Read these keys from now on: new ones from the beginning, kept ones go on."""
+        old = [key for key in self._positions if key not in keys]
+        new = [key for key in keys if key not in self._positions]
+        self._positions = {key: self._positions.get(key, -1) for key in keys}
+        await self._worker.call(lambda: self._reassign(old, new))
+
+    async def poll(self) -> tuple[dict[str, list[list[int]]], str | None]:
+        """Records by key, in the order they came; and the error that ended the poll, if any."""
+        return await self._worker.call(self._consume)
+
+    async def progress(self, key: str) -> tuple[int, int]:
+        """The position in a key, and its high watermark as its leader has it now."""
+        return await self._worker.call(lambda: self._progress(key))
+
+    async def close(self) -> None:
+        await self._worker.call(self._consumer.close)
+        self._worker.stop()
+
+    def _reassign(self, old: list[str], new: list[str]) -> None:
+        if old:
+            self._consumer.incremental_unassign([TopicPartition(*split(key)) for key in old])
+        if new:
+            self._consumer.incremental_assign(
+                [TopicPartition(*split(key), OFFSET_BEGINNING) for key in new]
+            )
+
+    def _consume(self) -> tuple[dict[str, list[list[int]]], str | None]:
+        records: dict[str, list[list[int]]] = {}
+        first_error: str | None = None
+        for message in self._consumer.consume(POLL_RECORDS_MAX, POLL_TIMEOUT_S):
+            error = message.error()
+            if error is not None:
+                first_error = first_error or error.name()
+                continue
+            key = f"{message.topic()}-{message.partition()}"
+            offset = message.offset()
+            assert offset is not None, "a record that was read has an offset"
+            value = payload.decode(key, message.key(), message.value())
+            records.setdefault(key, []).append([offset, value])
+            self._positions[key] = offset + 1
+        return records, first_error
+
+    def _progress(self, key: str) -> tuple[int, int]:
+        low, high = self._consumer.get_watermark_offsets(
+            TopicPartition(*split(key)), timeout=QUERY_TIMEOUT_S, cached=False
+        )
+        position = self._positions[key]
+        return (low if position < 0 else position), high
+
+
+class _Worker:
+    """A thread that carries out one call after another."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    async def call(self, function: Callable[[], T]) -> T:
+        answer: asyncio.Future[T] = self._loop.create_future()
+
+        def run() -> None:
+            try:
+                result = function()
+            except Exception as error:  # noqa: BLE001 - raised where it is awaited
+                _tell(self._loop, _fail, answer, error)
+            else:
+                _tell(self._loop, _resolve, answer, result)
+
+        self._calls.put(run)
+        return await answer
+
+    def stop(self) -> None:
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+
+
+async def _in_thread(function: Callable[[], T]) -> T:
+    worker = _Worker("admin")
+    try:
+        return await worker.call(function)
+    finally:
+        worker.stop()
+
+
+def _create(config: Mapping[str, Any], new: NewTopic) -> str | None:
+    """The name of the error by which a topic was not created."""
+    admin = AdminClient(dict(config))
+    (created,) = admin.create_topics(
+        [new], operation_timeout=QUERY_TIMEOUT_S, request_timeout=QUERY_TIMEOUT_S
+    ).values()
+    try:
+        created.result()
+    except KafkaException as error:
+        name: str = error.args[0].name()
+        return name
+    return None
+
+
+def split(key: str) -> tuple[str, int]:
+    """Topic and partition of a key."""
+    topic, _, partition = key.rpartition("-")
+    return topic, int(partition)
+
+
+def _completed(
+    op: Op, kind: outcome.Outcome, value: list[Any] | None, error: str | None = None
+) -> Op:
+    return msgspec.structs.replace(op, type=kind, value=value, error=error)
+
+
+def _resolve(future: "asyncio.Future[T]", result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: "asyncio.Future[T]", error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
+    """Have the loop call a function; a loop that has ended no longer wants to know."""
+    if not loop.is_closed():
+        try:
+            loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise

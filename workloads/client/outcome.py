@@ -1,0 +1,67 @@
+"""What an error of librdkafka says about the operation: it happened, it did not, nobody knows.
+
+Doubt is the default. A wrong ``fail`` makes a correct broker look as if it had invented a record,
+so a name stands in a table of certain refusals only if no attempt can have had an effect, not even
+an earlier one whose answer was lost: the client reports the last attempt's error only, and does not
+tell us whether the record may have been persisted (its ``message status`` is not in the Python
+interface). Hence a record purged from the queue, refused for ``NOT_ENOUGH_REPLICAS`` or reported
+with an unknown topic is in doubt: it may have waited there for its second attempt.
+"""
+
+from collections.abc import Set as AbstractSet
+from typing import Literal
+
+Outcome = Literal["ok", "fail", "info"]
+
+REFUSED_SENDS: AbstractSet[str] = frozenset(
+    {
+        # The same record would be refused by every broker at every attempt.
+        "INVALID_MSG_SIZE",
+        "INVALID_RECORD",
+        "INVALID_REQUIRED_ACKS",
+        "INVALID_TIMESTAMP",
+        "MSG_SIZE_TOO_LARGE",
+        "RECORD_LIST_TOO_LARGE",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "TOPIC_EXCEPTION",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    }
+)
+"""Delivery reports by which a record is certainly not in the log."""
+
+REFUSED_CREATIONS: AbstractSet[str] = frozenset(
+    {
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "INVALID_CONFIG",
+        "INVALID_PARTITIONS",
+        "INVALID_REPLICATION_FACTOR",  # also: fewer live brokers than replicas, at this moment
+        "INVALID_REPLICA_ASSIGNMENT",
+        "POLICY_VIOLATION",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "TOPIC_EXCEPTION",
+    }
+)
+"""Answers to CreateTopics by which the topic was certainly not created."""
+
+
+def of_send(error: str | None) -> Outcome:
+    """The outcome of a record by the name of its delivery report's error."""
+    if error is None:
+        return "ok"
+    return "fail" if error in REFUSED_SENDS else "info"
+
+
+def of_creation(error: str | None) -> Outcome:
+    """The outcome of a topic's creation; one that exists was created by an earlier attempt."""
+    if error is None or error == "TOPIC_ALREADY_EXISTS":
+        return "ok"
+    return "fail" if error in REFUSED_CREATIONS else "info"
+
+
+def of_several(outcomes: list[Outcome]) -> Outcome:
+    """The outcome of an operation of several parts: as certain as its least certain part, and a
+    mixture of done and refused is in doubt as a whole."""
+    assert outcomes, "an operation has at least one part"
+    first = outcomes[0]
+    return first if all(outcome == first for outcome in outcomes) else "info"

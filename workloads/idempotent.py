@@ -1,0 +1,328 @@
+"""Idempotent producers write unique numbers to several partitions; readers by assign follow them.
+
+Each writing process keeps to one key for its life and sends one to several records of it at a time;
+lives end in doubt, in a refusal, or in a planned ``crash``, so that producers are born under faults
+too. Topics appear during the run. At the end new processes read every key from its beginning up to
+the high watermark.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+
+from model.generator import (
+    PENDING,
+    Answer,
+    AnyOf,
+    Context,
+    Generator,
+    Invocation,
+    Repeat,
+    Reserve,
+    Stagger,
+    Until,
+    Wait,
+)
+from model.op import Op
+from model.plan import Plan
+from model.roles import Client
+from workloads.client.confluent import ConfluentClient, refusal
+from workloads.package import Workload
+
+RETRY_CREATION_S = 1.0
+"""How long after a failed creation a topic is asked for again."""
+
+
+def keys_of(topic: str, partitions: int) -> tuple[str, ...]:
+    """The keys that a topic of so many partitions has."""
+    return tuple(f"{topic}-{partition}" for partition in range(partitions))
+
+
+def _created(event: Op) -> tuple[str, ...]:
+    """The keys that an event says to exist from now on."""
+    if event.f != "create-topic" or event.type != "ok":
+        return ()
+    return tuple(key for _, topic, partitions in event.value for key in keys_of(topic, partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Creates each topic when it is due, and again until it is certain that it exists."""
+
+    due: tuple[tuple[float, str], ...]
+    """When (seconds since the run began) to ask for which topic."""
+    partitions: int
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.due:
+            return PENDING, self
+        at_s, topic = min(self.due)
+        if not ctx.free:
+            return PENDING, self
+        if at_s > ctx.now_s:
+            return Wait(at_s), self
+        value = [["create-topic", topic, self.partitions]]
+        process = ctx.rng.choice(ctx.free)
+        return Invocation(process=process, f="create-topic", value=value), self
+
+    def update(self, event: Op) -> Generator:
+        if event.f != "create-topic" or event.type == "ok":
+            return self
+        topic = event.value[0][1]
+        due = tuple(entry for entry in self.due if entry[1] != topic)
+        if event.type != "invoke":
+            due = (*due, (event.time_ns / 1e9 + RETRY_CREATION_S, topic))
+        return Topics(due, self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class Senders:
+    """Sends the next numbers of the key that a process has chosen for its life."""
+
+    batch_max: int
+    keys: tuple[str, ...] = ()
+    next_values: dict[str, int] = field(default_factory=dict)
+    chosen: dict[str, int] = field(default_factory=dict)
+    """How many processes have chosen a key so far."""
+    key_of: dict[int, str] = field(default_factory=dict)
+    """By living process."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        key = self.key_of.get(process) or self._choose(ctx)
+        count = ctx.rng.randint(1, self.batch_max)
+        first = self.next_values[key]
+        value = [["send", key, first + number] for number in range(count)]
+        later = dataclasses.replace(self, next_values={**self.next_values, key: first + count})
+        return Invocation(process=process, f="send", value=value), later
+
+    def update(self, event: Op) -> Generator:
+        if new := _created(event):
+            return dataclasses.replace(
+                self,
+                keys=(*self.keys, *new),
+                next_values=self.next_values | dict.fromkeys(new, 0),
+                chosen=self.chosen | dict.fromkeys(new, 0),
+            )
+        if event.type == "invoke" and event.f == "send" and event.process not in self.key_of:
+            key = event.value[0][1]
+            return dataclasses.replace(
+                self,
+                key_of=self.key_of | {event.process: key},
+                chosen=self.chosen | {key: self.chosen[key] + 1},
+            )
+        if event.type in ("fail", "info") and event.process in self.key_of:
+            key_of = {p: key for p, key in self.key_of.items() if p != event.process}
+            return dataclasses.replace(self, key_of=key_of)
+        return self
+
+    def _choose(self, ctx: Context) -> str:
+        """Mostly a key that was chosen least, so that every key is written; else any, so that
+        several processes write one key."""
+        if ctx.rng.random() < 0.25:
+            return ctx.rng.choice(self.keys)
+        least = min(self.chosen.values())
+        return ctx.rng.choice([key for key in self.keys if self.chosen[key] == least])
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Reads every key that exists: assigns what is new, and polls all the while."""
+
+    keys: tuple[str, ...] = ()
+    assigned: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """By living process."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        if self.assigned.get(process) != self.keys:
+            return Invocation(process=process, f="assign", value=list(self.keys)), self
+        return Invocation(process=process, f="poll", value=[["poll"]]), self
+
+    def update(self, event: Op) -> Generator:
+        if new := _created(event):
+            return dataclasses.replace(self, keys=(*self.keys, *new))
+        if event.f == "assign" and event.type == "ok":
+            assigned = self.assigned | {event.process: tuple(event.value)}
+            return dataclasses.replace(self, assigned=assigned)
+        if event.type == "info" and event.process in self.assigned:
+            assigned = {p: keys for p, keys in self.assigned.items() if p != event.process}
+            return dataclasses.replace(self, assigned=assigned)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """Reads keys from the beginning, each until some process has seen its high watermark.
+
+    A process asks whether it has caught up whenever a poll brought nothing; one that takes the
+    place of another begins with an assignment of its own.
+    """
+
+    left: tuple[str, ...]
+    """Keys that nobody has caught up with."""
+    keys: tuple[str, ...]
+    assigned: frozenset[int] = frozenset()
+    """Processes, asked about by membership only."""
+    idle: frozenset[int] = frozenset()
+    """Processes whose last poll brought nothing."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.left:
+            return None, self
+        if not ctx.free:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        if process not in self.assigned:
+            return Invocation(process=process, f="assign", value=list(self.keys)), self
+        if process not in self.idle:
+            return Invocation(process=process, f="poll", value=[["poll"]]), self
+        value = [["catch-up", ctx.rng.choice(self.left)]]
+        return Invocation(process=process, f="catch-up", value=value), self
+
+    def update(self, event: Op) -> Generator:
+        process = frozenset({event.process})
+        match event.f, event.type:
+            case "assign", "ok":
+                return dataclasses.replace(self, assigned=self.assigned | process)
+            case "poll", "ok":
+                brought = any(event.value[0][1].values())
+                idle = self.idle - process if brought else self.idle | process
+                return dataclasses.replace(self, idle=idle)
+            case "catch-up", "ok":
+                left = tuple(key for key in self.left if key != event.value[0][1])
+                return dataclasses.replace(self, left=left)
+            case "catch-up", "fail":
+                return dataclasses.replace(self, idle=self.idle - process)
+            case _:
+                return self
+
+
+def _readers(plan: Plan) -> int:
+    """How many of the threads read: about a third, at least one, and never all."""
+    return max(1, min(plan.concurrency - 1, round(plan.concurrency / 3)))
+
+
+def _topics(plan: Plan) -> tuple[tuple[float, str], ...]:
+    """When each topic is created: some at the beginning, the others spread over the run."""
+    early = int(plan.options["topics"])
+    late = int(plan.options["late_topics"])
+    gap_s = plan.time_limit_s / (late + 1)
+    return tuple(
+        (0.0 if number < early else (number - early + 1) * gap_s, f"topic{number}")
+        for number in range(early + late)
+    )
+
+
+def main(plan: Plan) -> Generator:
+    """Writers and readers until the time limit."""
+    readers = _readers(plan)
+    writers = plan.concurrency - readers
+    life_s = float(plan.options["process_life_s"])
+    writing = AnyOf(
+        (
+            Topics(_topics(plan), int(plan.options["partitions"])),
+            Stagger(life_s / writers, Repeat("crash"), next_s=life_s / writers),
+            Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),
+        )
+    )
+    return Until(plan.time_limit_s, Reserve(((writers, writing), (readers, Readers()))))
+
+
+def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """Reads these keys to their ends, with as many threads as read before."""
+    readers = _readers(plan)
+    writers = plan.concurrency - readers
+    nobody = CatchUp(left=(), keys=())
+    reading = CatchUp(left=keys, keys=keys)
+    return Until(until_s, Reserve(((writers, nobody), (readers, reading))))
+
+
+def client(plan: Plan, bootstrap: str, process: int) -> Client:
+    """A process by librdkafka."""
+    topic = {"replication.factor": str(plan.options["replication_factor"])}
+    return ConfluentClient(bootstrap, process, plan.producer, plan.consumer, topic)
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why this plan cannot be run."""
+    if plan.concurrency < 2:
+        return "--concurrency: idempotent needs at least 2, a writer and a reader"
+    if int(plan.options["replication_factor"]) > plan.brokers:
+        return f"--brokers: {plan.options['replication_factor']} replicas need as many brokers"
+    return refusal(plan.producer, plan.consumer)
+
+
+def op_timeout_s(plan: Plan) -> float:
+    """Longer than librdkafka needs to give a record up."""
+    return int(plan.producer["delivery.timeout.ms"]) / 1000 + 10.0
+
+
+def first_keys(plan: Plan) -> tuple[str, ...]:
+    """The keys of the topics that are created at once."""
+    partitions = int(plan.options["partitions"])
+    return tuple(
+        key for at_s, topic in _topics(plan) if at_s == 0 for key in keys_of(topic, partitions)
+    )
+
+
+WORKLOAD = Workload(
+    name="idempotent",
+    idea="idempotent producers write unique numbers, readers by assign follow them",
+    checkers=("loss", "duplicates", "offsets", "phantom", "order", "polls", "availability"),
+    rate_hz=250.0,
+    options={
+        "topics": 3,
+        "late_topics": 3,
+        "partitions": 2,
+        "replication_factor": 3,
+        "batch_max": 8,
+        "process_life_s": 5.0,
+        "final_time_limit_s": 60.0,
+    },
+    broker={
+        "default.replication.factor": "3",
+        "min.insync.replicas": "2",
+        "unclean.leader.election.enable": "false",
+        "auto.create.topics.enable": "false",
+    },
+    producer={
+        "acks": "all",
+        "enable.idempotence": "true",
+        "linger.ms": "0",
+        # Short, so that a fault that is shorter than a test shows.
+        "request.timeout.ms": "3000",
+        "delivery.timeout.ms": "10000",
+        "socket.timeout.ms": "4000",
+        "socket.connection.setup.timeout.ms": "2000",
+        "topic.metadata.refresh.interval.ms": "2000",
+        "topic.metadata.propagation.max.ms": "10000",
+        "reconnect.backoff.ms": "50",
+        "reconnect.backoff.max.ms": "1000",
+        "retry.backoff.ms": "50",
+        "retry.backoff.max.ms": "500",
+    },
+    consumer={
+        "isolation.level": "read_uncommitted",
+        "enable.auto.commit": "false",
+        # A position outside the log is something to report, not to jump away from.
+        "auto.offset.reset": "error",
+        "fetch.wait.max.ms": "100",
+        "fetch.error.backoff.ms": "100",
+        "socket.timeout.ms": "4000",
+        "socket.connection.setup.timeout.ms": "2000",
+        "topic.metadata.refresh.interval.ms": "2000",
+        "topic.metadata.propagation.max.ms": "10000",
+        "reconnect.backoff.ms": "50",
+        "reconnect.backoff.max.ms": "1000",
+    },
+    refuse=refuse,
+    main=main,
+    final=final,
+    client=client,
+    op_timeout_s=op_timeout_s,
+    topics=first_keys,
+)
