@@ -1,0 +1,83 @@
+"""The small text files beside the segments, in Kafka's formats."""
+
+from collections.abc import Iterable, Mapping
+
+from broker_impl.log.epochs import EpochStart
+from broker_impl.wire.types import Offset, TopicPartition
+
+_VERSION = 0
+
+
+class MalformedCheckpoint(ValueError):
+    """A checkpoint that does not hold what its format promises."""
+
+
+def _lines(text: bytes) -> list[str]:
+    """The entries: below a line with the format's version and one with their number."""
+    try:
+        lines = text.decode().splitlines()
+        version, count = int(lines[0]), int(lines[1])
+    except (UnicodeDecodeError, IndexError, ValueError):
+        raise MalformedCheckpoint("no version and number of entries at its start") from None
+    entries = [line for line in lines[2:] if line.strip()]
+    if version != _VERSION:
+        raise MalformedCheckpoint(f"version {version}, only {_VERSION} is known")
+    if count != len(entries):
+        raise MalformedCheckpoint(f"{count} entries announced, {len(entries)} found")
+    return entries
+
+
+def _text(entries: Iterable[str]) -> bytes:
+    lines = list(entries)
+    return "\n".join((str(_VERSION), str(len(lines)), *lines, "")).encode()
+
+
+def parse_offsets(text: bytes) -> dict[TopicPartition, Offset]:
+    """An offset per partition: `replication-offset-checkpoint` and its like."""
+    offsets: dict[TopicPartition, Offset] = {}
+    for line in _lines(text):
+        try:
+            topic, partition, offset = line.split()
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            raise MalformedCheckpoint(f"entry {line!r}") from None
+    return offsets
+
+
+def format_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
+    """The text of an offset checkpoint, partitions in order."""
+    return _text(f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items()))
+
+
+def parse_epochs(text: bytes) -> list[EpochStart]:
+    """`leader-epoch-checkpoint`: an epoch and its start offset per line."""
+    entries: list[EpochStart] = []
+    for line in _lines(text):
+        try:
+            epoch, start = map(int, line.split())
+        except ValueError:
+            raise MalformedCheckpoint(f"entry {line!r}") from None
+        if epoch < 0 or start < 0:
+            raise MalformedCheckpoint(f"entry {line!r}")
+        entries.append(EpochStart(epoch, start))
+    return entries
+
+
+def format_epochs(entries: Iterable[EpochStart]) -> bytes:
+    """The text of a leader epoch checkpoint."""
+    return _text(f"{epoch} {start}" for epoch, start in entries)
+
+
+def parse_properties(text: bytes) -> dict[str, str]:
+    """`meta.properties`: one `key=value` per line, lines with # are remarks."""
+    try:
+        lines = [line.strip() for line in text.decode().splitlines()]
+    except UnicodeDecodeError:
+        raise MalformedCheckpoint("no text") from None
+    pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def format_properties(properties: Mapping[str, str]) -> bytes:
+    """The text of `meta.properties`."""
+    return "".join(f"{key}={value}\n" for key, value in properties.items()).encode()

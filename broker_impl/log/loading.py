@@ -1,0 +1,186 @@
+"""A log's directory becomes segments, epochs and producers again, after any kind of end.
+
+After a clean end everything is taken as it lies there. After a crash only what lies wholly below
+the recovery point is; the rest is checked batch by batch (`recovery`). Loading syncs nothing, so
+the recovery point stays where it was (KAFKA-10101).
+"""
+
+import logging
+import re
+from dataclasses import dataclass
+
+from broker_impl.log import checkpoints, producers, recovery
+from broker_impl.log.config import LogConfig
+from broker_impl.log.disk import Disk
+from broker_impl.log.epochs import EpochStart, LeaderEpochs
+from broker_impl.log.producers import ProducerStates
+from broker_impl.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+    file_name,
+)
+from broker_impl.log.snapshots import Snapshots
+from broker_impl.wire.types import Offset
+
+logger = logging.getLogger(__name__)
+
+EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+DELETED_SUFFIX = ".deleted"
+_LOG_NAME = re.compile(r"(\d{20})\.log")
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What a log starts its life with; there is at least one segment."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    start_offset: Offset
+    recovery_point: Offset
+
+
+def load(
+    disk: Disk,
+    directory: str,
+    config: LogConfig,
+    *,
+    clean: bool,
+    recovery_point: Offset,
+    start_offset: Offset,
+    now_ms: int,
+) -> Loaded:
+    """Read a log's directory, which exists.
+
+    clean: the last broker that had this directory closed it in order.
+    recovery_point, start_offset: as checkpointed; 0 when unknown.
+    """
+    _remove_deleted(disk, directory)
+    snapshots = Snapshots(disk, directory)
+    segments, found = _load_segments(disk, directory, config, clean, recovery_point, now_ms)
+    if segments and segments[-1].next_offset < start_offset:
+        logger.warning(
+            "%s: ends at %d, before its start %d; it begins anew there",
+            *(directory, segments[-1].next_offset, start_offset),
+        )
+        while segments:
+            remove_segment(disk, directory, segments.pop())
+    if not segments:
+        segments = [new_segment(disk, directory, start_offset, config, now_ms)]
+    start_offset = max(start_offset, segments[0].base_offset)
+    end_offset = segments[-1].next_offset
+    snapshots.remove_above(end_offset)
+    snapshots.remove_below(segments[0].base_offset)
+    return Loaded(
+        segments,
+        _load_epochs(disk, directory, segments, found, start_offset),
+        replay(snapshots, segments, now_ms),
+        start_offset,
+        min(recovery_point, end_offset),
+    )
+
+
+def new_segment(
+    disk: Disk, directory: str, base_offset: Offset, config: LogConfig, now_ms: int
+) -> Segment:
+    """An empty segment whose name survives a crash (KAFKA-3968)."""
+    segment = Segment(disk, directory, base_offset, config, now_ms)
+    segment.begin()
+    disk.fsync_dir(directory)
+    return segment
+
+
+def remove_segment(disk: Disk, directory: str, segment: Segment) -> None:
+    """Remove a segment's files. Durable on return, so that no gap is ever left in front of it."""
+    segment.close()
+    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        path = f"{directory}/{file_name(segment.base_offset, suffix)}"
+        if disk.exists(path):
+            disk.remove(path)
+    disk.fsync_dir(directory)
+
+
+def replay(snapshots: Snapshots, segments: list[Segment], now_ms: int) -> ProducerStates:
+    """The producers at the end of the log: the newest snapshot, then the batches after it."""
+    offset, states = snapshots.newest(now_ms)
+    if producers.folds_replicated_batches():
+        for segment in segments:
+            if segment.next_offset > offset:
+                for _, header in segment.headers(segment.locate(offset)):
+                    if header.producer_id >= 0:
+                        states.fold(header, now_ms)
+    return states
+
+
+def write_epochs(disk: Disk, directory: str, epochs: LeaderEpochs) -> None:
+    """Write the epochs down. Durable on return, and never half (KAFKA-16541)."""
+    disk.write(f"{directory}/{EPOCH_CHECKPOINT}", checkpoints.format_epochs(epochs.entries))
+
+
+def _remove_deleted(disk: Disk, directory: str) -> None:
+    for name in disk.list(directory):
+        if name.endswith(DELETED_SUFFIX):
+            disk.remove(f"{directory}/{name}")
+
+
+def _load_segments(
+    disk: Disk,
+    directory: str,
+    config: LogConfig,
+    clean: bool,
+    recovery_point: Offset,
+    now_ms: int,
+) -> tuple[list[Segment], list[EpochStart]]:
+    """The segments, and the epochs found in those that had to be checked."""
+    names = map(_LOG_NAME.fullmatch, disk.list(directory))
+    bases = [int(name[1]) for name in names if name]
+    segments = [Segment(disk, directory, base, config, now_ms) for base in bases]
+    found: list[EpochStart] = []
+    for number, segment in enumerate(segments):
+        end = bases[number + 1] if number + 1 < len(bases) else None
+        if segment.is_indexed() and (clean or (end is not None and end <= recovery_point)):
+            segment.load(end)
+            continue
+        size = segment.size
+        found += recovery.recover(segment)
+        if segment.size < size:
+            while len(segments) > number + 1:
+                remove_segment(disk, directory, segments.pop())
+        if segment is not segments[-1]:
+            segment.finish()
+    return segments, found
+
+
+def _load_epochs(
+    disk: Disk,
+    directory: str,
+    segments: list[Segment],
+    found: list[EpochStart],
+    start_offset: Offset,
+) -> LeaderEpochs:
+    path = f"{directory}/{EPOCH_CHECKPOINT}"
+    epochs: LeaderEpochs | None = None
+    before: tuple[EpochStart, ...] = ()
+    if disk.exists(path):
+        try:
+            epochs = LeaderEpochs(checkpoints.parse_epochs(disk.read(path)))
+            before = epochs.entries
+        except checkpoints.MalformedCheckpoint as damage:
+            logger.warning("%s: %s; it is made anew from the log", path, damage)
+    if epochs is None:
+        epochs = LeaderEpochs()
+        found = [
+            EpochStart(header.partition_leader_epoch, header.base_offset)
+            for segment in segments
+            for _, header in segment.headers()
+        ]
+    for epoch, start in found:
+        if epoch > epochs.latest:
+            epochs.assign(epoch, start)
+    epochs.truncate_from_end(segments[-1].next_offset)
+    epochs.truncate_from_start(start_offset)
+    if epochs.entries != before:
+        write_epochs(disk, directory, epochs)
+    return epochs

@@ -1,0 +1,224 @@
+"""All logs of a broker, and the data directory that they share."""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+
+from broker_impl.errors import ConfigError, StorageError
+from broker_impl.log import checkpoints
+from broker_impl.log.config import LogConfig
+from broker_impl.log.disk import Disk
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.wire.types import Offset, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+META_PROPERTIES = "meta.properties"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+START_OFFSETS = "log-start-offset-checkpoint"
+
+_LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9]\d{0,9})")
+_DELETED_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-delete")
+_FILE_NAME_BYTES_MAX = 255
+_PRODUCER_CHECK_MS = 600_000
+
+
+class LogManager:
+    """The logs in one data directory. Nothing happens before `open`, and nothing after `close`.
+
+    config: the settings of a topic's logs.
+    cluster_id: None as long as it is not known; the directory's own is taken then.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        config: Callable[[str], LogConfig],
+        *,
+        broker_id: int,
+        cluster_id: str | None,
+    ) -> None:
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.high_watermarks: dict[TopicPartition, Offset] = {}
+        """As last written down; a partition that is not here has 0."""
+        self.cluster_id = cluster_id
+        self._broker_id = broker_id
+        self._disk = disk
+        self._config = config
+        self._now_ms = 0
+        self._is_open = False
+        self._deletions = 0
+        self._deleted: list[tuple[int, str]] = []  # when to remove, which directory
+        self._producers_checked_ms = 0
+
+    def open(self, now_ms: int) -> None:
+        """Take the data directory and load every log in it.
+
+        ConfigError: it belongs to another broker or cluster. StorageError: somebody holds it, or
+        a file in it cannot be read. What is not ours is left alone.
+        """
+        self._now_ms = self._producers_checked_ms = now_ms
+        self._disk.lock()
+        self._identify()
+        clean = self._consume_clean_marker()
+        recovery_points = self._read_offsets(RECOVERY_POINTS)
+        start_offsets = self._read_offsets(START_OFFSETS)
+        self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+        for name in self._disk.list(""):
+            if not self._disk.is_dir(name):
+                continue
+            if _DELETED_DIRECTORY.fullmatch(name):
+                self._disk.remove_dir(name)
+            elif match := _LOG_DIRECTORY.fullmatch(name):
+                tp = TopicPartition(match["topic"], int(match["partition"]))
+                self.logs[tp] = self._open_log(
+                    tp,
+                    clean=clean,
+                    recovery_point=recovery_points.get(tp, 0),
+                    start_offset=start_offsets.get(tp, 0),
+                )
+        for tp in [tp for tp in self.high_watermarks if tp not in self.logs]:
+            del self.high_watermarks[tp]
+        self._is_open = True
+        logger.info(
+            "%d logs loaded after %s end", len(self.logs), "a clean" if clean else "an unclean"
+        )
+
+    def create(self, tp: TopicPartition) -> PartitionLog:
+        """An empty log for a partition that has none here. Durable on return."""
+        assert tp not in self.logs, f"{tp} has a log"
+        self._disk.make_dir(str(tp))
+        self._disk.fsync_dir("")
+        self.logs[tp] = self._open_log(tp, clean=True, recovery_point=0, start_offset=0)
+        return self.logs[tp]
+
+    def delete(self, tp: TopicPartition) -> None:
+        """Remove a log: at once for everybody who asks, from the disk after `delete_delay_ms`.
+
+        The checkpoints go first: a later log of the same name must not inherit them.
+        """
+        log = self.logs.pop(tp)
+        self.high_watermarks.pop(tp, None)
+        self._write_checkpoints()
+        log.abandon()
+        self._deletions += 1
+        ending = f".{self._deletions:032x}-delete"
+        name = str(tp)[: _FILE_NAME_BYTES_MAX - len(ending)] + ending
+        self._disk.rename(str(tp), name)
+        self._disk.fsync_dir("")
+        self._deleted.append((self._now_ms + log.config.delete_delay_ms, name))
+        self._remove_deleted()
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """Write down recovery points, start offsets and high watermarks.
+
+        A log that `high_watermarks` does not speak of keeps the one written last (KAFKA-1647).
+        """
+        for tp, offset in high_watermarks.items():
+            if tp in self.logs:
+                self.high_watermarks[tp] = offset
+        self._write_checkpoints()
+
+    def tick(self, now_ms: int, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """What is due: syncs, new segments by age, retention, removal of what was deleted."""
+        self._now_ms = now_ms
+        forget_producers = now_ms - self._producers_checked_ms >= _PRODUCER_CHECK_MS
+        if forget_producers:
+            self._producers_checked_ms = now_ms
+        for tp, log in self.logs.items():
+            log.roll_if_due(now_ms)
+            if log.due_flush(now_ms):
+                log.flush()
+            log.flush_settled(now_ms)
+            known = self.high_watermarks.get(tp, 0)
+            log.retain(now_ms, high_watermarks.get(tp, known))
+            log.remove_deleted(now_ms)
+            if forget_producers:
+                log.expire_producers(now_ms)
+        self._remove_deleted()
+
+    def close(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """Sync and close every log, checkpoint, and say at the very end that all is well.
+
+        The clean marker is not written when `open` did not finish (KAFKA-15375), nor when a log
+        is offline or fails now: StorageError tells.
+        """
+        if self._is_open:
+            self._is_open = False
+            for log in self.logs.values():
+                log.close()
+            self.checkpoint(high_watermarks)
+            self._disk.write(CLEAN_SHUTDOWN, b"")
+        self._disk.unlock()
+
+    def _open_log(
+        self, tp: TopicPartition, *, clean: bool, recovery_point: Offset, start_offset: Offset
+    ) -> PartitionLog:
+        return PartitionLog.open(
+            self._disk,
+            str(tp),
+            tp,
+            self._config(tp.topic),
+            clean=clean,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
+            now_ms=self._now_ms,
+            recovery_point_lowered=self._write_recovery_points,
+        )
+
+    def _identify(self) -> None:
+        """Whose directory is it? The first broker makes it its own."""
+        written: dict[str, str] = {}
+        if self._disk.exists(META_PROPERTIES):
+            try:
+                written = checkpoints.parse_properties(self._disk.read(META_PROPERTIES))
+            except checkpoints.MalformedCheckpoint as damage:
+                raise StorageError(f"{META_PROPERTIES}: {damage}") from None
+        broker = str(self._broker_id)
+        if (owner := written.get("broker.id", broker)) != broker:
+            raise ConfigError(
+                f"the data directory belongs to broker {owner}, not to broker {broker}"
+            )
+        cluster = written.get("cluster.id", self.cluster_id)
+        if self.cluster_id not in (None, cluster):
+            raise ConfigError(
+                f"the data directory belongs to cluster {cluster}, not to cluster {self.cluster_id}"
+            )
+        self.cluster_id = cluster
+        properties = {"version": "0", "broker.id": broker}
+        if cluster is not None:
+            properties["cluster.id"] = cluster
+        if properties != written:
+            self._disk.write(META_PROPERTIES, checkpoints.format_properties(properties))
+
+    def _consume_clean_marker(self) -> bool:
+        """Was the last end a clean one? It is said once: loading may fail (KAFKA-10471)."""
+        if not self._disk.exists(CLEAN_SHUTDOWN):
+            return False
+        self._disk.remove(CLEAN_SHUTDOWN)
+        self._disk.fsync_dir("")
+        return True
+
+    def _read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
+        if not self._disk.exists(name):
+            return {}
+        try:
+            return checkpoints.parse_offsets(self._disk.read(name))
+        except checkpoints.MalformedCheckpoint as damage:
+            raise StorageError(f"{name}: {damage}") from None
+
+    def _write_checkpoints(self) -> None:
+        self._write_recovery_points()
+        starts = {tp: log.start_offset for tp, log in self.logs.items() if log.start_offset}
+        self._disk.write(START_OFFSETS, checkpoints.format_offsets(starts))
+        self._disk.write(HIGH_WATERMARKS, checkpoints.format_offsets(self.high_watermarks))
+
+    def _write_recovery_points(self) -> None:
+        points = {tp: log.recovery_point for tp, log in self.logs.items()}
+        self._disk.write(RECOVERY_POINTS, checkpoints.format_offsets(points))
+
+    def _remove_deleted(self) -> None:
+        while self._deleted and self._deleted[0][0] <= self._now_ms:
+            self._disk.remove_dir(self._deleted.pop(0)[1])

@@ -1,0 +1,564 @@
+"""The log of one partition: batches in the order in which they came, each with its offset."""
+
+import contextlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from broker_impl.errors import ApiError, ErrorCode, StorageError, WireError
+from broker_impl.log import loading, producers, validation
+from broker_impl.log.config import LogConfig
+from broker_impl.log.disk import Disk
+from broker_impl.log.epochs import LeaderEpochs
+from broker_impl.log.indexes import NO_TIMESTAMP, TimestampAt
+from broker_impl.log.producers import ProducerStates
+from broker_impl.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+    file_name,
+)
+from broker_impl.log.snapshots import Snapshots
+from broker_impl.wire import batch
+from broker_impl.wire.batch import BatchHeader, Record
+from broker_impl.wire.types import Buffer, Epoch, Offset, TopicPartition
+
+NO_LIMIT: Final = 2**63 - 1
+_SETTLED_MS: Final = 35_000  # by then Linux has written most of a closed segment back by itself
+
+
+class Appended(NamedTuple):
+    """Where batches are in the log. Without any: `last_offset` is `base_offset` - 1."""
+
+    base_offset: Offset
+    last_offset: Offset
+    """Inclusive."""
+    log_append_time: int
+    """Milliseconds; -1 when the producer's timestamps count."""
+    duplicate: bool = False
+    """Were they there before? Then nothing was written."""
+
+
+class TimestampOffset(NamedTuple):
+    """A record found by its time."""
+
+    timestamp: int
+    offset: Offset
+    leader_epoch: Epoch
+
+
+class PartitionLog:
+    """One partition's log in one directory; `open` makes it.
+
+    A StorageError takes it offline: nothing is changed any more, for what the disk holds then is
+    unknown (KAFKA-10778). Everything that a producer or a reader asks wrongly is an ApiError, and
+    nothing has happened then.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        tp: TopicPartition,
+        config: LogConfig,
+        loaded: loading.Loaded,
+        recovery_point_lowered: Callable[[], None],
+    ) -> None:
+        self.topic_partition = tp
+        self.config = config
+        self.epochs: LeaderEpochs = loaded.epochs
+        self.producers: ProducerStates = loaded.producers
+        self.start_offset: Offset = loaded.start_offset
+        """The first offset that may be read."""
+        self.recovery_point: Offset = loaded.recovery_point
+        """Everything below is synced."""
+        self.end_offset: Offset = loaded.segments[-1].next_offset
+        """The offset that the next record will have (LEO)."""
+        self.offline: StorageError | None = None
+        """Why nothing may be changed any more."""
+        self.directory = directory
+        self._disk = disk
+        self._segments = loaded.segments
+        self._snapshots = Snapshots(disk, directory)
+        self._recovery_point_lowered = recovery_point_lowered
+        self._unsynced_since_ms: int | None = None
+        self._deleted: list[tuple[int, str]] = []  # when to remove, what
+        self.check()
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        directory: str,
+        tp: TopicPartition,
+        config: LogConfig,
+        *,
+        clean: bool,
+        recovery_point: Offset,
+        start_offset: Offset,
+        now_ms: int,
+        recovery_point_lowered: Callable[[], None] = lambda: None,
+    ) -> "PartitionLog":
+        """The log in a directory that exists; an empty directory is an empty log.
+
+        clean: was it closed in order? Else all above `recovery_point` is checked.
+        recovery_point_lowered: called once the log was truncated below its recovery point; the
+        checkpointed one is wrong then.
+        """
+        loaded = loading.load(
+            disk,
+            directory,
+            config,
+            clean=clean,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
+            now_ms=now_ms,
+        )
+        return cls(disk, directory, tp, config, loaded, recovery_point_lowered)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in all segments, indexes not counted."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_offsets(self) -> list[Offset]:
+        """The base offsets of the segments, in order."""
+        return [segment.base_offset for segment in self._segments]
+
+    def check(self) -> None:
+        """The invariants L1 and L2, and that the segments join."""
+        assert 0 <= self.start_offset <= self.end_offset, "the log starts behind its end"
+        assert 0 <= self.recovery_point <= self.end_offset, "more is synced than there is"
+        assert self._segments[-1].next_offset == self.end_offset, "the log ends with its segment"
+        assert self._segments[0].base_offset <= self.start_offset, "the log's start is gone"
+
+    # -- appending -------------------------------------------------------------------------------
+
+    def append_as_leader(self, records: Buffer, *, leader_epoch: Epoch, now_ms: int) -> Appended:
+        """Append a producer's batch under the next offsets; `records` itself is not changed.
+
+        ApiError, and nothing appended: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
+        INVALID_TIMESTAMP, UNSUPPORTED_… (`validation`), INVALID_PRODUCER_EPOCH,
+        OUT_OF_ORDER_SEQUENCE_NUMBER (`producers.check_sequence`). StorageError: offline.
+        """
+        self._refuse_offline()
+        assert leader_epoch >= self.epochs.latest, f"a leader of epoch {leader_epoch} has ended"
+        config = self.config
+        sent = validation.producer_batch(records, config, now_ms)
+        stamped = config.timestamp_type == batch.LOG_APPEND_TIME
+        if sent.producer_id >= 0:
+            repeated = producers.check_sequence(self.producers.entries.get(sent.producer_id), sent)
+            if repeated is not None:
+                time = repeated.timestamp_ms if stamped else -1
+                return Appended(repeated.first_offset, repeated.last_offset, time, duplicate=True)
+        base_offset = self.end_offset
+        head = bytearray(records[: batch.HEADER_BYTES])
+        rest = memoryview(records)[batch.HEADER_BYTES :]
+        batch.patch(head, 0, base_offset, leader_epoch)
+        if stamped:
+            batch.stamp(head, rest, now_ms)
+        header = batch.parse_header(head)
+        self._append([head, rest], [(0, header)], now_ms)
+        if header.producer_id >= 0:
+            self.producers.fold(header, now_ms)
+        return Appended(base_offset, header.last_offset, now_ms if stamped else -1)
+
+    def append_as_follower(self, records: Buffer, *, now_ms: int) -> Appended:
+        """Append batches as the leader has them; a torn last one is left out.
+
+        ApiError, and nothing appended: CORRUPT_MESSAGE, or INVALID_RECORD when the offsets do not
+        continue this log (KAFKA-3047). Sequence numbers were the leader's business (KAFKA-6003).
+        """
+        self._refuse_offline()
+        placed = validation.replicated_batches(records)
+        if not placed:
+            return Appended(self.end_offset, self.end_offset - 1, -1)
+        first, (last_at, last) = placed[0][1], placed[-1]
+        starts_within = self._starts_within(first)
+        validation.continuous(placed, first.base_offset if starts_within else self.end_offset)
+        if starts_within:
+            start_offset = self.start_offset
+            self.truncate_fully_and_start_at(first.base_offset)
+            self.start_offset = start_offset
+        whole = memoryview(records)[: last_at + last.size]
+        self._append([whole], placed, now_ms)
+        if producers.folds_replicated_batches():
+            for _, header in placed:
+                if header.producer_id >= 0:
+                    self.producers.fold(header, now_ms)
+        return Appended(first.base_offset, last.last_offset, -1)
+
+    def _starts_within(self, header: BatchHeader) -> bool:
+        """Does an empty log start in the midst of this batch (KAFKA-6975)?"""
+        return (
+            self.start_offset == self.end_offset
+            and header.base_offset < self.end_offset <= header.last_offset
+        )
+
+    def _append(
+        self, buffers: list[Buffer], placed: list[tuple[int, BatchHeader]], now_ms: int
+    ) -> None:
+        """Write batches that are valid; producers are told afterwards (KAFKA-6683)."""
+        last = placed[-1][1]
+        try:
+            if last.partition_leader_epoch > self.epochs.latest:
+                self._assign_epochs(placed)
+            size = placed[-1][0] + last.size
+            newest = max(header.max_timestamp for _, header in placed)
+            active = self._segments[-1]
+            if active.must_roll(size, last.last_offset, newest, now_ms, self.config):
+                active = self._roll(now_ms)
+            active.append(buffers, placed, now_ms)
+            self.end_offset = last.next_offset
+            if self._unsynced_since_ms is None:
+                self._unsynced_since_ms = now_ms
+            if self.end_offset - self.recovery_point >= self.config.flush_messages:
+                self._flush()
+        except StorageError as error:
+            self.offline = error
+            raise
+
+    def _assign_epochs(self, placed: list[tuple[int, BatchHeader]]) -> None:
+        """Written down before the batches: an epoch without records harms nobody."""
+        for _, header in placed:
+            if header.partition_leader_epoch > self.epochs.latest:
+                self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+        loading.write_epochs(self._disk, self.directory, self.epochs)
+
+    def _roll(self, now_ms: int) -> Segment:
+        """Close the active segment, which is not empty (KAFKA-6388), and begin the next."""
+        self._segments[-1].finish()
+        self._snapshots.take(self.end_offset, self.producers)
+        segment = loading.new_segment(
+            self._disk, self.directory, self.end_offset, self.config, now_ms
+        )
+        self._segments.append(segment)
+        return segment
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self, offset: Offset, *, bytes_max: int, limit: Offset, at_least_one: bool = True
+    ) -> list[memoryview]:
+        """Whole batches from the one that holds `offset` on, all of them below `limit`.
+
+        Not more than `bytes_max`, but with `at_least_one` never none for that reason (KIP-74).
+        A read ends with the segment it began in. ApiError OFFSET_OUT_OF_RANGE: below the log's
+        start or behind its end.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition}: not in {self.start_offset}..{self.end_offset}: {offset}",
+            )
+        if offset >= min(limit, self.end_offset):
+            return []
+        number = self._segment_number(offset)
+        segment = self._segments[number]
+        start = segment.locate(offset)
+        if start == segment.size and number + 1 < len(self._segments):
+            segment = self._segments[number + 1]
+            start = 0
+        end = segment.locate(limit)
+        if end <= start:
+            return []
+        data = segment.read(start, end, bytes_max, at_least_one=at_least_one)
+        return [memoryview(data)] if data else []
+
+    def offset_for_timestamp(
+        self, timestamp_ms: int, *, limit: Offset = NO_LIMIT
+    ) -> TimestampOffset | None:
+        """The first record that is not older than `timestamp_ms`, of those below `limit`."""
+        for segment in self._segments:
+            if segment.base_offset >= limit:
+                break
+            if segment.largest.timestamp_ms < timestamp_ms:
+                continue
+            older = segment.times.last_below(timestamp_ms)
+            position = 0 if older is None else segment.offsets.position_for(older)
+            for at, header in segment.headers(position):
+                if header.base_offset >= limit:
+                    break
+                if header.max_timestamp >= timestamp_ms and header.last_offset >= self.start_offset:
+                    for record in self._records(segment, at, header, limit):
+                        if record.timestamp_ms >= timestamp_ms:
+                            return _found(record, header)
+        return None
+
+    def offset_of_max_timestamp(self, *, limit: Offset = NO_LIMIT) -> TimestampOffset | None:
+        """The first record that carries the largest timestamp, of those below `limit`."""
+        largest = NO_TIMESTAMP
+        for segment in self._segments:
+            if segment.base_offset >= limit:
+                break
+            candidate = self._largest_in(segment, limit)
+            if candidate.timestamp_ms > largest.timestamp_ms:
+                largest = candidate
+        if largest == NO_TIMESTAMP:
+            return None
+        segment = self._segments[self._segment_number(largest.offset)]
+        position = segment.locate(largest.offset)
+        _, header = next(segment.headers(position))
+        readable = self._records(segment, position, header, limit)
+        newest = max(readable, key=lambda record: record.timestamp_ms, default=None)
+        return None if newest is None else _found(newest, header)
+
+    def _largest_in(self, segment: Segment, limit: Offset) -> TimestampAt:
+        """The segment's largest timestamp among readable batches, by their headers."""
+        if segment.next_offset <= limit and segment.base_offset >= self.start_offset:
+            return segment.largest
+        largest = NO_TIMESTAMP
+        for at, header in segment.headers(segment.locate(self.start_offset)):
+            if header.base_offset >= limit:
+                break
+            newest = header.max_timestamp
+            if header.base_offset < self.start_offset or header.last_offset >= limit:
+                readable = self._records(segment, at, header, limit)
+                newest = max((record.timestamp_ms for record in readable), default=-1)
+            if newest > largest.timestamp_ms:
+                largest = TimestampAt(newest, header.last_offset)
+        return largest
+
+    def _records(
+        self, segment: Segment, position: int, header: BatchHeader, limit: Offset
+    ) -> list[Record]:
+        """The readable records of one batch."""
+        try:
+            records = batch.records(segment.file.pread(position, header.size))
+        except WireError as error:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+        return [record for record in records if self.start_offset <= record.offset < limit]
+
+    def _segment_number(self, offset: Offset) -> int:
+        return bisect_right(self._segments, offset, key=_base_offset) - 1
+
+    # -- changing what is there ------------------------------------------------------------------
+
+    def assign_epoch(self, epoch: Epoch, start: Offset) -> None:
+        """The leader of `epoch` starts to write at `start`. Durable on return."""
+        with self._changing():
+            if self.epochs.assign(epoch, start):
+                loading.write_epochs(self._disk, self.directory, self.epochs)
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Remove the batch that holds `offset` and all behind it. Durable on return.
+
+        Epochs that start there or later go, even when the log ends before (KAFKA-10706). The files
+        come first: an epoch too many is found at start, one too few is not.
+        """
+        if offset < self._segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        with self._changing():
+            cut = offset
+            if offset < self.end_offset:
+                while self._segments[-1].base_offset > offset:
+                    loading.remove_segment(self._disk, self.directory, self._segments.pop())
+                self._segments[-1].truncate(offset)
+                self._end_moved_back()
+                cut = self.end_offset
+                self._snapshots.remove_above(cut)
+                self.producers = loading.replay(
+                    self._snapshots, self._segments, self._segments[-1].written_ms
+                )
+            if self.epochs.truncate_from_end(cut):
+                loading.write_epochs(self._disk, self.directory, self.epochs)
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Remove everything; the log is empty, and its next record has `offset`."""
+        with self._changing():
+            now_ms = self._segments[-1].written_ms
+            while self._segments:
+                loading.remove_segment(self._disk, self.directory, self._segments.pop())
+            self._snapshots.remove_above(-1)
+            self._segments = [
+                loading.new_segment(self._disk, self.directory, offset, self.config, now_ms)
+            ]
+            self.producers.clear()
+            if self.epochs.clear():
+                loading.write_epochs(self._disk, self.directory, self.epochs)
+            self.start_offset = offset
+            self._end_moved_back()
+
+    def advance_start(self, offset: Offset) -> None:
+        """Records below `offset` may no longer be read; whole segments of them go at `retain`.
+
+        ApiError OFFSET_OUT_OF_RANGE: behind the log's end. An offset below the start changes
+        nothing.
+        """
+        if offset > self.end_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition} ends at {self.end_offset}, before {offset}",
+            )
+        if offset > self.start_offset:
+            with self._changing():
+                self.start_offset = offset
+                if self.epochs.truncate_from_start(offset):
+                    loading.write_epochs(self._disk, self.directory, self.epochs)
+
+    def _end_moved_back(self) -> None:
+        self.end_offset = self._segments[-1].next_offset
+        self.start_offset = min(self.start_offset, self.end_offset)
+        if self.recovery_point > self.end_offset:
+            self.recovery_point = self.end_offset
+            self._recovery_point_lowered()
+
+    # -- by and by -------------------------------------------------------------------------------
+
+    def due_flush(self, now_ms: int) -> bool:
+        """Has something waited for `flush.ms` to be synced?"""
+        since = self._unsynced_since_ms
+        return since is not None and now_ms - since >= self.config.flush_ms
+
+    def flush(self) -> None:
+        """Sync everything; the recovery point is the log's end then."""
+        with self._changing():
+            self._flush()
+
+    def flush_settled(self, now_ms: int) -> None:
+        """Sync the oldest closed segment that is not, once that has become cheap."""
+        segment = self._segments[self._first_unsynced]
+        if segment is not self._segments[-1] and now_ms - segment.written_ms >= _SETTLED_MS:
+            with self._changing():
+                segment.fsync()
+                segment.fsync_indexes()
+                self.recovery_point = segment.next_offset
+
+    def roll_if_due(self, now_ms: int) -> bool:
+        """Begin a new segment if this broker opened the active one more than `segment.ms` ago."""
+        active = self._segments[-1]
+        if not active.size or now_ms - active.begun_ms <= self.config.segment_ms:
+            return False
+        with self._changing():
+            self._roll(now_ms)
+        return True
+
+    def retain(self, now_ms: int, high_watermark: Offset) -> list[str]:
+        """Delete segments that are too old, too much, or below the log's start.
+
+        Only from the front, and never one with offsets at or above the high watermark
+        (KAFKA-5634). The active segment goes only when all its records are too old: another is
+        begun first. Returns the names of the deleted segments.
+        """
+        surplus = self._surplus_bytes()
+        names: list[str] = []
+        while True:
+            segment = self._segments[0]
+            if not segment.size or segment.next_offset > high_watermark:
+                return names
+            is_active = segment is self._segments[-1]
+            if not self._is_expired(segment, now_ms) and (
+                is_active
+                or not (segment.next_offset <= self.start_offset or segment.size <= surplus)
+            ):
+                return names
+            with self._changing():
+                if is_active:
+                    self._roll(now_ms)
+                surplus -= segment.size
+                names.append(self._delete_first(now_ms))
+
+    def remove_deleted(self, now_ms: int) -> None:
+        """Remove the files of deleted segments whose delay is over."""
+        with self._changing():
+            while self._deleted and self._deleted[0][0] <= now_ms:
+                _, path = self._deleted.pop(0)
+                if self._disk.exists(path):
+                    self._disk.remove(path)
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forget producers that were silent for `producer.id.expiration.ms`."""
+        self.producers.expire(now_ms, self.config.producer_expiration_ms)
+
+    def _surplus_bytes(self) -> int:
+        if self.config.retention_bytes < 0 or not self._deletes_old:
+            return 0
+        return self.size_bytes - self.config.retention_bytes
+
+    def _is_expired(self, segment: Segment, now_ms: int) -> bool:
+        if self.config.retention_ms < 0 or not self._deletes_old:
+            return False
+        newest = segment.largest.timestamp_ms
+        return now_ms - (newest if newest >= 0 else segment.written_ms) > self.config.retention_ms
+
+    @property
+    def _deletes_old(self) -> bool:
+        return "delete" in self.config.cleanup_policy
+
+    def _delete_first(self, now_ms: int) -> str:
+        """Rename the first segment's files; readers lose it at once, the disk a little later."""
+        segment = self._segments.pop(0)
+        segment.close()
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
+            path = f"{self.directory}/{file_name(segment.base_offset, suffix)}"
+            self._disk.rename(path, path + loading.DELETED_SUFFIX)
+            due = now_ms + self.config.delete_delay_ms
+            self._deleted.append((due, path + loading.DELETED_SUFFIX))
+        self._disk.fsync_dir(self.directory)
+        self._snapshots.remove_below(self._segments[0].base_offset)
+        if self.start_offset < self._segments[0].base_offset:
+            self.start_offset = self._segments[0].base_offset
+            if self.epochs.truncate_from_start(self.start_offset):
+                loading.write_epochs(self._disk, self.directory, self.epochs)
+        self.recovery_point = max(self.recovery_point, segment.next_offset)
+        return file_name(segment.base_offset, LOG_SUFFIX)
+
+    # -- ending ----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Sync everything and take a snapshot; the next `open` may be a clean one then."""
+        with self._changing():
+            self._segments[-1].finish()
+            self._flush()
+            self._segments[-1].fsync_indexes()
+            self._snapshots.take(self.end_offset, self.producers)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Give the handles back and sync nothing: the log is to be deleted, or is offline."""
+        for segment in self._segments:
+            with contextlib.suppress(StorageError):
+                segment.close()
+
+    def delete(self) -> None:
+        """Remove the log and its directory."""
+        self.abandon()
+        self._disk.remove_dir(self.directory)
+
+    def _flush(self) -> None:
+        for segment in self._segments[self._first_unsynced :]:
+            segment.fsync()
+            if segment is not self._segments[-1]:
+                segment.fsync_indexes()
+        self.recovery_point = self.end_offset
+        self._unsynced_since_ms = None
+
+    @property
+    def _first_unsynced(self) -> int:
+        return max(0, self._segment_number(self.recovery_point))
+
+    def _refuse_offline(self) -> None:
+        if self.offline is not None:
+            raise StorageError(f"{self.topic_partition} is offline: {self.offline}")
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Nothing is changed offline, and a failed change takes the log offline."""
+        self._refuse_offline()
+        try:
+            yield
+        except StorageError as error:
+            self.offline = error
+            raise
+        self.check()
+
+
+def _base_offset(segment: Segment) -> Offset:
+    return segment.base_offset
+
+
+def _found(record: Record, header: BatchHeader) -> TimestampOffset:
+    return TimestampOffset(record.timestamp_ms, record.offset, header.partition_leader_epoch)

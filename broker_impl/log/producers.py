@@ -1,0 +1,198 @@
+"""What a log remembers of each idempotent producer, so that a retry is not a second record.
+
+Per producer: its epoch and its last five batches (a client has at most five requests in flight).
+The state at an offset is a fold over the log up to there, on every replica (KIP-98, KIP-360).
+
+Known hole, as in Kafka: a producer that is not known here may start with any sequence number, for
+it may have been forgotten; so a lost first batch can pass unnoticed (KAFKA-14904).
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from fastcrc.crc32 import iscsi as crc32c
+
+from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.wire.batch import BatchHeader, sequence_after
+from broker_impl.wire.types import Epoch, Offset
+
+BATCHES_REMEMBERED: Final = 5
+NO_SEQUENCE: Final = -1
+
+_SNAPSHOT_VERSION: Final = 1
+_SNAPSHOT_HEAD: Final = struct.Struct(">hI")  # version, CRC of all that follows
+_COUNT: Final = struct.Struct(">i")
+_ROW: Final = struct.Struct(">qhiqiqiq")
+_NO_COORDINATOR: Final = -1
+_NO_OFFSET: Final = -1
+
+
+class MalformedSnapshot(ValueError):
+    """A snapshot file that is torn or not one of ours."""
+
+
+class BatchMetadata(NamedTuple):
+    """What a duplicate is recognised by and answered with."""
+
+    last_sequence: int
+    last_offset: Offset
+    offset_delta: int
+    """Last offset minus first offset."""
+    timestamp_ms: int
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence number of the first record."""
+        return sequence_after(self.last_sequence, -self.offset_delta)
+
+    @property
+    def first_offset(self) -> Offset:
+        """The offset of the first record."""
+        return self.last_offset - self.offset_delta
+
+
+@dataclass(slots=True)
+class ProducerEntry:
+    """One producer's epoch and last batches, oldest first; `batches` is empty after a marker."""
+
+    epoch: Epoch
+    batches: tuple[BatchMetadata, ...] = ()
+    transaction_start: Offset | None = None
+    """The first offset of the open transaction."""
+    seen_ms: int = 0
+    """When this broker last appended or loaded something of it; never replicated or stored."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The last sequence number; -1 when none was seen in this epoch."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+
+def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
+    """May a producer's batch be appended? The batch that it repeats, or None: append it.
+
+    INVALID_PRODUCER_EPOCH: an older epoch than the known one. OUT_OF_ORDER_SEQUENCE_NUMBER: a gap,
+    a step back behind the remembered batches, or a new epoch that does not start at 0.
+    """
+    if entry is None:
+        return None
+    first, last = header.base_sequence, header.last_sequence
+    if header.producer_epoch == entry.epoch:
+        for batch in entry.batches:
+            if batch.last_sequence == last and batch.first_sequence == first:
+                return batch
+    if header.producer_epoch < entry.epoch:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"producer {header.producer_id} has epoch {entry.epoch}, not {header.producer_epoch}",
+        )
+    known = entry.last_sequence if header.producer_epoch == entry.epoch else NO_SEQUENCE
+    expected = sequence_after(known, 1)
+    if first != expected:
+        raise ApiError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {header.producer_id} sent sequence {first}, expected was {expected}",
+        )
+    return None
+
+
+def folds_replicated_batches() -> bool:
+    """Are batches that this replica got from a leader, or reads again at start, remembered?
+
+    They must be: a producer's retry may reach the next leader, or this one after a restart.
+    """
+    return True
+
+
+class ProducerStates:
+    """The producers of one log."""
+
+    def __init__(self, entries: dict[int, ProducerEntry] | None = None) -> None:
+        self.entries: dict[int, ProducerEntry] = entries or {}
+        """By producer id."""
+
+    def fold(self, header: BatchHeader, now_ms: int) -> None:
+        """A batch of an idempotent producer is in the log now; nothing is refused (KAFKA-6003)."""
+        entry = self.entries.get(header.producer_id)
+        if entry is None:
+            entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch)
+        elif entry.epoch != header.producer_epoch:
+            entry.epoch = header.producer_epoch
+            entry.batches = ()
+        entry.seen_ms = now_ms
+        if header.is_control:
+            entry.transaction_start = None
+            return
+        if header.is_transactional and entry.transaction_start is None:
+            entry.transaction_start = header.base_offset
+        batch = BatchMetadata(
+            header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
+        )
+        entry.batches = (*entry.batches[1 - BATCHES_REMEMBERED :], batch)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget who was silent for `expiration_ms`, and has no transaction open.
+
+        Silent on this broker's clock: a producer's own timestamps may lie (KAFKA-9144).
+        """
+        silent = [
+            producer_id
+            for producer_id, entry in self.entries.items()
+            if entry.transaction_start is None and now_ms - entry.seen_ms >= expiration_ms
+        ]
+        for producer_id in silent:
+            del self.entries[producer_id]
+
+    def clear(self) -> None:
+        """Forget every producer."""
+        self.entries.clear()
+
+    def encode(self) -> bytes:
+        """A snapshot in Kafka's format.
+
+        A remembered batch is a row of its own, oldest first: Kafka reads the last of a producer's
+        rows and remembers one batch, this broker remembers them all.
+        """
+        rows = b"".join(
+            _ROW.pack(
+                producer_id,
+                entry.epoch,
+                *(batch.last_sequence, batch.last_offset, batch.offset_delta, batch.timestamp_ms),
+                _NO_COORDINATOR,
+                _NO_OFFSET if entry.transaction_start is None else entry.transaction_start,
+            )
+            for producer_id, entry in self.entries.items()
+            for batch in entry.batches or (_NO_BATCH,)
+        )
+        body = _COUNT.pack(len(rows) // _ROW.size) + rows
+        return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, crc32c(body)) + body
+
+    @classmethod
+    def decode(cls, snapshot: bytes, now_ms: int) -> "ProducerStates":
+        """The producers of a snapshot. MalformedSnapshot: torn, or of another version."""
+        entries: dict[int, ProducerEntry] = {}
+        for producer_id, epoch, sequence, offset, delta, timestamp, _, start in _rows(snapshot):
+            entry = entries.setdefault(producer_id, ProducerEntry(epoch, seen_ms=now_ms))
+            entry.epoch = epoch
+            entry.transaction_start = None if start == _NO_OFFSET else start
+            if sequence != NO_SEQUENCE:
+                entry.batches += (BatchMetadata(sequence, offset, delta, timestamp),)
+        return cls(entries)
+
+
+_NO_BATCH: Final = BatchMetadata(NO_SEQUENCE, _NO_OFFSET, 0, -1)
+
+
+def _rows(snapshot: bytes) -> Iterator[tuple[int, ...]]:
+    body = snapshot[_SNAPSHOT_HEAD.size :]
+    if len(body) < _COUNT.size:
+        raise MalformedSnapshot("a producer snapshot is cut short")
+    version, crc = _SNAPSHOT_HEAD.unpack_from(snapshot)
+    (count,) = _COUNT.unpack_from(body)
+    if version != _SNAPSHOT_VERSION:
+        raise MalformedSnapshot(f"a producer snapshot of version {version}")
+    if crc != crc32c(body) or len(body) != _COUNT.size + count * _ROW.size:
+        raise MalformedSnapshot("a producer snapshot is damaged")
+    return _ROW.iter_unpack(body[_COUNT.size :])

@@ -1,0 +1,250 @@
+"""A segment: one file of batches named by its first offset, with two sparse indexes beside it."""
+
+from collections.abc import Iterator, Sequence
+
+from broker_impl.errors import StorageError, WireError
+from broker_impl.log.config import LogConfig
+from broker_impl.log.disk import Disk
+from broker_impl.log.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimestampAt
+from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, parse_header
+from broker_impl.wire.types import Buffer, Offset
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+
+_SCAN_BYTES = 16 << 10
+_RECENT = 64
+_RELATIVE_OFFSET_MAX = 2**31 - 1
+
+
+def file_name(offset: Offset, suffix: str) -> str:
+    """The name of a file that belongs to `offset`."""
+    return f"{offset:020d}{suffix}"
+
+
+class Segment:
+    """Batches from `base_offset` up to `next_offset`, in `size` bytes.
+
+    A look-up asks first the places of recent appends and reads, which is where followers and
+    consumers that keep up ask; then the index, then the batches themselves.
+    """
+
+    def __init__(
+        self, disk: Disk, directory: str, base_offset: Offset, config: LogConfig, now_ms: int
+    ) -> None:
+        self._disk = disk
+        self._stem = f"{directory}/{base_offset:020d}"
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.file = disk.open(self._stem + LOG_SUFFIX, create=True)
+        self.size = self.file.size
+        self.offsets = OffsetIndex(
+            disk, self._stem + INDEX_SUFFIX, base_offset, config.index_bytes_max
+        )
+        self.times = TimeIndex(
+            disk, self._stem + TIME_INDEX_SUFFIX, base_offset, config.index_bytes_max
+        )
+        self.largest = NO_TIMESTAMP
+        """The largest timestamp, with the last offset of the first batch that carries it."""
+        self.written_ms = now_ms
+        """When this broker last appended to it, or opened it."""
+        self.begun_ms = now_ms
+        """When this broker made or opened it."""
+        self._index_interval_bytes = config.index_interval_bytes
+        self._unindexed_bytes = 0
+        self._recent: dict[Offset, int] = {}
+        self._less_recent: dict[Offset, int] = {}
+        self._first_timestamp_ms: int | None = None
+
+    # -- opening ---------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Make an empty segment of it: whatever index lay there under this name means nothing."""
+        assert self.size == 0, f"{self._stem}: a new segment already holds {self.size} bytes"
+        self.offsets.clear()
+        self.times.clear()
+
+    def is_indexed(self) -> bool:
+        """Are both index files there and whole?"""
+        return self.offsets.is_sane() and self.times.is_sane()
+
+    def load(self, next_offset: Offset | None = None) -> None:
+        """Take over what the indexes say; without `next_offset` look for the end, too."""
+        self.largest = self.times.last
+        if next_offset is not None:
+            self.next_offset = next_offset
+            self._close_indexes()
+            return
+        self.next_offset = self.base_offset
+        from_position = self.offsets.boundary_before(self.size)
+        for _, header in self.headers(from_position):
+            self._see_timestamp(header)
+            self.next_offset = header.next_offset
+        self._unindexed_bytes = self.size - from_position
+
+    def forget(self) -> None:
+        """Start from nothing known, before `note` is called for every batch again."""
+        self.size = 0
+        self.next_offset = self.base_offset
+        self.largest = NO_TIMESTAMP
+        self._unindexed_bytes = 0
+        self._first_timestamp_ms = None
+        self._forget_places()
+        self.offsets.clear()
+        self.times.clear()
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def must_roll(
+        self, size: int, last_offset: Offset, timestamp_ms: int, now_ms: int, config: LogConfig
+    ) -> bool:
+        """Must `size` bytes that reach to this offset and timestamp go into a new segment?"""
+        return self.size > 0 and (
+            self.size + size > config.segment_bytes
+            or last_offset - self.base_offset > _RELATIVE_OFFSET_MAX
+            or self.offsets.is_full
+            or self.times.is_full
+            or self._age_ms(timestamp_ms, now_ms) > config.segment_ms
+        )
+
+    def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:
+        """Time from the first batch to this timestamp; on this broker's clock if it bears none."""
+        if self._first_timestamp_ms is None:
+            self._first_timestamp_ms = next(self.headers())[1].max_timestamp
+        if self._first_timestamp_ms < 0:
+            return now_ms - self.begun_ms
+        return timestamp_ms - self._first_timestamp_ms
+
+    def append(
+        self, buffers: Sequence[Buffer], placed: Sequence[tuple[int, BatchHeader]], now_ms: int
+    ) -> None:
+        """Write batches at the end. `placed`: position within the buffers, and header of each."""
+        start = self.size
+        self.file.append(buffers)
+        for at, header in placed:
+            self.note(start + at, header)
+        self.written_ms = now_ms
+
+    def note(self, position: int, header: BatchHeader) -> None:
+        """A batch lies at `position`, which is the end of all that was noted so far."""
+        self._remember(header.base_offset, position)
+        self._see_timestamp(header)
+        if self._unindexed_bytes > self._index_interval_bytes:
+            self.offsets.append(header.last_offset, position)
+            self.times.append(self.largest)
+            self._unindexed_bytes = 0
+        self._unindexed_bytes += header.size
+        self.size = position + header.size
+        self.next_offset = header.next_offset
+
+    def finish(self) -> None:
+        """Nothing more will be appended: the time index gets its last word."""
+        self.times.append(self.largest)
+        self.times.write_pending()
+        self.offsets.write_pending()
+        self._close_indexes()
+
+    def truncate(self, offset: Offset) -> None:
+        """Cut off the batch that holds `offset`, and all behind it. Durable on return."""
+        position = self.locate(offset)
+        self.file.truncate(position)
+        self.file.fsync()
+        self.size = position
+        self.offsets.truncate(position)
+        self._forget_places()
+        if position == 0:
+            self._first_timestamp_ms = None
+        self.times.truncate(offset)
+        self.load()
+
+    def fsync(self) -> None:
+        """Make the batches survive a crash."""
+        self.file.fsync()
+
+    def fsync_indexes(self) -> None:
+        """Make the indexes survive a crash, too: they are trusted below the recovery point."""
+        self.offsets.fsync()
+        self.times.fsync()
+        self._close_indexes()
+
+    def close(self) -> None:
+        """Give the handles back."""
+        self._close_indexes()
+        self.file.close()
+
+    def _close_indexes(self) -> None:
+        self.offsets.close()
+        self.times.close()
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch, from the one at `position` on."""
+        chunk, chunk_at = b"", position
+        while position < self.size:
+            if position + HEADER_BYTES > chunk_at + len(chunk):
+                chunk, chunk_at = self.file.pread(position, _SCAN_BYTES), position
+            header = self._parse(chunk, position - chunk_at)
+            if position + header.size > self.size:
+                raise StorageError(f"{self._stem}{LOG_SUFFIX} is torn at {position}")
+            yield position, header
+            position += header.size
+
+    def locate(self, offset: Offset) -> int:
+        """Where the first batch starts that ends with `offset` or later; `size` when none does."""
+        if offset >= self.next_offset:
+            return self.size
+        if offset <= self.base_offset:
+            return 0
+        position = self._recent.get(offset)
+        if position is None:
+            position = self._less_recent.get(offset)
+        if position is not None:
+            return position
+        for position, header in self.headers(self.offsets.position_for(offset)):
+            if header.last_offset >= offset:
+                return position
+        return self.size
+
+    def read(self, start: int, end: int, bytes_max: int, *, at_least_one: bool) -> bytes:
+        """Whole batches from `start` to `end` (both at a border of batches), as many as fit."""
+        if end - start <= bytes_max:
+            return self._pread(start, end - start)
+        data = self._pread(start, bytes_max)
+        at = max(0, self.offsets.boundary_before(start + bytes_max) - start)
+        while len(data) - at >= HEADER_BYTES:
+            header = self._parse(data, at)
+            if at + header.size > len(data):
+                break
+            at += header.size
+            self._remember(header.next_offset, start + at)
+        if at == 0 and at_least_one:
+            head = data if len(data) >= HEADER_BYTES else self._pread(start, HEADER_BYTES)
+            return self._pread(start, self._parse(head, 0).size)
+        return data[:at]
+
+    def _pread(self, at: int, length: int) -> bytes:
+        data = self.file.pread(at, length)
+        if len(data) != length:
+            raise StorageError(f"{self._stem}{LOG_SUFFIX}: {length} bytes at {at} are gone")
+        return data
+
+    def _parse(self, data: bytes, at: int) -> BatchHeader:
+        try:
+            return parse_header(data, at)
+        except WireError as error:
+            raise StorageError(f"{self._stem}{LOG_SUFFIX} is damaged: {error}") from None
+
+    def _see_timestamp(self, header: BatchHeader) -> None:
+        if header.max_timestamp > self.largest.timestamp_ms:
+            self.largest = TimestampAt(header.max_timestamp, header.last_offset)
+
+    def _remember(self, offset: Offset, position: int) -> None:
+        if len(self._recent) >= _RECENT:
+            self._less_recent, self._recent = self._recent, {}
+        self._recent[offset] = position
+
+    def _forget_places(self) -> None:
+        self._recent.clear()
+        self._less_recent.clear()

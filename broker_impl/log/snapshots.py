@@ -1,0 +1,61 @@
+"""Producer snapshots: a file `<offset>.snapshot` is the fold of the log up to exactly there."""
+
+import logging
+import re
+
+from broker_impl.log.disk import Disk
+from broker_impl.log.producers import MalformedSnapshot, ProducerStates
+from broker_impl.log.segment import file_name
+from broker_impl.wire.types import Offset
+
+logger = logging.getLogger(__name__)
+
+SNAPSHOT_SUFFIX = ".snapshot"
+_NAME = re.compile(r"(\d{20})\.snapshot")
+
+
+class Snapshots:
+    """The producer snapshots in one log's directory."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk, self._directory = disk, directory
+
+    def offsets(self) -> list[Offset]:
+        """The offsets of all snapshots, oldest first."""
+        names = map(_NAME.fullmatch, self._disk.list(self._directory))
+        return [int(name[1]) for name in names if name]
+
+    def take(self, offset: Offset, states: ProducerStates) -> None:
+        """Write down the state at `offset`. Durable on return (KAFKA-9892)."""
+        self._disk.write(self._path(offset), states.encode())
+
+    def newest(self, now_ms: int) -> tuple[Offset, ProducerStates]:
+        """The newest sound snapshot; without one the empty state at offset 0."""
+        for offset in reversed(self.offsets()):
+            try:
+                return offset, ProducerStates.decode(self._disk.read(self._path(offset)), now_ms)
+            except MalformedSnapshot as damage:
+                logger.warning("%s: %s; an older one is read", self._path(offset), damage)
+                self.remove(offset)
+        return 0, ProducerStates()
+
+    def remove_above(self, offset: Offset) -> None:
+        """Remove the snapshots of what is no longer in the log. Durable on return."""
+        above = [taken for taken in self.offsets() if taken > offset]
+        for taken in above:
+            self.remove(taken)
+        if above:
+            self._disk.fsync_dir(self._directory)
+
+    def remove_below(self, offset: Offset) -> None:
+        """Remove what is older than the log's first segment, but never the newest of all."""
+        for taken in self.offsets()[:-1]:
+            if taken < offset:
+                self.remove(taken)
+
+    def remove(self, offset: Offset) -> None:
+        """Remove one snapshot."""
+        self._disk.remove(self._path(offset))
+
+    def _path(self, offset: Offset) -> str:
+        return f"{self._directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"

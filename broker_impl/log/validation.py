@@ -1,0 +1,103 @@
+"""What may enter the log: batches are judged by their headers and CRC, never decompressed."""
+
+from broker_impl.errors import ApiError, ErrorCode, WireError
+from broker_impl.log.config import LogConfig
+from broker_impl.wire import batch
+from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.types import Buffer, Offset
+
+_MAGIC_AT = 16
+_NO_TIMESTAMP = -1
+_INT64_MAX = 2**63 - 1
+
+
+def producer_batch(records: Buffer, config: LogConfig, now_ms: int) -> BatchHeader:
+    """The header of the one batch that a producer sent for a partition.
+
+    ApiError: UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1 (clients give up at that, where
+    CORRUPT_MESSAGE would make them try again); CORRUPT_MESSAGE; MESSAGE_TOO_LARGE;
+    RECORD_LIST_TOO_LARGE when no segment could hold it; UNSUPPORTED_COMPRESSION_TYPE;
+    INVALID_TIMESTAMP; INVALID_RECORD for everything else.
+    """
+    if not records:
+        raise ApiError(ErrorCode.INVALID_RECORD, "no batch of records")
+    if len(records) > _MAGIC_AT and records[_MAGIC_AT] < batch.MAGIC:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            f"message format {records[_MAGIC_AT]}, only {batch.MAGIC} is stored",
+        )
+    try:
+        header = batch.parse_header(records)
+    except WireError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    if header.size > len(records) or header.magic != batch.MAGIC:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "a batch that is torn or of an unknown format")
+    if header.size < len(records):
+        raise ApiError(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
+    if header.size > config.message_bytes_max:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {header.size} bytes, {config.message_bytes_max} allowed",
+        )
+    if header.size > config.segment_bytes:
+        raise ApiError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"a batch of {header.size} bytes, a segment has {config.segment_bytes}",
+        )
+    if not batch.check_crc(records, 0, header):
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "a batch whose CRC does not match")
+    if header.count < 1 or header.count != header.last_offset_delta + 1:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"{header.count} records that end with offset delta {header.last_offset_delta}",
+        )
+    if header.is_control:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a control batch from a client")
+    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"epoch {header.producer_epoch}, sequence {header.base_sequence} of a producer with id",
+        )
+    if header.compression > batch.ZSTD:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.compression}")
+    if config.timestamp_type == batch.CREATE_TIME:
+        _check_times(header, config.timestamp_difference_ms_max, now_ms)
+    return header
+
+
+def _check_times(header: BatchHeader, difference_ms_max: int, now_ms: int) -> None:
+    """By the first record's time and the largest: the header holds no others."""
+    if header.timestamp_type != batch.CREATE_TIME:
+        raise ApiError(ErrorCode.INVALID_TIMESTAMP, "LogAppendTime is not a producer's to say")
+    if difference_ms_max == _INT64_MAX:
+        return
+    for timestamp in (header.base_timestamp, header.max_timestamp):
+        if timestamp != _NO_TIMESTAMP and abs(timestamp - now_ms) > difference_ms_max:
+            raise ApiError(
+                ErrorCode.INVALID_TIMESTAMP,
+                f"timestamp {timestamp} is more than {difference_ms_max} ms from {now_ms}",
+            )
+
+
+def replicated_batches(records: Buffer) -> list[tuple[int, BatchHeader]]:
+    """Position and header of the whole batches in a leader's answer; each CRC is checked again."""
+    try:
+        placed = list(batch.batches(records, torn_tail=True))
+    except WireError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    for at, header in placed:
+        if not batch.check_crc(records, at, header):
+            raise ApiError(
+                ErrorCode.CORRUPT_MESSAGE, f"the CRC of the batch at {header.base_offset} is wrong"
+            )
+    return placed
+
+
+def continuous(placed: list[tuple[int, BatchHeader]], expected: Offset) -> None:
+    """ApiError INVALID_RECORD: the offsets do not go on from `expected` without a gap."""
+    for _, header in placed:
+        if header.base_offset != expected or header.last_offset_delta < 0:
+            raise ApiError(
+                ErrorCode.INVALID_RECORD, f"offset {header.base_offset} where {expected} is next"
+            )
+        expected = header.next_offset

@@ -1,0 +1,163 @@
+"""The operating system's disk, as the Disk port wants it: every OSError is a StorageError."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from broker_impl.errors import StorageError
+from broker_impl.wire.types import Buffer
+
+LOCK_NAME = ".lock"
+_TEMPORARY_SUFFIX = ".tmp"
+_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has none
+
+
+@contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{what}: {error.strerror or error}") from error
+
+
+class OsFile:
+    """An open file; `size` is kept here, for nobody else writes to it."""
+
+    __slots__ = ("_fd", "_path", "size")
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self._path = path
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        with _refusals(f"open {path}"):
+            self._fd = os.open(path, flags, 0o644)
+            self.size = os.fstat(self._fd).st_size
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        try:
+            written = os.writev(self._fd, buffers)
+            self.size += written
+            missing = sum(map(len, buffers)) - written
+            if missing:
+                self._append_rest(buffers, written)
+        except OSError as error:
+            raise StorageError(f"append to {self._path}: {error.strerror}") from error
+
+    def _append_rest(self, buffers: Sequence[Buffer], written: int) -> None:
+        """A short write is no end (KAFKA-17181): the next one takes the rest, or says why not."""
+        rest = memoryview(b"".join(buffers))[written:]
+        while rest:
+            written = os.write(self._fd, rest)
+            self.size += written
+            rest = rest[written:]
+
+    def pread(self, at: int, length: int) -> bytes:
+        try:
+            data = os.pread(self._fd, length, at)
+            while len(data) < min(length, self.size - at):
+                more = os.pread(self._fd, length - len(data), at + len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as error:
+            raise StorageError(f"read {self._path}: {error.strerror}") from error
+        return data
+
+    def truncate(self, size: int) -> None:
+        with _refusals(f"truncate {self._path}"):
+            os.ftruncate(self._fd, size)
+            self.size = size
+
+    def fsync(self) -> None:
+        with _refusals(f"fsync {self._path}"):
+            _fdatasync(self._fd)
+
+    def close(self) -> None:
+        with _refusals(f"close {self._path}"):
+            os.close(self._fd)
+
+
+class OsDisk:
+    """One data directory of the file system; it is made if it does not exist."""
+
+    def __init__(self, path: Path) -> None:
+        self._root = path
+        self._lock_fd: int | None = None
+        with _refusals(f"make {path}"):
+            path.mkdir(parents=True, exist_ok=True)
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        return OsFile(self._root / path, create=create)
+
+    def read(self, path: str) -> bytes:
+        with _refusals(f"read {path}"):
+            return (self._root / path).read_bytes()
+
+    def write(self, path: str, data: bytes) -> None:
+        target = self._root / path
+        temporary = target.with_name(target.name + _TEMPORARY_SUFFIX)
+        with _refusals(f"write {path}"):
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+            _fsync_directory(target.parent)
+
+    def exists(self, path: str) -> bool:
+        with _refusals(f"look for {path}"):
+            return (self._root / path).exists()
+
+    def is_dir(self, path: str) -> bool:
+        with _refusals(f"look for {path}"):
+            return (self._root / path).is_dir()
+
+    def list(self, path: str) -> list[str]:
+        with _refusals(f"list {path}"):
+            return sorted(os.listdir(self._root / path))  # noqa: PTH208 - names are wanted
+
+    def make_dir(self, path: str) -> None:
+        with _refusals(f"make {path}"):
+            (self._root / path).mkdir()
+
+    def remove(self, path: str) -> None:
+        with _refusals(f"remove {path}"):
+            (self._root / path).unlink()
+
+    def remove_dir(self, path: str) -> None:
+        with _refusals(f"remove {path}"):
+            shutil.rmtree(self._root / path)
+
+    def rename(self, old: str, new: str) -> None:
+        with _refusals(f"rename {old}"):
+            (self._root / old).rename(self._root / new)
+
+    def fsync_dir(self, path: str) -> None:
+        with _refusals(f"fsync {path}"):
+            _fsync_directory(self._root / path)
+
+    def lock(self) -> None:
+        path = self._root / LOCK_NAME
+        with _refusals(f"open {path}"):
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            raise StorageError(f"{self._root} is locked by another broker") from None
+        self._lock_fd = fd
+
+    def unlock(self) -> None:
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+
+def _fsync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
