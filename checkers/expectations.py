@@ -1,0 +1,117 @@
+"""What a run was configured to promise, and so which findings break a promise.
+
+Follows from acks, idempotence, elections, isolation and the way of subscribing: a duplicate is a
+bug with ``enable.idempotence`` and to be expected without it. ``min.insync.replicas`` = 1 makes no
+difference here: with clean elections only a lost disk could then lose an acknowledged record.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from checkers.kernels.rows import Found
+from model.plan import Plan
+
+INFORMATION = ("unseen-delayed", "unseen-unchecked")
+"""Findings that no contract speaks of: late is not wrong, and unchecked is not known."""
+
+_ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
+
+
+class BadSetting(ValueError):
+    """A setting that nobody understands; the message says which and what would be right."""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The settings that decide what is illegal; the defaults are the strictest."""
+
+    acks: str = "all"
+    idempotent: bool = True
+    in_flight: int = 5
+    replication_factor: int = 3
+    unclean_elections: bool = False
+    read_committed: bool = True
+    subscribes: bool = False
+
+    @classmethod
+    def of(cls, plan: Plan | None, settings: Mapping[str, str] | None = None) -> Self:
+        """The contract of a run, or of a bare history (``None``), with ``settings`` (names such as
+        ``producer.acks``) in place of the plan's. Raises :class:`BadSetting`."""
+        values: dict[str, str] = {}
+        if plan is not None:
+            for part in ("broker", "producer", "consumer"):
+                values |= {f"{part}.{name}": value for name, value in getattr(plan, part).items()}
+            for name in ("replication_factor", "subscribe"):
+                if name in plan.options:
+                    values[f"options.{name}"] = str(plan.options[name]).lower()
+        for name, value in (settings or {}).items():
+            if name.partition(".")[0] not in ("broker", "producer", "consumer"):
+                raise BadSetting(
+                    f"--set {name}: a setting is called broker.KEY, producer.KEY or consumer.KEY"
+                )
+            values[name] = value
+        acks = _acks(values)
+        return cls(
+            acks=acks,
+            idempotent=_flag(values, "producer.enable.idempotence", acks == "all")
+            and acks == "all",
+            in_flight=_number(values, "producer.max.in.flight.requests.per.connection", 5),
+            replication_factor=_number(
+                values,
+                "options.replication_factor",
+                _number(values, "broker.default.replication.factor", 3),
+            ),
+            unclean_elections=_flag(values, "broker.unclean.leader.election.enable", False),
+            read_committed=values.get("consumer.isolation.level", "read_committed")
+            == "read_committed",
+            subscribes=_flag(values, "options.subscribe", False),
+        )
+
+    def allows(self, found: Found) -> bool:
+        """Is this permitted?"""
+        if found.anomaly in INFORMATION:
+            return True
+        if found.anomaly in ("phantom", "misrouted", "stuck"):
+            return False
+        if found.anomaly == "G1a":
+            return found.variant == "txn" and not self.read_committed
+        if self.unclean_elections:
+            return True
+        match found.anomaly:
+            case "lost-write":
+                return self.acks == "0" or (self.acks == "1" and self.replication_factor > 1)
+            case "duplicate":
+                return not self.idempotent
+            case "inconsistent-offsets":
+                return found.variant == "ack" and self.acks != "all" and self.replication_factor > 1
+            case "nonmonotonic-send" | "int-nonmonotonic-send":
+                return self.acks == "0" or (not self.idempotent and self.in_flight > 1)
+            case "realtime-order":
+                return self.acks == "0"
+            case "poll-skip" | "nonmonotonic-poll":
+                return self.subscribes
+            case _:
+                return False
+
+
+def _acks(values: Mapping[str, str]) -> str:
+    name = "producer.acks" if "producer.acks" in values else "producer.request.required.acks"
+    value = values.get(name, "all")
+    if value not in _ACKS:
+        raise BadSetting(f"--set {name}={value}: acks are all, 1 or 0")
+    return _ACKS[value]
+
+
+def _flag(values: Mapping[str, str], name: str, default: bool) -> bool:
+    value = values.get(name, str(default)).lower()
+    if value not in ("true", "false"):
+        raise BadSetting(f"--set {name}={value}: true or false")
+    return value == "true"
+
+
+def _number(values: Mapping[str, str], name: str, default: int) -> int:
+    value = values.get(name, str(default))
+    if not value.isdecimal():
+        raise BadSetting(f"--set {name}={value}: a whole number")
+    return int(value)

@@ -1,0 +1,88 @@
+"""From what kernels found to findings: legal or not by the contract, with the faults to blame."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from checkers.expectations import Contract
+from checkers.kernels import phantom
+from checkers.kernels.rows import Found
+from checkers.tables import Tables
+from model.finding import Finding
+
+SCHEMA = pa.schema(
+    [
+        pa.field("anomaly", pa.string(), nullable=False),
+        pa.field("legal", pa.bool_(), nullable=False),
+        pa.field("key", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("value", pa.int64()),
+        pa.field("ops", pa.list_(pa.int64()), nullable=False),
+        pa.field("faults", pa.list_(pa.int64()), nullable=False),
+        pa.field("why", pa.string(), nullable=False),
+        pa.field("folded", pa.int64(), nullable=False),
+    ]
+)
+
+
+def findings(found: Sequence[Found], tables: Tables, contract: Contract) -> list[Finding]:
+    """The findings in the order to read them: illegal first, then by anomaly and place."""
+    sends = tables.sends
+    named = phantom.misrouted(found, tables.send_key, sends.value, sends.op, tables.keys)
+    results = [
+        Finding(
+            anomaly=f.anomaly,
+            legal=contract.allows(f),
+            key=f.key,
+            partition=_partition(f.key),
+            offset=f.offset,
+            value=f.value,
+            ops=f.ops,
+            faults=blamed(f.ops, tables),
+            why=f.why,
+            folded=f.folded,
+        )
+        for f in named
+    ]
+    return sorted(
+        results, key=lambda f: (f.legal, f.anomaly, f.key or "", f.offset or 0, f.value or 0)
+    )
+
+
+def blamed(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
+    """The faults that were active at some time between the first and the last witness."""
+    if not ops:
+        return ()
+    times = tables.when(list(ops))
+    begin, end = int(times.min()), int(times.max())
+    return tuple(
+        fault.id
+        for fault in tables.faults
+        if fault.from_ns <= end and (fault.to_ns is None or fault.to_ns >= begin)
+    )
+
+
+def counts(results: Iterable[Finding], *, legal: bool) -> dict[str, int]:
+    """By anomaly: how many distinct (key, value), or (key, offset), it concerns."""
+    places: dict[str, set[tuple[str | None, int | None]]] = {}
+    for f in results:
+        if f.legal == legal:
+            by_offset = f.anomaly == "inconsistent-offsets" or f.anomaly.endswith(
+                ("poll-skip", "nonmonotonic-poll")
+            )
+            places.setdefault(f.anomaly, set()).add((f.key, f.offset if by_offset else f.value))
+    return {anomaly: len(found) for anomaly, found in sorted(places.items())}
+
+
+def write(path: Path, results: Sequence[Finding]) -> None:
+    """``findings.parquet``."""
+    columns = {name: [getattr(f, name) for f in results] for name in SCHEMA.names}
+    pq.write_table(pa.table(columns, schema=SCHEMA), path)
+
+
+def _partition(key: str) -> int | None:
+    number = key.rpartition("-")[2]
+    return int(number) if number.isdecimal() else None

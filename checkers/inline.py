@@ -1,0 +1,16 @@
+"""The executor without Spark: each key after the other, in this process."""
+
+from collections.abc import Callable
+
+from checkers.kernels import key
+from checkers.tables import Tables
+
+
+def judge(tables: Tables, progress: Callable[[float], None]) -> dict[str, key.Report]:
+    """What the kernels find, by key."""
+    count = max(len(tables.active_keys), 1)
+    reports = {}
+    for done, log in enumerate(tables.logs(), start=1):
+        reports[log.key] = key.judge(log)
+        progress(done / count)
+    return reports

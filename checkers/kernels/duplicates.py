@@ -1,0 +1,35 @@
+"""Duplicates: one value at more than one offset. Reading one offset twice is not this."""
+
+from checkers.kernels.rows import Found, Log, at, groups
+
+
+def duplicates(log: Log) -> list[Found]:
+    """Values at two offsets or more, whoever tells of them. Jepsen's ``duplicate``.
+
+    ``offset`` is the last of the offsets; ``also`` are all of them.
+    """
+    known = log.known
+    begins, ends = groups(known.value[known.by_value])
+    several = ends - begins > 1
+    found = []
+    for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True):
+        rows = known.by_value[begin:end]
+        value = int(known.value[rows[0]])
+        offsets = tuple(known.offset[rows].tolist())
+        told = ", ".join(
+            f"offset {known.offset[row]} ({'read by' if known.read[row] else 'acknowledged to'}"
+            f" process {known.process[row]} at {at(known.time_ns[row])})"
+            for row in rows[:8]
+        )
+        found.append(
+            Found(
+                anomaly="duplicate",
+                key=log.key,
+                offset=offsets[-1],
+                value=value,
+                ops=tuple(dict.fromkeys(log.senders(value) + known.op[rows].tolist())),
+                also=offsets,
+                why=f"value {value} was sent once and is in the log {len(offsets)} times: {told}",
+            )
+        )
+    return found

@@ -1,0 +1,103 @@
+"""Folding: what a more basic finding explains is counted under it, and not on its own.
+
+A lost, doubled or phantom record, or an offset with two values, drags findings about order along.
+Which of them it explains is asked in the plain way: those that are gone once the record is taken
+out of the history. What is left stands on its own.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from checkers.kernels.rows import Found, Log
+
+BASIC = ("lost-write", "duplicate", "phantom", "inconsistent-offsets")
+"""What may explain others."""
+
+
+def fold(
+    log: Log,
+    basic: Sequence[Found],
+    derived: Sequence[Found],
+    again: Callable[[Log], Iterable[Found]],
+) -> list[Found]:
+    """The findings that stand, each with the number of those it explains.
+
+    ``derived`` are the findings about order; ``again`` finds those of another log.
+    """
+
+    def by_offset(f: Found) -> bool:
+        return f.anomaly == "inconsistent-offsets"
+
+    folded: Counter[int] = Counter()
+    standing = list(_conflicts_explained(log, basic, folded))
+    explaining = [f for f in standing if f.anomaly in BASIC]
+    if explaining and derived:
+        clean = log.without(
+            offsets=[f.offset for f in explaining if by_offset(f) and f.offset is not None],
+            values=[f.value for f in explaining if not by_offset(f) and f.value is not None],
+        )
+        left = list(again(clean))
+        for f in _nearest(explaining, _gone(derived, left)):
+            folded[id(f)] += 1
+        derived = left
+    return [
+        msgspec.structs.replace(f, folded=folded[id(f)]) if folded[id(f)] else f for f in standing
+    ] + list(derived)
+
+
+def _conflicts_explained(log: Log, basic: Sequence[Found], folded: Counter[int]) -> Iterable[Found]:
+    """``basic`` without the conflicts about an offset of which all values but one have a better
+    explanation: lost (its place was given away), a phantom, or a double that is read elsewhere."""
+    known = log.known
+    by_value = {
+        anomaly: {f.value: f for f in basic if f.anomaly == anomaly}
+        for anomaly in ("lost-write", "phantom", "duplicate")
+    }
+
+    def explanation(value: int, read_here: bool) -> Found | None:
+        lost_or_phantom = by_value["lost-write"].get(value) or by_value["phantom"].get(value)
+        return lost_or_phantom or (None if read_here else by_value["duplicate"].get(value))
+
+    for f in basic:
+        if f.anomaly == "inconsistent-offsets":
+            begin, end = np.searchsorted(known.offset, (_place(f), _place(f) + 1))
+            reasons = [
+                explanation(value, read)
+                for value, read in zip(
+                    known.value[begin:end].tolist(), known.read[begin:end].tolist(), strict=True
+                )
+            ]
+            if reasons.count(None) <= 1:
+                folded.update({id(reason) for reason in reasons if reason})
+                continue
+        yield f
+
+
+def _gone(derived: Sequence[Found], left: Sequence[Found]) -> Iterable[Found]:
+    """What is no longer found; a skip that became shorter is still there."""
+    stays = Counter((f.anomaly, f.ops) for f in left)
+    for f in derived:
+        if stays[f.anomaly, f.ops]:
+            stays[f.anomaly, f.ops] -= 1
+        else:
+            yield f
+
+
+def _nearest(explaining: Sequence[Found], gone: Iterable[Found]) -> Iterable[Found]:
+    """Of each finding that is explained: the one that explains it, judged by place in the log."""
+    ordered = sorted(explaining, key=_place)
+    offsets = [_place(f) for f in ordered]
+    for f in gone:
+        place = _place(f)
+        after = bisect_left(offsets, place)
+        before = max(after - 1, 0)
+        nearer = after < len(offsets) and offsets[after] - place < place - offsets[before]
+        yield ordered[after if nearer else before]
+
+
+def _place(f: Found) -> int:
+    return -1 if f.offset is None else f.offset

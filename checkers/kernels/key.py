@@ -1,0 +1,76 @@
+"""Everything that is asked of one key: the kernels by name, their findings folded, their time."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import NamedTuple
+
+from checkers.kernels import availability, duplicates, folding, loss, offsets, order, phantom, polls
+from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.rows import OK, Found, Log
+
+Kernel = Callable[[Log], Iterable[Found]]
+
+BASIC: dict[str, Kernel] = {
+    "loss": loss.kernel,
+    "duplicates": duplicates.duplicates,
+    "offsets": offsets.inconsistent_offsets,
+    "phantom": phantom.kernel,
+}
+"""What is asked first, since it may explain the rest."""
+
+DERIVED: dict[str, Kernel] = {"order": order.kernel, "polls": polls.poll_order}
+
+
+class Receipt(NamedTuple):
+    """That a checker ran on a key, and how it went."""
+
+    checker: str
+    seconds: float
+    crash: str | None = None
+    """Why it did not come to an end: it has found nothing and excluded nothing."""
+
+
+class Report(NamedTuple):
+    """What is known of a key after all checkers have seen it."""
+
+    found: list[Found]
+    receipts: list[Receipt]
+    acked: int = 0
+    read: int = 0
+    """Distinct records that were read at least once."""
+    outage: Outage | None = None
+    recoveries: Sequence[Recovery] = ()
+
+
+def judge(log: Log) -> Report:
+    """Ask everything of one key. A checker that crashes does not keep the others from theirs."""
+    receipts: list[Receipt] = []
+
+    def ask(checker: str, question: Callable[[], Iterable[Found]]) -> list[Found] | None:
+        begin, found, crash = perf_counter(), None, None
+        try:
+            found = list(question())
+        except Exception as error:  # noqa: BLE001 - a checker of any kind of failure found nothing
+            crash = f"{type(error).__name__}: {error}"
+        receipts.append(Receipt(checker, perf_counter() - begin, crash))
+        return found
+
+    basic = [f for name, kernel in BASIC.items() for f in ask(name, partial(kernel, log)) or ()]
+    asked = {name: ask(name, partial(kernel, log)) for name, kernel in DERIVED.items()}
+    alive = [name for name, found in asked.items() if found is not None]
+    derived = [f for found in asked.values() for f in found or ()]
+
+    def again(clean: Log) -> Iterable[Found]:
+        return (f for name in alive for f in DERIVED[name](clean))
+
+    folded = ask("folding", lambda: folding.fold(log, basic, derived, again))
+    stuck = ask("availability", partial(availability.stuck, log)) or []
+    return Report(
+        found=(basic + derived if folded is None else folded) + stuck,
+        receipts=receipts,
+        acked=int((log.sends.outcome == OK).sum()),
+        read=int(log.known.read.sum()),
+        outage=availability.longest_outage(log),
+        recoveries=availability.recoveries(log),
+    )

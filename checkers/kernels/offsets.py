@@ -1,0 +1,36 @@
+"""Inconsistent offsets: two values claim one offset."""
+
+from checkers.kernels.rows import Found, Log, at, groups
+
+
+def inconsistent_offsets(log: Log) -> list[Found]:
+    """Offsets with two values or more. Jepsen's ``inconsistent-offsets``.
+
+    The variant is ``read`` when two of them were read: replicas or readers disagree about the log,
+    which no contract with clean elections permits. It is ``ack`` when at most one was: the others
+    are only claimed by acknowledgements. ``also`` are the values.
+    """
+    known = log.known
+    begins, ends = groups(known.offset)
+    several = ends - begins > 1
+    found = []
+    for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True):
+        rows = range(begin, end)
+        told = ", ".join(
+            f"{known.value[row]} ({'read by' if known.read[row] else 'acknowledged to'}"
+            f" process {known.process[row]} at {at(known.time_ns[row])})"
+            for row in rows[:8]
+        )
+        found.append(
+            Found(
+                anomaly="inconsistent-offsets",
+                key=log.key,
+                offset=int(known.offset[begin]),
+                value=int(known.value[begin]),
+                variant="read" if known.read[begin:end].sum() > 1 else "ack",
+                ops=tuple(dict.fromkeys(sorted(known.op[begin:end].tolist()))),
+                also=tuple(known.value[begin:end].tolist()),
+                why=f"offset {known.offset[begin]} holds {end - begin} values: {told}",
+            )
+        )
+    return found

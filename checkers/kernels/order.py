@@ -1,0 +1,104 @@
+"""Order of writes: the log must agree with each process's own order, and with real time."""
+
+import numpy as np
+
+from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Bools, Found, Log, Sends, at
+
+
+def placed(log: Log) -> Sends:
+    """The records whose place in the log is known, by acknowledgement or because they were read."""
+    sends = log.sends.where(log.sends.outcome != FAIL)
+    told = sends.accountable & (sends.offset != UNKNOWN)
+    offset = np.where(told, sends.offset, log.known.offset_of(sends.value))
+    return sends._replace(offset=offset).where(offset != UNKNOWN)
+
+
+def nonmonotonic_sends(log: Log) -> list[Found]:
+    """A process's later record at or before its earlier one. Jepsen's ``nonmonotonic-send``, and
+    ``int-nonmonotonic-send`` where one operation wrote both. ``also`` are the two values."""
+    sends = placed(log)
+    sends = sends.where(np.argsort(sends.process, kind="stable"))
+    same = sends.process[1:] == sends.process[:-1]
+    rows = np.flatnonzero(same & (sends.offset[1:] <= sends.offset[:-1])) + 1
+    found = []
+    for row in rows.tolist():
+        before = row - 1
+        inside = sends.op[row] == sends.op[before]
+        found.append(
+            Found(
+                anomaly="int-nonmonotonic-send" if inside else "nonmonotonic-send",
+                key=log.key,
+                offset=int(sends.offset[row]),
+                value=int(sends.value[row]),
+                ops=tuple(dict.fromkeys((int(sends.op[before]), int(sends.op[row])))),
+                also=(int(sends.value[before]), int(sends.value[row])),
+                why=f"process {sends.process[row]} sent value {sends.value[before]} and then"
+                f" {sends.value[row]}{' in one operation' if inside else ''}, but the log has"
+                f" {sends.value[before]} at offset {sends.offset[before]} and {sends.value[row]}"
+                f" at {sends.offset[row]}",
+            )
+        )
+    return found
+
+
+def realtime_order(log: Log) -> list[Found]:
+    """A record at a lower offset than one that was acknowledged before its write even began.
+
+    One misplaced record contradicts many others; the smaller side is blamed: the early records that
+    lie too high, or the late ones that lie too low. ``also`` are the two values.
+    """
+    late = placed(log)
+    early = late.where(late.outcome == OK)
+    early = early.where(np.argsort(early.op, kind="stable"))
+    late = late.where(np.argsort(late.invoked, kind="stable"))
+    if not len(early.op):
+        return []
+    # of each late record: how many completed before, and which of them lies highest
+    before = np.searchsorted(early.op, late.invoked)
+    highest = _running_max(early.offset)[np.maximum(before - 1, 0)]
+    too_low = (before > 0) & (early.offset[highest] > late.offset)
+    # of each early record: from which on were invoked after, and which of them lies lowest
+    after = np.searchsorted(late.invoked, early.op, side="right")
+    lowest = len(late.op) - 1 - _running_max(-late.offset[::-1])[::-1]
+    lowest = lowest[np.minimum(after, len(late.op) - 1)]
+    too_high = (after < len(late.op)) & (late.offset[lowest] < early.offset)
+    if too_low.sum() <= too_high.sum():
+        return _pairs(
+            log.key, early.where(highest[too_low]), late.where(too_low), blame_early=False
+        )
+    return _pairs(log.key, early.where(too_high), late.where(lowest[too_high]), blame_early=True)
+
+
+def _running_max(column: I64) -> I64:
+    """Of each row: the row (up to it) that holds the maximum so far."""
+    peaks: Bools = column >= np.maximum.accumulate(column)
+    rows: I64 = np.maximum.accumulate(np.where(peaks, np.arange(len(column)), 0))
+    return rows
+
+
+def _pairs(key: str, early: Sends, late: Sends, *, blame_early: bool) -> list[Found]:
+    blamed = early if blame_early else late
+    return [
+        Found(
+            anomaly="realtime-order",
+            key=key,
+            offset=offset,
+            value=value,
+            ops=(int(early.op[row]), int(late.op[row])),
+            also=(int(early.value[row]), int(late.value[row])),
+            why=f"value {early.value[row]} was acknowledged to process {early.process[row]} at"
+            f" {at(int(early.end_ns[row]))}, before process {late.process[row]} began to send"
+            f" {late.value[row]} at {at(int(late.start_ns[row]))}, but it lies later in the log:"
+            f" offset {early.offset[row]} against {late.offset[row]}",
+        )
+        for row, (offset, value) in enumerate(
+            zip(blamed.offset.tolist(), blamed.value.tolist(), strict=True)
+        )
+    ]
+
+
+def kernel(log: Log) -> list[Found]:
+    """Both; a record that its own process's order already convicts is not told again."""
+    program = nonmonotonic_sends(log)
+    convicted = {value for found in program for value in found.also}
+    return program + [f for f in realtime_order(log) if convicted.isdisjoint(f.also)]

@@ -1,0 +1,109 @@
+"""Order of reads: a consumer that keeps its assignment gets each record of the log once, in order.
+
+Positions are compared by rank among the known offsets, per process and key. A process that is
+assigned other keys gives up the positions of the rest (Jepsen's rule). A transaction that did not
+commit must rewind; a plain poll that failed may or may not have moved, so nothing follows from it.
+"""
+
+import numpy as np
+
+from checkers.kernels.rows import I64, OK, UNKNOWN, Found, Log, Polls, at, groups
+
+
+def poll_order(log: Log) -> list[Found]:
+    """Jepsen's ``poll-skip`` and ``nonmonotonic-poll`` between operations, ``int-poll-skip`` and
+    ``int-nonmonotonic-poll`` inside one. A skip's ``offset`` is the first that was skipped and
+    ``also`` are all of them; a jump's ``offset`` is where the reader landed."""
+    polls = log.polls.where(log.polls.offset != UNKNOWN)
+    polls = polls.where(np.argsort(polls.process, kind="stable"))
+    if not len(polls.op):
+        return []
+    rank = log.known.rank(polls.offset)
+    inside = np.flatnonzero(
+        (polls.process[1:] == polls.process[:-1])
+        & (polls.op[1:] == polls.op[:-1])
+        & (rank[1:] - rank[:-1] != 1)
+    )
+    found = [_found(log, polls, rank, row, row + 1, inside=True) for row in inside.tolist()]
+    begins, ends = groups(polls.op)  # an operation belongs to one process
+    before = _previous(log, polls.where(begins))
+    mine = np.flatnonzero(before >= 0)
+    last, first = ends[before[mine]] - 1, begins[mine]
+    jumps = rank[first] - rank[last] != 1
+    found += [
+        _found(log, polls, rank, a, b, inside=False)
+        for a, b in zip(last[jumps].tolist(), first[jumps].tolist(), strict=True)
+    ]
+    skipping = {f.ops[-1] for f in found}
+    delivered = {
+        op: set(polls.offset[begin:end].tolist())
+        for op, begin, end in zip(
+            polls.op[begins].tolist(), begins.tolist(), ends.tolist(), strict=True
+        )
+        if op in skipping
+    }
+    return _without_reordered(found, delivered)
+
+
+def _previous(log: Log, ops: Polls) -> I64:
+    """Of each polling operation: the one whose last record is the reader's position, or -1."""
+    number = np.arange(len(ops.op))
+    moves = (ops.outcome == OK) | ~ops.txn
+    previous = np.empty_like(number)
+    previous[0] = -1
+    previous[1:] = np.maximum.accumulate(np.where(moves, number, -1))[:-1]
+    epoch = np.zeros(len(number), dtype=np.int64)
+    for process in np.unique(log.resets.process).tolist():
+        mine = ops.process == process
+        resets = np.sort(log.resets.op[log.resets.process == process])
+        epoch[mine] = np.searchsorted(resets, ops.op[mine])
+    certain = (
+        (previous >= 0)
+        & (ops.process[previous] == ops.process)
+        & (epoch[previous] == epoch)
+        & (ops.outcome[previous] == OK)
+    )
+    return np.where(certain, previous, -1)
+
+
+def _found(log: Log, polls: Polls, rank: I64, a: int, b: int, *, inside: bool) -> Found:
+    prefix = "int-" if inside else ""
+    where = "in one operation" if inside else f"next, at {at(int(polls.end_ns[b]))}"
+    story = (
+        f"process {polls.process[a]} read offset {polls.offset[a]} (value {polls.value[a]}) at"
+        f" {at(int(polls.end_ns[a]))} and {where}, offset {polls.offset[b]}"
+        f" (value {polls.value[b]})"
+    )
+    ops = tuple(dict.fromkeys((int(polls.op[a]), int(polls.op[b]))))
+    if rank[b] <= rank[a]:
+        return Found(
+            anomaly=prefix + "nonmonotonic-poll",
+            key=log.key,
+            offset=int(polls.offset[b]),
+            value=int(polls.value[b]),
+            ops=ops,
+            why=story + ": again" * bool(rank[b] == rank[a]) + ": back" * bool(rank[b] < rank[a]),
+        )
+    skipped = log.known.offsets[rank[a] + 1 : rank[b]].tolist()
+    row = int(np.searchsorted(log.known.offset, skipped[0]))
+    return Found(
+        anomaly=prefix + "poll-skip",
+        key=log.key,
+        offset=skipped[0],
+        value=int(log.known.value[row]),
+        ops=ops,
+        also=tuple(skipped),
+        why=f"{story}: it skipped {len(skipped)} known"
+        f" {'record' if len(skipped) == 1 else 'records'} from offset {skipped[0]}"
+        f" (value {log.known.value[row]}) on",
+    )
+
+
+def _without_reordered(found: list[Found], delivered: dict[int, set[int]]) -> list[Found]:
+    """Without the skips whose records came in the very operation that skipped them: there the jump
+    back tells the story, and one record out of place is one finding."""
+    return [
+        f
+        for f in found
+        if not (f.anomaly.endswith("poll-skip") and delivered[f.ops[-1]].issuperset(f.also))
+    ]

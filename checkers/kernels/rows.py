@@ -1,0 +1,228 @@
+"""The rows of one key, as columns: what was sent and polled, and the log that both make known.
+
+A kernel is a function from a :class:`Log` to findings. Offsets need not be dense (a transaction's
+markers and aborted records take offsets too), so positions are compared by *rank* among the offsets
+that anybody knows of: a hole that nobody can fill is no skip.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+I64 = NDArray[np.int64]
+I8 = NDArray[np.int8]
+Bools = NDArray[np.bool_]
+
+OK, FAIL, INFO = 0, 1, 2
+"""Outcomes. An invocation that was never completed is INFO: it may have happened."""
+
+UNKNOWN = -1
+"""The offset of a record that no broker told."""
+
+
+class _Columns:
+    """Equally long columns; the mixin of the NamedTuples below."""
+
+    def where(self, mask: NDArray[Any]) -> Self:
+        """The rows that a mask or an array of row numbers selects."""
+        return type(self)(*(column[mask] for column in self))  # type: ignore[attr-defined]
+
+
+class _Sends(NamedTuple):
+    value: I64
+    offset: I64
+    """As acknowledged; UNKNOWN when the client was not told."""
+    op: I64
+    """Index of the completing event, or of the invocation when there is none."""
+    invoked: I64
+    """Index of the invocation."""
+    process: I64
+    outcome: I8
+    txn: Bools
+    proven: Bools
+    """An INFO operation of which some value was read: it did happen."""
+    start_ns: I64
+    end_ns: I64
+
+
+class Sends(_Columns, _Sends):
+    """One row per record that anybody tried to write, in the order of ``op`` and program order."""
+
+    __slots__ = ()
+
+    @property
+    def accountable(self) -> Bools:
+        """Rows that must be in the log: acknowledged, or proven to have happened."""
+        rows: Bools = (self.outcome == OK) | self.proven
+        return rows
+
+
+class _Polls(NamedTuple):
+    value: I64
+    offset: I64
+    op: I64
+    process: I64
+    outcome: I8
+    txn: Bools
+    start_ns: I64
+    end_ns: I64
+
+
+class Polls(_Columns, _Polls):
+    """One row per record delivered, in the order of delivery; polls of every outcome deliver."""
+
+    __slots__ = ()
+
+
+class Resets(NamedTuple):
+    """When a process gave up its position: it was assigned other keys, without this one."""
+
+    process: I64
+    op: I64
+
+
+class CatchUp(NamedTuple):
+    """A reader reached the high watermark that was measured after the last acknowledgement."""
+
+    op: int
+    process: int
+    position: int
+    time_ns: int
+
+
+class Band(NamedTuple):
+    """When a fault was active: from when it was asked for until it had been healed, if ever."""
+
+    id: int
+    from_ns: int
+    to_ns: int | None
+
+
+class Known(NamedTuple):
+    """The distinct (offset, value) pairs that polls and accountable sends tell, by offset.
+
+    ``op``, ``process`` and ``time_ns`` are of the first poll that showed a pair, else of its ack.
+    """
+
+    offset: I64
+    value: I64
+    read: Bools
+    op: I64
+    process: I64
+    time_ns: I64
+    offsets: I64
+    """The distinct offsets, ascending: the rank of an offset is its place here."""
+    by_value: I64
+    """Row numbers of the pairs in the order of value, then offset."""
+
+    def rank(self, offset: I64) -> I64:
+        """The rank of offsets that are all known."""
+        ranks: I64 = np.searchsorted(self.offsets, offset)
+        return ranks
+
+    def offset_of(self, value: I64) -> I64:
+        """The one offset of each value; UNKNOWN where there is none or more than one."""
+        values = self.value[self.by_value]
+        first = np.searchsorted(values, value, side="left")
+        found = np.searchsorted(values, value, side="right") - first == 1
+        offset = np.full(len(value), UNKNOWN)
+        offset[found] = self.offset[self.by_value[first[found]]]
+        return offset
+
+
+@dataclass(frozen=True)
+class Log:
+    """Everything that a history tells of one key."""
+
+    key: str
+    sends: Sends
+    polls: Polls
+    resets: Resets
+    caught_up: CatchUp | None = None
+    faults: tuple[Band, ...] = ()
+
+    @cached_property
+    def known(self) -> Known:
+        polls = self.polls.where(self.polls.offset != UNKNOWN)
+        told = self.sends.where(self.sends.accountable & (self.sends.offset != UNKNOWN))
+        offset = np.concatenate((polls.offset, told.offset))
+        value = np.concatenate((polls.value, told.value))
+        order = np.lexsort((value, offset))  # stable: of equal pairs the first poll comes first
+        offset, value = offset[order], value[order]
+        first = np.flatnonzero(_changes(offset) | _changes(value))
+        chosen = order[first]
+        offset, value = offset[first], value[first]
+        return Known(
+            offset=offset,
+            value=value,
+            read=chosen < len(polls.offset),
+            op=np.concatenate((polls.op, told.op))[chosen],
+            process=np.concatenate((polls.process, told.process))[chosen],
+            time_ns=np.concatenate((polls.end_ns, told.end_ns))[chosen],
+            offsets=offset[_changes(offset)],
+            by_value=np.lexsort((offset, value)),
+        )
+
+    @cached_property
+    def _by_value(self) -> tuple[I64, I64]:
+        order = np.argsort(self.sends.value, kind="stable")
+        return order, self.sends.value[order]
+
+    def senders(self, value: int) -> list[int]:
+        """The operations that tried to write a value: one, since values are unique per key."""
+        order, values = self._by_value
+        begin, end = np.searchsorted(values, (value, value + 1))
+        ops: list[int] = self.sends.op[order[begin:end]].tolist()
+        return ops
+
+    def without(self, offsets: Iterable[int], values: Iterable[int]) -> "Log":
+        """This log as if nobody had told of these offsets and values."""
+        gone_offsets, gone_values = (np.array(sorted(x), dtype=np.int64) for x in (offsets, values))
+
+        def stays(rows: Sends | Polls) -> Bools:
+            return ~(np.isin(rows.offset, gone_offsets) | np.isin(rows.value, gone_values))
+
+        return replace(
+            self,
+            sends=self.sends.where(stays(self.sends)),
+            polls=self.polls.where(stays(self.polls)),
+        )
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kernel saw; :class:`model.finding.Finding` once its contract and faults are known."""
+
+    anomaly: str
+    key: str
+    offset: int | None = None
+    value: int | None = None
+    variant: str = ""
+    """A distinction that the contract may need: who tells it (``ack``, ``read``), ``txn`` …"""
+    ops: tuple[int, ...] = ()
+    also: tuple[int, ...] = ()
+    """Further offsets or values that the argument rests on; each kernel says which."""
+    why: str = ""
+    folded: int = 0
+
+
+def _changes(column: I64) -> Bools:
+    """True where a sorted column's value differs from the one before it, and at its beginning."""
+    changes = np.ones(len(column), dtype=np.bool_)
+    np.not_equal(column[1:], column[:-1], out=changes[1:])
+    return changes
+
+
+def groups(column: I64) -> tuple[I64, I64]:
+    """Begin and end (exclusive) of each run of equal values in a sorted column."""
+    begins = np.flatnonzero(_changes(column))
+    return begins, np.append(begins[1:], len(column))
+
+
+def at(time_ns: int) -> str:
+    """A time of the history as people read it."""
+    return f"{time_ns / 1e9:.3f} s"

@@ -1,0 +1,291 @@
+"""A history file as one arrow table: the nested shape of the events, in flat typed columns.
+
+``history.parquet`` is this table. An event's ``value`` is a list of micro-operations with the
+fields ``op, key, offset, value, records``; a ``catch-up`` holds the position in ``offset`` and the
+high watermark in ``value``; what is no list of micro-operations (a fault's description) is JSON in
+``detail``.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from checkers.kernels.rows import I64, UNKNOWN
+from model.history import BadHistory
+from model.op import NEMESIS
+
+TYPES = ("invoke", "ok", "fail", "info")
+SEND, POLL, ASSIGN, CATCH_UP = "send", "poll", "assign", "catch-up"
+
+_TYPE_CODES = {name: code for code, name in enumerate(TYPES)}
+_SEND = 0
+"""The number of ``send`` among the names of micro-operations."""
+
+CHUNK_BYTES = 4 << 20
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_RECORD = pa.struct(
+    [
+        pa.field("key", _TEXT, nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("value", pa.int64(), nullable=False),
+    ]
+)
+_MICRO_OP = pa.struct(
+    [
+        pa.field("op", _TEXT, nullable=False),
+        pa.field("key", _TEXT),
+        pa.field("offset", pa.int64()),
+        pa.field("value", pa.int64()),
+        pa.field("records", pa.list_(_RECORD)),
+    ]
+)
+SCHEMA = pa.schema(
+    [
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("time_ns", pa.int64(), nullable=False),
+        pa.field("process", pa.int32(), nullable=False),
+        pa.field("type", _TEXT, nullable=False),
+        pa.field("f", _TEXT, nullable=False),
+        pa.field("value", pa.list_(_MICRO_OP)),
+        pa.field("detail", pa.string()),
+        pa.field("error", _TEXT),
+    ]
+)
+
+Progress = Callable[[float], None]
+"""Told how much is done, from 0 to 1."""
+
+
+class _Event(msgspec.Struct, gc=False):
+    index: int
+    time_ns: int
+    process: int
+    type: Literal["invoke", "ok", "fail", "info"]
+    f: str
+    value: Any = None
+    error: str | None = None
+
+
+_EVENTS = msgspec.json.Decoder(list[_Event])
+_SHAPE = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
+"""What goes wrong when a value has not the shape of micro-operations."""
+
+
+class _Codes(dict[str, int]):
+    """Numbers for names, in the order of their first appearance."""
+
+    def __missing__(self, name: object) -> int:
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name")
+        code = self[name] = len(self)
+        return code
+
+    def column(self, codes: "array[int]") -> pa.DictionaryArray:
+        """A column of these names; -1 stands for none."""
+        numbers = np.frombuffer(codes, dtype=np.int64).astype(np.int32)
+        return pa.DictionaryArray.from_arrays(
+            pa.array(numbers, mask=numbers < 0), pa.array(list(self), pa.string())
+        )
+
+
+def _column() -> "array[int]":
+    return array("q")  # refuses what is no whole number of 64 bits
+
+
+class _Columns:
+    """The columns of a history while it is read, one event after another."""
+
+    def __init__(self) -> None:
+        self.index, self.time_ns, self.process = _column(), _column(), _column()
+        self.type, self.f, self.error = _column(), _column(), _column()
+        self.names, self.errors, self.ops, self.keys = _Codes(), _Codes(), _Codes(), _Codes()
+        self.details: dict[int, str] = {}
+        self.op_end, self.op, self.op_key = _column(), _column(), _column()
+        self.op_offset, self.op_value, self.op_records_end = _column(), _column(), _column()
+        self.record_key, self.record_offset, self.record_value = _column(), _column(), _column()
+        self.no_value = _column()  # rows of micro-operations without a number
+        assert self.ops[SEND] == _SEND, "the first name has the first number"
+
+    def add(self, events: list[_Event]) -> None:
+        """Raises one of ``_SHAPE`` in the middle of things when a value has another shape."""
+        self.index.extend([event.index for event in events])
+        self.time_ns.extend([event.time_ns for event in events])
+        self.process.extend([event.process for event in events])
+        self.type.extend([_TYPE_CODES[event.type] for event in events])
+        names, errors = self.names, self.errors
+        self.f.extend([names[event.f] for event in events])
+        self.error.extend([-1 if e.error is None else errors[e.error] for e in events])
+        # Two thirds of judging a history inline is spent in this loop: hence the local names.
+        keys, op, op_key, op_records_end = self.keys, self.op, self.op_key, self.op_records_end
+        op_offset, op_value, op_end = self.op_offset, self.op_value, self.op_end
+        for event in events:
+            value = event.value
+            if type(value) is list and event.process != NEMESIS:
+                for micro_op in value:
+                    if micro_op[0] == SEND:
+                        _, key, sent = micro_op
+                        if type(sent) is list:
+                            offset, sent = sent
+                            op_offset.append(UNKNOWN if offset is None else offset)
+                        else:
+                            op_offset.append(UNKNOWN)
+                        op.append(_SEND)
+                        op_key.append(keys[key])
+                        op_value.append(sent)
+                        op_records_end.append(len(self.record_key))
+                    else:
+                        self._add(micro_op)
+            elif value is not None:
+                self.details[len(op_end)] = msgspec.json.encode(value).decode()
+            op_end.append(len(op))
+
+    def _add(self, micro_op: Any) -> None:
+        if micro_op[0] == POLL:
+            if len(micro_op) > 1:
+                self._add_records(micro_op[1])
+            self._add_other(POLL)
+        elif type(micro_op) is str:
+            self._add_other(ASSIGN, micro_op)
+        else:
+            self._add_other(*micro_op)
+        self.op_records_end.append(len(self.record_key))
+
+    def _add_records(self, polled: dict[str, list[list[Any]]]) -> None:
+        for key, records in polled.items():
+            self.record_key.extend([self.keys[key]] * len(records))
+            self.record_offset.extend(
+                [UNKNOWN if offset is None else offset for offset, _ in records]
+            )
+            self.record_value.extend([value for _, value in records])
+
+    def _add_other(
+        self, kind: str, key: str | None = None, first: int | None = None, second: int | None = None
+    ) -> None:
+        """A catch-up, or something that no checker knows: kept as far as it has this shape."""
+        if second is None:
+            self.no_value.append(len(self.op))
+        self.op.append(self.ops[kind])
+        self.op_key.append(-1 if key is None else self.keys[key])
+        self.op_offset.append(UNKNOWN if first is None else first)
+        self.op_value.append(0 if second is None else second)
+
+    def table(self) -> pa.Table:
+        """Everything so far, as ``SCHEMA`` has it."""
+        records = pa.StructArray.from_arrays(
+            [
+                self.keys.column(self.record_key),
+                _numbers(self.record_offset, unknown=UNKNOWN),
+                _numbers(self.record_value),
+            ],
+            fields=list(_RECORD),
+        )
+        no_value = np.zeros(len(self.op), dtype=np.bool_)
+        no_value[np.frombuffer(self.no_value, dtype=np.int64)] = True
+        micro_ops = pa.StructArray.from_arrays(
+            [
+                self.ops.column(self.op),
+                self.keys.column(self.op_key),
+                _numbers(self.op_offset, unknown=UNKNOWN),
+                pa.array(np.frombuffer(self.op_value, dtype=np.int64), mask=no_value),
+                pa.ListArray.from_arrays(_ends(self.op_records_end), records),
+            ],
+            fields=list(_MICRO_OP),
+        )
+        details = (
+            [self.details.get(row) for row in range(len(self.index))]
+            if self.details
+            else (pa.nulls(len(self.index), pa.string()))
+        )
+        return pa.Table.from_arrays(
+            [
+                _numbers(self.index),
+                _numbers(self.time_ns),
+                _numbers(self.process).cast(pa.int32()),
+                _Codes(_TYPE_CODES).column(self.type),
+                self.names.column(self.f),
+                pa.ListArray.from_arrays(_ends(self.op_end), micro_ops),
+                pa.array(details, pa.string()),
+                self.errors.column(self.error),
+            ],
+            schema=SCHEMA,
+        )
+
+
+def _numbers(column: "array[int]", unknown: int | None = None) -> pa.Array:
+    numbers: I64 = np.frombuffer(column, dtype=np.int64)
+    return pa.array(numbers, mask=None if unknown is None else numbers == unknown)
+
+
+def _ends(column: "array[int]") -> pa.Array:
+    return pa.array(np.concatenate(([0], np.frombuffer(column, dtype=np.int64))), pa.int32())
+
+
+def read_jsonl(path: Path, progress: Progress) -> pa.Table:
+    """The events of a ``history.jsonl``. A torn last line (its writer was killed) is left out;
+    raises :class:`BadHistory` for any other line that is no event."""
+    columns = _Columns()
+
+    size = max(path.stat().st_size, 1)
+    with path.open("rb") as file:
+        for lines in _chunks(file):
+            try:
+                columns.add(_EVENTS.decode(_as_array(lines)))
+            except (msgspec.MsgspecError, UnicodeDecodeError, *_SHAPE):
+                return _read_carefully(path)
+            progress(file.tell() / size)
+    return columns.table()
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk + file.readline()
+
+
+def _as_array(lines: bytes) -> bytes:
+    return b"[" + lines.strip().replace(b"\n", b",") + b"]"
+
+
+def _read_carefully(path: Path) -> pa.Table:
+    """Line by line: for histories with blank or torn lines, and to say which line is wrong."""
+    columns = _Columns()
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                event = _EVENTS.decode(_as_array(line))
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                if not line.endswith(b"\n"):
+                    break
+                raise BadHistory(f"{path}, line {number}: {_without_path(error)}") from error
+            try:
+                columns.add(event)
+            except _SHAPE as error:
+                raise BadHistory(
+                    f"{path}, line {number}: the value of event {event[0].index} is no list of"
+                    f" micro-operations: {error}"
+                ) from error
+    return columns.table()
+
+
+def _without_path(error: Exception) -> str:
+    """What is wrong, without the place in the array that the line was put into."""
+    return str(error).replace(" - at `$[0]", " - at `$").replace(" - at `$`", "")
+
+
+def read_parquet(path: Path, progress: Progress) -> pa.Table:
+    """The events of a ``history.parquet``, ours or one that another tool wrote to this schema."""
+    try:
+        table = pq.read_table(path)
+        table = table.select(SCHEMA.names).cast(SCHEMA).combine_chunks()
+    except (pa.ArrowException, KeyError) as error:
+        raise BadHistory(f"{path} is no history: {error}".replace("\n", " ")) from error
+    progress(1.0)
+    return table

@@ -1,0 +1,433 @@
+"""The tables that checkers read: a history's events, joined into operations and split by key."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from checkers import parse
+from checkers.kernels.rows import (
+    FAIL,
+    I8,
+    I64,
+    INFO,
+    OK,
+    UNKNOWN,
+    Band,
+    Bools,
+    CatchUp,
+    Log,
+    Polls,
+    Resets,
+    Sends,
+)
+from model.history import BadHistory
+from model.op import NEMESIS
+
+_INVOKE = parse.TYPES.index("invoke")
+_OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
+"""By type of the last event of an operation: one that is only an invocation is in doubt."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A fault that was asked for, from the nemesis's own events."""
+
+    id: int
+    fault: str
+    from_ns: int
+    """When it was asked for."""
+    to_ns: int | None
+    """When it had been healed; ``None`` if it never was."""
+    proved: bool
+    """Was it measured to have bitten?"""
+    how: str
+    targets: Any = None
+
+
+@dataclass(frozen=True)
+class Operations:
+    """One row per operation of a client, in the order of their last events."""
+
+    invoked: I64
+    """Index of the first event."""
+    op: I64
+    """Index of the last event: the completion, if there is one."""
+    process: I64
+    f: tuple[str, ...]
+    f_code: I64
+    outcome: I8
+    completed: Bools
+    start_ns: I64
+    end_ns: I64
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A whole history, ready to be asked."""
+
+    keys: tuple[str, ...]
+    """Names; the key columns hold places in here."""
+    operations: Operations
+    sends: Sends
+    send_key: I64
+    polls: Polls
+    poll_key: I64
+    assigned: tuple[I64, I64, I64]
+    """Process, event and key of what an assignment kept or gave."""
+    assignments: tuple[I64, I64]
+    """Process and event of each assignment."""
+    catch_ups: tuple[tuple[int, CatchUp, int, bool], ...]
+    """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt."""
+    faults: tuple[Fault, ...]
+    event_index: I64
+    event_ns: I64
+
+    @property
+    def active_keys(self) -> list[int]:
+        """The keys that somebody tried to write or read something of."""
+        used: list[int] = np.union1d(np.unique(self.send_key), np.unique(self.poll_key)).tolist()
+        return used
+
+    def caught_up(self) -> dict[int, CatchUp]:
+        """By key: the last catch-up that was asked for after all that was acknowledged."""
+        acked = self.sends.outcome == OK
+        last = np.full(len(self.keys), -1)
+        np.maximum.at(last, self.send_key[acked], self.sends.op[acked])
+        return {
+            key: catch_up
+            for key, catch_up, invoked, reached in self.catch_ups
+            if reached and invoked > last[key]
+        }
+
+    def resets(self, key: int) -> Resets:
+        """When processes gave up their position in a key."""
+        process, event = self.assignments
+        _, kept_event, kept_key = self.assigned
+        gone = ~np.isin(event, kept_event[kept_key == key])
+        return Resets(process[gone], event[gone])
+
+    def logs(self) -> Iterator[Log]:
+        """Each key's rows."""
+        send_rows, poll_rows = _by_key(self.send_key), _by_key(self.poll_key)
+        caught_up = self.caught_up()
+        none = np.zeros(0, dtype=np.int64)
+        for key in self.active_keys:
+            yield Log(
+                key=self.keys[key],
+                sends=self.sends.where(send_rows.get(key, none)),
+                polls=self.polls.where(poll_rows.get(key, none)),
+                resets=self.resets(key),
+                caught_up=caught_up.get(key),
+                faults=tuple(Band(f.id, f.from_ns, f.to_ns) for f in self.faults),
+            )
+
+    def when(self, events: list[int]) -> I64:
+        """The times of events, by their indices."""
+        return self.event_ns[np.searchsorted(self.event_index, events)]
+
+
+def _by_key(column: I64) -> dict[int, I64]:
+    """The row numbers of each key, in order."""
+    small = column.astype(np.int16 if column.max(initial=0) < 1 << 15 else np.int64)
+    order = np.argsort(small, kind="stable")  # 16 bits: a radix sort
+    keys, begins = np.unique(small[order], return_index=True)
+    return dict(zip(keys.tolist(), np.split(order, begins[1:]), strict=False))
+
+
+def read(path: Path, progress: parse.Progress) -> pa.Table:
+    """The events of a ``.parquet`` or a JSON-lines file; :class:`BadHistory` if they are none."""
+    reader = parse.read_parquet if path.suffix == ".parquet" else parse.read_jsonl
+    try:
+        history = reader(path, progress)
+    except OSError as error:
+        raise BadHistory(f"{path} cannot be read: {error.strerror}") from error
+    if not history.num_rows:
+        raise BadHistory(f"{path} holds no events")
+    return history
+
+
+def tables(history: pa.Table) -> Tables:
+    """The tables of a history; :class:`BadHistory` when its events do not fit together."""
+    return _Builder(history).tables()
+
+
+def _ints(column: Any, unknown: int = UNKNOWN) -> I64:
+    return np.asarray(column.fill_null(unknown).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _codes(column: Any) -> tuple[I64, tuple[str, ...]]:
+    """Codes and names of a text column; -1 stands for null."""
+    codes = _ints(column.indices)
+    return codes, tuple(column.dictionary.to_pylist())
+
+
+def _only(column: pa.ChunkedArray) -> pa.Array:
+    chunk = column.combine_chunks()
+    return chunk.chunk(0) if isinstance(chunk, pa.ChunkedArray) else chunk
+
+
+class _Builder:
+    def __init__(self, history: pa.Table) -> None:
+        columns = {name: _only(history[name]) for name in history.column_names}
+        self.index, self.time_ns = _ints(columns["index"]), _ints(columns["time_ns"])
+        self.process = _ints(columns["process"])
+        codes, names = _codes(columns["type"])
+        self.type = np.array([parse.TYPES.index(name) for name in names], dtype=np.int8)[codes]
+        self.f, self.f_names = _codes(columns["f"])
+        self.detail = columns["detail"]
+        value = columns["value"]
+        self.micro_op_end = _ints(value.offsets)
+        micro_ops = value.values
+        self.op, self.op_names = _codes(micro_ops.field("op"))
+        self.op_key, op_keys = _codes(micro_ops.field("key"))
+        self.op_offset, self.op_value = (
+            _ints(micro_ops.field(name)) for name in ("offset", "value")
+        )
+        records = micro_ops.field("records")
+        self.record_end = _ints(records.offsets)
+        self.record_key, record_keys = _codes(records.values.field("key"))
+        self.record_offset, self.record_value = (
+            _ints(records.values.field(name)) for name in ("offset", "value")
+        )
+        self.keys = op_keys
+        if record_keys != op_keys:  # another writer may use a dictionary per column
+            self.keys = tuple(dict.fromkeys((*op_keys, *record_keys)))
+            self.record_key = np.array([self.keys.index(key) for key in record_keys], np.int64)[
+                self.record_key
+            ]
+
+    def tables(self) -> Tables:
+        steps = np.flatnonzero(np.diff(self.index) <= 0)
+        if len(steps):
+            later = int(self.index[steps[0] + 1])
+            raise BadHistory(f"event {later} does not come in its place: indices must increase")
+        first, last = self._operations()
+        outcome = _OUTCOMES[self.type[last]]
+        sends, send_key = self._sends(first, last, outcome)
+        polls, poll_key = self._polls(first, last, outcome)
+        sends = sends._replace(proven=_proven(sends, send_key, polls, poll_key))
+        assign_events, assigned = self._assignments(last)
+        return Tables(
+            keys=self.keys,
+            operations=Operations(
+                invoked=self.index[first],
+                op=self.index[last],
+                process=self.process[last],
+                f=self.f_names,
+                f_code=self.f[last],
+                outcome=outcome,
+                completed=self.type[last] != _INVOKE,
+                start_ns=self.time_ns[first],
+                end_ns=self.time_ns[last],
+            ),
+            sends=sends,
+            send_key=send_key,
+            polls=polls,
+            poll_key=poll_key,
+            assigned=assigned,
+            assignments=(self.process[assign_events], self.index[assign_events]),
+            catch_ups=self._catch_ups(first, last, outcome),
+            faults=self._faults(),
+            event_index=self.index,
+            event_ns=self.time_ns,
+        )
+
+    def _operations(self) -> tuple[I64, I64]:
+        """First and last event (by row) of each operation of a client."""
+        clients = np.flatnonzero(self.process != NEMESIS)
+        order = clients[np.argsort(self.process[clients], kind="stable")]
+        process, invokes = self.process[order], self.type[order] == _INVOKE
+        same = np.append(process[1:] == process[:-1], False)
+        followed = same & np.append(~invokes[1:], False)
+        twice = np.flatnonzero(invokes & same & ~followed)
+        if len(twice):
+            a, b = order[twice[0]], order[twice[0] + 1]
+            raise BadHistory(
+                f"process {self.process[a]} invoked event {self.index[b]} before its event"
+                f" {self.index[a]} was completed"
+            )
+        paired = np.flatnonzero(invokes & followed)
+        alone = np.ones(len(order), dtype=np.bool_)
+        alone[paired] = alone[paired + 1] = False
+        rows = np.flatnonzero(alone)
+        first = np.concatenate((order[paired], order[rows]))
+        last = np.concatenate((order[paired + 1], order[rows]))
+        by_last = np.argsort(last)
+        return first[by_last], last[by_last]
+
+    def _sends(self, first: I64, last: I64, outcome: I8) -> tuple[Sends, I64]:
+        """The records of each operation as its completion tells them; those that only its
+        invocation names were tried too, and nobody knows what came of them."""
+        is_send = self._is(parse.SEND)
+        count = np.diff(np.concatenate(([0], np.cumsum(is_send)))[self.micro_op_end])
+        rows, operation = self._micro_ops(last, is_send)
+        partial = np.flatnonzero((count[first] > count[last]) & (first != last))
+        rest, their_operation = self._micro_ops(first[partial], is_send)
+        their_operation = partial[their_operation]
+        told = {
+            (at, key, value)
+            for at, key, value in zip(
+                *(
+                    c[np.isin(operation, partial)].tolist()
+                    for c in (operation, self.op_key[rows], self.op_value[rows])
+                ),
+                strict=True,
+            )
+        }
+        untold = np.array(
+            [
+                entry not in told
+                for entry in zip(
+                    their_operation.tolist(),
+                    self.op_key[rest].tolist(),
+                    self.op_value[rest].tolist(),
+                    strict=True,
+                )
+            ],
+            dtype=np.bool_,
+        )
+        in_doubt = np.concatenate(
+            (np.zeros(len(rows), np.bool_), np.ones(int(untold.sum()), np.bool_))
+        )
+        rows = np.concatenate((rows, rest[untold]))
+        operation = np.concatenate((operation, their_operation[untold]))
+        if len(in_doubt) and in_doubt.any():
+            order = np.argsort(operation, kind="stable")
+            rows, operation, in_doubt = rows[order], operation[order], in_doubt[order]
+        begin, end = first[operation], last[operation]
+        result = outcome[operation]
+        sends = Sends(
+            value=self.op_value[rows],
+            offset=self.op_offset[rows],
+            op=self.index[end],
+            invoked=self.index[begin],
+            process=self.process[end],
+            outcome=np.where(in_doubt & (result == OK), np.int8(INFO), result),
+            txn=self._txn(end),
+            proven=np.zeros(len(rows), dtype=np.bool_),
+            start_ns=self.time_ns[begin],
+            end_ns=self.time_ns[end],
+        )
+        return sends, self.op_key[rows]
+
+    def _polls(self, first: I64, last: I64, outcome: I8) -> tuple[Polls, I64]:
+        rows, operation = self._micro_ops(last, self._is(parse.POLL))
+        records, poll = _spread(self.record_end[rows], self.record_end[rows + 1])
+        operation = operation[poll]
+        begin, end = first[operation], last[operation]
+        polls = Polls(
+            value=self.record_value[records],
+            offset=self.record_offset[records],
+            op=self.index[end],
+            process=self.process[end],
+            outcome=outcome[operation],
+            txn=self._txn(end),
+            start_ns=self.time_ns[begin],
+            end_ns=self.time_ns[end],
+        )
+        return polls, self.record_key[records]
+
+    def _assignments(self, last: I64) -> tuple[I64, tuple[I64, I64, I64]]:
+        """Events that assigned keys (an assignment in doubt did so too), and what they assigned."""
+        kinds = [code for code, name in enumerate(self.f_names) if name in ("assign", "subscribe")]
+        kind = self.type[last]
+        done = (kind != _INVOKE) & (kind != parse.TYPES.index("fail"))
+        events = last[done & np.isin(self.f[last], kinds)]
+        rows, place = self._micro_ops(events, self._is(parse.ASSIGN))
+        at = events[place]
+        return events, (self.process[at], self.index[at], self.op_key[rows])
+
+    def _catch_ups(
+        self, first: I64, last: I64, outcome: I8
+    ) -> tuple[tuple[int, CatchUp, int, bool], ...]:
+        rows, operation = self._micro_ops(last, self._is(parse.CATCH_UP))
+        return tuple(
+            (
+                int(self.op_key[row]),
+                CatchUp(
+                    op=int(self.index[last[at]]),
+                    process=int(self.process[last[at]]),
+                    position=int(self.op_offset[row]),
+                    time_ns=int(self.time_ns[last[at]]),
+                ),
+                int(self.index[first[at]]),
+                bool(outcome[at] == OK),
+            )
+            for row, at in zip(rows.tolist(), operation.tolist(), strict=True)
+        )
+
+    def _faults(self) -> tuple[Fault, ...]:
+        found: dict[int, dict[str, Any]] = {}
+        for row in np.flatnonzero(self.process == NEMESIS).tolist():
+            text = self.detail[row].as_py()
+            value = msgspec.json.decode(text) if text else None
+            if not isinstance(value, dict) or not isinstance(value.get("id"), int):
+                continue
+            time_ns, done = int(self.time_ns[row]), self.type[row] != _INVOKE
+            fault = found.setdefault(
+                value["id"],
+                {
+                    "fault": self.f_names[self.f[row]],
+                    "from_ns": time_ns,
+                    "to_ns": None,
+                    "proved": False,
+                    "how": "nothing was measured",
+                    "targets": value.get("targets"),
+                },
+            )
+            effect = value.get("effect")
+            if value.get("phase") == "heal":
+                if done:
+                    fault["to_ns"] = time_ns
+            elif done and isinstance(effect, dict):
+                fault["proved"] = effect.get("proved") is True
+                fault["how"] = str(effect.get("how", ""))
+                fault["targets"] = value.get("targets")
+        return tuple(Fault(id=id_, **fault) for id_, fault in sorted(found.items()))
+
+    def _is(self, name: str) -> Bools:
+        codes = [code for code, known in enumerate(self.op_names) if known == name]
+        return np.isin(self.op, codes)
+
+    def _txn(self, events: I64) -> Bools:
+        codes = [code for code, name in enumerate(self.f_names) if name == "txn"]
+        return np.isin(self.f[events], codes)
+
+    def _micro_ops(self, events: I64, wanted: Bools) -> tuple[I64, I64]:
+        """Rows of the wanted micro-operations of events, and which of the events each is of."""
+        rows, place = _spread(self.micro_op_end[events], self.micro_op_end[events + 1])
+        keep = wanted[rows]
+        return rows[keep], place[keep]
+
+
+def _spread(begin: I64, end: I64) -> tuple[I64, I64]:
+    """All numbers of the ranges ``begin … end``, and which range each is of."""
+    length = end - begin
+    place = np.repeat(np.arange(len(begin)), length)
+    inside = np.arange(len(place)) - np.repeat(np.cumsum(length) - length, length)
+    return begin[place] + inside, place
+
+
+def _proven(sends: Sends, send_key: I64, polls: Polls, poll_key: I64) -> Bools:
+    """Which rows are of operations in doubt of which a value was read by an ok poll: they happened
+    (Jepsen's ``must-have-committed?``)."""
+    doubt: Bools = sends.outcome == INFO
+    if not doubt.any():
+        return doubt
+    near = np.flatnonzero((polls.outcome == OK) & np.isin(polls.value, sends.value[doubt]))
+    read = set(zip(poll_key[near].tolist(), polls.value[near].tolist(), strict=True))
+    ops = {
+        op
+        for key, value, op in zip(
+            send_key[doubt].tolist(),
+            sends.value[doubt].tolist(),
+            sends.op[doubt].tolist(),
+            strict=True,
+        )
+        if (key, value) in read
+    }
+    return doubt & np.isin(sends.op, np.array(sorted(ops), dtype=np.int64))

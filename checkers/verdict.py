@@ -1,0 +1,212 @@
+"""The verdict: what was promised was kept, was not, or too little was seen to say so."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from checkers import findings
+from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.key import Report
+from checkers.kernels.rows import FAIL, INFO, OK
+from checkers.tables import Tables
+from model.finding import Finding
+
+Valid = bool | Literal["unknown"]
+
+_RANK: dict[Valid, int] = {True: 0, "unknown": 1, False: 2}
+
+
+class CheckerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How one checker fared over all keys."""
+
+    valid: Valid
+    seconds: float
+
+
+class Availability(msgspec.Struct, frozen=True, kw_only=True):
+    """How long keys took no writes; reported, not judged."""
+
+    longest: Outage | None = None
+    recoveries: tuple[Recovery, ...] = ()
+    """Of each healed fault, the key that was slowest to take a write again."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``verdict.json`` holds."""
+
+    valid: Valid
+    anomalies: dict[str, int] = {}
+    """Illegal: by anomaly, the number of distinct (key, value) or (key, offset)."""
+    allowed: dict[str, int] = {}
+    """The same of what the contract permits."""
+    evidence: dict[str, int] = {}
+    unknown_because: tuple[str, ...] = ()
+    checkers: dict[str, CheckerResult] = {}
+    availability: Availability = Availability()
+    plan: dict[str, Any] = {}
+
+    def to_json(self) -> bytes:
+        """As ``verdict.json`` has it, indented for people."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+
+def merge(verdicts: Iterable[Valid]) -> Valid:
+    """The worst of several, by true < unknown < false; true for none."""
+    return max(verdicts, key=_RANK.__getitem__, default=True)
+
+
+def exit_status(verdict: Verdict) -> int:
+    """0 valid, 1 invalid, 2 unknown."""
+    return {True: 0, False: 1, "unknown": 2}[verdict.valid]
+
+
+def crashed(reason: str, plan: Mapping[str, Any]) -> Verdict:
+    """When judging itself came to no end."""
+    return Verdict(valid="unknown", unknown_because=(reason,), plan=dict(plan))
+
+
+def conclude(
+    tables: Tables,
+    reports: Mapping[str, Report],
+    results: Sequence[Finding],
+    *,
+    has_final_phase: bool,
+    plan: Mapping[str, Any],
+) -> Verdict:
+    """``has_final_phase``: the run was to end with catch-ups of every key, so a key without one
+    was not read to its end; else a key whose every acknowledged record was read counts as such."""
+    checkers = _checkers(reports, results)
+    anomalies, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
+    evidence, late = _evidence(tables, reports, results, has_final_phase=has_final_phase)
+    reasons = [*_crashes(reports), *_too_little(tables, evidence, late, allowed)]
+    return Verdict(
+        valid=False if anomalies else "unknown" if reasons else True,
+        anomalies=anomalies,
+        allowed=allowed,
+        evidence=evidence,
+        unknown_because=tuple(reasons),
+        checkers=checkers,
+        availability=_availability(reports.values()),
+        plan=dict(plan),
+    )
+
+
+def _availability(reports: Iterable[Report]) -> Availability:
+    reports = list(reports)
+    outages = [report.outage for report in reports if report.outage is not None]
+    slowest: dict[int, Recovery] = {}
+    for recovery in (recovery for report in reports for recovery in report.recoveries):
+        other = slowest.get(recovery.fault)
+        if other is None or _longer(recovery, other):
+            slowest[recovery.fault] = recovery
+    return Availability(
+        longest=max(outages, key=lambda outage: outage.to_ns - outage.from_ns, default=None),
+        recoveries=tuple(slowest.values()),
+    )
+
+
+def _longer(a: Recovery, b: Recovery) -> bool:
+    return b.seconds is not None and (a.seconds is None or a.seconds > b.seconds)
+
+
+def _evidence(
+    tables: Tables,
+    reports: Mapping[str, Report],
+    results: Sequence[Finding],
+    *,
+    has_final_phase: bool,
+) -> tuple[dict[str, int], list[str]]:
+    operations = tables.operations
+    done = operations.outcome[operations.completed]
+    caught_up = {tables.keys[key] for key in tables.caught_up()}
+    tried = {tables.keys[key] for key, *_ in tables.catch_ups}
+    unchecked = {f.key for f in results if f.anomaly == "unseen-unchecked"}
+    if not has_final_phase:
+        caught_up |= reports.keys() - tried - unchecked
+    late = sorted(reports.keys() - caught_up)
+    evidence = {
+        "ops": len(done),
+        "ok": int((done == OK).sum()),
+        "fail": int((done == FAIL).sum()),
+        "info": int((done == INFO).sum()),
+        "acked": sum(report.acked for report in reports.values()),
+        "read": sum(report.read for report in reports.values()),
+        "keys": len(reports),
+        "keys_caught_up": len(reports) - len(late),
+        "faults": len(tables.faults),
+        "faults_effective": sum(fault.proved for fault in tables.faults),
+    }
+    return evidence, late
+
+
+def _too_little(
+    tables: Tables, evidence: Mapping[str, int], late: Sequence[str], allowed: Mapping[str, int]
+) -> list[str]:
+    """Why nothing can be said, a sentence each."""
+    reasons = []
+    if not evidence["acked"]:
+        reasons.append("nothing was acknowledged")
+    reasons += [
+        f"fault {fault.id} ({fault.fault}) is not proved to have had an effect: {fault.how}"
+        for fault in tables.faults
+        if not fault.proved
+    ]
+    if late:
+        reasons.append(f"not read to the end: {_some(late)}")
+    if unchecked := allowed.get("unseen-unchecked"):
+        reasons.append(f"{unchecked} acknowledged records were neither read nor read past")
+    return reasons
+
+
+def _some(names: Sequence[str], count_max: int = 8) -> str:
+    rest = len(names) - count_max
+    return ", ".join(names[:count_max]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _crashes(reports: Mapping[str, Report]) -> list[str]:
+    return [
+        f"the checker {receipt.checker} crashed on {key}: {receipt.crash}"
+        for key, report in reports.items()
+        for receipt in report.receipts
+        if receipt.crash is not None
+    ]
+
+
+_CHECKER_OF = {
+    "lost-write": "loss",
+    "duplicate": "duplicates",
+    "inconsistent-offsets": "offsets",
+    "phantom": "phantom",
+    "misrouted": "phantom",
+    "G1a": "phantom",
+    "nonmonotonic-send": "order",
+    "int-nonmonotonic-send": "order",
+    "realtime-order": "order",
+    "poll-skip": "polls",
+    "int-poll-skip": "polls",
+    "nonmonotonic-poll": "polls",
+    "int-nonmonotonic-poll": "polls",
+    "stuck": "availability",
+}
+
+
+def _checkers(
+    reports: Mapping[str, Report], results: Sequence[Finding]
+) -> dict[str, CheckerResult]:
+    seconds: defaultdict[str, float] = defaultdict(float)
+    crashed = set()
+    for report in reports.values():
+        for receipt in report.receipts:
+            seconds[receipt.checker] += receipt.seconds
+            if receipt.crash is not None:
+                crashed.add(receipt.checker)
+    convicted = {_CHECKER_OF.get(f.anomaly) for f in results if not f.legal}
+    return {
+        name: CheckerResult(
+            valid=False if name in convicted else "unknown" if name in crashed else True,
+            seconds=round(spent, 3),
+        )
+        for name, spent in sorted(seconds.items())
+    }

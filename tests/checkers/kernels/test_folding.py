@@ -1,0 +1,45 @@
+from typing import Any
+
+import pytest
+
+from checkers.kernels import key
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # a loss explains that readers pass over it, and that its place is given away
+        ("s:x=a@0 s:x=b@1 s:x=c@2 p:x=a@0,x=c@2 p2:x=a@0 p2:x=c@2", ["lost-write 2 +2"]),
+        ("s:x=a@0 s1:x=b@0 p:x=b@0", ["lost-write 1 +1"]),
+        ("s:x=a@5 s:x=b@4 s:x=c@6 p:x=b@4,x=c@6", ["lost-write 1 +2"]),  # and its own disorder
+        # but not what happens beside it
+        (
+            "s:x=a@0 s:x=b@1 s:x=c@2 s:x=d@3 p:x=a@0 p:x=d@3 p2:x=a@0,x=c@2,x=d@3",
+            ["lost-write 2 +1", "poll-skip 3"],
+        ),
+        # a double explains the order that it disturbs
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1,x=a@2 p2:x=a@0,x=b@1", ["duplicate 1"]),
+        ("s:x=a@2 s:x=b@1 p:x=a@0,x=b@1,x=a@2", ["duplicate 1 +1"]),
+        # a phantom explains the hole that others do not see, and the conflict about its place
+        ("s:x=a@0 s:x=b@2 p:x=a@0,x=z@1,x=b@2 p2:x=a@0,x=b@2", ["phantom 26 +1"]),
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 p2:x=z@0,x=b@1", ["phantom 26 +1"]),
+        # two values that were both read at one offset stand on their own
+        (
+            "s:x=a s1:x=b s2:x=c@1 p:x=a@0,x=c@1 p2:x=b@0,x=c@1",
+            ["inconsistent-offsets 1"],
+        ),
+        ("s:x=a s1:x=b p:x=a@0 p:x=b@0", ["inconsistent-offsets 1 +1"]),
+    ],
+)
+def test_what_a_finding_explains_is_counted_under_it(
+    histories: Any, text: str, found: list[str]
+) -> None:
+    """What is gone once the lost, doubled or phantom record is taken out is folded."""
+    report = key.judge(histories.log(text))
+    assert not [receipt for receipt in report.receipts if receipt.crash]
+    told = [
+        f"{f.anomaly} {f.value}" + (f" +{f.folded}" if f.folded else "")
+        for f in report.found
+        if not f.anomaly.startswith("unseen")
+    ]
+    assert told == found

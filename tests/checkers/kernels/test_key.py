@@ -1,0 +1,28 @@
+from typing import Any
+
+import pytest
+
+from checkers.kernels import key
+from checkers.kernels.rows import Found, Log
+
+
+def explode(log: Log) -> list[Found]:
+    raise ZeroDivisionError(f"on {log.key}")
+
+
+@pytest.mark.parametrize("kernels", [key.BASIC, key.DERIVED])
+def test_a_checker_that_crashes_spares_the_others(
+    histories: Any, monkeypatch: pytest.MonkeyPatch, kernels: dict[str, key.Kernel]
+) -> None:
+    """Its receipt says why; what the others found is there."""
+    monkeypatch.setitem(kernels, "polls" if "polls" in kernels else "offsets", explode)
+    report = key.judge(histories.log("s:x=a@0 s:x=b@1 p:x=b@1"))
+    crashes = [receipt.crash for receipt in report.receipts if receipt.crash]
+    assert crashes == ["ZeroDivisionError: on x"]
+    assert [f.anomaly for f in report.found] == ["lost-write"]
+
+
+def test_evidence_of_a_key(histories: Any) -> None:
+    """Acknowledged records, and distinct records read, whoever read them."""
+    report = key.judge(histories.log("s:x=a@0 s?:x=b s1?:x=c p:x=a@0,x=b@1 p2:x=a@0"))
+    assert (report.acked, report.read) == (1, 2)

@@ -1,0 +1,67 @@
+from typing import Any
+
+import pytest
+
+from checkers.kernels.loss import lost_writes, unseen
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1", []),
+        ("s:x=a@0 s:x=b@1 p:x=b@1", ["1@0"]),
+        ("s?:x=a@0 s1:x=b@1 p:x=b@1", []),  # in doubt: it may never have landed
+        ("s!:x=a@0 s1:x=b@1 p:x=b@1", []),  # refused
+        (">s:x=a s1:x=b@1 p:x=b@1", []),  # never completed
+        ("s:x=a@0 s:x=b@1 p:x=a@0", []),  # nobody has read as far as b yet
+        ("s:x=a@0 s:x=b@1 p:x=a@0 c:x@1", ["2@1"]),  # but here somebody did
+        ("s:x=a@0 p:x=a@0 c:x@1 s:x=b@1", []),  # caught up before b was acknowledged
+        ("s:x=a@0 s:x=b@1 p:x=a@0 p2?:x=b@1", []),  # a poll that ended in doubt delivers too
+        ("s:x=a@0 s:x=b@1 p!:x=b@1", ["1@0"]),  # and so it can convict
+        ("s:x=a s:x=b@1 p:x=b@1", []),  # acknowledged without an offset: anywhere
+        ("s:x=a s:x=b@1 p:x=b@1 c:x@2", ["1@None"]),
+        ("s:x=a@0 s:x=b@1 p:x=b@1,x=z@999", ["1@0"]),
+        ("s:x=a@0 s:x=b@5 p:x=a@0,x=z@999", []),  # nobody sent z: its offset proves nothing
+        ("s:x=a@0 s:x=b@0,x=c@2 p:x=b@0,x=c@2", ["1@0"]),  # its place was given away
+        ("s?:x=a,x=b@0 s1:x=c@1 p:x=c@1", []),  # Jepsen's rule: unproven …
+        ("s?:x=a,x=b@0 s1:x=c@1 p:x=c@1 p3:x=a@2", ["2@0"]),  # … proven by the read of a
+        ("s?:x=a,x=b s1:x=c@1 p:x=c@1,x=a@2 c:x@3", []),  # proven, but b may not have landed
+    ],
+)
+def test_lost_writes(histories: Any, text: str, lost: list[str]) -> None:
+    """A record is lost when it was acknowledged, never read, and read past."""
+    found = lost_writes(histories.log(text))
+    assert [f"{f.value}@{f.offset}" for f in found] == lost
+
+
+def test_an_operation_in_doubt_is_proven_by_another_key(histories: Any) -> None:
+    """A value that was read of one key makes its whole operation accountable on the others."""
+    text = "s?:x=a,y=b@0 s1?:y=c p2:x=a@0 p3:y=c@1"
+    assert [f.value for f in lost_writes(histories.log(text, "y"))] == [2]
+
+
+def test_a_loss_names_its_witnesses(histories: Any) -> None:
+    """The sending operation, then the one that read past; and a sentence with all the names."""
+    (found,) = lost_writes(histories.log("s4:x=a@0 s5:x=b@1 p:x=b@1"))
+    assert found.ops == (1, 5)
+    assert found.why == (
+        "value 1 was acknowledged to process 4 at offset 0 at 1.000 s; process 9 read on at"
+        " offset 1 at 5.000 s; nobody ever read 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1", []),
+        ("s:x=a@0 s:x=b@1 p:x=a@0", ["unseen-unchecked 2"]),
+        ("s:x=a@0 s:x=b@1 p:x=a@0 c:x@1", []),  # that is a loss
+        ("s:x=a@0 s?:x=b@1 p:x=a@0", []),
+        ("s:x=a", ["unseen-unchecked 1"]),
+        ("s:x=a@0" + 14 * " p:" + " p:x=a@0", []),
+        ("s:x=a@0" + 15 * " p:" + " p:x=a@0", ["unseen-delayed 1"]),
+    ],
+)
+def test_unseen(histories: Any, text: str, expected: list[str]) -> None:
+    """Unread records are unchecked where nobody read that far, and late after half a minute."""
+    assert [f"{f.anomaly} {f.value}" for f in unseen(histories.log(text))] == expected

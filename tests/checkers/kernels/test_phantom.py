@@ -1,0 +1,65 @@
+from typing import Any
+
+import pytest
+
+from checkers.kernels.phantom import aborted_reads, misrouted, phantoms
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("s:x=a@0 p:x=a@0", []),
+        ("s?:x=a p:x=a@0", []),  # it landed
+        (">s:x=a p:x=a@0", []),  # it landed, and nobody came to tell
+        ("s!:x=a p:x=a@0", []),  # that is G1a
+        ("s:x=a@0 p:x=a@0,x=z@1", ["26 at (1,)"]),
+        ("s:x=a@0 p!:x=z@1", ["26 at (1,)"]),
+        ("s:x=a@0 p:x=z@1 p2:x=z@1,x=z@2", ["26 at (1, 2)"]),
+    ],
+)
+def test_phantoms(histories: Any, text: str, found: list[str]) -> None:
+    """A value that nobody tried to write is a phantom."""
+    assert [f"{f.value} at {f.also}" for f in phantoms(histories.log(text))] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "anomalies"),
+    [
+        ("s:x=a@0 s:y=b@0 p:x=a@0,x=b@1", ["misrouted"]),
+        ("s:x=a@0 s:y=b@0 s:z=b@0 p:x=a@0,x=b@1", ["phantom"]),  # not unique: no home to name
+        ("s:x=a@0 s:y=b@0 p:x=a@0,x=c@1", ["phantom"]),
+    ],
+)
+def test_misrouted(histories: Any, text: str, anomalies: list[str]) -> None:
+    """A phantom that was sent to one other key lies in the wrong log."""
+    tables = histories.tables(text)
+    found = phantoms(histories.log(text))
+    sends = tables.sends
+    named = misrouted(found, tables.send_key, sends.value, sends.op, tables.keys)
+    assert [f.anomaly for f in named] == anomalies
+
+
+def test_a_misrouted_record_names_its_home(histories: Any) -> None:
+    """The send comes first among the witnesses, and the sentence ends with the key it was for."""
+    tables = histories.tables("s:y=b@0 p:x=b@1")
+    found = phantoms(histories.log("s:y=b@0 p:x=b@1"))
+    sends = tables.sends
+    (named,) = misrouted(found, tables.send_key, sends.value, sends.op, tables.keys)
+    assert named.ops == (1, 3)
+    assert named.why.endswith("nobody tried to write 2 to this key, but event 1 sent it to y")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("s!:x=a p:x=a@0", ["1 send"]),
+        ("s!:x=a p:x=b@0", []),
+        ("s?:x=a p:x=a@0", []),
+        ("s!:x=a,x=b p:x=b@0", ["2 send"]),
+        ("s!:x=a p!:x=a@0", ["1 send"]),  # whoever reads it
+    ],
+)
+def test_aborted_reads(histories: Any, text: str, found: list[str]) -> None:
+    """A send that certainly failed is never read."""
+    results = aborted_reads(histories.log(text))
+    assert [f"{f.value} {f.variant}" for f in results] == found
