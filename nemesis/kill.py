@@ -1,0 +1,61 @@
+"""kill: a broker ends without a word (SIGKILL) and is started again when the fault is over.
+
+The machine lives on, so that what the broker had written is still there, synced or not: a correct
+broker loses nothing by it, even when all brokers die at once. Some are started again before their
+ZooKeeper session is over, some after.
+"""
+
+import asyncio
+import random
+from typing import Any, Protocol
+
+from model.roles import CanKill, CanPause, Cluster, HasRoles
+from nemesis import targets as aim
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+
+class Killable(Cluster, CanKill, CanPause, HasRoles, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """Mostly one broker; sometimes most of them, sometimes all at once."""
+    down_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
+    chance = rng.random()
+    if chance < 0.7 or len(shape.brokers) < 2:
+        return Drawn("kill", down_s, aim.draw_one(rng, shape))
+    several = len(shape.brokers) if chance < 0.85 else len(shape.brokers) // 2 + 1
+    return Drawn("kill", down_s, sorted(rng.sample(shape.brokers, several)), alone=True)
+
+
+async def apply(
+    cluster: Killable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved when the process was waited for and its port refuses connections."""
+    nodes = await aim.resolve(cluster, targets, rng)
+    running = [node for node in nodes if await cluster.is_running(node)]
+    await asyncio.gather(*map(cluster.kill, running))
+    left = [node for node in nodes if await cluster.is_running(node)]
+    if left or not running:
+        return Applied(nodes, Effect(False, f"still up: {left}" if left else "nobody was up"))
+    how = f"{', '.join(running)}: the process is gone, its port refuses connections"
+    return Applied(nodes, Effect(True, how))
+
+
+async def heal(cluster: Killable, applied: Applied) -> Effect:
+    """Start what is down; proved when it answers."""
+    down = [node for node in applied.targets if not await cluster.is_running(node)]
+    await asyncio.gather(*map(cluster.start_node, down))
+    return Effect(True, f"{', '.join(down) or 'nobody'} was started and answers")
+
+
+PACKAGE = Package(
+    name="kill",
+    faults=("kill",),
+    needs=(CanKill, CanPause, HasRoles),
+    color="#d62728",
+    lane="process",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+)

@@ -1,0 +1,71 @@
+"""pause: a broker is frozen (SIGSTOP) and thaws later, believing that no time has passed.
+
+Shorter than its ZooKeeper session it is merely slow; longer, it is declared dead, another leads in
+its place, and it wakes up as a leader that nobody follows any more.
+"""
+
+import asyncio
+import random
+from typing import Any, Protocol
+
+from model.roles import CanKill, CanPause, Cluster, HasRoles
+from nemesis import targets as aim
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+SETTLE_S = 1.0
+"""A signal takes effect at once, but for a process inside a system call."""
+
+
+class Pausable(Cluster, CanPause, CanKill, HasRoles, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """One broker; half of the time for longer than its session."""
+    longer = rng.random() < 0.5
+    sessions = rng.uniform(1.5, 2.5) if longer else rng.uniform(0.2, 0.7)
+    options = {"session": "longer" if longer else "shorter"}
+    return Drawn("pause", sessions * shape.session_timeout_s, aim.draw_one(rng, shape), options)
+
+
+async def apply(
+    cluster: Pausable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved when the system reports the process as stopped."""
+    nodes = await aim.resolve(cluster, targets, rng)
+    await asyncio.gather(*map(cluster.pause, nodes))
+    stopped = await _all(cluster, nodes, paused=True)
+    how = f"{', '.join(nodes)}: the process is {'stopped' if stopped else 'not stopped'}"
+    return Applied(nodes, Effect(stopped and bool(nodes), how))
+
+
+async def heal(cluster: Pausable, applied: Applied) -> Effect:
+    """Thaw what is still there; proved when nothing is stopped any more."""
+    there = [node for node in applied.targets if await cluster.is_running(node)]
+    await asyncio.gather(*map(cluster.resume, there))
+    return Effect(await _all(cluster, there, paused=False), f"{', '.join(there)}: resumed")
+
+
+async def _all(cluster: Pausable, nodes: "tuple[str, ...] | list[str]", *, paused: bool) -> bool:
+    async def reached() -> bool:
+        return all([await cluster.is_paused(node) is paused for node in nodes])
+
+    try:
+        async with asyncio.timeout(SETTLE_S):
+            while not await reached():  # noqa: ASYNC110 - the system tells nobody
+                await asyncio.sleep(0.002)
+    except TimeoutError:
+        return False
+    return True
+
+
+PACKAGE = Package(
+    name="pause",
+    faults=("pause",),
+    needs=(CanPause, CanKill, HasRoles),
+    color="#9467bd",
+    lane="process",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+)

@@ -1,0 +1,66 @@
+"""restart: brokers are stopped cleanly (SIGTERM, controlled shutdown) and started again.
+
+``restart`` takes one broker down for a moment; ``restart-rolling`` takes each in its turn, as an
+operator does: the next one only when the cluster is whole again, or it has had its time.
+"""
+
+import random
+from typing import Any, Protocol
+
+from model.roles import CanPause, CanRestart, Cluster, HasRoles
+from nemesis import targets as aim
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+WHOLE_TIMEOUT_S = 4.0
+"""How long a rolling restart waits for the cluster between two brokers."""
+
+
+class Restartable(Cluster, CanRestart, CanPause, HasRoles, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """Mostly one broker, sometimes all in a row."""
+    if rng.random() < 0.25 and len(shape.brokers) > 1:
+        order = rng.sample(shape.brokers, len(shape.brokers))
+        return Drawn("restart-rolling", 0.0, order, alone=True)
+    one = aim.draw_one(rng, shape)
+    return Drawn("restart", rng.uniform(0.1, 0.8) * shape.session_timeout_s, one)
+
+
+async def apply(
+    cluster: Restartable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved when every broker ended by itself with exit status 0."""
+    nodes = await aim.resolve(cluster, targets, rng)
+    statuses: dict[str, int] = {}
+    for node in nodes:
+        if not await cluster.is_running(node):
+            continue
+        statuses[node] = await cluster.stop_node(node)
+        if fault == "restart-rolling":
+            await cluster.start_node(node)
+            await cluster.recover(WHOLE_TIMEOUT_S)
+    clean = bool(statuses) and not any(statuses.values())
+    how = ", ".join(f"{node}: exit status {status}" for node, status in statuses.items())
+    return Applied(nodes, Effect(clean, how or "nobody was up"))
+
+
+async def heal(cluster: Restartable, applied: Applied) -> Effect:
+    """Start what is down; proved when it answers."""
+    down = [node for node in applied.targets if not await cluster.is_running(node)]
+    for node in down:
+        await cluster.start_node(node)
+    return Effect(True, f"{', '.join(down) or 'nobody'} was started and answers")
+
+
+PACKAGE = Package(
+    name="restart",
+    faults=("restart", "restart-rolling"),
+    needs=(CanRestart, CanPause, HasRoles),
+    color="#1f77b4",
+    lane="process",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+)

@@ -1,0 +1,121 @@
+"""When which fault strikes: drawn from a seed, kept as data.
+
+A schedule goes in periods. Each period turns a random subset of the packages loose, in two lanes,
+one for processes and one for the network: faults of one lane follow one another, faults of
+different lanes may overlap. Then all is quiet for a while, so that the cluster can recover; now
+and then a whole period is quiet. How likely a package is to be in a subset is drawn once per
+schedule (swarm testing), so that some runs are all about one kind of trouble.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+
+from model.plan import ScheduledFault
+from model.roles import NodeId
+from nemesis.package import Drawn, Lane, Package, Shape
+
+QUIET_START_S = 5.0
+"""Trouble before anything has settled teaches nothing."""
+QUIET_END_S = 5.0
+"""Before the end of the workload everything is healed, and clients have some calm."""
+QUIET_PERIODS = 0.25
+"""The share of periods without any fault."""
+SECONDS_PER_FAULT = 7.0
+"""A schedule has at least one fault for so many seconds between its quiet ends …"""
+KINDS = 3
+"""… from at least so many packages, if so many are at hand."""
+APPLYING_S = 0.7
+"""What applying and proving a fault takes, roughly; it lasts from then on."""
+
+LANES: tuple[Lane, ...] = ("process", "network")
+
+
+def draw(
+    packages: Sequence[Package],
+    *,
+    brokers: Sequence[NodeId],
+    seed: int,
+    time_limit_s: float,
+    keys: Sequence[str] = (),
+    session_timeout_s: float = 2.0,
+) -> tuple[ScheduledFault, ...]:
+    """A schedule, the same for the same arguments; empty without packages.
+
+    ``time_limit_s`` is the workload's; every fault is over before it. With time for it the
+    schedule has enough faults of enough kinds to mean something (:data:`SECONDS_PER_FAULT`,
+    :data:`KINDS`): draws that do not are drawn again.
+    """
+    if not packages:
+        return ()
+    shape = Shape(tuple(brokers), tuple(keys), session_timeout_s)
+    start_s = min(QUIET_START_S, time_limit_s / 6)
+    end_s = time_limit_s - min(QUIET_END_S, time_limit_s / 6)
+    wanted = int((end_s - start_s) / SECONDS_PER_FAULT)
+    kinds = min(KINDS, len(packages), wanted)
+    best: list[tuple[float, str, Drawn]] = []
+    for attempt in range(200):
+        rng = random.Random(f"{seed}/{attempt}")
+        drawn = sorted(_drawn(rng, packages, shape, start_s, end_s), key=lambda item: item[0])
+        enough = len(drawn) >= wanted and len({package for _, package, _ in drawn}) >= kinds
+        if enough or len(drawn) > len(best):
+            best = drawn
+        if enough:
+            break
+    return tuple(
+        ScheduledFault(
+            id=number,
+            at_s=round(at_s, 3),
+            duration_s=round(fault.duration_s, 3),
+            fault=fault.fault,
+            targets=fault.targets,
+            options=fault.options,
+        )
+        for number, (at_s, _, fault) in enumerate(best, start=1)
+    )
+
+
+def _drawn(
+    rng: random.Random,
+    packages: Sequence[Package],
+    shape: Shape,
+    start_s: float,
+    end_s: float,
+) -> Iterator[tuple[float, str, Drawn]]:
+    weights = {package.name: rng.uniform(0.25, 1.0) for package in packages}
+    at_s = start_s
+    while at_s < end_s:
+        if at_s > start_s and rng.random() < QUIET_PERIODS:
+            at_s += rng.uniform(3.0, 6.0)
+        loose = [package for package in packages if rng.random() < weights[package.name]]
+        if not loose:
+            loose = [rng.choice(packages)]
+        until_s = min(end_s, at_s + rng.uniform(8.0, 14.0))
+        busy = [lane for lane in LANES if any(package.lane == lane for package in loose)]
+        over_s = at_s
+        for lane in busy:
+            mine = [package for package in loose if package.lane == lane]
+            for fault in _lane(rng, mine, shape, at_s, until_s, alone=len(busy) == 1):
+                yield fault
+                over_s = max(over_s, fault[0] + APPLYING_S + fault[2].duration_s)
+        at_s = over_s + rng.uniform(2.0, 4.0)
+
+
+def _lane(
+    rng: random.Random,
+    packages: Sequence[Package],
+    shape: Shape,
+    from_s: float,
+    until_s: float,
+    *,
+    alone: bool,
+) -> Iterator[tuple[float, str, Drawn]]:
+    """Faults one after another; those that want to be alone only when this lane is."""
+    at_s = from_s + rng.uniform(0.0, 1.0)
+    while at_s < until_s:
+        package = rng.choice(packages)
+        fault = package.draw(rng, shape)
+        over_s = at_s + APPLYING_S + fault.duration_s
+        if (alone or not fault.alone) and over_s < until_s:
+            yield at_s, package.name, fault
+            at_s = over_s
+        at_s += rng.uniform(0.5, 2.0)

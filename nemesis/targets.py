@@ -1,0 +1,70 @@
+"""Whom a fault strikes: named when the schedule is drawn, resolved when it fires.
+
+A target is a list of node ids, ``leader:topic-partition`` or ``controller``. A role that nobody
+holds just now, and a node that is down already, is replaced by a broker that stands: a fault that
+strikes nobody would prove nothing.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from model.roles import NodeId
+from nemesis.package import Shape
+
+CONTROLLER = "controller"
+LEADER = "leader:"
+
+
+class Inhabited(Protocol):
+    """What resolving asks of a cluster."""
+
+    @property
+    def brokers(self) -> tuple[NodeId, ...]: ...
+    async def is_running(self, node: NodeId) -> bool: ...
+    async def is_paused(self, node: NodeId) -> bool: ...
+    async def controller(self) -> NodeId | None: ...
+    async def leader(self, key: str) -> NodeId | None: ...
+
+
+def draw_one(rng: random.Random, shape: Shape) -> Any:
+    """One broker, by name or by role."""
+    kinds = ["node", "node", CONTROLLER, *(["leader"] * 2 if shape.keys else [])]
+    match rng.choice(kinds):
+        case "leader":
+            return f"{LEADER}{rng.choice(shape.keys)}"
+        case "controller":
+            return CONTROLLER
+        case _:
+            return [rng.choice(shape.brokers)]
+
+
+async def resolve(cluster: Inhabited, targets: Any, rng: random.Random) -> tuple[NodeId, ...]:
+    """The nodes that are meant now, each standing if any broker stands, none twice."""
+    if isinstance(targets, str):
+        node = await _holder(cluster, targets)
+        wanted: Sequence[NodeId | None] = [node]
+    else:
+        wanted = list(targets)
+    standing = [broker for broker in cluster.brokers if await stands(cluster, broker)]
+    chosen: list[NodeId] = []
+    for node in wanted:
+        if node is None or (node in cluster.brokers and node not in standing):
+            spare = [broker for broker in standing if broker not in (*wanted, *chosen)]
+            node = rng.choice(spare) if spare else node
+        if node is not None and node not in chosen:
+            chosen.append(node)
+    return tuple(chosen)
+
+
+async def stands(cluster: Inhabited, node: NodeId) -> bool:
+    """Is it up, and not frozen?"""
+    return await cluster.is_running(node) and not await cluster.is_paused(node)
+
+
+async def _holder(cluster: Inhabited, role: str) -> NodeId | None:
+    if role == CONTROLLER:
+        return await cluster.controller()
+    if role.startswith(LEADER):
+        return await cluster.leader(role.removeprefix(LEADER))
+    raise ValueError(f"no such target: {role} (a list of nodes, controller or leader:KEY)")

@@ -1,0 +1,52 @@
+"""zookeeper: the coordinator itself dies or freezes, and comes back.
+
+While it is away nobody is elected and no ISR changes. What has a leader and its replicas goes on,
+until a broker's session is over.
+"""
+
+import random
+from typing import Any, Protocol
+
+from model.roles import ZOOKEEPER, CanKill, CanPause, Cluster, HasRoles
+from nemesis import kill, pause
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+FAULTS = ("kill-zookeeper", "pause-zookeeper")
+
+
+class Headless(Cluster, CanKill, CanPause, HasRoles, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """Away for less or more than a session."""
+    away_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
+    return Drawn(rng.choice(FAULTS), away_s, [ZOOKEEPER])
+
+
+async def apply(
+    cluster: Headless, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved as a broker's death or pause is."""
+    if fault == "kill-zookeeper":
+        return await kill.apply(cluster, fault, targets, options, rng)
+    return await pause.apply(cluster, fault, targets, options, rng)
+
+
+async def heal(cluster: Headless, applied: Applied) -> Effect:
+    """Started or resumed, whichever it needs."""
+    if not await cluster.is_running(ZOOKEEPER):
+        return await kill.heal(cluster, applied)
+    return await pause.heal(cluster, applied)
+
+
+PACKAGE = Package(
+    name="zookeeper",
+    faults=FAULTS,
+    needs=(CanKill, CanPause, HasRoles),
+    color="#8c564b",
+    lane="process",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+)

@@ -1,0 +1,125 @@
+"""Which links a partition takes, and how it is proved."""
+
+import random
+from typing import Any
+
+import pytest
+
+from nemesis import partition
+from nemesis.package import Shape
+from tests.nemesis.conftest import FakeCluster
+
+A, B, C, D, E = (f"broker-{number}" for number in range(1, 6))
+THREE, FIVE = (A, B, C), (A, B, C, D, E)
+
+
+def both(*pairs: tuple[str, str]) -> set[tuple[str, str]]:
+    return {*pairs, *((target, source) for source, target in pairs)}
+
+
+@pytest.mark.parametrize(
+    ("fault", "nodes", "options", "lost"),
+    [
+        ("partition-one", [A], {}, both((A, B), (A, C))),
+        ("partition-one", [A], {"from": ["zookeeper"]}, both((A, "zookeeper"))),
+        (
+            "partition-one",
+            [A],
+            {"from": ["brokers", "clients"]},
+            both((A, B), (A, C), (A, "clients")),
+        ),
+        ("partition-leader", [B], {}, both((B, A), (B, C))),
+        ("partition-zookeeper", [A, B], {}, both((A, "zookeeper"), (B, "zookeeper"))),
+        ("partition-clients", [C], {}, both((C, "clients"))),
+        ("partition-halves", [A], {}, both((A, B), (A, C))),
+        (
+            "partition-halves",
+            [A],
+            {"zookeeper": "rest"},
+            both((A, B), (A, C), (A, "zookeeper")),
+        ),
+        ("partition-majorities-ring", [A, B, C], {}, {(C, A), (A, B), (B, C)}),
+        ("partition-one-way", [A], {}, {(A, B), (A, C)}),
+        ("partition-one-way", [A], {"direction": "in"}, {(B, A), (C, A)}),
+        ("partition-one-way", [A], {"from": ["zookeeper"]}, {(A, "zookeeper")}),
+    ],
+)
+def test_cuts(
+    fault: str, nodes: list[str], options: dict[str, Any], lost: set[tuple[str, str]]
+) -> None:
+    """Each kind takes exactly these directed links, each once."""
+    cuts = partition.cuts(fault, nodes, options, THREE)
+    assert set(cuts) == lost
+    assert len(cuts) == len(lost)
+
+
+def test_unknown_kind() -> None:
+    """A kind nobody knows is an error."""
+    with pytest.raises(ValueError, match="no such partition: partition-up"):
+        partition.cuts("partition-up", [A], {}, THREE)
+
+
+@pytest.mark.parametrize("brokers", [THREE, FIVE, (*FIVE, "broker-6", "broker-7")])
+def test_ring_leaves_each_a_different_majority(brokers: tuple[str, ...]) -> None:
+    """Everybody hears a majority, and no two the same."""
+    lost = set(partition.majorities_ring(brokers))
+    heard = [frozenset(other for other in brokers if (other, node) not in lost) for node in brokers]
+    assert all(node in hears for node, hears in zip(brokers, heard, strict=True))
+    assert {len(hears) for hears in heard} == {len(brokers) // 2 + 1}
+    assert len(set(heard)) == len(brokers)
+
+
+async def test_cut_is_proved_and_healed(cluster: FakeCluster, rng: random.Random) -> None:
+    """Every link is silent while it lasts, and answers afterwards."""
+    applied = await partition.apply(cluster, "partition-one", [A], {"way": "cut"}, rng)
+    assert applied.effect.proved
+    assert applied.effect.how.startswith("4 of 4 directed links left a probe unanswered: ")
+    assert +cluster.cuts == dict.fromkeys(both((A, B), (A, C)), 1)
+    assert (await partition.heal(cluster, applied)).proved
+    assert not +cluster.cuts
+
+
+async def test_down_is_proved_and_healed(cluster: FakeCluster, rng: random.Random) -> None:
+    """A link that is down refuses, once per pair."""
+    applied = await partition.apply(cluster, "partition-leader", "leader:x-0", {"way": "down"}, rng)
+    assert applied.targets == (C,)
+    assert applied.effect.proved
+    assert +cluster.refused == {(A, C): 1, (B, C): 1}
+    assert (await partition.heal(cluster, applied)).proved
+    assert not +cluster.refused
+
+
+@pytest.mark.parametrize("way", ["cut", "down"])
+async def test_without_effect_it_is_not_proved(
+    cluster: FakeCluster, rng: random.Random, way: str
+) -> None:
+    """Links that go on answering prove nothing."""
+    cluster.immortal = True
+    applied = await partition.apply(cluster, "partition-one", [A], {"way": way}, rng)
+    assert not applied.effect.proved
+
+
+async def test_dead_ends_do_not_count(cluster: FakeCluster, rng: random.Random) -> None:
+    """A link to a node that is down tells nothing; when all are such, nothing is proved."""
+    cluster.down = {B}
+    applied = await partition.apply(cluster, "partition-one", [A], {}, rng)
+    assert applied.effect.proved
+    assert "3 of 4" in applied.effect.how
+    assert "1 lead to nodes that are down" in applied.effect.how
+    cluster.down = {A, B, C}
+    applied = await partition.apply(cluster, "partition-one", [A], {}, rng)
+    assert not applied.effect.proved
+
+
+def test_draw_knows_every_kind() -> None:
+    """All kinds are drawn, each with links to take; a lone broker loses ZooKeeper or clients."""
+    rng = random.Random(5)
+    drawn = [partition.draw(rng, Shape(THREE, ("x-0",))) for _ in range(300)]
+    assert {fault.fault for fault in drawn} == set(partition.FAULTS)
+    for fault in drawn:
+        nodes = fault.targets if isinstance(fault.targets, list) else [B]
+        assert partition.cuts(fault.fault, nodes, fault.options, THREE)
+    lone = [partition.draw(rng, Shape((A,))) for _ in range(50)]
+    assert {fault.fault for fault in lone} == {"partition-zookeeper", "partition-clients"}
+    keyless = [partition.draw(rng, Shape(THREE)) for _ in range(100)]
+    assert "partition-leader" not in {fault.fault for fault in keyless}

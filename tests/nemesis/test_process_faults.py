@@ -1,0 +1,115 @@
+"""kill, pause, restart and zookeeper on a cluster in memory."""
+
+import random
+
+import pytest
+
+from nemesis import kill, pause, restart, zookeeper
+from nemesis.package import Package, Shape
+from tests.nemesis.conftest import FakeCluster
+
+SHAPE = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_timeout_s=2.0)
+
+
+async def test_kill_and_start(cluster: FakeCluster, rng: random.Random) -> None:
+    """The target dies, which is proved, and is started again."""
+    applied = await kill.apply(cluster, "kill", "leader:x-0", {}, rng)
+    assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
+    assert cluster.down == {"broker-3"}
+    assert (await kill.heal(cluster, applied)).proved
+    assert cluster.down == set()
+
+
+async def test_kill_without_effect_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
+    """A node that is still up, or was down before, proves nothing."""
+    cluster.immortal = True
+    applied = await kill.apply(cluster, "kill", ["broker-1"], {}, rng)
+    assert (applied.effect.proved, applied.effect.how) == (False, "still up: ['broker-1']")
+    cluster.down = set(cluster.brokers)
+    applied = await kill.apply(cluster, "kill", ["broker-1"], {}, rng)
+    assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
+
+
+async def test_pause_and_resume(cluster: FakeCluster, rng: random.Random) -> None:
+    """The target is stopped, which is proved, and resumed; one that has died meanwhile is not."""
+    applied = await pause.apply(cluster, "pause", ["broker-1", "broker-2"], {}, rng)
+    assert applied.effect.proved
+    assert cluster.paused == {"broker-1", "broker-2"}
+    cluster.paused.discard("broker-1")
+    cluster.down.add("broker-1")
+    assert (await pause.heal(cluster, applied)).proved
+    assert cluster.paused == set()
+
+
+async def test_pause_without_effect_is_not_proved(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that goes on running proves nothing."""
+    monkeypatch.setattr(pause, "SETTLE_S", 0.01)
+    cluster.immortal = True
+    applied = await pause.apply(cluster, "pause", ["broker-1"], {}, rng)
+    assert not applied.effect.proved
+
+
+async def test_restart_is_proved_by_exit_status_0(cluster: FakeCluster, rng: random.Random) -> None:
+    """A clean stop proves it, and any other end does not."""
+    applied = await restart.apply(cluster, "restart", "controller", {}, rng)
+    assert (applied.effect.proved, applied.effect.how) == (True, "broker-1: exit status 0")
+    assert cluster.down == {"broker-1"}
+    assert (await restart.heal(cluster, applied)).proved
+    assert cluster.down == set()
+    cluster.exit_status = -9
+    applied = await restart.apply(cluster, "restart", ["broker-2"], {}, rng)
+    assert not applied.effect.proved
+
+
+async def test_rolling_restart_waits_between_brokers(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """One is down at a time, and the next only goes once the cluster had time to be whole."""
+    applied = await restart.apply(cluster, "restart-rolling", ["broker-2", "broker-1"], {}, rng)
+    assert applied.effect.proved
+    assert cluster.log == [
+        *("stop broker-2", "start broker-2", "recover"),
+        *("stop broker-1", "start broker-1", "recover"),
+    ]
+
+
+@pytest.mark.parametrize("fault", zookeeper.FAULTS)
+async def test_zookeeper_goes_and_comes_back(
+    cluster: FakeCluster, rng: random.Random, fault: str
+) -> None:
+    """ZooKeeper is killed or frozen, and back when it is healed."""
+    applied = await zookeeper.apply(cluster, fault, ["zookeeper"], {}, rng)
+    assert (applied.targets, applied.effect.proved) == (("zookeeper",), True)
+    assert cluster.down | cluster.paused == {"zookeeper"}
+    await zookeeper.heal(cluster, applied)
+    assert cluster.down | cluster.paused == set()
+
+
+@pytest.mark.parametrize(
+    "package", [kill.PACKAGE, pause.PACKAGE, restart.PACKAGE, zookeeper.PACKAGE]
+)
+def test_draws_are_faults_of_the_package(package: Package) -> None:
+    """Every fault that is listed is drawn, nothing else, and never for more than 3 sessions."""
+    rng = random.Random(3)
+    drawn = [package.draw(rng, SHAPE) for _ in range(200)]
+    assert {fault.fault for fault in drawn} == set(package.faults)
+    assert all(0 <= fault.duration_s <= 6.0 for fault in drawn)
+
+
+def test_pauses_are_longer_and_shorter_than_the_session() -> None:
+    """The option says which, and no pause is too close to the session's end to say."""
+    rng = random.Random(3)
+    drawn = [pause.draw(rng, SHAPE) for _ in range(100)]
+    longer = [fault.duration_s for fault in drawn if fault.options["session"] == "longer"]
+    shorter = [fault.duration_s for fault in drawn if fault.options["session"] == "shorter"]
+    assert min(longer) >= 3.0
+    assert max(shorter) <= 1.4
+
+
+def test_one_broker_is_enough() -> None:
+    """A single broker can be killed and restarted; nothing is drawn that needs more."""
+    rng, lone = random.Random(3), Shape(("broker-1",))
+    for package in (kill.PACKAGE, restart.PACKAGE):
+        assert not any(package.draw(rng, lone).alone for _ in range(100))

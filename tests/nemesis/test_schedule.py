@@ -1,0 +1,96 @@
+"""Schedules: data, repeatable, and with enough in them."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.plan import ScheduledFault
+from nemesis import kill, partition, pause, restart, schedule, zookeeper
+from nemesis.package import Package
+
+PACKAGES = (kill.PACKAGE, pause.PACKAGE, restart.PACKAGE, partition.PACKAGE)
+BROKERS = ("broker-1", "broker-2", "broker-3")
+LANES = {fault: package.lane for package in PACKAGES for fault in package.faults}
+
+
+def drawn(
+    seed: int, time_limit_s: float = 60.0, packages: tuple[Package, ...] = PACKAGES
+) -> tuple[ScheduledFault, ...]:
+    return schedule.draw(
+        packages, brokers=BROKERS, seed=seed, time_limit_s=time_limit_s, keys=("x-0", "x-1")
+    )
+
+
+def test_same_seed_same_schedule() -> None:
+    """The seed decides, and nothing else."""
+    assert drawn(7) == drawn(7)
+    assert len({str(drawn(seed)) for seed in range(20)}) == 20
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_a_minute_has_enough_in_it(seed: int) -> None:
+    """Sixty seconds hold at least seven faults of at least three packages, after a calm start."""
+    faults = drawn(seed)
+    packages = {package.name for package in PACKAGES for f in faults if f.fault in package.faults}
+    assert len(faults) >= 7
+    assert len(packages) >= 3
+    assert faults[0].at_s >= 5.0
+    assert [fault.id for fault in faults] == list(range(1, len(faults) + 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), time_limit_s=st.floats(6.0, 120.0))
+def test_all_is_over_before_the_end(seed: int, time_limit_s: float) -> None:
+    """Everything is healed before the workload ends, in the order of its times."""
+    faults = drawn(seed, time_limit_s)
+    assert all(fault.at_s + fault.duration_s < time_limit_s for fault in faults)
+    assert list(faults) == sorted(faults, key=lambda fault: fault.at_s)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_one_fault_of_a_lane_at_a_time(seed: int) -> None:
+    """Two faults of one lane never overlap, and what wants to be alone is."""
+    faults = drawn(seed)
+    for lane in schedule.LANES:
+        mine = [fault for fault in faults if LANES[fault.fault] == lane]
+        for before, after in pairwise(mine):
+            assert before.at_s + before.duration_s < after.at_s
+    for lonely in faults:
+        if lonely.fault == "restart-rolling":
+            assert not any(
+                other.at_s <= lonely.at_s <= other.at_s + other.duration_s
+                for other in faults
+                if other is not lonely
+            )
+
+
+def test_every_schedule_has_a_quiet_spell() -> None:
+    """Somewhere in a minute nothing is broken for two seconds."""
+    for seed in range(30):
+        over_s, gaps = 0.0, []
+        for fault in drawn(seed):
+            gaps.append(fault.at_s - over_s)
+            over_s = max(over_s, fault.at_s + fault.duration_s)
+        assert max(gaps[1:]) >= 2.0
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, zookeeper.PACKAGE])
+def test_one_package_alone(package: Package) -> None:
+    """With one package every fault is its own."""
+    faults = drawn(3, packages=(package,))
+    assert len(faults) >= 7
+    assert {fault.fault for fault in faults} <= set(package.faults)
+
+
+def test_no_packages_no_faults() -> None:
+    """Without packages there is no schedule."""
+    assert drawn(1, packages=()) == ()
+
+
+def test_short_runs_are_allowed() -> None:
+    """A run of a few seconds may have no fault, and still has a schedule."""
+    assert all(fault.at_s < 3.0 for fault in drawn(1, time_limit_s=3.0))

@@ -1,0 +1,50 @@
+"""Targets by name and by role."""
+
+import random
+
+import pytest
+
+from nemesis import targets
+from nemesis.package import Shape
+from tests.nemesis.conftest import FakeCluster
+
+
+async def test_roles_are_resolved_when_it_fires(cluster: FakeCluster, rng: random.Random) -> None:
+    """Leader and controller are who they are now."""
+    assert await targets.resolve(cluster, "leader:x-0", rng) == ("broker-3",)
+    assert await targets.resolve(cluster, "controller", rng) == ("broker-1",)
+    assert await targets.resolve(cluster, ["zookeeper"], rng) == ("zookeeper",)
+
+
+async def test_vacant_role_is_replaced(cluster: FakeCluster, rng: random.Random) -> None:
+    """When nobody leads or controls, some broker that stands is struck."""
+    cluster.down, cluster.paused, cluster.controls = {"broker-1"}, {"broker-2"}, None
+    assert await targets.resolve(cluster, "leader:unknown-0", rng) == ("broker-3",)
+    assert await targets.resolve(cluster, "controller", rng) == ("broker-3",)
+
+
+async def test_fallen_target_is_replaced(cluster: FakeCluster, rng: random.Random) -> None:
+    """A broker that is down already is replaced by one that is not among the targets."""
+    cluster.down = {"broker-1"}
+    assert await targets.resolve(cluster, ["broker-1"], rng) != ("broker-1",)
+    assert await targets.resolve(cluster, ["broker-1", "broker-2"], rng) == ("broker-3", "broker-2")
+    cluster.down = set(cluster.brokers)
+    assert await targets.resolve(cluster, ["broker-1"], rng) == ("broker-1",), "nobody stands"
+
+
+async def test_unknown_role_is_an_error(cluster: FakeCluster, rng: random.Random) -> None:
+    """A target that is neither says what would be right."""
+    with pytest.raises(ValueError, match="controller or leader:KEY"):
+        await targets.resolve(cluster, "king", rng)
+
+
+def test_draw_names_every_kind_of_target() -> None:
+    """Nodes, controller and leaders are all drawn, leaders only when keys are known."""
+    rng = random.Random(1)
+    shape = Shape(("broker-1", "broker-2"), ("x-0",))
+    drawn = [targets.draw_one(rng, shape) for _ in range(100)]
+    assert {str(target) for target in drawn} == {
+        *("controller", "leader:x-0", "['broker-1']", "['broker-2']")
+    }
+    keyless = Shape(("broker-1",))
+    assert "leader" not in str([targets.draw_one(rng, keyless) for _ in range(50)])
