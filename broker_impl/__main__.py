@@ -6,7 +6,6 @@ disk, the loop. Exit status: 0 after a controlled shutdown, 1 when the disk or a
 """
 
 import asyncio
-import ctypes
 import logging
 import random
 import signal
@@ -21,26 +20,12 @@ from broker_impl import mutants
 from broker_impl.config import BrokerConfig, Endpoint, load, parse
 from broker_impl.errors import BrokerError, ConfigError, StorageError
 from broker_impl.node.broker import Broker
+from broker_impl.node.malloc import tune_malloc
 from broker_impl.node.os_disk import OsDisk
 
 OK, FAILED, BAD_CONFIG = 0, 1, 64
 
 LOG = logging.getLogger("broker_impl")
-
-# glibc's mallopt: keep large buffers instead of mapping and unmapping one per request, which
-# costs more than all else that is done with a 1 MB frame.
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
-_KEEP_BYTES, _PAD_BYTES = 256 * 1024 * 1024, 8 * 1024 * 1024
-
-
-def tune_malloc() -> None:
-    """Have malloc reuse large blocks, where the C library can be told so."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, 1024 * 1024 * 1024)
-        mallopt(_M_TRIM_THRESHOLD, _KEEP_BYTES)
-        mallopt(_M_TOP_PAD, _PAD_BYTES)
-
 
 def wall_ms() -> int:
     """Milliseconds since 1970."""
