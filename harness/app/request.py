@@ -1,0 +1,241 @@
+"""What a user asked for becomes a plan: names checked, every default written out, faults drawn.
+
+Whatever is impossible is refused here, before anything is started, in one line that says what is
+wrong and what would be right.
+"""
+
+import functools
+import importlib.metadata
+import math
+import platform
+import subprocess
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import msgspec
+
+from harness.app import catalogue
+from harness.cluster import settings
+from model.plan import Plan, ScheduledFault
+from model.roles import broker
+from nemesis import schedule
+
+ALL = "all"
+NONE = "none"
+_SECRET = ("password", "secret", "jaas.config", "private.key", "key.pem")
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+class Refused(Exception):
+    """The request itself is wrong; the message is the one line that says so."""
+
+
+def from_toml(path: Path) -> dict[str, Any]:
+    """The fields of a plan file: the options' names without dashes before them, tables ``broker``,
+    ``producer``, ``consumer`` and ``options``, and the faults as ``[[schedule]]``."""
+    try:
+        asked = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path}: {error}") from None
+    names = {"time-limit": "time_limit_s", "rate": "rate_hz", "mutant": "mutants"}
+    fields = {names.get(name, name): value for name, value in asked.items()}
+    for table in ("broker", "producer", "consumer"):
+        if isinstance(fields.get(table), dict):
+            fields[table] = _flat(fields[table])
+    if isinstance(fields.get("nemesis"), str):
+        fields["nemesis"] = names_of(fields["nemesis"])
+    if isinstance(fields.get("mutants"), str):
+        fields["mutants"] = (fields["mutants"],)
+    known = {field.name for field in msgspec.structs.fields(Plan)} | {"results", "inline"}
+    for name in fields:
+        if name not in known:
+            raise Refused(f"{path}: no setting is called {name}; there are {_list(sorted(known))}")
+    return fields
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """``a,b`` as names; an empty one is left out."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def setting(text: str) -> tuple[str, str, str]:
+    """``broker.KEY=VALUE`` as its three parts; raises :class:`Refused`."""
+    name, equals, value = text.partition("=")
+    whose, dot, key = name.partition(".")
+    if not (equals and dot and key) or whose not in ("broker", "producer", "consumer"):
+        raise Refused(f"--set {text}: it is broker.KEY=VALUE, producer.… or consumer.…")
+    return whose, key, value
+
+
+def plan_of(fields: Mapping[str, Any]) -> Plan:
+    """A plan of these fields, types checked, defaults still open."""
+    if isinstance(fields.get("target"), str):
+        _known("--target", fields["target"], catalogue.TARGETS)
+    fields = {name: value for name, value in fields.items() if name not in ("results", "inline")}
+    try:
+        return msgspec.convert(fields, Plan)
+    except msgspec.ValidationError as error:
+        raise Refused(f"the plan: {error}".replace("`$.", "`")) from None
+
+
+def resolve(plan: Plan) -> Plan:
+    """The plan with all that is needed to run it again; raises :class:`Refused`."""
+    target = _target(plan)
+    _known("--workload", plan.workload, catalogue.WORKLOADS)
+    workload = catalogue.WORKLOADS[plan.workload]
+    _positive("--time-limit", plan.time_limit_s)
+    _positive("--concurrency", plan.concurrency)
+    if plan.rate_hz != 0:
+        _positive("--rate", plan.rate_hz)
+    for name in plan.options:
+        _known("options", name, {**workload.options, **target.options})
+    resolved = msgspec.structs.replace(
+        plan,
+        nemesis=_nemeses(plan.nemesis, target),
+        rate_hz=plan.rate_hz or workload.rate_hz,
+        broker={**target.broker, **workload.broker, **plan.broker},
+        producer={**workload.producer, **plan.producer},
+        consumer={**workload.consumer, **plan.consumer},
+        options={**target.options, **workload.options, **plan.options},
+        versions=versions(),
+        commit=commit(),
+    )
+    try:
+        refusal = workload.refuse(resolved)
+    except (TypeError, ValueError) as error:
+        raise Refused(f"options: {error}") from None
+    if refusal is not None:
+        raise Refused(refusal)
+    if resolved.schedule is None:
+        return msgspec.structs.replace(resolved, schedule=_draw(resolved))
+    faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
+    for entry in resolved.schedule:
+        _known("schedule", entry.fault, faults)
+    return resolved
+
+
+def bare(plan: Plan) -> Plan:
+    """The plan of a cluster that nobody tests; raises :class:`Refused`."""
+    target = _target(plan)
+    return msgspec.structs.replace(
+        plan,
+        nemesis=(),
+        broker={**target.broker, **plan.broker},
+        options={**target.options, **plan.options},
+    )
+
+
+def _target(plan: Plan) -> catalogue.Target:
+    _known("--target", plan.target, catalogue.TARGETS)
+    target = catalogue.TARGETS[plan.target]
+    _positive("--brokers", plan.brokers)
+    for name in plan.mutants:
+        _known("--mutant", name, target.mutants())
+    return target
+
+
+def offered(target: catalogue.Target) -> tuple[str, ...]:
+    """The nemeses whose needs a target meets."""
+    return tuple(
+        name
+        for name, package in catalogue.NEMESES.items()
+        if all(issubclass(target.kind, need) for need in package.needs)
+    )
+
+
+def masked(plan: Plan) -> Plan:
+    """The plan as it may be written to a file: secrets are not."""
+    hidden = {
+        whose: {
+            key: "***" if any(word in key for word in _SECRET) else value
+            for key, value in getattr(plan, whose).items()
+        }
+        for whose in ("broker", "producer", "consumer")
+    }
+    return msgspec.structs.replace(plan, **hidden)
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """What the run is made of."""
+    names = ("faultline", "confluent-kafka", "pyspark", "toxiproxy-python")
+    return {
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in names},
+        "librdkafka": confluent_kafka.libversion()[0],
+    }
+
+
+@functools.cache
+def commit() -> str:
+    """The commit that this is, with ``-dirty`` for changes; empty outside of a repository."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+            cwd=_ROOT,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return described.stdout.strip() if described.returncode == 0 else ""
+
+
+def _nemeses(names: Sequence[str], target: catalogue.Target) -> tuple[str, ...]:
+    possible = offered(target)
+    if tuple(names) == (ALL,):
+        return possible
+    if tuple(names) == (NONE,):
+        return ()
+    for name in names:
+        _known("--nemesis", name, (*possible, NONE, ALL))
+        if name in (NONE, ALL):
+            raise Refused(f"--nemesis: {name} stands alone")
+    return tuple(dict.fromkeys(names))
+
+
+def _draw(plan: Plan) -> tuple[ScheduledFault, ...]:
+    workload = catalogue.WORKLOADS[plan.workload]
+    return schedule.draw(
+        [catalogue.NEMESES[name] for name in plan.nemesis],
+        brokers=tuple(broker(number) for number in range(1, plan.brokers + 1)),
+        keys=workload.topics(plan),
+        seed=plan.seed,
+        time_limit_s=plan.time_limit_s,
+        session_timeout_s=settings.session_timeout_s(plan.broker),
+    )
+
+
+def _known(option: str, name: str, known: Mapping[str, Any] | Sequence[str]) -> None:
+    if name not in known:
+        raise Refused(f"{option}: no {name}; there is {_list(known)}")
+
+
+def _positive(option: str, number: float) -> None:
+    if not (number > 0 and math.isfinite(number)):
+        raise Refused(f"{option} {number:g}: must be a number above 0")
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """TOML reads ``min.insync.replicas = 1`` as three tables in each other; Kafka's names are flat,
+    and its values are strings."""
+    flat: dict[str, str] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, bool):
+            flat[prefix + name] = str(value).lower()
+        else:
+            flat[prefix + name] = str(value)
+    return flat

@@ -1,0 +1,41 @@
+"""The catalogue of planted bugs as plain values: the one place outside of the broker that looks.
+
+Planting itself happens in a broker's process, by the names that stand in the plan.
+"""
+
+import msgspec
+
+from broker_impl import mutants
+
+
+class Mutant(msgspec.Struct, frozen=True, kw_only=True):
+    """One planted bug, as a user sees it."""
+
+    name: str
+    kind: str
+    """``historic``, ``mutation`` or ``control``."""
+    source: str
+    of: str
+    """The rule that it replaces, ``module:function``."""
+    symptom: str
+    """The anomaly that it must be reported as."""
+    schedule: str
+    """What has to happen for it to show."""
+    story: str
+
+
+def catalogue() -> dict[str, Mutant]:
+    """By name, sorted."""
+    return {name: _told(mutants.get(name)) for name in mutants.names()}
+
+
+def _told(mutant: mutants.Mutant) -> Mutant:
+    return Mutant(
+        name=mutant.name,
+        kind=mutant.kind,
+        source=mutant.source,
+        of=mutant.of,
+        symptom=mutant.symptom,
+        schedule=mutant.schedule,
+        story=" ".join(mutant.story.split()),
+    )

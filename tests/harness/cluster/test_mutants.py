@@ -1,0 +1,20 @@
+"""The catalogue of planted bugs, as others see it."""
+
+from harness.cluster.mutants import catalogue
+
+
+def test_every_mutant_is_told_in_full() -> None:
+    """Nothing of a mutant is empty, and its story is one line of prose."""
+    known = catalogue()
+    assert {
+        "ack-on-local-append",
+        "no-min-isr-check",
+        "pstate-not-replicated",
+        "truncate-to-hw-loss",
+    } <= known.keys()
+    for name, mutant in known.items():
+        assert mutant.name == name
+        assert ":" in mutant.of
+        assert mutant.kind in ("historic", "mutation", "control")
+        assert all((mutant.source, mutant.symptom, mutant.schedule, mutant.story))
+        assert "\n" not in mutant.story
