@@ -1,0 +1,54 @@
+"""What a broker is told."""
+
+from pathlib import Path
+
+import javaproperties
+import pytest
+
+from broker_impl import config
+from harness.cluster import settings
+from harness.cluster.settings import Addresses
+
+ADDRESSES = Addresses(
+    listeners={"CLIENT": 1001, "REPLICATION": 1002},
+    advertised={"CLIENT": 2001, "REPLICATION": 1002},
+    zookeeper=3001,
+    peers={1: 4001, 3: 4003},
+)
+
+
+def test_settings_are_kafka_s_own() -> None:
+    """Listeners, what is advertised, and the way to every peer."""
+    made = settings.of_broker(2, 3, ADDRESSES, Path("/data"), {"min.insync.replicas": "1"})
+    assert made["listeners"] == "CLIENT://127.0.0.1:1001,REPLICATION://127.0.0.1:1002"
+    assert made["advertised.listeners"] == "CLIENT://127.0.0.1:2001,REPLICATION://127.0.0.1:1002"
+    assert made["faultline.peer.3"] == "127.0.0.1:4003"
+    assert made["min.insync.replicas"] == "1", "the plan's settings win"
+    assert made["default.replication.factor"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replicas", "isr"), [(1, "1", "1"), (2, "2", "2"), (5, "3", "2")]
+)
+def test_replication_fits_the_cluster(brokers: int, replicas: str, isr: str) -> None:
+    """No more replicas than brokers; two in sync where there are two."""
+    made = settings.of_broker(1, brokers, ADDRESSES, Path("/data"), {})
+    assert made["default.replication.factor"] == replicas
+    assert made["min.insync.replicas"] == isr
+
+
+def test_broker_reads_what_is_written(tmp_path: Path) -> None:
+    """The broker itself accepts every setting, whatever characters a path has."""
+    data = tmp_path / "a b\\c=d:ü"
+    path = tmp_path / "server.properties"
+    settings.write(path, settings.of_broker(2, 3, ADDRESSES, data, {}))
+    assert javaproperties.loads(path.read_text())["log.dirs"] == str(data)
+    read = config.parse(config.load(path))
+    assert read.log_dirs == str(data)
+    assert read.broker_id == 2
+
+
+def test_session_timeout_can_be_set() -> None:
+    """The plan's session timeout is the one that faults are measured by."""
+    assert settings.session_timeout_s({}) == 2.0
+    assert settings.session_timeout_s({"zookeeper.session.timeout.ms": "6000"}) == 6.0
