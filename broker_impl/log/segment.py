@@ -23,6 +23,30 @@ def file_name(offset: Offset, suffix: str) -> str:
     return f"{offset:020d}{suffix}"
 
 
+class _Places:
+    """Where the last few offsets lie that were said: a hundred or so, at no cost."""
+
+    def __init__(self) -> None:
+        self._recent: dict[Offset, int] = {}
+        self._less_recent: dict[Offset, int] = {}
+
+    def add(self, offset: Offset, position: int) -> None:
+        """The first batch that ends with `offset` or later starts at `position`."""
+        if len(self._recent) >= _RECENT:
+            self._less_recent, self._recent = self._recent, {}
+        self._recent[offset] = position
+
+    def get(self, offset: Offset) -> int | None:
+        """Its position, if `offset` was said lately."""
+        position = self._recent.get(offset)
+        return self._less_recent.get(offset) if position is None else position
+
+    def clear(self) -> None:
+        """Positions mean nothing any more."""
+        self._recent.clear()
+        self._less_recent.clear()
+
+
 class Segment:
     """Batches from `base_offset` up to `next_offset`, in `size` bytes.
 
@@ -53,8 +77,8 @@ class Segment:
         """When this broker made or opened it."""
         self._index_interval_bytes = config.index_interval_bytes
         self._unindexed_bytes = 0
-        self._recent: dict[Offset, int] = {}
-        self._less_recent: dict[Offset, int] = {}
+        self._appended = _Places()
+        self._read_to = _Places()
         self._first_timestamp_ms: int | None = None
 
     # -- opening ---------------------------------------------------------------------------------
@@ -128,7 +152,7 @@ class Segment:
 
     def note(self, position: int, header: BatchHeader) -> None:
         """A batch lies at `position`, which is the end of all that was noted so far."""
-        self._remember(header.base_offset, position)
+        self._appended.add(header.base_offset, position)
         self._see_timestamp(header)
         if self._unindexed_bytes > self._index_interval_bytes:
             self.offsets.append(header.last_offset, position)
@@ -197,9 +221,9 @@ class Segment:
             return self.size
         if offset <= self.base_offset:
             return 0
-        position = self._recent.get(offset)
+        position = self._appended.get(offset)
         if position is None:
-            position = self._less_recent.get(offset)
+            position = self._read_to.get(offset)
         if position is not None:
             return position
         for position, header in self.headers(self.offsets.position_for(offset)):
@@ -218,7 +242,7 @@ class Segment:
             if at + header.size > len(data):
                 break
             at += header.size
-            self._remember(header.next_offset, start + at)
+            self._read_to.add(header.next_offset, start + at)
         if at == 0 and at_least_one:
             head = data if len(data) >= HEADER_BYTES else self._pread(start, HEADER_BYTES)
             return self._pread(start, self._parse(head, 0).size)
@@ -240,11 +264,6 @@ class Segment:
         if header.max_timestamp > self.largest.timestamp_ms:
             self.largest = TimestampAt(header.max_timestamp, header.last_offset)
 
-    def _remember(self, offset: Offset, position: int) -> None:
-        if len(self._recent) >= _RECENT:
-            self._less_recent, self._recent = self._recent, {}
-        self._recent[offset] = position
-
     def _forget_places(self) -> None:
-        self._recent.clear()
-        self._less_recent.clear()
+        self._appended.clear()
+        self._read_to.clear()

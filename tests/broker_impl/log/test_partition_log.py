@@ -1,6 +1,5 @@
 """The log of one partition: what is appended is read, whatever happens in between."""
 
-
 from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import Appended, PartitionLog

@@ -1,0 +1,199 @@
+"""Producer state: rules P1 to P5."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.log import producers
+from broker_impl.log.producers import BatchMetadata, MalformedSnapshot, ProducerStates
+from broker_impl.wire import batch
+from broker_impl.wire.batch import BatchHeader, Record
+
+LAST = 2**31 - 1
+
+
+def header(
+    sequence: int,
+    count: int = 1,
+    *,
+    epoch: int = 0,
+    offset: int = 0,
+    producer_id: int = 7,
+    transactional: bool = False,
+    control: bool = False,
+) -> BatchHeader:
+    return batch.parse_header(
+        batch.encode_batch(
+            [Record(timestamp_ms=1000)] * count,
+            base_offset=offset,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            transactional=transactional,
+            control=control,
+        )
+    )
+
+
+def states(*headers: BatchHeader) -> ProducerStates:
+    folded = ProducerStates()
+    for each in headers:
+        folded.fold(each, now_ms=0)
+    return folded
+
+
+def check(folded: ProducerStates, sent: BatchHeader) -> BatchMetadata | None:
+    return producers.check_sequence(folded.entries.get(sent.producer_id), sent)
+
+
+@pytest.mark.parametrize(
+    ("known", "sent"),
+    [
+        ([], header(0)),
+        ([], header(17)),  # unknown here: any sequence (the hole of KAFKA-14904)
+        ([header(0, 3)], header(3)),
+        ([header(LAST - 1, 2)], header(0)),  # after 2^31 - 1 comes 0 (KAFKA-7692)
+        ([header(LAST, 2)], header(1)),  # wrapped within a batch
+        ([header(5, epoch=1)], header(0, epoch=2)),  # a new epoch begins at 0
+        ([header(-1, epoch=3, control=True)], header(0, epoch=3)),  # after a marker
+    ],
+)
+def test_a_batch_in_order_is_accepted(known: list[BatchHeader], sent: BatchHeader) -> None:
+    """P1: the next sequence of the known epoch, or the first of a new one."""
+    assert check(states(*known), sent) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "sent", "code"),
+    [
+        ([header(0, 3)], header(4), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ([header(0, 3)], header(2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ([header(0, 3)], header(0, 2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ([header(0, 3)], header(1, 2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ([header(0)], header(1, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ([header(0, epoch=2)], header(1, epoch=1), ErrorCode.INVALID_PRODUCER_EPOCH),
+        ([header(0, epoch=2)], header(0, epoch=1), ErrorCode.INVALID_PRODUCER_EPOCH),
+        (
+            [header(-1, epoch=3, control=True)],
+            header(5, epoch=3),
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ),
+    ],
+)
+def test_a_batch_out_of_order_is_refused(
+    known: list[BatchHeader], sent: BatchHeader, code: ErrorCode
+) -> None:
+    """P1: gaps, steps back and old epochs are refused by Kafka's codes."""
+    with pytest.raises(ApiError) as refused:
+        check(states(*known), sent)
+    assert refused.value.code == code
+
+
+def test_the_last_five_batches_are_recognised() -> None:
+    """A repeated batch is answered from memory; the sixth from the end is out of order."""
+    sent = [header(2 * n, 2, offset=100 + 2 * n) for n in range(6)]
+    folded = states(*sent)
+    for again in sent[1:]:
+        repeated = check(folded, again)
+        assert repeated is not None
+        assert (repeated.first_offset, repeated.last_offset) == (
+            again.base_offset,
+            again.last_offset,
+        )
+        assert repeated.timestamp_ms == 1000
+    with pytest.raises(ApiError) as refused:
+        check(folded, sent[0])
+    assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_duplicate_across_the_wrap_is_recognised() -> None:
+    """A batch that begins before 2^31 and ends after it has its first sequence found again."""
+    sent = header(LAST, 3, offset=10)
+    repeated = check(states(sent), sent)
+    assert repeated is not None
+    assert repeated.first_sequence == LAST
+    assert repeated.first_offset == 10
+
+
+def test_a_new_epoch_forgets_the_old_batches() -> None:
+    """Batches of an older epoch are no duplicates in the newer one."""
+    folded = states(header(0), header(0, epoch=1, offset=1))
+    assert folded.entries[7].batches == (BatchMetadata(0, 1, 0, 1000),)
+
+
+def test_producers_expire_when_silent() -> None:
+    """P5: silence on this broker's clock counts, not the records' timestamps; markers count too."""
+    folded = states(header(0, producer_id=1), header(0, producer_id=2))
+    folded.fold(header(1, producer_id=2), now_ms=50)
+    folded.fold(header(-1, producer_id=3, control=True), now_ms=60)
+    folded.expire(100, 100)
+    assert sorted(folded.entries) == [2, 3]
+    folded.expire(160, 100)
+    assert sorted(folded.entries) == []
+
+
+def test_a_producer_with_an_open_transaction_stays() -> None:
+    """P5: never while a transaction is open (KAFKA-9144); its marker ends that."""
+    folded = states(header(0, transactional=True, offset=40), header(1, transactional=True))
+    assert folded.entries[7].transaction_start == 40
+    folded.expire(10**9, 1)
+    assert sorted(folded.entries) == [7]
+    folded.fold(header(-1, control=True), now_ms=0)
+    assert folded.entries[7].transaction_start is None
+    assert folded.entries[7].last_sequence == 1
+    folded.expire(10**9, 1)
+    assert folded.entries == {}
+
+
+some_headers = st.builds(
+    header,
+    st.integers(0, LAST),
+    st.integers(1, 4),
+    epoch=st.integers(0, 2),
+    offset=st.integers(0, 2**60),
+    producer_id=st.integers(0, 3),
+    transactional=st.booleans(),
+)
+
+
+@given(st.lists(some_headers, max_size=20))
+def test_a_snapshot_holds_everything(headers: list[BatchHeader]) -> None:
+    """P4: encoding and decoding gives the same producers, all remembered batches included."""
+    folded = states(*headers)
+    assert ProducerStates.decode(folded.encode(), now_ms=0).entries == folded.entries
+
+
+def test_a_snapshot_keeps_a_producer_without_batches() -> None:
+    """After a marker only the epoch is known; it survives."""
+    folded = states(header(-1, epoch=4, control=True))
+    assert ProducerStates.decode(folded.encode(), now_ms=0).entries == folded.entries
+
+
+def test_the_snapshots_format_is_kafkas() -> None:
+    """Version, CRC-32C of the rest, number of rows, and rows of Kafka's fields."""
+    encoded = states(header(3, 2, epoch=1, offset=20)).encode()
+    assert encoded[:2] == b"\x00\x01"
+    assert encoded[6:10] == b"\x00\x00\x00\x01"
+    row = encoded[10:]
+    assert [int.from_bytes(row[i:j], "big", signed=True) for i, j in (
+        (0, 8), (8, 10), (10, 14), (14, 22), (22, 26), (26, 34), (34, 38), (38, 46),
+    )] == [7, 1, 4, 21, 1, 1000, -1, -1]  # fmt: skip
+    assert len(row) == 46
+
+
+@given(st.data())
+def test_a_damaged_snapshot_is_refused(data: st.DataObject) -> None:
+    """Any cut and any changed byte is noticed."""
+    encoded = bytearray(states(header(0), header(1)).encode())
+    if data.draw(st.booleans()):
+        del encoded[data.draw(st.integers(0, len(encoded) - 1)) :]
+    else:
+        encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(MalformedSnapshot):
+        ProducerStates.decode(bytes(encoded), now_ms=0)
+
+
+def test_replicated_batches_are_folded() -> None:
+    """The rule that a planted bug replaces: a follower remembers what it replicates."""
+    assert producers.folds_replicated_batches()
