@@ -92,6 +92,11 @@ class Tables:
         used: list[int] = np.union1d(np.unique(self.send_key), np.unique(self.poll_key)).tolist()
         return used
 
+    @property
+    def bands(self) -> tuple[Band, ...]:
+        """When each fault was active."""
+        return tuple(Band(f.id, f.from_ns, f.to_ns) for f in self.faults)
+
     def caught_up(self) -> dict[int, CatchUp]:
         """By key: the last catch-up that was asked for after all that was acknowledged."""
         acked = self.sends.outcome == OK
@@ -122,7 +127,7 @@ class Tables:
                 polls=self.polls.where(poll_rows.get(key, none)),
                 resets=self.resets(key),
                 caught_up=caught_up.get(key),
-                faults=tuple(Band(f.id, f.from_ns, f.to_ns) for f in self.faults),
+                faults=self.bands,
             )
 
     def when(self, events: list[int]) -> I64:

@@ -1,6 +1,9 @@
 """Check: judges a recorded history again; a run's folder, or a bare file from anywhere."""
 
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +15,8 @@ from checkers import inline as inline_
 from checkers import tables as tables_
 from checkers import verdict as verdict_
 from checkers.expectations import Contract
+from checkers.kernels.key import Report
+from checkers.tables import Tables
 from checkers.verdict import Verdict
 from model.finding import Finding
 from model.history import BadHistory
@@ -63,9 +68,21 @@ def examine(
     folder, file = _located(path)
     plan = None if folder is None else _plan(folder)
     contract = Contract.of(plan, settings)
-    history = tables_.read(file, lambda done: progress("reading", done))
-    tables = tables_.tables(history)
-    reports = inline_.judge(tables, lambda done: progress("judging", done))
+    named = {} if plan is None else {k: getattr(plan, k) for k in ("workload", "target", "seed")}
+    with ExitStack() as stack:
+        executor: Executor = inline_.judge
+        if not inline:
+            executor = stack.enter_context(_on_spark(folder, file, session))
+        history = tables_.read(file, lambda done: progress("reading", done))
+        tables = tables_.tables(history)
+        if folder is not None and file.suffix != ".parquet":
+            pq.write_table(history, folder / "history.parquet")
+        del history  # as large as the tables
+        try:
+            reports = executor(tables, lambda done: progress("judging", done))
+        except Exception as error:  # noqa: BLE001 - an executor that crashed has found nothing
+            reason = f"judging crashed: {type(error).__name__}: {error}".splitlines()[0]
+            return _told(Judged(verdict_.crashed(reason, named), ()), folder)
     found = [f for report in reports.values() for f in report.found]
     results = findings_.findings(found, tables, contract)
     verdict = verdict_.conclude(
@@ -73,16 +90,46 @@ def examine(
         reports,
         results,
         has_final_phase=plan is not None,
-        plan={} if plan is None else {k: getattr(plan, k) for k in ("workload", "target", "seed")},
+        plan=named,
     )
+    return _told(Judged(verdict, results), folder)
+
+
+def _told(judged: Judged, folder: Path | None) -> Judged:
+    """Written into a run's folder."""
     if folder is not None:
-        progress("writing", 0.0)
-        if file.suffix != ".parquet":
-            pq.write_table(history, folder / "history.parquet")
-        findings_.write(folder / "findings.parquet", results)
-        (folder / "verdict.json").write_bytes(verdict.to_json())
-        progress("writing", 1.0)
-    return Judged(verdict, results)
+        findings_.write(folder / "findings.parquet", judged.findings)
+        (folder / "verdict.json").write_bytes(judged.verdict.to_json())
+    return judged
+
+
+Executor = Callable[[Tables, Callable[[float], None]], Mapping[str, Report]]
+
+
+@contextmanager
+def _on_spark(
+    folder: Path | None, file: Path, session: "SparkSession | None"
+) -> Iterator[Executor]:
+    """The executor on this session, or on one of its own, which starts while the history is read
+    and ends with the context."""
+    from checkers import session as session_  # here, because a run that is judged inline
+    from checkers import spark  # never starts a JVM
+
+    with ExitStack() as stack:
+        scratch = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(dir=folder, prefix=".check-"))
+        )
+        if session is not None:
+            yield lambda tables, progress: spark.judge(tables, session, scratch, progress)
+            return
+        thread = stack.enter_context(ThreadPoolExecutor(1, "spark"))
+        memory = session_.memory_for(file.stat().st_size)
+        own = thread.submit(session_.start, scratch, memory_bytes=memory)
+        try:
+            yield lambda tables, progress: spark.judge(tables, own.result(), scratch, progress)
+        finally:
+            if own.exception() is None:
+                session_.stop(own.result())
 
 
 def _located(path: Path) -> tuple[Path | None, Path]:

@@ -1,0 +1,182 @@
+"""The executor on Spark: the same kernels, a key at a time, by ``applyInArrow``."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from checkers.kernels import key
+from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.key import Receipt, Report
+from checkers.kernels.rows import I64, Band, CatchUp, Found, Log, Polls, Resets, Sends
+from checkers.tables import Tables
+
+_LONG, _BOOL = t.LongType(), t.BooleanType()
+_COLUMN = {"outcome": t.ByteType(), "txn": _BOOL, "proven": _BOOL}
+
+
+def _schema(names: tuple[str, ...]) -> t.StructType:
+    columns = ["key", "row", *names]
+    return t.StructType([t.StructField(name, _COLUMN.get(name, _LONG)) for name in columns])
+
+
+SENDS, POLLS = _schema(Sends._fields), _schema(Polls._fields)
+
+_FOUND = t.StructType(
+    [
+        t.StructField("anomaly", t.StringType()),
+        t.StructField("key", t.StringType()),
+        t.StructField("offset", _LONG),
+        t.StructField("value", _LONG),
+        t.StructField("variant", t.StringType()),
+        t.StructField("ops", t.ArrayType(_LONG)),
+        t.StructField("also", t.ArrayType(_LONG)),
+        t.StructField("why", t.StringType()),
+        t.StructField("folded", _LONG),
+    ]
+)
+_RECEIPT = t.StructType(
+    [
+        t.StructField("checker", t.StringType()),
+        t.StructField("seconds", t.DoubleType()),
+        t.StructField("crash", t.StringType()),
+    ]
+)
+_OUTAGE = t.StructType(
+    [
+        t.StructField("key", t.StringType()),
+        t.StructField("from_ns", _LONG),
+        t.StructField("to_ns", _LONG),
+    ]
+)
+_RECOVERY = t.StructType(
+    [
+        t.StructField("fault", _LONG),
+        t.StructField("key", t.StringType()),
+        t.StructField("seconds", t.DoubleType()),
+    ]
+)
+REPORT = t.StructType(
+    [
+        t.StructField("key", t.StringType()),
+        t.StructField("found", t.ArrayType(_FOUND)),
+        t.StructField("receipts", t.ArrayType(_RECEIPT)),
+        t.StructField("acked", _LONG),
+        t.StructField("read", _LONG),
+        t.StructField("outage", _OUTAGE),
+        t.StructField("recoveries", t.ArrayType(_RECOVERY)),
+    ]
+)
+"""One row per key: a :class:`~checkers.kernels.key.Report`."""
+
+
+class _Around(NamedTuple):
+    """What a key's log holds beside its rows."""
+
+    key: str
+    resets: Resets
+    caught_up: CatchUp | None
+    faults: tuple[Band, ...]
+
+
+def judge(
+    tables: Tables, session: SparkSession, folder: Path, progress: Callable[[float], None]
+) -> dict[str, Report]:
+    """What the kernels find, by key; ``folder`` takes the tables while Spark reads them."""
+    progress(0.0)
+    sends = _table(session, folder / "sends.parquet", SENDS, tables.send_key, tables.sends)
+    polls = _table(session, folder / "polls.parquet", POLLS, tables.poll_key, tables.polls)
+    caught_up = tables.caught_up()
+    around = {
+        number: _Around(
+            key=tables.keys[number],
+            resets=tables.resets(number),
+            caught_up=caught_up.get(number),
+            faults=tables.bands,
+        )
+        for number in tables.active_keys
+    }
+    reports = (
+        sends.groupBy("key")
+        .cogroup(polls.groupBy("key"))
+        .applyInArrow(_by_key(around), REPORT)
+        .select(*REPORT.fieldNames())
+        .toArrow()
+    )
+    progress(1.0)
+    by_name = {row["key"]: _report(row) for row in reports.to_pylist()}
+    return {tables.keys[number]: by_name[tables.keys[number]] for number in tables.active_keys}
+
+
+def _table(
+    session: SparkSession,
+    path: Path,
+    schema: t.StructType,
+    key_column: I64,
+    rows: Sends | Polls,
+) -> DataFrame:
+    """A table of all keys. Rows get numbers, because their order is lost on the way."""
+    columns = {"key": key_column, "row": np.arange(len(key_column)), **rows._asdict()}
+    pq.write_table(pa.table(columns), path, compression="zstd")
+    return session.read.schema(schema).parquet(str(path)).select(*schema.fieldNames())
+
+
+def _by_key(
+    around: Mapping[int, _Around],
+) -> Callable[[tuple[Any, ...], pa.Table, pa.Table], pa.Table]:
+    def judge_key(group: tuple[Any, ...], sends: pa.Table, polls: pa.Table) -> pa.Table:
+        mine = around[group[0].as_py()]
+        log = Log(
+            key=mine.key,
+            sends=Sends(*_columns(sends, Sends._fields)),
+            polls=Polls(*_columns(polls, Polls._fields)),
+            resets=mine.resets,
+            caught_up=mine.caught_up,
+            faults=mine.faults,
+        )
+        return pa.Table.from_pylist([_row(mine.key, key.judge(log))], schema=_arrow())
+
+    return judge_key
+
+
+def _columns(table: pa.Table, names: tuple[str, ...]) -> list[Any]:
+    order = np.argsort(table["row"].to_numpy())
+    return [table[name].to_numpy()[order] for name in names]
+
+
+def _row(name: str, report: Report) -> dict[str, Any]:
+    return {
+        "key": name,
+        "found": [msgspec.structs.asdict(f) for f in report.found],
+        "receipts": [receipt._asdict() for receipt in report.receipts],
+        "acked": report.acked,
+        "read": report.read,
+        "outage": None if report.outage is None else msgspec.structs.asdict(report.outage),
+        "recoveries": [msgspec.structs.asdict(recovery) for recovery in report.recoveries],
+    }
+
+
+def _report(row: Mapping[str, Any]) -> Report:
+    outage = row["outage"]
+    return Report(
+        found=[
+            Found(**(f | {"ops": tuple(f["ops"]), "also": tuple(f["also"])})) for f in row["found"]
+        ],
+        receipts=[Receipt(**receipt) for receipt in row["receipts"]],
+        acked=row["acked"],
+        read=row["read"],
+        outage=None if outage is None else Outage(**outage),
+        recoveries=[Recovery(**recovery) for recovery in row["recoveries"]],
+    )
+
+
+def _arrow() -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema  # in the worker
+
+    return to_arrow_schema(REPORT)
