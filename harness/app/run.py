@@ -1,6 +1,7 @@
 """A run: a cluster is started, tested and ended, and what was recorded is judged and told."""
 
 import asyncio
+import contextlib
 import random
 import signal
 import threading
@@ -9,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
@@ -47,15 +48,14 @@ def run(plan: Plan, results: Path, *, inline: bool, screen: Screen) -> Done:
     document = msgspec.json.format(msgspec.json.encode(request.masked(plan)), indent=2)
     (folder / "plan.json").write_bytes(document + b"\n")
     screen.say(f"{folder}")
-    spark = None if inline else _Spark(folder)
     try:
-        asyncio.run(_test(plan, folder, screen, on_ready=spark.start if spark else lambda: None))
-        session = spark.session() if spark else None
-        try:
+        with contextlib.ExitStack() as stack:
+            spark = None if inline else stack.enter_context(_Spark(folder))
+            asyncio.run(
+                _test(plan, folder, screen, on_ready=spark.start if spark else lambda: None)
+            )
+            session = spark.session() if spark else None
             judged = examine(folder, inline=inline, session=session, progress=screen.step)
-        finally:
-            if session is not None:
-                session.stop()
         report.render(folder)
     except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
         raise Failed(_left(folder, error)) from error
@@ -144,13 +144,24 @@ def _left(folder: Path, error: BaseException) -> str:
 
 
 class _Spark:
-    """A session that starts while the workload runs."""
+    """A session that starts while the workload runs, and is stopped with the block."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._session: Future[SparkSession] = Future()
+        self._started = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._started and self._session.exception() is None:
+            from checkers import session
+
+            session.stop(self._session.result())
 
     def start(self) -> None:
+        self._started = True
         threading.Thread(target=self._start, name="spark", daemon=True).start()
 
     def session(self) -> "SparkSession":

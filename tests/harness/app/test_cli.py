@@ -1,0 +1,102 @@
+"""The command line: help for every verb, and 64 in one line for what is wrong with a request."""
+
+import json
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+from harness.app import cli
+from model.plan import Plan
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(arguments))
+    out, err = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, out, err
+
+
+def verbs(group: click.Group, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = []
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            found += verbs(command, (*before, name))
+        else:
+            found.append((*before, name))
+    return found
+
+
+@pytest.mark.parametrize("verb", verbs(cli.faultline), ids=" ".join)
+def test_every_verb_explains_itself(
+    verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--help`` shows what it does, an example of itself, and ``--json``."""
+    status, out, _ = told(capsys, *verb, "--help")
+    assert status == 0
+    assert f"faultline {' '.join(verb)}" in out.partition("Example:")[2]
+    assert "--json" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["serve"], "No such command 'serve'."),
+        (["run", "--brokers", "x"], "Invalid value for '--brokers': 'x' is not a valid integer."),
+        (["run", "--bogus"], "No such option '--bogus'."),
+        (["run", "--target", "moon"], "--target: no moon; there is processes"),
+        (["run", "--set", "acks=1"], "--set acks=1: it is broker.KEY=VALUE"),
+        (["run", "none.toml"], "none.toml: No such file or directory"),
+        (["check"], "Missing argument 'DIR|FILE…'."),
+        (["check", "/nowhere"], "/nowhere does not exist"),
+        (["replay", "/nowhere"], "/nowhere is not a run's folder"),
+        (["mutants", "show", "x"], "mutants show: no x; there is ack-on-local-append"),
+    ],
+)
+def test_a_wrong_request_is_one_line_and_64(
+    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is started, nothing is on stdout."""
+    status, out, err = told(capsys, *arguments)
+    assert (status, out) == (64, "")
+    assert err.startswith(f"faultline: {line}")
+    assert err.count("\n") == 1
+
+
+def test_without_a_verb_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """… and no success."""
+    status, out, err = told(capsys)
+    assert (status, out) == (64, "")
+    assert "Commands:" in err
+
+
+def test_mutants(capsys: pytest.CaptureFixture[str]) -> None:
+    """The list names them all; one of them is told at length; both as JSON too."""
+    _, out, _ = told(capsys, "mutants", "list", "--json")
+    names = [mutant["name"] for mutant in json.loads(out)]
+    _, out, _ = told(capsys, "mutants", "list")
+    assert [line.split()[0] for line in out.splitlines()] == names
+    _, out, _ = told(capsys, "mutants", "show", names[0])
+    assert out.startswith(names[0])
+    assert "shows as" in out
+    _, out, _ = told(capsys, "mutants", "show", names[0], "--json")
+    assert json.loads(out)["name"] == names[0]
+
+
+@pytest.mark.parametrize(
+    ("plan", "told_why"),
+    [
+        (Plan(), "no schedule"),
+        (Plan(schedule=(), producer={"sasl.password": "***"}), "a secret was masked"),
+    ],
+)
+def test_a_plan_that_cannot_be_repeated_is_refused(
+    plan: Plan, told_why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``replay`` does not guess."""
+    (tmp_path / "plan.json").write_bytes(msgspec.json.encode(plan))
+    status, _, err = told(capsys, "replay", str(tmp_path))
+    assert status == 64
+    assert told_why in err

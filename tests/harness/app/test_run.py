@@ -1,0 +1,258 @@
+"""A run from the plan to the verdict, in real time but without a broker: a target in memory."""
+
+import asyncio
+import dataclasses
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+
+from harness.app import catalogue, cli, request
+from harness.app.run import Failed, new_folder, run
+from harness.app.screen import Screen
+from model import history
+from model.plan import Plan, ScheduledFault
+from nemesis.package import Applied, Drawn, Effect, Package
+
+
+class MemoryCluster:
+    """Stands for a cluster; the log is in the fixture ``kafka``."""
+
+    nodes = brokers = ("broker-1", "broker-2", "broker-3")
+    started: ClassVar[list["MemoryCluster"]] = []
+    cannot_start = False
+
+    def __init__(self, plan: Plan, folder: Path, rng: random.Random) -> None:
+        self.stopped = False
+        MemoryCluster.started.append(self)
+
+    def bootstrap(self, client: str | None = None) -> str:
+        return "memory"
+
+    async def start(self) -> None:
+        if self.cannot_start:
+            raise OSError("no room")
+
+    async def stop(self) -> None:
+        await asyncio.sleep(0)
+        self.stopped = True
+
+    async def recover(self, timeout_s: float) -> bool:
+        return True
+
+
+async def _apply(cluster: Any, fault: str, targets: Any, options: Any, rng: Any) -> Applied:
+    return Applied(("broker-1",), Effect(proved=True, how="it was seen"))
+
+
+async def _heal(cluster: Any, applied: Applied) -> Effect:
+    return Effect(proved=True, how="it was seen")
+
+
+HARMLESS = Package(
+    name="harmless",
+    faults=("harmless",),
+    needs=(),
+    color="#000000",
+    lane="process",
+    draw=lambda rng, shape: Drawn("harmless", 0.2, "random"),
+    apply=_apply,
+    heal=_heal,
+)
+
+
+@pytest.fixture(autouse=True)
+def in_memory(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The target ``processes`` is replaced by one in memory, and librdkafka by its clients."""
+    target = dataclasses.replace(
+        catalogue.TARGETS["processes"], kind=MemoryCluster, make=MemoryCluster
+    )
+    workload = dataclasses.replace(
+        catalogue.WORKLOADS["idempotent"],
+        client=lambda plan, bootstrap, process: kafka.client(process),
+    )
+    monkeypatch.setitem(catalogue.TARGETS, "processes", target)
+    monkeypatch.setitem(catalogue.WORKLOADS, "idempotent", workload)
+    monkeypatch.setattr(catalogue, "NEMESES", {"harmless": HARMLESS})
+    monkeypatch.setattr(MemoryCluster, "started", [])
+    yield
+    assert all(cluster.stopped for cluster in MemoryCluster.started)
+
+
+SCHEDULE = (
+    ScheduledFault(id=1, at_s=0.2, duration_s=0.6, fault="harmless"),
+    ScheduledFault(id=2, at_s=0.4, duration_s=0.2, fault="harmless"),
+)
+
+
+def plan(**changes: Any) -> Plan:
+    asked = Plan(nemesis=(request.ALL,), time_limit_s=1.2, rate_hz=100.0, seed=5, schedule=SCHEDULE)
+    return request.resolve(msgspec.structs.replace(asked, **changes))
+
+
+def quiet() -> Screen:
+    return Screen(StringIO())
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of a command."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(arguments))
+    out, err = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, out, err
+
+
+SHORT = ("--time-limit", "1.2", "--rate", "100", "--inline")
+
+
+@pytest.mark.slow
+def test_a_correct_log_is_valid(tmp_path: Path) -> None:
+    """The folder holds the plan, the schedule, the history, the verdict and the page."""
+    (verdict, _), folder = run(plan(), tmp_path / "results", inline=True, screen=quiet())
+    assert verdict.valid is True
+    assert verdict.evidence["acked"] > 100
+    assert verdict.evidence["keys_caught_up"] == verdict.evidence["keys"] > 0
+    names = {path.name for path in folder.iterdir()}
+    assert {"plan.json", "schedule.jsonl", "history.jsonl", "verdict.json", "report.html"} <= names
+    assert folder.name.endswith("-idempotent-seed5")
+    stored = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
+    assert stored == plan()
+    rows = [json.loads(line) for line in (folder / "schedule.jsonl").read_text().splitlines()]
+    assert len(rows) == verdict.evidence["faults_effective"] == 2
+
+
+@pytest.mark.slow
+def test_a_log_that_loses_is_invalid(
+    kafka: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lost record is exit status 1, and the first line names it."""
+
+    class Forgetful(dict[str, list[int]]):
+        def setdefault(self, key: str, default: list[int]) -> list[int]:
+            return super().setdefault(key, Losing(default))
+
+    class Losing(list[int]):
+        def append(self, value: int) -> None:
+            super().append(value if value != 3 else -7)
+
+    kafka.logs = Forgetful()
+    status, out, err = told(capsys, "run", *SHORT, "--results", str(tmp_path))
+    assert status == 1
+    assert out.startswith("INVALID")
+    assert "lost-write" in out
+    assert "faultline replay" in out
+    assert "acknowledged" in err
+
+
+@pytest.mark.slow
+def test_json_is_the_verdict_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Standard output is ``verdict.json``; what a user reads goes to stderr."""
+    status, out, err = told(capsys, "run", *SHORT, "--json", "--results", str(tmp_path))
+    (folder,) = tmp_path.iterdir()
+    assert status == 0
+    assert json.loads(out) == json.loads((folder / "verdict.json").read_text())
+    assert str(folder) in err
+
+
+@pytest.mark.slow
+def test_replay_repeats_plan_and_faults(
+    kafka: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same plan, and the same faults in the same order."""
+    toml = tmp_path / "plan.toml"
+    toml.write_text(
+        "".join(
+            f'[[schedule]]\nid = {f.id}\nfault = "{f.fault}"\n'
+            f"at_s = {f.at_s}\nduration_s = {f.duration_s}\n"
+            for f in SCHEDULE
+        )
+    )
+    told(capsys, "run", str(toml), *SHORT, "--results", str(tmp_path / "a"))
+    (first,) = (tmp_path / "a").iterdir()
+    kafka.logs.clear()
+    status, _, _ = told(capsys, "replay", str(first), "--inline", "--results", str(tmp_path / "b"))
+    (second,) = (tmp_path / "b").iterdir()
+    assert status == 0
+    assert (first / "plan.json").read_bytes() == (second / "plan.json").read_bytes()
+
+    def faults(folder: Path) -> list[tuple[int, str]]:
+        rows = map(json.loads, (folder / "schedule.jsonl").read_text().splitlines())
+        return [(row["id"], row["fault"]) for row in rows]
+
+    assert faults(first) == faults(second) == [(2, "harmless"), (1, "harmless")]
+
+
+@pytest.mark.slow
+def test_a_recorded_run_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``check`` comes to the same verdict; several paths give a list."""
+    told(capsys, "run", *SHORT, "--results", str(tmp_path))
+    (folder,) = tmp_path.iterdir()
+    before = json.loads((folder / "verdict.json").read_text())
+    status, out, _ = told(
+        capsys, "check", str(folder), str(folder / "history.jsonl"), "--inline", "--json"
+    )
+    assert status == 0
+    again, bare = json.loads(out)
+    for verdict in (before, again, bare):
+        for unsteady in ("checkers", "plan"):
+            del verdict[unsteady]
+    assert again == before
+    assert bare["evidence"]["acked"] == before["evidence"]["acked"]
+
+
+def test_nothing_written_is_unknown(tmp_path: Path, kafka: Any) -> None:
+    """Writers that never get an answer prove nothing."""
+    kafka.hanging = set(range(0, 1000, 5)) | set(range(1, 1000, 5)) | set(range(2, 1000, 5))
+    asked = plan(time_limit_s=0.2, producer={"delivery.timeout.ms": "4000"})
+    workload = catalogue.WORKLOADS["idempotent"]
+    catalogue.WORKLOADS["idempotent"] = dataclasses.replace(workload, op_timeout_s=lambda plan: 0.1)
+    (verdict, _), _ = run(asked, tmp_path, inline=True, screen=quiet())
+    assert verdict.valid == "unknown"
+
+
+def test_a_cluster_that_does_not_start_is_our_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit status 70 and one line; the whole story is in the folder."""
+    monkeypatch.setattr(MemoryCluster, "cannot_start", True)
+    status, out, err = told(capsys, "run", *SHORT, "--results", str(tmp_path))
+    (folder,) = tmp_path.iterdir()
+    assert (status, out) == (70, "")
+    assert err.splitlines()[-1].startswith("faultline failed: OSError: no room")
+    assert "Traceback" in (folder / "crash.txt").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_its_history(tmp_path: Path, number: signal.Signals) -> None:
+    """The cluster is stopped, and what was recorded can be judged."""
+
+    def interrupt() -> None:
+        time.sleep(0.4)
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(Failed, match=r"interrupted .*; the history so far: faultline check"):
+        run(plan(time_limit_s=30.0), tmp_path, inline=True, screen=quiet())
+    (folder,) = tmp_path.iterdir()
+    assert len(list(history.read(folder / "history.jsonl"))) > 10
+    assert MemoryCluster.started[0].stopped
+
+
+def test_two_runs_of_one_second_have_two_folders(tmp_path: Path) -> None:
+    """No run writes into another's folder."""
+    utc = time.gmtime(0)
+    names = [new_folder(tmp_path, Plan(seed=3), utc).name for _ in range(3)]
+    first = "19700101T000000Z-idempotent-seed3"
+    assert names == [first, f"{first}-2", f"{first}-3"]

@@ -1,0 +1,45 @@
+"""What a user sees while a run goes on."""
+
+import asyncio
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from harness.app.screen import SPARSE_S, Screen, progress
+from harness.engine.tally import Tally
+
+
+def test_progress() -> None:
+    """One line: time, phase, what was acknowledged and read, what is broken now."""
+    tally = Tally(phase="main", acked=12345, read=9, info=2, faults=3, active={3: "kill"})
+    assert progress(tally, 7.6, 60.0) == (
+        "   8 s of 60 · main · 12,345 acknowledged, 9 read, 2 in doubt · faults: 3, now kill"
+    )
+
+
+def test_without_a_terminal_lines_are_sparse(virtually: Any) -> None:
+    """In a log file a run is a line now and then, not a screen that repaints itself."""
+    stream = StringIO()
+
+    async def main() -> None:
+        screen = Screen(stream)
+        task = asyncio.create_task(screen.follow(Tally(), lambda: 0.0, 60.0))
+        await asyncio.sleep(3 * SPARSE_S + 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    virtually(main())
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 4
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_a_step_is_told_once() -> None:
+    """However often its progress is reported."""
+    stream = StringIO()
+    screen = Screen(stream)
+    for step, done in (("reading", 0.1), ("reading", 0.9), ("judging", 0.0)):
+        screen.step(step, done)
+    assert stream.getvalue() == "reading …\njudging …\n"
