@@ -125,3 +125,10 @@ class HasRoles(Protocol):
     async def isr(self, key: str) -> tuple[NodeId, ...]:
         """The in-sync replicas of ``topic-partition`` as ZooKeeper has them now."""
         ...
+
+
+@runtime_checkable
+class HasData(Protocol):
+    def drop_data(self) -> None:
+        """Remove what the nodes have stored, keep their logs; after :meth:`Cluster.stop`."""
+        ...

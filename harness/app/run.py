@@ -21,6 +21,7 @@ from harness.engine.phases import carry_out
 from harness.engine.recorder import Recorder
 from harness.engine.tally import Tally
 from model.plan import Plan
+from model.roles import Cluster, HasData
 from nemesis.runner import Nemesis
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ class Done(NamedTuple):
 def run(plan: Plan, results: Path, *, inline: bool, screen: Screen) -> Done:
     """Carry a resolved plan out in a new folder under ``results``, and judge it.
 
-    Raises :class:`Failed` when it does not come to its end, an interruption included; by then the
-    cluster has been stopped and the history so far is in the folder.
+    The nodes' data is kept unless the verdict is valid. Raises :class:`Failed` when the run does
+    not come to its end, an interruption included; by then the cluster has been stopped and the
+    history so far is in the folder.
     """
     folder = new_folder(results, plan, time.gmtime())
     document = msgspec.json.format(msgspec.json.encode(request.masked(plan)), indent=2)
@@ -51,12 +53,14 @@ def run(plan: Plan, results: Path, *, inline: bool, screen: Screen) -> Done:
     try:
         with contextlib.ExitStack() as stack:
             spark = None if inline else stack.enter_context(_Spark(folder))
-            asyncio.run(
+            cluster = asyncio.run(
                 _test(plan, folder, screen, on_ready=spark.start if spark else lambda: None)
             )
             session = spark.session() if spark else None
             judged = examine(folder, inline=inline, session=session, progress=screen.step)
         report.render(folder)
+        if judged.verdict.valid is True and isinstance(cluster, HasData):
+            cluster.drop_data()
     except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
         raise Failed(_left(folder, error)) from error
     return Done(judged, folder)
@@ -76,8 +80,8 @@ def new_folder(results: Path, plan: Plan, utc: time.struct_time) -> Path:
     raise Failed(f"{results} has a thousand runs of this second")
 
 
-async def _test(plan: Plan, folder: Path, screen: Screen, on_ready: Callable[[], None]) -> None:
-    """From the first node's start to the last one's end."""
+async def _test(plan: Plan, folder: Path, screen: Screen, on_ready: Callable[[], None]) -> Cluster:
+    """From the first node's start to the last one's end; the cluster, stopped."""
     _cancel_on_signals()
     target = catalogue.TARGETS[plan.target]
     workload = catalogue.WORKLOADS[plan.workload]
@@ -113,6 +117,7 @@ async def _test(plan: Plan, folder: Path, screen: Screen, on_ready: Callable[[],
     finally:
         following.cancel()
         await cluster.stop()
+    return cluster
 
 
 def _cancel_on_signals() -> None:

@@ -134,7 +134,7 @@ class ConfluentClient:
         reports = await self._writer.send([value for _, _, value in op.value])
         outcomes = [report.outcome for report in reports]
         completed = [
-            ["send", key, value if report.offset is None else [report.offset, value]]
+            ["send", key, [report.offset, value] if report.outcome == "ok" else value]
             for (_, _, value), report in zip(op.value, reports, strict=True)
         ]
         errors = [report.error for report in reports if report.error is not None]
@@ -174,6 +174,7 @@ class _Report(msgspec.Struct, frozen=True):
 
     outcome: outcome.Outcome
     offset: int | None = None
+    """Unknown for a record that the broker calls a duplicate of one it no longer remembers."""
     error: str | None = None
 
 

@@ -32,7 +32,7 @@ class MemoryCluster:
     cannot_start = False
 
     def __init__(self, plan: Plan, folder: Path, rng: random.Random) -> None:
-        self.stopped = False
+        self.stopped = self.dropped = False
         MemoryCluster.started.append(self)
 
     def bootstrap(self, client: str | None = None) -> str:
@@ -48,6 +48,10 @@ class MemoryCluster:
 
     async def recover(self, timeout_s: float) -> bool:
         return True
+
+    def drop_data(self) -> None:
+        assert self.stopped
+        self.dropped = True
 
 
 async def _apply(cluster: Any, fault: str, targets: Any, options: Any, rng: Any) -> Applied:
@@ -129,6 +133,7 @@ def test_a_correct_log_is_valid(tmp_path: Path) -> None:
     assert stored == plan()
     rows = [json.loads(line) for line in (folder / "schedule.jsonl").read_text().splitlines()]
     assert len(rows) == verdict.evidence["faults_effective"] == 2
+    assert MemoryCluster.started[0].dropped
 
 
 @pytest.mark.slow
@@ -148,6 +153,7 @@ def test_a_log_that_loses_is_invalid(
     kafka.logs = Forgetful()
     status, out, err = told(capsys, "run", *SHORT, "--results", str(tmp_path))
     assert status == 1
+    assert not MemoryCluster.started[0].dropped
     assert out.startswith("INVALID")
     assert "lost-write" in out
     assert "faultline replay" in out
