@@ -194,7 +194,8 @@ class ZooKeeper:
         """The server's word on it, once there is a session."""
         self.last_zxid = 0
         """The latest state of the tree that was seen; a server behind it is not accepted."""
-        self._servers = [_address(server) for server in servers.split(",")]
+        self.servers = [_address(server) for server in servers.split(",")]
+        """In the order in which they are tried."""
         self._chroot = (slash + chroot).rstrip("/")
         paths.check(self._chroot or "/")
         self._rng = rng
@@ -204,7 +205,7 @@ class ZooKeeper:
         self._watches: dict[tuple[_Kind, str], dict[Watch, None]] = {}
         self._waiting: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
-        rng.shuffle(self._servers)
+        rng.shuffle(self.servers)
 
     async def start(self) -> None:
         """Begin the session; return once it is there. Tries until then, however long it takes."""
@@ -387,7 +388,7 @@ class ZooKeeper:
         """Connect, stay as long as it lasts, connect again; until expired or cancelled."""
         rounds = 0
         while True:
-            for host, port in self._servers:
+            for host, port in self.servers:
                 if await self._attempt(host, port):
                     rounds = 0
                 if self.state is State.EXPIRED:
@@ -400,7 +401,7 @@ class ZooKeeper:
         """One connection, from beginning to end; False if it never carried the session."""
         connection = _Connection(self)
         try:
-            async with asyncio.timeout(self.session_timeout_ms / 3000 / len(self._servers)):
+            async with asyncio.timeout(self.session_timeout_ms / 3000 / len(self.servers)):
                 loop = asyncio.get_running_loop()
                 await loop.create_connection(lambda: connection, host, port)
                 response = await connection.shake_hands(

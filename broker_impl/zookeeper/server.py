@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 SESSIONLESS_S_MAX = 10.0
 """A connection that has not asked for a session by then is closed."""
 
+REQUESTS_PER_TURN = 100
+"""Of one connection: it bounds what a client that asks much and reads nothing can make us hold."""
+
 LINGER_S = 5.0
 """What a closed connection gets to take its last bytes."""
 
@@ -163,6 +166,8 @@ class Connection(asyncio.Protocol):
         self._out = bytearray()
         self._take: Callable[[bytes], None] = self._connect
         self._knows_read_only = False
+        self._is_behind = False
+        self._has_more = False
         self._peer = ""
         self._received = 0
         self._sent = 0
@@ -194,15 +199,7 @@ class Connection(asyncio.Protocol):
         self._frames.receive(data)
         if self._take == self._connect and self._word():
             return
-        try:
-            for packet in self._frames.frames():
-                self._take(packet)
-                if not self.is_open:
-                    break
-        except WireError as error:
-            log.warning("%s: %s", self._peer, error)
-            self.close()
-        self._server.schedule()
+        self._take_some()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone; its session is not."""
@@ -214,13 +211,15 @@ class Connection(asyncio.Protocol):
         self._server.pipeline.disconnected(self)
 
     def pause_writing(self) -> None:
-        """The client reads too slowly: ask no more of it until it has caught up."""
+        """The client reads too slowly: take no more of it until it has caught up."""
+        self._is_behind = True
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """It has."""
+        self._is_behind = False
         if self.is_open:
-            self._transport.resume_reading()
+            self._take_some()
 
     # pipeline.Client
 
@@ -252,6 +251,8 @@ class Connection(asyncio.Protocol):
         if not self.is_open and not self._transport.is_closing():
             self._transport.close()
             asyncio.get_running_loop().call_later(LINGER_S, self._transport.abort)
+        if self._has_more and self.is_open and not self._is_behind:
+            self._take_some()
 
     def abort(self) -> None:
         """Close at once."""
@@ -264,6 +265,26 @@ class Connection(asyncio.Protocol):
         return words.ConnectionFacts(
             self._peer, self.session_id, queued, self._received, self._sent
         )
+
+    def _take_some(self) -> None:
+        """Take the packets that have come, but no more than one turn's share."""
+        taken = 0
+        try:
+            for packet in self._frames.frames():
+                self._take(packet)
+                taken += 1
+                if not self.is_open or taken == REQUESTS_PER_TURN:
+                    break
+        except WireError as error:
+            log.warning("%s: %s", self._peer, error)
+            self.close()
+        self._has_more = taken == REQUESTS_PER_TURN
+        if self._has_more:
+            self._transport.pause_reading()
+            self._server.unflushed(self)
+        elif not self._is_behind:
+            self._transport.resume_reading()
+        self._server.schedule()
 
     def _word(self) -> bool:
         """Answer a four-letter word, if these are its letters."""

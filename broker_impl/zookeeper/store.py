@@ -40,7 +40,7 @@ class Store:
         self._file: DiskFile | None = None
         if not disk.exists(FOLDER):
             disk.make_dir(FOLDER)
-            disk.fsync_dir("")
+        disk.fsync_dir("")  # always: whoever made it may have been killed before this line
 
     def secret(self, entropy: Callable[[int], bytes]) -> bytes:
         """The bytes that session passwords are made from: drawn once, kept for good."""
@@ -122,19 +122,24 @@ class Store:
                 raise StorageError(f"{path}: {zxid:#x} follows {database.last_zxid:#x}")
             database.apply(proposal)
             self._since_snapshot += 1
-        if end == len(data) and data:
-            return
-        if not is_last:
+        if is_last:
+            self._settle(path, end, torn=len(data) - end)
+        elif end < len(data):
             raise StorageError(f"{path}: damaged at {end}, and the log goes on behind it")
-        log.warning("%s: torn at %d; %d bytes cut off", path, end, len(data) - end)
+
+    def _settle(self, path: str, end: int, *, torn: int) -> None:
+        """Make durable what was found, for it is served from now on; cut off what is torn."""
+        if torn:
+            log.warning("%s: torn at %d; %d bytes cut off", path, end, torn)
         if end == 0:
             self._disk.remove(path)
-            self._disk.fsync_dir(FOLDER)
-            return
-        file = self._disk.open(path)
-        file.truncate(end)
-        file.fsync()
-        file.close()
+        else:
+            file = self._disk.open(path)
+            if torn:
+                file.truncate(end)
+            file.fsync()
+            file.close()
+        self._disk.fsync_dir(FOLDER)
 
     def _purge(self) -> None:
         """Keep three snapshots, and the log from the oldest of them on."""

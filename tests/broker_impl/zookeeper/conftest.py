@@ -1,0 +1,73 @@
+"""A server in the test's own loop, on any port."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.zookeeper.client import State, ZooKeeper
+from broker_impl.zookeeper.pipeline import Pipeline
+from broker_impl.zookeeper.server import Server
+from broker_impl.zookeeper.sessions import SessionTracker
+from broker_impl.zookeeper.store import Store
+
+TICK_MS = 50
+
+
+class Site:
+    """One server on one disk, which can go and come back on the same port."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryDisk()
+        self.port = 0
+        self.server: Server
+        self.clients: list[ZooKeeper] = []
+        self.states: list[State] = []
+
+    async def start(self, *, connections_max: int = 0, frame_bytes_max: int = 10_000) -> None:
+        store = Store(self.disk)
+        pipeline = Pipeline(
+            store.recover(),
+            store,
+            SessionTracker(TICK_MS),
+            secret=store.secret(random.Random(1).randbytes),
+            wall_ms=lambda: 1_700_000_000_000,
+            clock=asyncio.get_running_loop().time,
+        )
+        self.server = Server(
+            pipeline, connections_max=connections_max, frame_bytes_max=frame_bytes_max
+        )
+        self.port = await self.server.start("127.0.0.1", self.port)
+
+    async def stop(self) -> None:
+        await self.server.stop()
+        self.disk.kill()
+
+    async def client(
+        self,
+        chroot: str = "",
+        *,
+        session_timeout_ms: int = 1000,
+        on_state: Callable[[State], None] | None = None,
+    ) -> ZooKeeper:
+        client = ZooKeeper(
+            f"127.0.0.1:{self.port}{chroot}",
+            session_timeout_ms=session_timeout_ms,
+            rng=random.Random(2),
+            on_state=on_state,
+        )
+        self.clients.append(client)
+        await client.start()
+        return client
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    site = Site()
+    await site.start()
+    yield site
+    for client in site.clients:
+        await client.close()
+    await site.stop()

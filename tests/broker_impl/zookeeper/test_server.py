@@ -1,0 +1,230 @@
+import asyncio
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from broker_impl.errors import StorageError
+from broker_impl.zookeeper import server as server_module
+from broker_impl.zookeeper.jute import Reader, frame
+from broker_impl.zookeeper.records import (
+    OPEN_ACL,
+    ConnectRequest,
+    ConnectResponse,
+    CreateRequest,
+    Nothing,
+    Op,
+    PathWatch,
+    ReplyHeader,
+    RequestHeader,
+)
+from broker_impl.zookeeper.server import REQUESTS_PER_TURN
+from tests.broker_impl.zookeeper.conftest import TICK_MS, Site
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def dial(site: Site) -> Streams:
+    return await asyncio.open_connection("127.0.0.1", site.port)
+
+
+async def packet(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(size)
+
+
+async def handshake(site: Site, *, read_only: bool | None = False) -> Streams:
+    reader, writer = await dial(site)
+    writer.write(frame(ConnectRequest(0, 0, 1000, 0, bytes(16), read_only)))
+    response = ConnectResponse.read(Reader(await packet(reader)))
+    assert response.timeout_ms == 1000
+    assert response.read_only is read_only
+    return reader, writer
+
+
+async def closed(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await reader.read() == b""
+    except ConnectionResetError:
+        return True
+
+
+async def hang_up(*connections: Streams) -> None:
+    for _, writer in connections:
+        writer.close()
+        try:
+            await writer.wait_closed()
+        except ConnectionError:
+            continue
+
+
+async def word(site: Site, text: bytes) -> str:
+    reader, writer = await dial(site)
+    writer.write(text)
+    answer = (await reader.read()).decode()
+    await hang_up((reader, writer))
+    return answer
+
+
+@pytest.mark.parametrize("read_only", [None, False])
+async def test_old_clients_leave_the_read_only_flag_out(site: Site, read_only: bool | None) -> None:
+    """A client that does not send it is not sent it: the response has 36 bytes then."""
+    connection = await handshake(site, read_only=read_only)
+    await hang_up(connection)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (b"ruok", ["imok"]),
+        (b"isro", ["rw"]),
+        (b"srvr", ["Zookeeper version: 3.8.0-faultline", "Zxid: 0x2", "Mode: standalone"]),
+        (b"stat", ["Clients:", "Node count: 1"]),
+        (b"mntr", ["zk_server_state\tstandalone", "zk_znode_count\t1", "zk_ephemerals_count\t0"]),
+        (b"envi", ["zookeeper.version=3.8.0-faultline"]),
+        (b"conf", ["tickTime=50", "minSessionTimeout=100", "maxSessionTimeout=1000"]),
+        (b"dump", ["Global Sessions(1):"]),
+        (b"wchs", ["1 connections watching 1 paths", "Total watches:1"]),
+    ],
+)
+async def test_four_letter_words(site: Site, text: bytes, lines: list[str]) -> None:
+    """Typed into a fresh connection, they are answered in text, and the connection is closed."""
+    reader, writer = await handshake(site)
+    writer.write(frame(RequestHeader(1, Op.GET_DATA), PathWatch("/", True)))
+    writer.write(frame(RequestHeader(2, Op.CREATE), CreateRequest("/", b"", OPEN_ACL, 0)))
+    await packet(reader)
+    await packet(reader)
+    answer = (await word(site, text)).splitlines()
+    assert [line for line in lines if line not in answer] == []
+    await hang_up((reader, writer))
+
+
+async def test_cons_lists_connections_with_their_sessions(site: Site) -> None:
+    """One line each."""
+    connection = await handshake(site)
+    sessions = [f"sid={session_id:#x})" for session_id in site.server.pipeline.clients]
+    lines = (await word(site, b"cons")).splitlines()
+    assert len(lines) == 2
+    assert sum(line.endswith(session) for line in lines for session in sessions) == 1
+    await hang_up(connection)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"GET / HTTP/1.0\r\n\r\n",
+        struct.pack(">i", -1),
+        struct.pack(">i", 10_001),
+        struct.pack(">i", 3) + b"abc",
+        struct.pack(">i", 0),
+    ],
+)
+async def test_garbage_closes_its_connection_alone(site: Site, garbage: bytes) -> None:
+    """Instead of a handshake, and after one; a neighbour notices nothing."""
+    reader, writer = await dial(site)
+    writer.write(garbage)
+    assert await closed(reader)
+    other = await handshake(site)
+    other[1].write(garbage)
+    assert await closed(other[0])
+    neighbour = await site.client()
+    assert await neighbour.create("/a") == "/a"
+    await hang_up((reader, writer), other)
+
+
+async def test_what_came_before_garbage_is_done(site: Site) -> None:
+    """Requests in front of a broken one take effect."""
+    reader, writer = await handshake(site)
+    good = frame(RequestHeader(1, Op.CREATE), CreateRequest("/a", b"", OPEN_ACL, 0))
+    writer.write(good + struct.pack(">i", -1))
+    assert await closed(reader)
+    assert "/a" in site.server.pipeline.database.nodes
+    await hang_up((reader, writer))
+
+
+async def test_a_client_has_its_share_of_connections(site: Site) -> None:
+    """maxClientCnxns: one more from the same address is closed; a place that is left is free."""
+    await site.stop()
+    await site.start(connections_max=2)
+    first, second = await handshake(site), await handshake(site)
+    third = await dial(site)
+    assert await closed(third[0])
+    await hang_up(second, third)
+    while len(site.server.connections) > 1:  # noqa: ASYNC110 - there is no event for it
+        await asyncio.sleep(0)
+    await hang_up(first, await handshake(site))
+
+
+async def test_who_never_asks_for_a_session_is_closed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow client that sends a byte now and then holds nothing for long."""
+    monkeypatch.setattr(server_module, "SESSIONLESS_S_MAX", 0.02)
+    reader, writer = await dial(site)
+    writer.write(b"\0")
+    assert await closed(reader)
+    await hang_up((reader, writer))
+
+
+async def test_a_slow_reader_is_asked_for_no_more(site: Site) -> None:
+    """Replies that are not taken stop the reading of requests, and nothing is lost."""
+    await site.stop()
+    await site.start(frame_bytes_max=200_000)
+    client = await site.client()
+    await client.create("/big", bytes(100_000))
+    reader, writer = await handshake(site)
+    for xid in range(1000):
+        writer.write(frame(RequestHeader(xid + 1, Op.GET_DATA), PathWatch("/big", False)))
+    queued = 0
+    while not queued:
+        await asyncio.sleep(0)
+        queued = sum(connection.facts().queued for connection in site.server.connections)
+    assert await client.exists("/big")
+    assert queued <= REQUESTS_PER_TURN * 101_000
+    assert sum(c.facts().received for c in site.server.connections) < 500
+    for xid in range(1000):
+        assert ReplyHeader.read(Reader(await packet(reader))).xid == xid + 1
+    await hang_up((reader, writer))
+
+
+async def test_a_storage_error_ends_the_server(site: Site) -> None:
+    """Nobody is answered any more, and whoever runs the server learns why."""
+    client = await site.client()
+    site.disk.fails = lambda operation, path: operation == "fsync"
+    failing = asyncio.ensure_future(client.create("/a"))
+    with pytest.raises(StorageError):
+        await site.server.ended
+    with pytest.raises(Exception, match="lost"):
+        await failing
+    site.disk.fails = lambda operation, path: False
+
+
+async def test_end_asks_for_a_clean_stop(site: Site) -> None:
+    """Once or twice."""
+    site.server.end()
+    site.server.end()
+    await site.server.ended
+
+
+async def test_a_server_that_stood_still_expires_nobody(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signs of life may wait unread; from then on everybody has a full timeout."""
+    connection = await handshake(site)
+    await hang_up(connection)
+    loop = asyncio.get_running_loop()
+    real: Callable[[], float] = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real() + 60)
+    await asyncio.sleep(2.5 * TICK_MS / 1000)
+    assert len(site.server.pipeline.database.sessions) == 1
+
+
+async def test_requests_are_taken_however_they_are_cut(site: Site) -> None:
+    """Byte by byte, or several in one packet."""
+    reader, writer = await handshake(site)
+    two = b"".join(frame(RequestHeader(xid, Op.PING), Nothing()) for xid in (1, 2))
+    for at in range(len(two)):
+        writer.write(two[at : at + 1])
+        await asyncio.sleep(0)
+    assert [ReplyHeader.read(Reader(await packet(reader))).xid for _ in range(2)] == [1, 2]
+    await hang_up((reader, writer))

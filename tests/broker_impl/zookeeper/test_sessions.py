@@ -1,0 +1,71 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_impl.zookeeper.records import PASSWORD_BYTES
+from broker_impl.zookeeper.sessions import SessionTracker, first_id, password
+
+
+@pytest.mark.parametrize(
+    ("asked", "given_"), [(1, 4000), (4000, 4000), (9999, 9999), (40_000, 40_000), (10**7, 40_000)]
+)
+def test_a_timeout_is_2_to_20_ticks(asked: int, given_: int) -> None:
+    """What is asked for, or the nearest that is allowed."""
+    assert SessionTracker(2000).negotiate(asked) == given_
+
+
+@given(st.integers(1, 20_000), st.floats(0, 1e6), st.lists(st.floats(0, 5), max_size=5))
+def test_a_session_lives_its_timeout_and_at_most_a_tick_more(
+    timeout_ms: int, start: float, pauses: list[float]
+) -> None:
+    """Counted from the last sign of life."""
+    tracker = SessionTracker(1000)
+    tracker.add(1, timeout_ms, start)
+    heard = start
+    for pause in pauses:
+        if pause < timeout_ms / 1000:
+            heard += pause
+            assert tracker.expired(heard) == []
+            tracker.touch(1, heard)
+    assert tracker.expired(heard + timeout_ms / 1000 - 1e-6) == []
+    assert tracker.expired(heard + timeout_ms / 1000 + 1.001) == [1]
+    assert len(tracker) == 0
+
+
+def test_sessions_expire_in_the_order_of_their_deadlines() -> None:
+    """Those due first come first; the others stay."""
+    tracker = SessionTracker(100)
+    tracker.add_all({1: 900, 2: 300, 3: 5000}, now=10.0)
+    assert tracker.expired(12.0) == [2, 1]
+    assert tracker.expired(12.0) == []
+
+
+def test_a_sign_of_life_of_an_expired_session_is_none() -> None:
+    """Once out, a session is not brought back by a late packet."""
+    tracker = SessionTracker(100)
+    tracker.add(1, 300, now=0.0)
+    assert tracker.expired(5.0) == [1]
+    tracker.touch(1, 5.0)
+    assert tracker.expired(100.0) == []
+
+
+def test_everybody_can_be_given_a_full_timeout() -> None:
+    """After a time in which nobody could be heard, nobody is late."""
+    tracker = SessionTracker(100)
+    tracker.add_all({1: 300, 2: 400}, now=0.0)
+    tracker.touch_all(60.0)
+    assert tracker.expired(60.2) == []
+
+
+def test_ids_are_new_after_a_restart_even_if_the_clock_went_back() -> None:
+    """Above every id that is known, and made from server and time."""
+    first = first_id(1, 1_700_000_000_000, [])
+    assert first >> 56 == 1
+    assert first_id(1, 1_600_000_000_000, [first + 5]) == first + 6
+
+
+def test_a_password_depends_on_the_secret_and_the_session() -> None:
+    """The same for every server that knows the secret, and nobody else's."""
+    assert password(b"secret", 1) == password(b"secret", 1)
+    assert len({password(b"secret", 1), password(b"secret", 2), password(b"other", 1)}) == 3
+    assert len(password(b"secret", 1)) == PASSWORD_BYTES

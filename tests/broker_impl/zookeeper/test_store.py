@@ -1,0 +1,326 @@
+import copy
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker_impl.errors import StorageError
+from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.zookeeper import snapshot, txn_log
+from broker_impl.zookeeper.jute import Record
+from broker_impl.zookeeper.proposer import Proposer
+from broker_impl.zookeeper.records import (
+    EPHEMERAL,
+    OPEN_ACL,
+    SEQUENTIAL,
+    Acl,
+    CreateRequest,
+    Id,
+    Nothing,
+    Op,
+    PathVersion,
+    SetDataRequest,
+)
+from broker_impl.zookeeper.store import FOLDER, SECRET_BYTES, SNAPSHOTS_KEPT, Store
+from broker_impl.zookeeper.transactions import CreateSessionTxn, ErrorTxn, Header, Proposal
+from broker_impl.zookeeper.tree import Database
+
+
+class Server:
+    """A store with the database over it, as a server has them."""
+
+    def __init__(self, disk: MemoryDisk, *, snap_count: int = 100_000) -> None:
+        self.store = Store(disk, snap_count=snap_count)
+        self.database = self.store.recover()
+        self.proposer = Proposer(self.database)
+
+    def do(self, *writes: tuple[int, Record]) -> None:
+        """Propose, make durable together, apply."""
+        proposals = [
+            self.proposer.propose(op, request, session_id=7, cxid=1, ids=(), now_ms=3)
+            for op, request in writes
+        ]
+        self.store.append(proposals)
+        for proposal in proposals:
+            self.database.apply(proposal)
+            self.proposer.applied(proposal)
+        self.store.applied(self.database)
+
+
+SECRET_ACL = (Acl(31, Id("digest", "a:b")),)
+SESSION = (Op.CREATE_SESSION, CreateSessionTxn(4000))
+WRITES: list[tuple[int, Record]] = [
+    SESSION,
+    (Op.CREATE, CreateRequest("/a", b"1", OPEN_ACL, 0)),
+    (Op.CREATE, CreateRequest("/a/e", None, SECRET_ACL, EPHEMERAL)),
+    (Op.CREATE, CreateRequest("/a/s", b"", OPEN_ACL, SEQUENTIAL)),
+    (Op.CREATE, CreateRequest("/a", b"1", OPEN_ACL, 0)),
+    (Op.SET_DATA, SetDataRequest("/a", b"2", 0)),
+    (Op.DELETE, PathVersion("/a/s0000000001", -1)),
+]
+
+
+def same(one: Database, other: Database) -> bool:
+    return (
+        one.nodes == other.nodes
+        and list(one.nodes) == list(other.nodes)
+        and one.sessions == other.sessions
+        and one.ephemerals == other.ephemerals
+        and one.last_zxid == other.last_zxid
+    )
+
+
+def logs(disk: MemoryDisk) -> list[str]:
+    return [name for name in disk.list(FOLDER) if name.startswith("log.")]
+
+
+def snapshots(disk: MemoryDisk) -> list[str]:
+    return [name for name in disk.list(FOLDER) if name.startswith("snapshot.")]
+
+
+def test_a_clean_restart_finds_everything() -> None:
+    """Nodes of all kinds, sessions, and the last zxid, which refusals count too."""
+    disk = MemoryDisk()
+    server = Server(disk)
+    server.do(*WRITES)
+    server.store.close()
+    again = Server(disk)
+    assert same(again.database, server.database)
+    assert again.database.last_zxid == len(WRITES)
+    assert again.database.ephemerals == {7: {"/a/e": None}}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    batches=st.lists(st.lists(st.sampled_from(WRITES[1:]), min_size=1, max_size=3), max_size=8),
+    snap_count=st.integers(1, 6),
+    crashes=st.sets(st.integers(0, 8)),
+    seed=st.integers(0, 2**32),
+    last=st.lists(st.sampled_from(WRITES[1:]), max_size=3),
+)
+def test_whatever_was_appended_survives_a_loss_of_power(
+    batches: list[list[tuple[int, Record]]],
+    snap_count: int,
+    crashes: set[int],
+    seed: int,
+    last: list[tuple[int, Record]],
+) -> None:
+    """Crash after any batch, un-synced writes torn anywhere: what was acknowledged is there."""
+    disk = MemoryDisk()
+    chance = random.Random(seed)
+    server = Server(disk, snap_count=snap_count)
+    server.do(SESSION)
+    for index, batch in enumerate(batches):
+        if index in crashes:
+            possible = list(unacknowledged(server, disk, last))
+            disk.crash(chance)
+            server = Server(disk, snap_count=snap_count)
+            assert any(same(server.database, database) for database in possible)
+        server.do(*batch)
+    before = server.database
+    disk.crash()
+    assert same(Server(disk, snap_count=snap_count).database, before)
+
+
+def unacknowledged(
+    server: Server, disk: MemoryDisk, writes: list[tuple[int, Record]]
+) -> Iterator[Database]:
+    """Write, but crash in the sync: nobody was told. Yields what may be found after the crash."""
+    yield copy.deepcopy(server.database)
+    if not writes:
+        return
+    proposals = [
+        server.proposer.propose(op, request, session_id=7, cxid=1, ids=(), now_ms=3)
+        for op, request in writes
+    ]
+    disk.fails = lambda operation, path: operation == "fsync"
+    with pytest.raises(StorageError):
+        server.store.append(proposals)
+    disk.fails = lambda operation, path: False
+    for proposal in proposals:
+        server.database.apply(proposal)
+        yield copy.deepcopy(server.database)
+
+
+def test_a_torn_tail_is_cut_off_at_every_length() -> None:
+    """Half an entry at the end of the log was never acknowledged; the log goes on without it."""
+    disk = MemoryDisk()
+    server = Server(disk)
+    server.do(*WRITES[:2])
+    whole = disk.read(f"{FOLDER}/log.1")
+    server.do(WRITES[2])
+    longer = disk.read(f"{FOLDER}/log.1")
+    for size in range(len(whole), len(longer)):
+        torn = MemoryDisk()
+        torn.make_dir(FOLDER)
+        torn.write(f"{FOLDER}/log.1", longer[:size])
+        again = Server(torn)
+        assert again.database.last_zxid == 2
+        assert torn.read(f"{FOLDER}/log.1") == whole
+        again.do(WRITES[2])
+        torn.crash()
+        assert Server(torn).database.last_zxid == 3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_start_has_found_is_durable(seed: int) -> None:
+    """A killed process leaves un-synced writes; once served from, they survive a loss of power."""
+    disk = MemoryDisk()
+    server = Server(disk)
+    list(unacknowledged(server, disk, [SESSION, WRITES[1]]))
+    disk.kill()
+    found = Server(disk).database
+    assert found.last_zxid == 2
+    disk.crash(random.Random(seed))
+    assert same(Server(disk).database, found)
+
+
+@pytest.mark.parametrize("size", [0, 5, 16, 20])
+def test_a_log_torn_at_its_very_beginning_is_removed(size: int) -> None:
+    """A file without one whole transaction holds nothing, and its name is free again."""
+    disk = MemoryDisk()
+    Server(disk).do(SESSION)
+    data = disk.read(f"{FOLDER}/log.1")
+    disk.write(f"{FOLDER}/log.1", data[:size])
+    disk.kill()
+    server = Server(disk)
+    assert server.database.last_zxid == 0
+    assert logs(disk) == []
+    server.do(SESSION)
+    assert logs(disk) == ["log.1"]
+
+
+def test_a_flipped_bit_ends_the_log_there() -> None:
+    """The checksum covers the entry."""
+    disk = MemoryDisk()
+    server = Server(disk)
+    server.do(*WRITES[:3])
+    data = bytearray(disk.read(f"{FOLDER}/log.1"))
+    data[-5] ^= 1
+    disk.write(f"{FOLDER}/log.1", bytes(data))
+    disk.kill()
+    assert Server(disk).database.last_zxid == 2
+
+
+def damaged(disk: MemoryDisk) -> Iterator[str]:
+    """Ways to hurt a directory that no crash explains."""
+    first, second = logs(disk)[:2]
+    data = disk.read(f"{FOLDER}/{first}")
+    disk.write(f"{FOLDER}/{first}", data[:-3])
+    yield "a file torn in the middle of the log"
+    disk.write(f"{FOLDER}/{first}", b"not a log at all" + data[16:])
+    yield "a file that is no log"
+    disk.write(f"{FOLDER}/{first}", data)
+    disk.remove(f"{FOLDER}/{second}")
+    yield "a file that is missing"
+
+
+def test_damage_that_no_crash_explains_is_refused() -> None:
+    """Better no server than one that has forgotten something."""
+    disk = MemoryDisk()
+    for write in WRITES[:4]:  # every start begins a new file
+        server = Server(disk)
+        server.do(write)
+        server.store.close()
+    for kind in damaged(disk):
+        with pytest.raises(StorageError):
+            pytest.fail(f"{kind}: {Server(disk).database.last_zxid:#x}")
+        disk.kill()
+
+
+def test_snapshots_shorten_the_log() -> None:
+    """Three snapshots are kept, and the log from the oldest of them on."""
+    disk = MemoryDisk()
+    server = Server(disk, snap_count=2)
+    server.do(SESSION)
+    for _ in range(20):
+        server.do((Op.CREATE, CreateRequest("/s", b"", OPEN_ACL, SEQUENTIAL)))
+    assert len(snapshots(disk)) == SNAPSHOTS_KEPT
+    oldest = min(int(name.removeprefix("snapshot."), 16) for name in snapshots(disk))
+    assert min(int(name.removeprefix("log."), 16) for name in logs(disk)) == oldest + 1
+    disk.crash()
+    assert same(Server(disk).database, server.database)
+
+
+def test_a_damaged_snapshot_is_passed_over() -> None:
+    """An older one and the log behind it give the same state."""
+    disk = MemoryDisk()
+    server = Server(disk, snap_count=2)
+    server.do(SESSION)
+    for write in WRITES[1:]:
+        server.do(write)
+    newest = max(snapshots(disk))
+    data = bytearray(disk.read(f"{FOLDER}/{newest}"))
+    data[30] ^= 1
+    disk.write(f"{FOLDER}/{newest}", bytes(data))
+    disk.kill()
+    assert same(Server(disk).database, server.database)
+
+
+def test_strange_files_are_left_alone() -> None:
+    """Only names that we would give are ours."""
+    disk = MemoryDisk()
+    disk.make_dir(FOLDER)
+    for name in ("log.", "log.xyz", "log.01", "notes.txt", "snapshot.1.tmp", "log.1.bak"):
+        disk.write(f"{FOLDER}/{name}", b"?")
+    server = Server(disk, snap_count=1)
+    server.do(*WRITES)
+    disk.crash()
+    assert same(Server(disk).database, server.database)
+    assert disk.read(f"{FOLDER}/log.xyz") == b"?"
+
+
+def test_a_directory_has_one_server() -> None:
+    """The second is refused until the first has closed."""
+    disk = MemoryDisk()
+    first = Store(disk)
+    with pytest.raises(StorageError):
+        Store(disk)
+    first.close()
+    Store(disk)
+
+
+def test_the_secret_is_drawn_once() -> None:
+    """Passwords given before a restart are good after it."""
+    disk = MemoryDisk()
+    store = Store(disk)
+    secret = store.secret(random.Random(1).randbytes)
+    assert len(secret) == SECRET_BYTES
+    disk.crash()
+    assert Store(disk).secret(random.Random(2).randbytes) == secret
+
+
+def test_the_log_is_written_in_zookeepers_format() -> None:
+    """Header ZKLG, version 2; each entry with its Adler-32, its length, and B behind it."""
+    proposal = Proposal(Header(1, 2, 3, 4, Op.ERROR), ErrorTxn(-110))
+    body = proposal.encode()
+    assert b"ZKLG\0\0\0\2" + bytes(8) == txn_log.HEADER
+    entry = txn_log.entries([proposal])
+    assert entry[12:] == body + b"B"
+    assert entry[8:12] == len(body).to_bytes(4, "big")
+    assert list(txn_log.read(txn_log.HEADER + entry + bytes(64), "log.3")) == [
+        (proposal, len(txn_log.HEADER) + len(entry))
+    ]
+
+
+def test_a_snapshot_with_the_wrong_magic_is_none() -> None:
+    """A file of another kind with a right checksum is still refused."""
+    data = snapshot.encode(Database())
+    assert same(snapshot.decode(data, 0), Database())
+    with pytest.raises(StorageError):
+        snapshot.decode(data[:-1], 0)
+    with pytest.raises(StorageError):
+        snapshot.decode(b"", 0)
+
+
+def test_closing_a_session_is_durable_too() -> None:
+    """After a restart the session and its nodes are as gone as before."""
+    disk = MemoryDisk()
+    server = Server(disk)
+    server.do(*WRITES, (Op.CLOSE_SESSION, Nothing()))
+    disk.crash()
+    database = Server(disk).database
+    assert (database.sessions, database.ephemerals) == ({}, {})
+    assert "/a/e" not in database.nodes
