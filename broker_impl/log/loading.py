@@ -67,6 +67,9 @@ def load(
         )
         while segments:
             remove_segment(disk, directory, segments.pop())
+        snapshots.remove_above(-1)
+        write_epochs(disk, directory, LeaderEpochs())
+        found = []
     if not segments:
         segments = [new_segment(disk, directory, start_offset, config, now_ms)]
     start_offset = max(start_offset, segments[0].base_offset)
@@ -133,7 +136,7 @@ def _load_segments(
     recovery_point: Offset,
     now_ms: int,
 ) -> tuple[list[Segment], list[EpochStart]]:
-    """The segments, and the epochs found in those that had to be checked."""
+    """The segments up to the first gap, and the epochs found in those that had to be checked."""
     names = map(_LOG_NAME.fullmatch, disk.list(directory))
     bases = [int(name[1]) for name in names if name]
     segments = [Segment(disk, directory, base, config, now_ms) for base in bases]
@@ -143,9 +146,8 @@ def _load_segments(
         if segment.is_indexed() and (clean or (end is not None and end <= recovery_point)):
             segment.load(end)
             continue
-        size = segment.size
         found += recovery.recover(segment)
-        if segment.size < size:
+        if segment.next_offset != end:  # its end was lost: what comes behind is not the next
             while len(segments) > number + 1:
                 remove_segment(disk, directory, segments.pop())
         if segment is not segments[-1]:

@@ -228,8 +228,13 @@ class PartitionLog:
         loading.write_epochs(self._disk, self.directory, self.epochs)
 
     def _roll(self, now_ms: int) -> Segment:
-        """Close the active segment, which is not empty (KAFKA-6388), and begin the next."""
+        """Close the active segment, which is not empty (KAFKA-6388), and begin the next.
+
+        Below the recovery point indexes are trusted, so they are synced if the batches are.
+        """
         self._segments[-1].finish()
+        if self.recovery_point == self.end_offset:
+            self._segments[-1].fsync_indexes()
         self._snapshots.take(self.end_offset, self.producers)
         segment = loading.new_segment(
             self._disk, self.directory, self.end_offset, self.config, now_ms

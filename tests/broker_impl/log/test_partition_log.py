@@ -1,8 +1,11 @@
 """The log of one partition: what is appended is read, whatever happens in between."""
 
+import pytest
+
+from broker_impl.errors import ApiError, ErrorCode, StorageError
 from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
-from broker_impl.log.partition_log import Appended, PartitionLog
+from broker_impl.log.partition_log import Appended, PartitionLog, TimestampOffset
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
 from broker_impl.wire.types import TopicPartition
@@ -89,3 +92,733 @@ def test_the_senders_buffer_is_not_changed() -> None:
     log.append_as_leader(memoryview(sent), leader_epoch=4, now_ms=0)
     assert sent == before
     assert read_all(log) == [(0, "a"), (1, "b")]
+
+
+def test_every_read_gives_the_whole_batch_of_its_offset() -> None:
+    """A read in the midst of a batch begins with that batch; the reader skips what it has."""
+    log = opened(new_disk(), LogConfig())
+    append(log, "a", "b", "c")
+    append(log, "d")
+    for offset in range(4):
+        (data,) = log.read(offset, bytes_max=1000, limit=4)
+        _, header = next(batch.batches(data))
+        assert header.base_offset <= offset <= header.last_offset
+
+
+def test_a_read_stays_within_its_bytes_but_gives_at_least_one_batch() -> None:
+    """KIP-74: a batch larger than the bytes allowed is given all the same, once."""
+    log = opened(new_disk(), LogConfig())
+    append(log, "a" * 500)
+    append(log, "b" * 500)
+    size = log.size_bytes // 2
+    (data,) = log.read(0, bytes_max=10, limit=2)
+    assert len(data) == size
+    assert log.read(0, bytes_max=10, limit=2, at_least_one=False) == []
+    (data,) = log.read(0, bytes_max=2 * size - 1, limit=2, at_least_one=False)
+    assert len(data) == size
+    (data,) = log.read(0, bytes_max=2 * size, limit=2)
+    assert len(data) == 2 * size
+
+
+def test_a_read_stays_below_its_limit() -> None:
+    """Only batches that end before the limit are given, also when it lies within a batch."""
+    log = opened(new_disk(), LogConfig())
+    append(log, "a")
+    append(log, "b", "c")
+    append(log, "d")
+    assert read_all(log, limit=0) == []
+    assert read_all(log, limit=1) == [(0, "a")]
+    assert read_all(log, limit=2) == [(0, "a")]
+    assert read_all(log, limit=3) == [(0, "a"), (1, "b"), (2, "c")]
+
+
+def test_a_read_out_of_range_is_refused_and_one_at_the_end_is_empty() -> None:
+    """Below the start and behind the end: OFFSET_OUT_OF_RANGE; the end itself has no data yet."""
+    log = opened(new_disk())
+    append(log, "a", "b")
+    log.advance_start(1)
+    assert log.read(2, bytes_max=100, limit=2) == []
+    for offset in (0, 3, -1):
+        with pytest.raises(ApiError) as refused:
+            log.read(offset, bytes_max=100, limit=2)
+        assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_segments_are_begun_by_size_and_named_by_offset() -> None:
+    """A batch that does not fit begins a segment, whose files bear its first offset."""
+    disk = new_disk()
+    log = opened(disk)
+    for number in range(12):
+        append(log, f"v{number}" * 20)
+    assert len(log.segment_offsets) > 3
+    for offset in log.segment_offsets:
+        for suffix in ("log", "index", "timeindex"):
+            assert disk.exists(f"t-0/{offset:020d}.{suffix}")
+    assert [offset for offset, _ in read_all(log)] == list(range(12))
+
+
+def test_segments_are_begun_by_time() -> None:
+    """`segment.ms` counts from the first batch's timestamp, or on our clock where it bears none."""
+    log = opened(new_disk(), LogConfig(segment_ms=100))
+    append(log, "a", timestamp_ms=1000)
+    append(log, "b", timestamp_ms=1100)
+    assert log.segment_offsets == [0]
+    append(log, "c", timestamp_ms=1101)
+    assert log.segment_offsets == [0, 2]
+    log = opened(new_disk(), LogConfig(segment_ms=100))
+    append(log, "a", timestamp_ms=-1, now_ms=0)
+    append(log, "b", timestamp_ms=-1, now_ms=101)
+    assert log.segment_offsets == [0, 1]
+
+
+def test_segments_are_begun_when_an_index_is_full() -> None:
+    """The offset index never grows beyond its size."""
+    log = opened(new_disk(), LogConfig(index_interval_bytes=0, index_bytes_max=24))
+    for number in range(9):
+        append(log, str(number))
+    assert len(log.segment_offsets) > 1
+    assert len(read_all(log)) == 9
+
+
+def test_a_segment_holds_offsets_of_31_bits() -> None:
+    """A follower's batch too far from the segment's first offset begins another."""
+    log = opened(new_disk(), LogConfig())
+    far = 2**31 - 10
+    first = bytearray(batch.encode_batch(records("a"), leader_epoch=0))
+    first[23:27] = (far - 1).to_bytes(4, "big")  # last offset delta: as if compacted
+    header = batch.parse_header(first)
+    batch.stamp(head := first[: batch.HEADER_BYTES], bytes(first[batch.HEADER_BYTES :]), 1000)
+    log.append_as_follower(bytes(head) + bytes(first[batch.HEADER_BYTES :]), now_ms=0)
+    assert log.end_offset == header.next_offset == far
+    append(log, *"0123456789")
+    assert log.segment_offsets == [0]
+    append(log, "x")
+    append(log, "y")
+    assert log.segment_offsets == [0, far + 10]
+
+
+def test_no_segment_is_begun_while_the_active_one_is_empty() -> None:
+    """KAFKA-6388: two segments of one name would be one file."""
+    log = opened(new_disk(), LogConfig(segment_ms=1))
+    assert not log.roll_if_due(10**6)
+    append(log, "a")
+    assert log.roll_if_due(10**6)
+    assert not log.roll_if_due(2 * 10**6)
+    assert log.segment_offsets == [0, 1]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_is_the_same_after_it_was_closed_and_opened(clean: bool) -> None:
+    """Records, epochs, producers, segments and look-ups come back, by trust or by a full check."""
+    disk = new_disk()
+    log = opened(disk)
+    for number in range(20):
+        sent = batch.encode_batch(
+            records(f"v{number}" * 10, timestamp_ms=1000 + number),
+            producer_id=number % 3,
+            producer_epoch=0,
+            base_sequence=number // 3,
+        )
+        log.append_as_leader(sent, leader_epoch=number // 5, now_ms=0)
+    log.close()
+    again = opened(disk, clean=clean)
+    assert read_all(again) == read_all(log)
+    assert again.epochs.entries == log.epochs.entries == ((0, 0), (1, 5), (2, 10), (3, 15))
+    assert again.producers.entries == log.producers.entries
+    assert again.segment_offsets == log.segment_offsets
+    for timestamp in range(990, 1030):
+        assert again.offset_for_timestamp(timestamp) == log.offset_for_timestamp(timestamp)
+
+
+def test_a_torn_tail_is_cut_off() -> None:
+    """After a crash the log ends with its last whole batch, and goes on from there."""
+    disk = new_disk()
+    log = opened(disk, LogConfig())
+    append(log, "a")
+    append(log, "b", "c")
+    size = log.size_bytes
+    file = disk.open("t-0/00000000000000000000.log")
+    file.append([batch.encode_batch(records("d"), base_offset=3)[:-1]])
+    again = opened(disk, LogConfig(), clean=False)
+    assert (again.end_offset, again.size_bytes) == (3, size)
+    append(again, "e")
+    assert read_all(again) == [(0, "a"), (1, "b"), (2, "c"), (3, "e")]
+
+
+def test_a_damaged_batch_ends_the_log() -> None:
+    """What lies behind a batch whose CRC is wrong is not believed, in later segments neither."""
+    disk = new_disk()
+    log = opened(disk)
+    for number in range(12):
+        append(log, f"v{number}" * 20)
+    third = log.segment_offsets[2]
+    path = f"t-0/{third:020d}.log"
+    data = bytearray(disk.read(path))
+    data[-1] ^= 1
+    disk.write(path, bytes(data))
+    again = opened(disk, clean=False)
+    assert again.segment_offsets == log.segment_offsets[:3]
+    assert third <= again.end_offset < log.segment_offsets[3]
+    assert read_all(again) == read_all(log)[: again.end_offset]
+    append(again, "next")
+    assert read_all(again)[-1] == (again.end_offset - 1, "next")
+
+
+def test_indexes_below_the_recovery_point_are_synced() -> None:
+    """Synced batches of a segment that is closed afterwards are found after a loss of power."""
+    disk = new_disk()
+    log = opened(disk, LogConfig(index_interval_bytes=0))
+    append(log, "a", timestamp_ms=1000)
+    append(log, "b", timestamp_ms=2000)
+    log.flush()
+    log.roll_if_due(10**10)
+    disk.crash()
+    again = opened(disk, LogConfig(), clean=False, recovery_point=2)
+    assert again.offset_for_timestamp(1500) == TimestampOffset(2000, 1, 0)
+    assert read_all(again) == [(0, "a"), (1, "b")]
+
+
+def test_a_segment_behind_a_lost_end_is_dropped() -> None:
+    """A later segment may survive a crash in which its predecessor lost its end."""
+    disk = new_disk()
+    log = opened(disk, LogConfig())
+    append(log, "a")
+    log.flush()
+    append(log, "b")
+    log.roll_if_due(10**10)
+    append(log, "c")
+    disk.open(f"t-0/{2:020d}.log").fsync()
+    disk.crash()
+    again = opened(disk, LogConfig(), clean=False, recovery_point=1)
+    assert read_all(again) == [(0, "a")]
+    append(again, "d")
+    assert read_all(again) == [(0, "a"), (1, "d")]
+
+
+def test_recovery_never_advances_the_recovery_point() -> None:
+    """KAFKA-10101: what was read again was not synced by that."""
+    disk = new_disk()
+    log = opened(disk, LogConfig())
+    append(log, "a")
+    log.flush()
+    append(log, "b")
+    assert log.recovery_point == 1
+    again = opened(disk, LogConfig(), clean=False, recovery_point=1)
+    assert (again.recovery_point, again.end_offset) == (1, 2)
+
+
+def test_epoch_zero_survives_a_crash_without_its_checkpoint() -> None:
+    """KAFKA-10432: recovery finds every epoch in the batches, 0 too."""
+    disk = new_disk()
+    log = opened(disk)
+    append(log, "a", epoch=0)
+    append(log, "b", epoch=2)
+    disk.remove("t-0/leader-epoch-checkpoint")
+    assert opened(disk, clean=False).epochs.entries == ((0, 0), (2, 1))
+    for text in (b"", b"0\n1\n"):
+        disk.write("t-0/leader-epoch-checkpoint", text)
+        assert opened(disk, clean=True).epochs.entries == ((0, 0), (2, 1))
+
+
+def test_epochs_behind_the_end_are_forgotten_at_start() -> None:
+    """An epoch whose records were lost in a crash never was."""
+    disk = new_disk()
+    log = opened(disk)
+    append(log, "a")
+    log.flush()
+    append(log, "b", epoch=1)
+    disk.crash()
+    again = opened(disk, clean=False, recovery_point=1)
+    assert again.end_offset == 1
+    assert again.epochs.entries == ((0, 0),)
+
+
+def test_truncation_removes_the_batch_and_all_behind() -> None:
+    """Records, epochs, producers and indexes end at the cut, now and after a crash."""
+    disk = new_disk()
+    log = opened(disk)
+    for number in range(12):
+        sent = batch.encode_batch(
+            records(f"v{number}" * 20, timestamp_ms=1000 + number),
+            producer_id=5,
+            producer_epoch=0,
+            base_sequence=number,
+        )
+        log.append_as_leader(sent, leader_epoch=number // 4, now_ms=0)
+    log.flush()
+    log.truncate_to(5)
+    assert log.recovery_point == log.end_offset == 5
+    assert log.epochs.entries == ((0, 0), (1, 4))
+    assert log.producers.entries[5].last_sequence == 4
+    assert log.offset_for_timestamp(1005) is None
+    disk.crash()
+    again = opened(disk, clean=False, recovery_point=5)
+    assert read_all(again) == read_all(log)
+    assert again.producers.entries[5].last_sequence == 4
+    append(again, "x", epoch=3)
+    assert read_all(again)[-1] == (5, "x")
+
+
+def test_truncation_within_a_batch_removes_it_whole() -> None:
+    """A log never ends within a batch."""
+    log = opened(new_disk(), LogConfig())
+    append(log, "a")
+    append(log, "b", "c", "d")
+    log.truncate_to(2)
+    assert log.end_offset == 1
+
+
+def test_truncation_behind_the_end_still_cuts_epochs() -> None:
+    """KAFKA-10706: an epoch without records that starts at the cut goes."""
+    disk = new_disk()
+    log = opened(disk)
+    append(log, "a")
+    log.assign_epoch(1, 1)
+    log.truncate_to(2)
+    assert log.epochs.latest == 1
+    log.truncate_to(1)
+    assert log.epochs.entries == ((0, 0),)
+    assert b"1 1" not in disk.read("t-0/leader-epoch-checkpoint")
+
+
+def test_truncation_says_that_the_recovery_point_went_back() -> None:
+    """The checkpointed one would make a later crash trust what was never synced."""
+    told: list[int] = []
+    disk = new_disk()
+    log = PartitionLog.open(
+        disk, "t-0", TP, SMALL,
+        clean=True, recovery_point=0, start_offset=0, now_ms=0,
+        recovery_point_lowered=lambda: told.append(log.recovery_point),
+    )  # fmt: skip
+    append(log, "a")
+    append(log, "b")
+    log.truncate_to(1)
+    assert told == []
+    log.flush()
+    log.truncate_to(0)
+    assert told == [0]
+
+
+def test_a_log_can_start_anew_at_any_offset() -> None:
+    """Everything is gone, producers and epochs too, and it stays so."""
+    disk = new_disk()
+    log = opened(disk)
+    for number in range(12):
+        append(log, f"v{number}" * 20)
+    for offset in (100, 40):
+        log.truncate_fully_and_start_at(offset)
+        assert (log.start_offset, log.end_offset) == (offset, offset)
+        assert log.epochs.entries == ()
+        assert log.producers.entries == {}
+        assert disk.list("t-0") == sorted(
+            [f"{offset:020d}{suffix}" for suffix in (".index", ".log", ".timeindex")]
+            + ["leader-epoch-checkpoint"]
+        )
+    append(log, "a")
+    disk.crash()
+    assert opened(disk, clean=False).start_offset == 40
+
+
+def test_truncation_below_the_first_segment_starts_anew_there() -> None:
+    """What the log no longer has cannot be kept."""
+    log = opened(new_disk())
+    log.truncate_fully_and_start_at(100)
+    append(log, "a")
+    log.truncate_to(50)
+    assert (log.start_offset, log.end_offset) == (50, 50)
+
+
+def test_the_start_advances_and_is_obeyed() -> None:
+    """Records below are not read, their epochs end, and the start is never behind the end."""
+    disk = new_disk()
+    log = opened(disk)
+    for number in range(12):
+        append(log, f"v{number}" * 20, epoch=number // 4)
+    log.advance_start(6)
+    log.advance_start(3)
+    assert log.start_offset == 6
+    assert read_all(log)[0] == (6, "v6" * 20)
+    assert log.epochs.entries == ((1, 6), (2, 8))
+    with pytest.raises(ApiError) as refused:
+        log.advance_start(13)
+    assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.retain(0, 12) == [f"{offset:020d}.log" for offset in (0, 3)]
+    log.close()
+    assert opened(disk, start_offset=6).start_offset == 6
+
+
+def test_a_log_that_ends_before_its_start_begins_anew() -> None:
+    """The start was checkpointed, the records were not synced: the start holds."""
+    disk = new_disk()
+    log = opened(disk)
+    log.append_as_leader(idempotent(0), leader_epoch=0, now_ms=0)
+    log.roll_if_due(10**10)
+    append(log, "b", "c")
+    disk.crash()
+    again = opened(disk, clean=False, start_offset=2)
+    assert (again.start_offset, again.end_offset) == (2, 2)
+    assert again.epochs.entries == ()
+    assert again.producers.entries == {}
+
+
+def test_retention_by_size() -> None:
+    """The oldest segments go as long as the others alone hold enough."""
+    log = opened(new_disk(), LogConfig(segment_bytes=400, retention_bytes=700, retention_ms=-1))
+    for number in range(12):
+        append(log, f"v{number}" * 20)
+    before = log.segment_offsets
+    sizes = log.size_bytes
+    deleted = log.retain(0, log.end_offset)
+    assert deleted == [f"{offset:020d}.log" for offset in before[: len(deleted)]]
+    assert log.segment_offsets == before[len(deleted) :]
+    assert 700 <= log.size_bytes < sizes
+    assert log.start_offset == log.segment_offsets[0]
+    assert log.retain(0, log.end_offset) == []
+
+
+def test_retention_by_time() -> None:
+    """Segments go when their newest record is too old, the active one too."""
+    log = opened(new_disk(), LogConfig(segment_bytes=150, retention_ms=100, segment_ms=10**9))
+    append(log, "a" * 40, timestamp_ms=1000)
+    append(log, "b" * 40, timestamp_ms=1050)
+    assert log.retain(1100, 2) == []
+    assert log.retain(1101, 2) == [f"{0:020d}.log"]
+    assert read_all(log) == [(1, "b" * 40)]
+    assert log.retain(1151, 2) == [f"{1:020d}.log"]
+    assert (log.start_offset, log.end_offset) == (2, 2)
+    assert log.retain(10**9, 2) == []
+
+
+def test_retention_keeps_what_is_not_below_the_high_watermark() -> None:
+    """KAFKA-5634: what may still be read for the first time is not deleted."""
+    log = opened(new_disk(), LogConfig(segment_bytes=150, retention_ms=100))
+    for _ in range(3):
+        append(log, "a" * 40, timestamp_ms=1000)
+    assert log.segment_offsets == [0, 1, 2]
+    assert log.retain(10**6, 0) == []
+    assert log.retain(10**6, 1) == [f"{0:020d}.log"]
+    assert log.retain(10**6, 2) == [f"{1:020d}.log"]
+    assert log.retain(10**6, 2) == []
+
+
+def test_retention_deletes_nothing_of_a_compacted_log() -> None:
+    """Age and size mean nothing to a log that is not to be deleted."""
+    log = opened(
+        new_disk(),
+        LogConfig(segment_bytes=150, retention_ms=1, retention_bytes=1, cleanup_policy="compact"),
+    )
+    for _ in range(3):
+        append(log, "a" * 40)
+    assert log.retain(10**9, 3) == []
+
+
+def test_deleted_files_are_removed_after_their_delay() -> None:
+    """First renamed, so that a crash finds them dead; removed a little later, or at start."""
+    disk = new_disk()
+    log = opened(disk, LogConfig(segment_bytes=150, retention_ms=100, delete_delay_ms=10))
+    for _ in range(3):
+        append(log, "a" * 40, timestamp_ms=1000)
+    log.retain(2000, 1)
+    dead = [name for name in disk.list("t-0") if name.endswith(".deleted")]
+    assert dead == [f"{0:020d}.{suffix}.deleted" for suffix in ("index", "log", "timeindex")]
+    log.remove_deleted(2009)
+    assert disk.exists(f"t-0/{dead[0]}")
+    log.remove_deleted(2010)
+    log.retain(2000, 2)
+    log.close()
+    opened(disk)
+    assert not [name for name in disk.list("t-0") if name.endswith(".deleted")]
+
+
+def test_old_segments_are_synced_once_that_is_cheap() -> None:
+    """The recovery point follows closed segments, so that a crash need not check all of them."""
+    log = opened(new_disk(), LogConfig(segment_bytes=150))
+    for _ in range(3):
+        append(log, "a" * 40)
+    log.flush_settled(1000)
+    assert log.recovery_point == 0
+    log.flush_settled(40_000)
+    assert log.recovery_point == 1
+    log.flush_settled(40_000)
+    log.flush_settled(40_000)
+    assert log.recovery_point == 2
+
+
+def test_flush_by_messages_comes_before_the_answer() -> None:
+    """`flush.messages=1`: what was acknowledged survives the loss of power."""
+    disk = new_disk()
+    log = opened(disk, LogConfig(flush_messages=1, segment_bytes=400))
+    for number in range(12):
+        append(log, f"v{number}" * 20)
+    assert log.recovery_point == 12
+    disk.crash()
+    again = opened(disk, clean=False, recovery_point=12)
+    assert read_all(again) == [(number, f"v{number}" * 20) for number in range(12)]
+
+
+def test_flush_by_time_is_due() -> None:
+    """`flush.ms` counts from the oldest record that was not synced."""
+    log = opened(new_disk(), LogConfig(flush_ms=100))
+    assert not log.due_flush(10**6)
+    append(log, "a", now_ms=1000)
+    append(log, "b", now_ms=1090)
+    assert not log.due_flush(1099)
+    assert log.due_flush(1100)
+    log.flush()
+    assert not log.due_flush(10**6)
+
+
+def test_a_flushed_segment_survives_with_its_name() -> None:
+    """KAFKA-3968: a new segment's directory entry is synced when it is made."""
+    disk = new_disk()
+    log = opened(disk)
+    for number in range(12):
+        append(log, f"v{number}" * 20)
+    log.flush()
+    disk.crash()
+    assert read_all(opened(disk, clean=False, recovery_point=12)) == read_all(log)
+
+
+@pytest.mark.parametrize("operation", ["append", "fsync", "write", "open", "fsync_dir"])
+def test_a_failed_disk_takes_the_log_offline(operation: str) -> None:
+    """KAFKA-10778: after the first refusal nothing is appended, and nothing torn is ever served."""
+    disk = new_disk()
+    log = opened(disk, LogConfig(segment_bytes=400, flush_messages=1))
+    append(log, "first")
+    disk.fails = lambda done, path: done == operation
+    values = [f"v{number}" * 20 for number in range(20)]
+    with pytest.raises(StorageError):
+        _append_all(log, values)
+    disk.fails = lambda done, path: False
+    for change in (
+        lambda: append(log, "more"),
+        lambda: log.append_as_follower(b"", now_ms=0),
+        lambda: log.truncate_to(0),
+        lambda: log.truncate_fully_and_start_at(0),
+        lambda: log.advance_start(log.end_offset),
+        lambda: log.assign_epoch(9, log.end_offset),
+        log.flush,
+        log.close,
+    ):
+        with pytest.raises(StorageError, match="offline"):
+            change()
+    again = opened(disk, clean=False)
+    found = read_all(again)
+    assert 1 <= len(found) <= 20
+    assert found == list(enumerate(["first", *values]))[: len(found)]
+
+
+def _append_all(log: PartitionLog, values: list[str]) -> None:
+    for value in values:
+        append(log, value)
+
+
+def test_a_failed_append_is_not_remembered() -> None:
+    """KAFKA-6683: a producer's state is changed once its batch is written, not before."""
+    disk = new_disk()
+    log = opened(disk)
+    disk.fails = lambda done, path: done == "append"
+    with pytest.raises(StorageError):
+        log.append_as_leader(idempotent(0), leader_epoch=0, now_ms=0)
+    assert log.producers.entries == {}
+    assert log.end_offset == 0
+
+
+def idempotent(sequence: int, *values: str, epoch: int = 0, producer_id: int = 7) -> bytes:
+    return batch.encode_batch(
+        records(*(values or ("x",))),
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+    )
+
+
+def test_a_duplicate_is_answered_with_its_first_offsets() -> None:
+    """A retry of one of the last five batches is a success, and nothing is written."""
+    log = opened(new_disk())
+    append(log, "other")
+    first = log.append_as_leader(idempotent(0, "a", "b"), leader_epoch=0, now_ms=0)
+    log.append_as_leader(idempotent(2), leader_epoch=0, now_ms=0)
+    size = log.size_bytes
+    again = log.append_as_leader(idempotent(0, "a", "b"), leader_epoch=0, now_ms=0)
+    assert again == first._replace(duplicate=True)
+    assert again[:2] == (1, 2)
+    assert (log.size_bytes, log.end_offset) == (size, 4)
+
+
+def test_sequences_are_checked_on_a_new_leader() -> None:
+    """P3: a follower that becomes leader knows every producer, and so does it after a crash."""
+    leader, disk = opened(new_disk()), new_disk()
+    follower = opened(disk)
+    for sequence in range(12):
+        leader.append_as_leader(idempotent(sequence), leader_epoch=0, now_ms=0)
+    transfer(leader, follower)
+    assert follower.producers.entries == leader.producers.entries
+    for log in (follower, opened(disk, clean=False)):
+        assert log.append_as_leader(idempotent(9), leader_epoch=1, now_ms=0).duplicate
+        for wrong in (13, 3):
+            with pytest.raises(ApiError) as refused:
+                log.append_as_leader(idempotent(wrong), leader_epoch=1, now_ms=0)
+            assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_follower_refuses_no_sequence() -> None:
+    """KAFKA-6003: the leader has decided; several batches of one producer may come at once."""
+    log = opened(new_disk(), LogConfig())
+    append(log, "a")
+    data = b"".join(
+        batch.encode_batch(
+            records("x"),
+            base_offset=1 + n,
+            leader_epoch=0,
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=sequence,
+        )
+        for n, sequence in enumerate((50, 51, 90))
+    )
+    assert log.append_as_follower(data, now_ms=0) == Appended(1, 3, -1)
+    assert [b.last_sequence for b in log.producers.entries[7].batches] == [50, 51, 90]
+
+
+def test_the_newest_sound_snapshot_is_taken() -> None:
+    """P4: a damaged snapshot is passed over for an older one, and the log is read from there."""
+    disk = new_disk()
+    log = opened(disk)
+    for sequence in range(12):
+        log.append_as_leader(idempotent(sequence, "x" * 30), leader_epoch=0, now_ms=0)
+    log.close()
+    newest = [name for name in disk.list("t-0") if name.endswith(".snapshot")][-1]
+    assert newest == f"{12:020d}.snapshot"
+    disk.write(f"t-0/{newest}", disk.read(f"t-0/{newest}")[:-1])
+    assert opened(disk).producers.entries == log.producers.entries
+    assert not disk.exists(f"t-0/{newest}")
+
+
+def test_producers_outlive_their_deleted_records() -> None:
+    """P5: retention removes records, not the memory of who wrote them (KAFKA-7190)."""
+    disk = new_disk()
+    log = opened(disk, LogConfig(segment_bytes=150, retention_ms=100, delete_delay_ms=0))
+    for sequence in range(6):
+        log.append_as_leader(idempotent(sequence, "x" * 40), leader_epoch=0, now_ms=0)
+    log.retain(10**6, 6)
+    assert log.start_offset == 6
+    log.close()
+    again = opened(disk)
+    assert again.append_as_leader(idempotent(5, "x" * 40), leader_epoch=0, now_ms=0).duplicate
+
+
+def test_a_follower_copies_batches_as_they_are() -> None:
+    """Bytes, offsets and epochs are the leader's; a torn last batch waits for the next answer."""
+    leader, follower = opened(new_disk(), LogConfig()), opened(new_disk(), LogConfig())
+    for epoch in (0, 0, 2, 5):
+        append(leader, "a", "b", epoch=epoch)
+    (data,) = leader.read(0, bytes_max=10**6, limit=8)
+    appended = follower.append_as_follower(data[:-1], now_ms=0)
+    assert appended == Appended(0, 5, -1)
+    follower.append_as_follower(data[data.nbytes * 3 // 4 :], now_ms=0)
+    assert follower.read(0, bytes_max=10**6, limit=8) == [data]
+    assert follower.epochs.entries == leader.epochs.entries == ((0, 0), (2, 4), (5, 6))
+    assert follower.append_as_follower(b"", now_ms=0) == Appended(8, 7, -1)
+
+
+def test_a_follower_takes_only_what_continues_its_log() -> None:
+    """KAFKA-3047: a gap, an overlap and a damaged batch are refused, and nothing is appended."""
+    leader, follower = opened(new_disk(), LogConfig()), opened(new_disk(), LogConfig())
+    for value in "abc":
+        append(leader, value)
+    (data,) = leader.read(0, bytes_max=10**6, limit=3)
+    third = len(data) // 3
+    damaged = bytearray(data)
+    damaged[-1] ^= 1
+    for wrong, code in (
+        (data[third:], ErrorCode.INVALID_RECORD),
+        (bytes(data[:third]) + bytes(data[2 * third :]), ErrorCode.INVALID_RECORD),
+        (damaged, ErrorCode.CORRUPT_MESSAGE),
+        (b"\xff" * 100, ErrorCode.CORRUPT_MESSAGE),
+    ):
+        with pytest.raises(ApiError) as refused:
+            follower.append_as_follower(wrong, now_ms=0)
+        assert refused.value.code == code
+    assert (follower.end_offset, follower.size_bytes) == (0, 0)
+    follower.append_as_follower(data, now_ms=0)
+    with pytest.raises(ApiError):
+        follower.append_as_follower(data, now_ms=0)
+
+
+def test_a_follower_may_start_within_a_batch() -> None:
+    """KAFKA-6975: an empty log whose start lies within the leader's first batch takes it whole."""
+    leader = opened(new_disk(), LogConfig())
+    append(leader, "a", "b", "c")
+    append(leader, "d")
+    leader.advance_start(1)
+    follower = opened(new_disk(), LogConfig())
+    follower.truncate_fully_and_start_at(1)
+    transfer(leader, follower)
+    assert (follower.start_offset, follower.end_offset) == (1, 4)
+    assert read_all(follower) == read_all(leader) == [(1, "b"), (2, "c"), (3, "d")]
+
+
+def test_log_append_time_replaces_the_producers_time() -> None:
+    """With LogAppendTime the answer and the batch bear this broker's time, under a valid CRC."""
+    log = opened(new_disk(), LogConfig(timestamp_type=batch.LOG_APPEND_TIME))
+    assert append(log, "a", timestamp_ms=5, now_ms=777) == Appended(0, 0, 777)
+    (data,) = log.read(0, bytes_max=1000, limit=1)
+    assert batch.check_crc(data, 0, batch.parse_header(data))
+    assert batch.records(data)[0].timestamp_ms == 777
+    sent = idempotent(0)
+    log.append_as_leader(sent, leader_epoch=0, now_ms=800)
+    again = log.append_as_leader(sent, leader_epoch=0, now_ms=900)
+    assert again == Appended(1, 1, 800, duplicate=True)
+
+
+def test_a_record_is_found_by_its_time() -> None:
+    """The first record that is not older, within a batch too, of those that may be read."""
+    log = opened(new_disk(), LogConfig())
+    log.append_as_leader(
+        batch.encode_batch([Record(timestamp_ms=t) for t in (10, 30, 20)], compression=batch.GZIP),
+        leader_epoch=4,
+        now_ms=0,
+    )
+    append(log, "d", timestamp_ms=25, epoch=5)
+    assert log.offset_for_timestamp(0) == TimestampOffset(10, 0, 4)
+    assert log.offset_for_timestamp(11) == TimestampOffset(30, 1, 4)
+    assert log.offset_for_timestamp(31) is None
+    assert log.offset_for_timestamp(11, limit=1) is None
+    log.advance_start(2)
+    assert log.offset_for_timestamp(0) == TimestampOffset(20, 2, 4)
+    assert log.offset_for_timestamp(21) == TimestampOffset(25, 3, 5)
+
+
+def test_the_newest_time_is_found() -> None:
+    """KAFKA-16310: the first record with the largest timestamp, not the end of its batch."""
+    log = opened(new_disk(), LogConfig(segment_bytes=250))
+    assert log.offset_of_max_timestamp() is None
+    for times in ((10, 30, 30), (30,), (20, 25), (40, 5)):
+        log.append_as_leader(
+            batch.encode_batch([Record(timestamp_ms=t) for t in times]), leader_epoch=0, now_ms=0
+        )
+    assert len(log.segment_offsets) > 1
+    assert log.offset_of_max_timestamp() == TimestampOffset(40, 6, 0)
+    assert log.offset_of_max_timestamp(limit=6) == TimestampOffset(30, 1, 0)
+    assert log.offset_of_max_timestamp(limit=1) == TimestampOffset(10, 0, 0)
+    log.advance_start(5)
+    assert log.offset_of_max_timestamp(limit=6) == TimestampOffset(25, 5, 0)
+    assert log.offset_of_max_timestamp(limit=7) == TimestampOffset(40, 6, 0)
+
+
+def test_a_deleted_log_leaves_nothing() -> None:
+    """Files and directory are gone."""
+    disk = new_disk()
+    log = opened(disk)
+    append(log, "a")
+    log.delete()
+    assert disk.list("") == []
+
+
+def test_a_leader_of_an_ended_epoch_may_not_append() -> None:
+    """A broken invariant: who calls has seen a newer epoch already."""
+    log = opened(new_disk())
+    append(log, "a", epoch=5)
+    with pytest.raises(AssertionError, match="epoch 4"):
+        append(log, "b", epoch=4)
