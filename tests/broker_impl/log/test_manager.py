@@ -1,0 +1,303 @@
+"""A data directory: whose it is, what survives there, and what is said to be clean."""
+
+import pytest
+
+from broker_impl.errors import ConfigError, StorageError
+from broker_impl.log.config import LogConfig
+from broker_impl.log.manager import LogManager
+from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.wire import batch
+from broker_impl.wire.batch import Record
+from broker_impl.wire.types import TopicPartition
+
+A, B = TopicPartition("a.b-c", 0), TopicPartition("b", 12)
+CONFIG = LogConfig(segment_bytes=200, delete_delay_ms=10, retention_ms=1000, segment_ms=500)
+
+
+def opened(
+    disk: MemoryDisk,
+    *,
+    broker_id: int = 1,
+    cluster_id: str | None = "c",
+    config: LogConfig = CONFIG,
+) -> LogManager:
+    manager = LogManager(disk, lambda topic: config, broker_id=broker_id, cluster_id=cluster_id)
+    manager.open(0)
+    return manager
+
+
+def append(log: PartitionLog, count: int = 1, timestamp_ms: int = 0) -> None:
+    for _ in range(count):
+        data = batch.encode_batch([Record(value=b"x" * 40, timestamp_ms=timestamp_ms)])
+        log.append_as_leader(data, leader_epoch=0, now_ms=0)
+
+
+def test_logs_are_found_again() -> None:
+    """Every log, its high watermark and its start come back after a clean end."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 5)
+    append(manager.create(B), 2)
+    manager.logs[A].advance_start(3)
+    manager.close({A: 4, B: 2})
+    disk.crash()
+    again = opened(disk)
+    assert list(again.logs) == [A, B]
+    assert again.high_watermarks == {A: 4, B: 2}
+    assert (again.logs[A].start_offset, again.logs[A].end_offset) == (3, 5)
+    assert again.logs[A].recovery_point == 5
+
+
+def test_files_are_kafkas() -> None:
+    """Names and formats in the data directory are those of Apache Kafka."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A))
+    manager.close({A: 1})
+    assert disk.list("") == [
+        ".kafka_cleanshutdown",
+        "a.b-c-0",
+        "log-start-offset-checkpoint",
+        "meta.properties",
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+    ]
+    assert disk.read("meta.properties") == b"version=0\nbroker.id=1\ncluster.id=c\n"
+    assert disk.read("replication-offset-checkpoint") == b"0\n1\na.b-c 0 1\n"
+    assert disk.read("recovery-point-offset-checkpoint") == b"0\n1\na.b-c 0 1\n"
+    assert disk.list("a.b-c-0") == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "00000000000000000001.snapshot",
+        "leader-epoch-checkpoint",
+    ]
+
+
+def test_a_foreign_directory_is_refused() -> None:
+    """Another broker's or cluster's directory is not touched; the message names both."""
+    disk = MemoryDisk()
+    opened(disk).close({})
+    with pytest.raises(ConfigError, match="belongs to broker 1, not to broker 2"):
+        opened(disk, broker_id=2)
+    disk.unlock()
+    with pytest.raises(ConfigError, match="belongs to cluster c, not to cluster d"):
+        opened(disk, cluster_id="d")
+    assert disk.exists(".kafka_cleanshutdown")
+
+
+def test_the_cluster_is_learnt_from_the_directory() -> None:
+    """A broker that does not know its cluster yet takes the directory's, or names it."""
+    disk = MemoryDisk()
+    opened(disk, cluster_id=None).close({})
+    assert b"cluster.id" not in disk.read("meta.properties")
+    opened(disk, cluster_id="c").close({})
+    assert opened(disk, cluster_id=None).cluster_id == "c"
+
+
+def test_a_held_directory_is_refused() -> None:
+    """Two brokers on one directory would destroy it; after the end of the first it is free."""
+    disk = MemoryDisk()
+    first = opened(disk)
+    with pytest.raises(StorageError, match="locked"):
+        opened(disk)
+    first.close({})
+    opened(disk)
+
+
+def test_what_is_not_ours_is_left_alone() -> None:
+    """Files and directories of other names survive, whatever happens."""
+    disk = MemoryDisk()
+    disk.write("notes.txt", b"mine")
+    disk.write("file-0", b"mine")
+    for name in ("lost+found", "no partition", "a-01", "x.abc-delete"):
+        disk.make_dir(name)
+        disk.write(f"{name}/file", b"mine")
+    manager = opened(disk)
+    assert manager.logs == {}
+    manager.close({})
+    assert disk.read("notes.txt") == disk.read("file-0") == b"mine"
+    for name in ("lost+found", "no partition", "a-01", "x.abc-delete"):
+        assert disk.read(f"{name}/file") == b"mine"
+
+
+def test_the_clean_marker_counts_once() -> None:
+    """KAFKA-10471: a broker that dies while it loads leaves no marker for the next."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 2)
+    manager.close({})
+    disk.fails = lambda operation, path: path.startswith("a.b-c-0")
+    with pytest.raises(StorageError):
+        opened(disk)
+    disk.fails = lambda operation, path: False
+    assert not disk.exists(".kafka_cleanshutdown")
+
+
+def test_an_aborted_start_leaves_no_clean_marker() -> None:
+    """KAFKA-15375: who has not loaded everything cannot say that everything is well."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 2)
+    disk.kill()
+    disk.fails = lambda operation, path: path.startswith("a.b-c-0")
+    aborted = LogManager(disk, lambda topic: CONFIG, broker_id=1, cluster_id="c")
+    with pytest.raises(StorageError):
+        aborted.open(0)
+    disk.fails = lambda operation, path: False
+    aborted.close({})
+    assert not disk.exists(".kafka_cleanshutdown")
+
+
+def test_a_failed_disk_leaves_no_clean_marker() -> None:
+    """A log that cannot be synced is not clean."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 2)
+    disk.fails = lambda operation, path: operation == "fsync"
+    with pytest.raises(StorageError):
+        manager.close({})
+    disk.fails = lambda operation, path: False
+    assert not disk.exists(".kafka_cleanshutdown")
+
+
+def test_after_a_crash_the_tail_is_checked() -> None:
+    """Without the marker a torn batch is found and cut off; with it nobody looks."""
+    disk = MemoryDisk()
+    manager = opened(disk, config=LogConfig())
+    append(manager.create(A), 2)
+    manager.checkpoint({A: 1})
+    disk.open("a.b-c-0/00000000000000000000.log").append([b"torn"])
+    disk.kill()
+    again = opened(disk, config=LogConfig())
+    assert again.logs[A].end_offset == 2
+    assert again.high_watermarks == {A: 1}
+
+
+def test_a_checkpoint_forgets_no_high_watermark() -> None:
+    """KAFKA-1647: a partition that nobody speaks of keeps what was written last."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 3)
+    append(manager.create(B), 3)
+    manager.checkpoint({A: 3, B: 2})
+    manager.checkpoint({A: 1, TopicPartition("gone", 0): 9})
+    disk.crash()
+    again = opened(disk)
+    assert again.high_watermarks == {A: 1, B: 2}
+
+
+def test_a_deleted_log_is_gone_at_once_and_its_files_later() -> None:
+    """The directory is renamed, then removed after the delay, or at the next start."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 3)
+    append(manager.create(B), 3)
+    manager.checkpoint({A: 3})
+    manager.delete(A)
+    assert A not in manager.logs
+    (dead,) = [name for name in disk.list("") if name.endswith("-delete")]
+    assert dead.startswith("a.b-c-0.")
+    manager.tick(9, {})
+    assert disk.exists(dead)
+    manager.tick(10, {})
+    assert not disk.exists(dead)
+    manager.delete(B)
+    disk.crash()
+    opened(disk)
+    assert not [name for name in disk.list("") if name.endswith("-delete")]
+
+
+def test_a_log_of_the_same_name_inherits_nothing() -> None:
+    """Deleted and created again, a partition starts at 0, trusts nothing, and has no watermark."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 9)
+    manager.logs[A].flush()
+    manager.checkpoint({A: 9})
+    manager.delete(A)
+    append(manager.create(A), 2)
+    disk.kill()
+    again = opened(disk)
+    assert again.high_watermarks == {}
+    log = again.logs[A]
+    assert (log.start_offset, log.end_offset, log.recovery_point) == (0, 2, 0)
+
+
+def test_a_long_name_can_be_deleted() -> None:
+    """A topic's name may have 249 characters, a file's 255."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    tp = TopicPartition("x" * 249, 10)
+    manager.create(tp)
+    manager.delete(tp)
+    (dead,) = [name for name in disk.list("") if name.endswith("-delete")]
+    assert len(dead) == 255
+
+
+def test_a_new_log_survives_a_crash() -> None:
+    """Its directory's name is synced before anybody writes to it."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 2)
+    manager.logs[A].flush()
+    disk.crash()
+    assert opened(disk).logs[A].end_offset == 2
+
+
+def test_a_truncation_reaches_the_recovery_checkpoint() -> None:
+    """What is appended after a truncation is not trusted because of what was synced before it."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 9)
+    manager.logs[A].flush()
+    manager.checkpoint({})
+    manager.logs[A].truncate_to(2)
+    assert disk.read("recovery-point-offset-checkpoint") == b"0\n1\na.b-c 0 2\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["replication-offset-checkpoint", "recovery-point-offset-checkpoint", "meta.properties"],
+)
+def test_a_malformed_file_ends_the_start(name: str) -> None:
+    """A checkpoint that cannot be read is named, not guessed at."""
+    disk = MemoryDisk()
+    opened(disk).close({})
+    disk.write(name, b"\xff")
+    with pytest.raises(StorageError, match=name):
+        opened(disk)
+
+
+def test_what_is_due_is_done() -> None:
+    """A tick syncs by `flush.ms`, begins segments by age, deletes old ones, forgets producers."""
+    disk = MemoryDisk()
+    config = LogConfig(
+        segment_ms=500,
+        retention_ms=1000,
+        flush_ms=100,
+        delete_delay_ms=10,
+        producer_expiration_ms=1,
+    )
+    manager = opened(disk, config=config)
+    log = manager.create(A)
+    sent = batch.encode_batch(
+        [Record(timestamp_ms=0)], producer_id=1, producer_epoch=0, base_sequence=0
+    )
+    log.append_as_leader(sent, leader_epoch=0, now_ms=0)
+    manager.tick(99, {})
+    assert log.recovery_point == 0
+    manager.tick(100, {})
+    assert log.recovery_point == 1
+    manager.tick(501, {})
+    assert log.segment_offsets == [0, 1]
+    manager.tick(1001, {})
+    assert log.start_offset == 0  # the high watermark is 0 as far as anybody knows
+    manager.tick(1001, {A: 1})
+    assert log.start_offset == 1
+    manager.tick(1011, {A: 1})
+    assert not [name for name in disk.list(str(A)) if name.endswith(".deleted")]
+    assert log.producers.entries != {}
+    manager.tick(600_000, {A: 1})
+    assert log.producers.entries == {}
