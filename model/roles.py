@@ -116,6 +116,18 @@ class CanRefuse(Protocol):
 
 
 @runtime_checkable
+class CanSlow(Protocol):
+    """Links can be slow: bytes from source to target arrive later, all of them, in order."""
+
+    async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None: ...
+    async def quicken(self, source: NodeId, target: NodeId) -> None: ...
+    async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
+        """Measured: the quickest answer to a probe over the links between the two, in seconds;
+        ``None`` for no answer."""
+        ...
+
+
+@runtime_checkable
 class HasRoles(Protocol):
     async def controller(self) -> NodeId | None: ...
     async def leader(self, key: str) -> NodeId | None:

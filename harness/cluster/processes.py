@@ -214,6 +214,23 @@ class Processes:
         accepted = await asyncio.gather(*(probe.accepts(HOST, link.listens) for link in links))
         return not any(accepted)
 
+    # --- CanSlow
+
+    async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        await self.mesh.slow(source, target, latency_s)
+
+    async def quicken(self, source: NodeId, target: NodeId) -> None:
+        await self.mesh.quicken(source, target)
+
+    async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
+        clock = asyncio.get_running_loop().time
+        took: list[float] = []
+        for link in self.mesh.between(source, target):
+            began = clock()
+            if await probe.answers(HOST, link.listens, _protocol(link.acceptor), PROBE_TIMEOUT_S):
+                took.append(clock() - began)
+        return min(took, default=None)
+
     # --- HasRoles
 
     async def controller(self) -> NodeId | None:

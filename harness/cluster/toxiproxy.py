@@ -11,6 +11,7 @@ takes no notice of failure: ``docs/adr/0010-toxiproxy-client.md`` says how each 
 """
 
 import asyncio
+import functools
 import os
 import shutil
 import threading
@@ -18,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import psutil
 from toxiproxy import Proxy, Toxiproxy
@@ -33,7 +34,6 @@ Answer = TypeVar("Answer")
 OURS = Path(__file__).parents[2] / ".tools" / "bin" / "toxiproxy-server"
 """Where set-up puts it when the machine has none."""
 CALL_TIMEOUT_S = 5.0
-_TOXIC = "cut"
 _ONE_ADDRESS = threading.Lock()
 """The client holds one server's address per process; calls to several servers take turns."""
 
@@ -74,8 +74,16 @@ class Link:
     """The acceptor's own port."""
 
 
+class _Toxic(NamedTuple):
+    """What is done to the bytes of one direction."""
+
+    name: str
+    source: NodeId
+    target: NodeId
+
+
 class Mesh:
-    """The links of one cluster; cuts and refusals are counted, so that faults may overlap."""
+    """The links of one cluster; what is done to one is counted, so that faults may overlap."""
 
     def __init__(self, server: Node) -> None:
         """``server`` is the process of :func:`command`, not yet started."""
@@ -85,7 +93,7 @@ class Mesh:
         self._one_call = asyncio.Lock()
         self._proxies: dict[tuple[NodeId, NodeId], Proxy] = {}
         self._links: dict[tuple[NodeId, NodeId], Link] = {}
-        self._cuts: Counter[tuple[NodeId, NodeId]] = Counter()
+        self._toxics: Counter[_Toxic] = Counter()
         self._refusals: Counter[tuple[NodeId, NodeId]] = Counter()
 
     @property
@@ -123,31 +131,20 @@ class Mesh:
 
     async def cut(self, source: NodeId, target: NodeId) -> None:
         """Swallow what goes from source to target."""
-        toxics = self._toxics(source, target)
-        self._cuts[source, target] += 1
-        if self._cuts[source, target] == 1:
-            for proxy, stream in toxics:
-                await self._call(
-                    lambda proxy=proxy, stream=stream: proxy.add_toxic(  # type: ignore[misc]
-                        type="timeout",
-                        name=f"{_TOXIC}-{stream}",
-                        stream=stream,
-                        attributes={"timeout": 0},
-                    )
-                )
+        await self._poison(_Toxic("cut", source, target), "timeout", {"timeout": 0})
 
     async def heal(self, source: NodeId, target: NodeId) -> None:
         """Take one cut back; the link is whole when all of its cuts are."""
-        toxics = self._toxics(source, target)
-        if self._cuts[source, target] > 1:
-            self._cuts[source, target] -= 1
-        elif self._cuts.pop((source, target), 0):
-            for proxy, stream in toxics:
-                await self._call(
-                    lambda proxy=proxy, stream=stream: proxy.destroy_toxic(  # type: ignore[misc]
-                        f"{_TOXIC}-{stream}"
-                    )
-                )
+        await self._cure(_Toxic("cut", source, target))
+
+    async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        """Let what goes from source to target arrive later; a slow link gets no slower."""
+        latency = {"latency": round(latency_s * 1000), "jitter": 0}
+        await self._poison(_Toxic("slow", source, target), "latency", latency)
+
+    async def quicken(self, source: NodeId, target: NodeId) -> None:
+        """Take one slowness back; what is under way arrives at once."""
+        await self._cure(_Toxic("slow", source, target))
 
     async def refuse(self, one: NodeId, other: NodeId) -> None:
         """Close what is open between the two, refuse what is new."""
@@ -170,16 +167,36 @@ class Mesh:
 
     async def heal_all(self) -> None:
         """Every link whole, whatever was done to it."""
-        for source, target in list(self._cuts):
-            self._cuts[source, target] = 1
-            await self.heal(source, target)
+        for toxic in list(self._toxics):
+            self._toxics[toxic] = 1
+            await self._cure(toxic)
         for one, other in list(self._refusals):
             self._refusals[one, other] = 1
             await self.accept(one, other)
 
-    def _toxics(self, source: NodeId, target: NodeId) -> list[tuple[Proxy, str]]:
-        self.between(source, target)
-        sides = (((source, target), "upstream"), ((target, source), "downstream"))
+    async def _poison(self, toxic: _Toxic, kind: str, attributes: dict[str, int]) -> None:
+        proxies = self._sides(toxic)
+        self._toxics[toxic] += 1
+        if self._toxics[toxic] == 1:
+            for proxy, stream in proxies:
+                add = functools.partial(proxy.add_toxic, type=kind, attributes=attributes)
+                await self._call(
+                    functools.partial(add, name=f"{toxic.name}-{stream}", stream=stream)
+                )
+
+    async def _cure(self, toxic: _Toxic) -> None:
+        proxies = self._sides(toxic)
+        if self._toxics[toxic] > 1:
+            self._toxics[toxic] -= 1
+        elif self._toxics.pop(toxic, 0):
+            for proxy, stream in proxies:
+                await self._call(functools.partial(proxy.destroy_toxic, f"{toxic.name}-{stream}"))
+
+    def _sides(self, toxic: _Toxic) -> list[tuple[Proxy, str]]:
+        """The proxies that carry bytes from source to target, and in which stream."""
+        self.between(toxic.source, toxic.target)
+        there, back = (toxic.source, toxic.target), (toxic.target, toxic.source)
+        sides = ((there, "upstream"), (back, "downstream"))
         return [(self._proxies[pair], stream) for pair, stream in sides if pair in self._proxies]
 
     async def _enable(self, proxy: Proxy) -> None:

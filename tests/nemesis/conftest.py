@@ -19,6 +19,7 @@ class FakeCluster:
         self.paused: set[NodeId] = set()
         self.cuts: Counter[tuple[NodeId, NodeId]] = Counter()
         self.refused: Counter[tuple[NodeId, NodeId]] = Counter()
+        self.latency: dict[tuple[NodeId, NodeId], float] = {}
         self.log: list[str] = []
         self.immortal = False
         """Nothing that is done to it has any effect."""
@@ -90,6 +91,17 @@ class FakeCluster:
 
     async def is_refused(self, one: NodeId, other: NodeId) -> bool:
         return self.refused[one, other] > 0 and not self.immortal
+
+    async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        self.latency[source, target] = latency_s
+
+    async def quicken(self, source: NodeId, target: NodeId) -> None:
+        del self.latency[source, target]
+
+    async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
+        if target in self.down:
+            return None
+        return 0.001 + (0 if self.immortal else self.latency.get((source, target), 0))
 
     async def controller(self) -> NodeId | None:
         return self.controls

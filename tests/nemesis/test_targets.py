@@ -14,6 +14,8 @@ async def test_roles_are_resolved_when_it_fires(cluster: FakeCluster, rng: rando
     assert await targets.resolve(cluster, "leader:x-0", rng) == ("broker-3",)
     assert await targets.resolve(cluster, "controller", rng) == ("broker-1",)
     assert await targets.resolve(cluster, ["zookeeper"], rng) == ("zookeeper",)
+    others = {await targets.resolve(cluster, "not-controller", rng) for _ in range(20)}
+    assert others == {("broker-2",), ("broker-3",)}
 
 
 async def test_vacant_role_is_replaced(cluster: FakeCluster, rng: random.Random) -> None:
@@ -34,7 +36,7 @@ async def test_fallen_target_is_replaced(cluster: FakeCluster, rng: random.Rando
 
 async def test_unknown_role_is_an_error(cluster: FakeCluster, rng: random.Random) -> None:
     """A target that is neither says what would be right."""
-    with pytest.raises(ValueError, match="controller or leader:KEY"):
+    with pytest.raises(ValueError, match="not-controller or leader:KEY"):
         await targets.resolve(cluster, "king", rng)
 
 

@@ -196,6 +196,20 @@ async def test_refusal_is_measured(cluster: Processes) -> None:
     assert not await cluster.is_refused(A, B)
 
 
+async def test_slowness_is_measured(cluster: Processes) -> None:
+    """A slow link's round trip is longer by the latency, and a dead node's has no length."""
+    await cluster.slow(A, B, 0.1)
+    slow = await cluster.round_trip_s(A, B)
+    assert slow is not None
+    assert slow >= 0.1
+    await cluster.quicken(A, B)
+    quick = await cluster.round_trip_s(A, B)
+    assert quick is not None
+    assert quick < 0.1
+    await cluster.kill(A)
+    assert await cluster.round_trip_s(CLIENTS, A) is None
+
+
 async def test_crash_is_evidence(cluster: Processes) -> None:
     """A node that dies although nobody killed it is remembered."""
     pid = cluster._nodes[A].pid

@@ -190,12 +190,26 @@ async def test_port_that_was_taken_meanwhile_is_waited_for(mesh: Mesh, echo: Ech
     talk.close()
 
 
+async def test_slow_link_delivers_later(mesh: Mesh, echo: Echo) -> None:
+    """Bytes one way take the latency, then both are quick again on the same connection."""
+    link = await mesh.add("a", "b", echo.port)
+    talk = await connected(link.listens)
+    await mesh.slow("b", "a", 3 * SILENCE_S)
+    assert await talk.echoed(b"late") is None
+    assert echo.heard == b"late"
+    await mesh.quicken("b", "a")
+    assert await talk.echoed(b"") == b"late"
+    assert await talk.echoed(b"quick") == b"quick"
+    talk.close()
+
+
 async def test_heal_all_heals_all(mesh: Mesh, echo: Echo) -> None:
-    """Cuts and refusals, however often, are gone at once."""
+    """Cuts, slowness and refusals, however often, are gone at once."""
     link = await mesh.add("a", "b", echo.port)
     for _ in range(2):
         await mesh.cut("a", "b")
         await mesh.cut("b", "a")
+        await mesh.slow("b", "a", 1.0)
         await mesh.refuse("a", "b")
     await mesh.heal_all()
     talk = await connected(link.listens)
