@@ -3,9 +3,12 @@
 What it reaches is what the rest of a broker may cost at most: the peer of the produce benchmark.
 """
 
+import argparse
 import asyncio
 import itertools
+import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -38,11 +41,16 @@ class NullReplicas:
         return ErrorCode.NONE
 
 
-async def main(topic: str) -> None:
-    """Listen on a free port, print it, serve until killed."""
+async def main(port_file: Path, topics: list[str]) -> None:
+    """Listen on a free port, tell it as a broker does, serve until ended."""
     tune_malloc()
     config = parse(
-        {"broker.id": "1", "zookeeper.connect": "none:0", "listeners": "PLAINTEXT://127.0.0.1:0"}
+        {
+            "broker.id": "1",
+            "zookeeper.connect": "none:0",
+            "listeners": "CLIENT://127.0.0.1:0",
+            "listener.security.protocol.map": "CLIENT:PLAINTEXT",
+        }
     )
     view, ids = ClusterView(), itertools.count()
 
@@ -59,13 +67,20 @@ async def main(topic: str) -> None:
     )
     server = Server(cast(Services, services), config, lambda error: sys.exit(str(error)))
     bound = await server.listen(config.endpoints()[0])
-    view.brokers[1] = BrokerView(1, None, {"PLAINTEXT": (bound.host, bound.port)})
-    view.topics[topic] = {0: PartitionView(1, 0, (1,), (1,))}
+    view.brokers[1] = BrokerView(1, None, {bound.name: (bound.host, bound.port)})
+    for topic in topics:
+        view.topics[topic] = {0: PartitionView(1, 0, (1,), (1,))}
     view.controller_id = 1
     server.open_to_clients()
-    print(bound.port, flush=True)
+    scratch = port_file.with_name(port_file.name + ".tmp")
+    scratch.write_text(json.dumps({bound.name: bound.port}))
+    scratch.replace(port_file)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    parser = argparse.ArgumentParser(prog="python -m bench.null_broker")
+    parser.add_argument("--port-file", type=Path, required=True)
+    parser.add_argument("topics", nargs="+")
+    options = parser.parse_args()
+    asyncio.run(main(options.port_file, options.topics))

@@ -1,0 +1,124 @@
+"""The processes that are measured: started in a scratch folder, ended by their own handles."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 15.0
+BROKER = ("-m", "broker_impl")
+
+_POLL_S = 0.02
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One process that listens."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+    port: int
+
+    @property
+    def address(self) -> str:
+        """Where it listens, host:port."""
+        return f"127.0.0.1:{self.port}"
+
+    def cpu_s(self) -> float:
+        """CPU seconds it has used."""
+        times = psutil.Process(self.process.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def resident_mb(self) -> float:
+        """Memory it holds (RSS), in 10^6 bytes."""
+        return float(psutil.Process(self.process.pid).memory_info().rss) / 1e6
+
+
+class Nodes:
+    """All processes of one benchmark; leaving the block ends them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: list[Node] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop(*reversed(self._running))
+
+    def zookeeper(self, name: str) -> Node:
+        """A ZooKeeper of its own."""
+        arguments = ("--listen", "127.0.0.1:0", "--data", str(self._folder / name / "data"))
+        return self._start(name, ("-m", "broker_impl.zookeeper", *arguments))
+
+    def cluster(self, name: str, brokers: int) -> list[Node]:
+        """A ZooKeeper and so many brokers with default settings, but for where they are."""
+        zookeeper = self.zookeeper(f"{name}-zookeeper")
+        return [self._broker(f"{name}-{n}", n, zookeeper) for n in range(1, brokers + 1)]
+
+    def null_broker(self, topics: list[str]) -> Node:
+        """The broker that stores nothing; it has these topics from the start."""
+        return self._start("null", ("-m", "bench.null_broker", *topics))
+
+    def stop(self, *nodes: Node) -> None:
+        """End these: as they are asked, else by force."""
+        for node in nodes:
+            node.process.terminate()
+        for node in nodes:
+            try:
+                node.process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                node.process.kill()
+                node.process.wait()
+            self._running.remove(node)
+
+    def _broker(self, name: str, number: int, zookeeper: Node) -> Node:
+        settings = {
+            "broker.id": number,
+            "listeners": "CLIENT://127.0.0.1:0,REPLICATION://127.0.0.1:0",
+            "listener.security.protocol.map": "CLIENT:PLAINTEXT,REPLICATION:PLAINTEXT",
+            "inter.broker.listener.name": "REPLICATION",
+            "zookeeper.connect": zookeeper.address,
+            "log.dirs": self._folder / name / "data",
+            "log.segment.delete.delay.ms": 0,
+        }
+        given = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+        return self._start(name, (*BROKER, *given))
+
+    def _start(self, name: str, command: tuple[str, ...]) -> Node:
+        folder = self._folder / name
+        folder.mkdir()
+        port_file = folder / "ports.json"
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                (sys.executable, *command, "--port-file", str(port_file)),
+                cwd=ROOT,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        node = Node(name, process, 0)
+        self._running.append(node)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not port_file.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{name} did not start:\n{(folder / 'log').read_text()}")
+            time.sleep(_POLL_S)
+        node.port = json.loads(port_file.read_bytes())["CLIENT"]
+        return node

@@ -1,0 +1,295 @@
+"""What is measured, in which order, and what is promised about it.
+
+Every round measures every variant once, one after the other, so that whatever else the machine does
+hits all of them alike.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import quantiles
+
+from bench import librdkafka, raw
+from bench.nodes import Node, Nodes
+from bench.table import Bar, Series
+
+SIZES = {"1 KB": 1000, "100 B": 100}
+"""Bytes of a record's value."""
+ONE = "1 KB"
+CLIENTS = {"librdkafka": librdkafka, "raw": raw}
+LONE_TOPIC = "lone-produce"
+IDLE_S = 60.0
+IDLE_PARTITIONS = 10
+
+METHOD = (
+    "1 KB is a value of 1,000 bytes, 100 B one of 100; MB are 10^6 bytes of values. Clients, "
+    "brokers and ZooKeeper share the same cores; nobody calls fsync, as is Kafka's default.",
+    "A round measures every variant once, one after the other; a figure is the median over the "
+    "rounds, before which a small one is not counted. Each round writes topics of its own and "
+    "removes them.",
+    "Produce: librdkafka, `Producer.produce_batch` of 2,000 records a call, one producer, one "
+    "partition, no compression; from the first call to the last acknowledgement.",
+    "The null broker is this broker's event loop, codec and request handling without a log. The "
+    "bare append writes the same bytes to a file of the same disk in blocks of 1 MB.",
+    "Consume: what was produced just before, from the page cache; from the assignment to the last "
+    "record. librdkafka: `Consumer.consume` of 2,000 records a call, each an object of Python, "
+    "with fetch.queue.backoff.ms=1 and queued.min.messages=20000. raw: this project's codec on a "
+    "blocking socket, two fetches of 1 MB under way, nothing read but the headers of batches. "
+    "Where librdkafka's row has the client at a core and the broker at a fraction of one, it is "
+    "the client's rate, and the raw row is the broker's.",
+    "Three brokers: replication factor 3, acks=all, default settings.",
+    "A lone produce: one record of 1 KB with acks=all, the next one when it is answered, linger 0.",
+    f"Memory: RSS of the only broker of a cluster, {IDLE_PARTITIONS} partitions with 2,000 records "
+    f"in each, idle since then, at least {IDLE_S:.0f} s after its start.",
+    "Cores used: CPU seconds per second of the measurement; the client is the benchmark itself.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is measured."""
+
+    rounds: int
+    counts: Mapping[str, int]
+    """Records of one produce, by size."""
+    replicated: int
+    """Records of one replicated produce."""
+    alone: int
+    """Lone produces of one round."""
+
+
+FULL = Extent(5, {"1 KB": 600_000, "100 B": 3_000_000}, 300_000, 1000)
+SHORT = Extent(1, {"1 KB": 100_000, "100 B": 500_000}, 50_000, 200)
+
+
+class Notes:
+    """The figures as they come in."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._values: dict[str, list[float]] = {}
+        self._units: dict[str, str] = {}
+        self._cpu_s: dict[str, dict[str, float]] = {}
+        self._wall_s: dict[str, float] = {}
+
+    def add(self, what: str, unit: str, value: float) -> None:
+        """One more figure of this."""
+        self._values.setdefault(what, []).append(value)
+        self._units[what] = unit
+        self._say(f"{what}: {value:,.4g} {unit}")
+
+    def rate(
+        self,
+        what: str,
+        megabytes: float,
+        measure: Callable[[], float],
+        nodes: Mapping[str, Sequence[Node]],
+    ) -> None:
+        """One more rate: of what ``measure`` moves in the seconds that it returns."""
+        before = {name: _cpu_s(group) for name, group in nodes.items()}
+        client, begun = time.process_time(), time.perf_counter()
+        self.add(what, "MB/s", megabytes / measure())
+        self._wall_s[what] = self._wall_s.get(what, 0.0) + time.perf_counter() - begun
+        used = {"client": time.process_time() - client}
+        used |= {name: _cpu_s(group) - before[name] for name, group in nodes.items()}
+        total = self._cpu_s.setdefault(what, {})
+        for name, seconds in used.items():
+            total[name] = total.get(name, 0.0) + seconds
+
+    def series(self) -> tuple[Series, ...]:
+        """All of it."""
+        return tuple(
+            Series(
+                what,
+                self._units[what],
+                tuple(values),
+                tuple(
+                    (name, seconds / self._wall_s[what])
+                    for name, seconds in self._cpu_s.get(what, {}).items()
+                ),
+            )
+            for what, values in self._values.items()
+        )
+
+
+def measure(folder: Path, extent: Extent, say: Callable[[str], None]) -> tuple[Series, ...]:
+    """Every figure, with scratch files in this folder."""
+    notes = Notes(say)
+    with Nodes(folder) as nodes:
+        _throughput(nodes, folder, extent, notes)
+    with Nodes(folder) as nodes:
+        _replication(nodes, extent, notes)
+    with Nodes(folder) as nodes:
+        _memory(nodes, notes)
+    return notes.series()
+
+
+def bars(series: Sequence[Series]) -> tuple[Bar, ...]:
+    """Every promise, and what became of it."""
+    of = {row.what: row.typical for row in series}
+
+    def share(what: str, other: str) -> float:
+        return 100 * of[what] / of[other]
+
+    return (
+        *(
+            Bar(
+                f"produce {size}: share of the null broker's rate",
+                "%",
+                share(f"produce {size}, broker", f"produce {size}, null broker"),
+                50,
+            )
+            for size in SIZES
+        ),
+        Bar("produce 1 KB", "MB/s", of["produce 1 KB, broker"], 300),
+        Bar(
+            "produce 100 B",
+            "records/s",
+            of["produce 100 B, broker"] * 1e6 / SIZES["100 B"],
+            800_000,
+        ),
+        *(
+            Bar(
+                f"consume {size}, {client}: share of produce's rate",
+                "%",
+                share(f"consume {size}, {client}", f"produce {size}, broker"),
+                100,
+            )
+            for size in SIZES
+            for client in CLIENTS
+        ),
+        Bar("produce 1 KB, RF 3, acks=all", "MB/s", of["produce 1 KB, RF 3, 1 partition"], 100),
+        *(
+            Bar(
+                f"lone produce, {client}: p50",
+                "ms",
+                of[f"lone produce, {client}: p50"],
+                1,
+                at_most=True,
+            )
+            for client in CLIENTS
+        ),
+        Bar("memory of an idle broker", "MB", of["memory of an idle broker"], 80, at_most=True),
+    )
+
+
+def _throughput(nodes: Nodes, folder: Path, extent: Extent, notes: Notes) -> None:
+    null = nodes.null_broker([_topic(size, "null") for size in SIZES])
+    (broker,) = nodes.cluster("single", 1)
+    warming_up = Notes(lambda line: None)
+    for size in SIZES:
+        _round(null, broker, folder / "append", size, SHORT.counts[size], -1, warming_up)
+    for number in range(extent.rounds):
+        for size in SIZES:
+            _round(null, broker, folder / "append", size, extent.counts[size], number, notes)
+
+
+def _round(
+    null: Node, broker: Node, scratch: Path, size: str, count: int, number: int, notes: Notes
+) -> None:
+    topic, megabytes = _topic(size, str(number)), count * SIZES[size] / 1e6
+    librdkafka.create(broker.address, topic)
+
+    produce = partial(librdkafka.produce, value_bytes=SIZES[size], count=count, acks="1")
+    notes.rate(
+        f"produce {size}, null broker",
+        megabytes,
+        partial(produce, null.address, _topic(size, "null")),
+        {"broker": [null]},
+    )
+    notes.rate(
+        f"produce {size}, broker",
+        megabytes,
+        partial(produce, broker.address, topic),
+        {"broker": [broker]},
+    )
+    notes.rate(
+        f"append {size}, bare file", megabytes, partial(_append, scratch, int(megabytes)), {}
+    )
+    for name, client in CLIENTS.items():
+        consume = partial(client.consume, broker.address, topic, count=count)
+        notes.rate(f"consume {size}, {name}", megabytes, consume, {"broker": [broker]})
+    librdkafka.delete(broker.address, topic)
+
+
+def _append(path: Path, megabytes: int) -> float:
+    """Seconds to append so many blocks of 1 MB to a new file."""
+    block = b"x" * 1_000_000
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+    try:
+        begun = time.perf_counter()
+        for _ in range(megabytes):
+            os.write(descriptor, block)
+        return time.perf_counter() - begun
+    finally:
+        os.close(descriptor)
+        path.unlink()
+
+
+def _replication(nodes: Nodes, extent: Extent, notes: Notes) -> None:
+    brokers = nodes.cluster("replicated", 3)
+    address = ",".join(broker.address for broker in brokers)
+    librdkafka.create(address, LONE_TOPIC, replicas=3)
+    for number in range(extent.rounds):
+        for partitions in (1, 6):
+            topic = f"replicated-{partitions}-{number}"
+            librdkafka.create(address, topic, partitions=partitions, replicas=3)
+            leader = raw.leader(brokers[0].address, topic)
+            groups: dict[str, Sequence[Node]] = {"brokers": brokers}
+            if partitions == 1:
+                groups = {
+                    "leader": [broker for broker in brokers if broker.address == leader],
+                    "followers": [broker for broker in brokers if broker.address != leader],
+                }
+            produce = partial(
+                librdkafka.produce,
+                address,
+                topic,
+                value_bytes=SIZES[ONE],
+                count=extent.replicated,
+                acks="all",
+                partitions=partitions,
+            )
+            megabytes = extent.replicated * SIZES[ONE] / 1e6
+            notes.rate(
+                f"produce {ONE}, RF 3, {_partitions(partitions)}", megabytes, produce, groups
+            )
+            librdkafka.delete(address, topic)
+        for name, client in CLIENTS.items():
+            took = client.produce_alone(
+                brokers[0].address, LONE_TOPIC, value_bytes=SIZES[ONE], count=extent.alone
+            )
+            cuts = quantiles(took, n=100)
+            notes.add(f"lone produce, {name}: p50", "ms", cuts[49] * 1000)
+            notes.add(f"lone produce, {name}: p99", "ms", cuts[98] * 1000)
+
+
+def _memory(nodes: Nodes, notes: Notes) -> None:
+    (broker,) = nodes.cluster("idle", 1)
+    started = time.monotonic()
+    librdkafka.create(broker.address, "idle", partitions=IDLE_PARTITIONS)
+    librdkafka.produce(
+        broker.address,
+        "idle",
+        value_bytes=1,
+        count=librdkafka.CALL_RECORDS * IDLE_PARTITIONS,
+        acks="1",
+        partitions=IDLE_PARTITIONS,
+    )
+    time.sleep(max(0.0, started + IDLE_S - time.monotonic()))
+    notes.add("memory of an idle broker", "MB", broker.resident_mb())
+
+
+def _topic(size: str, name: str) -> str:
+    return f"{SIZES[size]}-bytes-{name}"
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition{'s' if count > 1 else ''}"
+
+
+def _cpu_s(nodes: Sequence[Node]) -> float:
+    return sum(node.cpu_s() for node in nodes)

@@ -1,0 +1,32 @@
+"""What the benchmark promises, from figures that are given."""
+
+from bench.suite import bars
+from bench.table import Series
+
+FIGURES = {
+    "produce 1 KB, null broker": 1000.0,
+    "produce 1 KB, broker": 500.0,
+    "produce 100 B, null broker": 150.0,
+    "produce 100 B, broker": 80.0,
+    "consume 1 KB, librdkafka": 499.0,
+    "consume 1 KB, raw": 1500.0,
+    "consume 100 B, librdkafka": 160.0,
+    "consume 100 B, raw": 1500.0,
+    "produce 1 KB, RF 3, 1 partition": 100.0,
+    "lone produce, librdkafka: p50": 1.0,
+    "lone produce, raw: p50": 0.5,
+    "memory of an idle broker": 81.0,
+}
+
+
+def test_bars_are_ratios_and_absolutes_of_the_figures() -> None:
+    """Rates are compared within the run; records a second follow from bytes a second."""
+    found = bars([Series(what, "", (value,)) for what, value in FIGURES.items()])
+    figures = {bar.what: bar.figure for bar in found}
+    assert figures["produce 1 KB: share of the null broker's rate"] == 50.0
+    assert figures["produce 100 B"] == 800_000.0
+    assert figures["consume 100 B, librdkafka: share of produce's rate"] == 200.0
+    assert [bar.what for bar in found if not bar.is_met] == [
+        "consume 1 KB, librdkafka: share of produce's rate",
+        "memory of an idle broker",
+    ]
