@@ -25,7 +25,11 @@ _UVARINT_BYTES_MAX = 5  # what 32 bits need
 
 
 def decode_message(name: str, readers: Sequence[Reader[T]], buffer: memoryview, version: int) -> T:
-    """The message that fills the buffer exactly; `readers` are by version. `WireError` if not."""
+    """The message that the buffer begins with; `readers` are by version. `WireError` if it is none.
+
+    Bytes behind it are ignored, as Kafka does: librdkafka ends a flexible Metadata request for all
+    topics with one byte too many.
+    """
     if not 0 <= version < len(readers):
         raise WireError(f"{name} has no version {version}")
     try:
@@ -34,8 +38,8 @@ def decode_message(name: str, readers: Sequence[Reader[T]], buffer: memoryview, 
         raise WireError(f"{name} v{version}: {error}") from error
     except WireError as error:
         raise WireError(f"{name} v{version}: {error}") from error
-    if at != len(buffer):
-        raise WireError(f"{name} v{version}: {len(buffer) - at} bytes left over")
+    if at > len(buffer):
+        raise WireError(f"{name} v{version}: {at - len(buffer)} bytes too few")
     return message
 
 

@@ -113,7 +113,9 @@ def _doors(source: Source, layouts: Layouts) -> None:
         source.add(0, "")
         if kind == "Reader":
             source.add(0, f"def decode(buffer: memoryview, version: int) -> {root}:")
-            source.add(1, '"""The message that fills the buffer; a `WireError` if it does not."""')
+            source.add(
+                1, '"""The message that the buffer begins with; a `WireError` if none does."""'
+            )
             arguments = ["NAME", table, "buffer", "version"]
         else:
             source.add(0, f"def encode(message: {root}, version: int) -> {use('Parts')}:")

@@ -17,7 +17,7 @@ class MessageModule(Protocol):
     FLEXIBLE_FROM: int | None
 
     def decode(self, buffer: memoryview, version: int) -> Any:
-        """The message that fills the buffer; a `WireError` if it does not."""
+        """The message that the buffer begins with; a `WireError` if none does."""
 
     def encode(self, message: Any, version: int) -> list[Buffer]:
         """The message as buffers; a `WireError` if this version cannot say it."""

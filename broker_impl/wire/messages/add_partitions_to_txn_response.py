@@ -279,7 +279,7 @@ _READERS: tuple[Reader[AddPartitionsToTxnResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AddPartitionsToTxnResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

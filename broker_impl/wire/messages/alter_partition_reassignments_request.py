@@ -111,7 +111,7 @@ _READERS: tuple[Reader[AlterPartitionReassignmentsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AlterPartitionReassignmentsRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -128,7 +128,7 @@ _READERS: tuple[Reader[DescribeClientQuotasRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DescribeClientQuotasRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -44,7 +44,7 @@ _READERS: tuple[Reader[DescribeClusterRequest], ...] = (_read_describe_cluster_r
 
 
 def decode(buffer: memoryview, version: int) -> DescribeClusterRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

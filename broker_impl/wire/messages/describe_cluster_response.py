@@ -114,7 +114,7 @@ _READERS: tuple[Reader[DescribeClusterResponse], ...] = (_read_describe_cluster_
 
 
 def decode(buffer: memoryview, version: int) -> DescribeClusterResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

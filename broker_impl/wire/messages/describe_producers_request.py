@@ -74,7 +74,7 @@ _READERS: tuple[Reader[DescribeProducersRequest], ...] = (_read_describe_produce
 
 
 def decode(buffer: memoryview, version: int) -> DescribeProducersRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

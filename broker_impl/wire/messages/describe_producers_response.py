@@ -154,7 +154,7 @@ _READERS: tuple[Reader[DescribeProducersResponse], ...] = (_read_describe_produc
 
 
 def decode(buffer: memoryview, version: int) -> DescribeProducersResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -182,7 +182,7 @@ _READERS: tuple[Reader[ElectLeadersResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ElectLeadersResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -67,7 +67,7 @@ _READERS: tuple[Reader[HeartbeatResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> HeartbeatResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -170,7 +170,7 @@ _READERS: tuple[Reader[IncrementalAlterConfigsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> IncrementalAlterConfigsRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -211,7 +211,7 @@ _READERS: tuple[Reader[LeaderAndIsrResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> LeaderAndIsrResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -76,7 +76,7 @@ _READERS: tuple[Reader[ListGroupsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ListGroupsRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -57,7 +57,7 @@ _READERS: tuple[Reader[ListTransactionsRequest], ...] = (_read_list_transactions
 
 
 def decode(buffer: memoryview, version: int) -> ListTransactionsRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

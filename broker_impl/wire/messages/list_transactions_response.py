@@ -93,7 +93,7 @@ _READERS: tuple[Reader[ListTransactionsResponse], ...] = (_read_list_transaction
 
 
 def decode(buffer: memoryview, version: int) -> ListTransactionsResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -777,7 +777,7 @@ _READERS: tuple[Reader[MetadataResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> MetadataResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -83,7 +83,7 @@ _READERS: tuple[Reader[OffsetDeleteRequest], ...] = (_read_offset_delete_request
 
 
 def decode(buffer: memoryview, version: int) -> OffsetDeleteRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

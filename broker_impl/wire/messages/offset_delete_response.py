@@ -89,7 +89,7 @@ _READERS: tuple[Reader[OffsetDeleteResponse], ...] = (_read_offset_delete_respon
 
 
 def decode(buffer: memoryview, version: int) -> OffsetDeleteResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -219,7 +219,7 @@ _READERS: tuple[Reader[OffsetForLeaderEpochRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> OffsetForLeaderEpochRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

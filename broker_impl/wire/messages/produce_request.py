@@ -180,7 +180,7 @@ _READERS: tuple[Reader[ProduceRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ProduceRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -40,7 +40,7 @@ _READERS: tuple[Reader[SaslHandshakeRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> SaslHandshakeRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -318,7 +318,7 @@ _READERS: tuple[Reader[TxnOffsetCommitRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> TxnOffsetCommitRequest:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 

@@ -171,7 +171,7 @@ _READERS: tuple[Reader[TxnOffsetCommitResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> TxnOffsetCommitResponse:
-    """The message that fills the buffer; a `WireError` if it does not."""
+    """The message that the buffer begins with; a `WireError` if none does."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
