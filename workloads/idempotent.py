@@ -44,6 +44,11 @@ def _created(event: Op) -> tuple[str, ...]:
     return tuple(key for _, topic, partitions in event.value for key in keys_of(topic, partitions))
 
 
+def _ends(event: Op) -> bool:
+    """Does its process never act again?"""
+    return event.type == "info" or (event.type == "fail" and event.f == "send")
+
+
 @dataclass(frozen=True, slots=True)
 class Topics:
     """Creates each topic when it is due, and again until it is certain that it exists."""
@@ -112,7 +117,7 @@ class Senders:
                 key_of=self.key_of | {event.process: key},
                 chosen=self.chosen | {key: self.chosen[key] + 1},
             )
-        if event.type in ("fail", "info") and event.process in self.key_of:
+        if event.process in self.key_of and _ends(event):
             key_of = {p: key for p, key in self.key_of.items() if p != event.process}
             return dataclasses.replace(self, key_of=key_of)
         return self
@@ -279,7 +284,7 @@ WORKLOAD = Workload(
         "late_topics": 3,
         "partitions": 2,
         "replication_factor": 3,
-        "batch_max": 8,
+        "batch_max": 12,
         "process_life_s": 5.0,
         "final_time_limit_s": 60.0,
     },

@@ -98,7 +98,7 @@ def test_a_process_writes_one_key_all_its_life() -> None:
     keys: dict[int, set[str]] = {}
     for op in sends(simulate(WORKLOAD.main(PLAN))):
         keys.setdefault(op.process, set()).update(key for _, key, _ in op.value)
-        assert 1 <= len(op.value) <= 8
+        assert 1 <= len(op.value) <= PLAN.options["batch_max"]
     assert all(len(written) == 1 for written in keys.values())
     assert len(keys) > 5
 
@@ -148,6 +148,22 @@ def test_a_creation_that_did_not_succeed_is_asked_again(kind: str) -> None:
         if op.f == "send":
             assert op.value[0][1].rpartition("-")[0] in created
     assert len(created) == 6
+
+
+def test_a_process_whose_creation_failed_keeps_its_key() -> None:
+    """It goes on as it was: only doubt, or a failed send, ends a process."""
+    creations = itertools.count()
+
+    def answer(op: Op) -> Op:
+        if op.f == "create-topic" and next(creations) % 4:
+            return msgspec.structs.replace(op, type="fail")
+        return yes(op)
+
+    often = msgspec.structs.replace(PLAN, options=PLAN.options | {"late_topics": 20})
+    keys: dict[int, set[str]] = {}
+    for op in sends(simulate(WORKLOAD.main(often), answer)):
+        keys.setdefault(op.process, set()).update(key for _, key, _ in op.value)
+    assert all(len(written) == 1 for written in keys.values())
 
 
 def test_a_topic_is_asked_for_once_at_a_time() -> None:

@@ -87,6 +87,23 @@ def test_an_exception_of_a_client_is_doubt(
     assert [op.process for op in completions] == list(range(len(completions)))
 
 
+def test_a_broken_invariant_of_ours_ends_the_run(
+    virtually: Any, recorder: Recorder, kafka: Any
+) -> None:
+    """A failed assertion in a client is a bug of the test, not doubt about the broker."""
+
+    class Wrong(type(kafka.client(0))):  # type: ignore[misc]
+        async def invoke(self, op: Op) -> Op:
+            raise AssertionError("one key per process")
+
+    with pytest.raises(AssertionError, match="one key per process"):
+        virtually(
+            interpreter(recorder, lambda process: Wrong(kafka, process), 1).run(
+                Until(1.0, Repeat("poll"))
+            )
+        )
+
+
 def test_a_client_that_cannot_be_opened_has_done_nothing(
     virtually: Any, recorder: Recorder, tmp_path: Path, kafka: Any
 ) -> None:
