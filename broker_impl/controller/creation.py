@@ -1,0 +1,123 @@
+"""What a topic that somebody asks for will be, or why it cannot be."""
+
+import random
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
+
+from broker_impl.controller import placement
+from broker_impl.controller.topics import collision, name_error
+from broker_impl.errors import ApiError, ConfigError, ErrorCode
+from broker_impl.wire.messages.create_topics_request import CreatableTopic
+from broker_impl.wire.types import BrokerId
+
+DEFAULT = -1
+"""Asks for the broker's own number of partitions or replicas (KIP-464)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic as it will be written."""
+
+    assignment: Mapping[int, tuple[BrokerId, ...]]
+    settings: Mapping[str, str]
+
+    @property
+    def replication_factor(self) -> int:
+        """The number of copies of the first partition, as the answer reports it."""
+        return len(self.assignment[0])
+
+
+def plan(
+    asked: CreatableTopic,
+    *,
+    existing: Iterable[str],
+    deleting: Container[str],
+    brokers: Mapping[BrokerId, str | None],
+    partitions_default: int,
+    replication_factor_default: int,
+    check_settings: Callable[[Mapping[str, str]], object],
+    rng: random.Random,
+) -> NewTopic:
+    """The topic that was asked for.
+
+    existing: names that are taken; deleting: those of them that will be free again.
+    brokers: the live ones, each with its rack. check_settings: raises ConfigError.
+    Raises `ApiError`.
+    """
+    _check_name(asked.name, list(existing), deleting)
+    settings = _settings(asked, check_settings)
+    if asked.assignments:
+        if (asked.num_partitions, asked.replication_factor) != (DEFAULT, DEFAULT):
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                "either replicas are assigned or their numbers are given, not both",
+            )
+        return NewTopic(_assigned(asked, brokers), settings)
+    partitions = partitions_default if asked.num_partitions == DEFAULT else asked.num_partitions
+    if partitions <= 0:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, "a topic has at least one partition")
+    copies = asked.replication_factor
+    if copies == DEFAULT:
+        copies = replication_factor_default
+    if copies <= 0:
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "a partition has at least one replica")
+    if copies > len(brokers):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"{copies} replicas asked for, {len(brokers)} brokers are there",
+        )
+    return NewTopic(placement.assign(brokers, partitions, copies, rng), settings)
+
+
+def _check_name(name: str, existing: list[str], deleting: Container[str]) -> None:
+    if name in deleting:
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} is being deleted")
+    if name in existing:
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} is there already")
+    if (error := name_error(name)) is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, error)
+    if (other := collision(name, existing)) is not None:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} cannot be told from {other} in metrics"
+        )
+
+
+def _settings(
+    asked: CreatableTopic, check: Callable[[Mapping[str, str]], object]
+) -> dict[str, str]:
+    settings = {}
+    for config in asked.configs:
+        if config.value is None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{config.name} has no value")
+        settings[config.name] = config.value
+    try:
+        check(settings)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    return settings
+
+
+def _assigned(
+    asked: CreatableTopic, brokers: Container[BrokerId]
+) -> dict[int, tuple[BrokerId, ...]]:
+    """The assignment that was given by hand."""
+    assignment = {row.partition_index: tuple(row.broker_ids) for row in asked.assignments}
+    if len(assignment) != len(asked.assignments) or sorted(assignment) != list(
+        range(len(assignment))
+    ):
+        raise _bad_assignment("partitions are numbered from 0, each once")
+    for partition, replicas in assignment.items():
+        if not replicas:
+            raise _bad_assignment(f"partition {partition} has no replicas")
+        if len(set(replicas)) != len(replicas):
+            raise _bad_assignment(f"partition {partition} has a broker twice")
+        if len(replicas) != len(assignment[0]):
+            raise _bad_assignment("all partitions have as many replicas")
+        for broker in replicas:
+            if broker not in brokers:
+                raise _bad_assignment(f"broker {broker} is not there")
+    return {partition: assignment[partition] for partition in sorted(assignment)}
+
+
+def _bad_assignment(why: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)

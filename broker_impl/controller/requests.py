@@ -1,0 +1,206 @@
+"""What the brokers are to be told: gathered while events are handled, written from the context.
+
+To each broker one request of each kind, in this order: who the brokers are, if that has changed
+(KAFKA-4443: an order to follow names a leader, who must be known); who leads and follows what; the
+new metadata; what to stop. A partition that changes twice is told of once, as it is in the end.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from broker_impl.controller.context import BrokerInfo, Context, Leadership
+from broker_impl.wire.messages.leader_and_isr_request import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from broker_impl.wire.messages.stop_replica_request import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from broker_impl.wire.messages.update_metadata_request import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from broker_impl.wire.types import BrokerId, TopicPartition
+
+Order = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+
+EPOCH_DURING_DELETE = -2
+"""The leader epoch in StopReplica for a topic that is deleted: beyond any other (KIP-570)."""
+LEADER_DURING_DELETE = -2
+"""The leader in UpdateMetadata that makes brokers forget the partition."""
+PLAINTEXT = 0
+
+
+class Outbox:
+    """Orders that are due, as sets of partitions."""
+
+    def __init__(self) -> None:
+        self._brokers_changed = False
+        self._lead_or_follow: dict[BrokerId, dict[TopicPartition, bool]] = {}
+        self._metadata: dict[BrokerId, dict[TopicPartition, None]] = {}
+        self._stop: dict[BrokerId, dict[TopicPartition, bool]] = {}
+
+    def tell_brokers(self) -> None:
+        """All brokers learn which brokers there are."""
+        self._brokers_changed = True
+
+    def tell_roles(
+        self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool = False
+    ) -> None:
+        """These brokers learn whether they lead or follow this partition."""
+        for broker in brokers:
+            due = self._lead_or_follow.setdefault(broker, {})
+            due[tp] = due.get(tp, False) or is_new
+
+    def tell_metadata(
+        self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition]
+    ) -> None:
+        """These brokers learn what to say to clients about these partitions."""
+        told = dict.fromkeys(partitions)
+        for broker in brokers:
+            self._metadata.setdefault(broker, {}).update(told)
+
+    def tell_stop(self, broker: BrokerId, tp: TopicPartition, *, delete: bool) -> None:
+        """This broker neither leads nor follows this partition any more; deleted, nor keeps it."""
+        due = self._stop.setdefault(broker, {})
+        due[tp] = due.get(tp, False) or delete
+
+    def drain(self, context: Context, controller_id: BrokerId) -> dict[BrokerId, list[Order]]:
+        """The requests to each broker that is there, in order; the outbox is then empty."""
+        orders: dict[BrokerId, list[Order]] = {}
+        for broker in sorted(context.brokers):
+            writer = _Writer(context, controller_id, context.brokers[broker])
+            due: list[Order] = []
+            if self._brokers_changed:
+                due.append(writer.update_metadata(()))
+            if broker in self._lead_or_follow:
+                due.append(writer.leader_and_isr(self._lead_or_follow[broker]))
+            if broker in self._metadata:
+                due.append(writer.update_metadata(self._metadata[broker]))
+            if broker in self._stop:
+                due.append(writer.stop_replica(self._stop[broker]))
+            if due:
+                orders[broker] = due
+        self._brokers_changed = False
+        self._lead_or_follow, self._metadata, self._stop = {}, {}, {}
+        return orders
+
+
+class _Writer:
+    """Writes the requests to one broker."""
+
+    def __init__(self, context: Context, controller_id: BrokerId, broker: BrokerInfo) -> None:
+        self._context = context
+        self._controller_id = controller_id
+        self._broker = broker
+
+    def leader_and_isr(self, due: Mapping[TopicPartition, bool]) -> LeaderAndIsrRequest:
+        context = self._context
+        topics: dict[str, LeaderAndIsrTopicState] = {}
+        leaders: dict[BrokerId, None] = {}
+        for tp, is_new in due.items():
+            state = context.leadership.get(tp)
+            if state is None:
+                continue  # deleted meanwhile
+            leaders[state.leader] = None
+            topic = topics.setdefault(tp.topic, LeaderAndIsrTopicState(topic_name=tp.topic))
+            topic.partition_states.append(
+                LeaderAndIsrPartitionState(
+                    partition_index=tp.partition,
+                    controller_epoch=state.controller_epoch,
+                    leader=state.leader,
+                    leader_epoch=state.leader_epoch,
+                    isr=list(state.isr),
+                    partition_epoch=state.zk_version,
+                    replicas=list(context.replicas(tp)),
+                    is_new=is_new,
+                )
+            )
+        return LeaderAndIsrRequest(
+            controller_id=self._controller_id,
+            controller_epoch=context.controller_epoch,
+            broker_epoch=self._broker.epoch,
+            topic_states=list(topics.values()),
+            live_leaders=[
+                LeaderAndIsrLiveLeader(broker_id=leader, host_name=first.host, port=first.port)
+                for leader in leaders
+                if leader in context.brokers
+                for first in context.brokers[leader].endpoints[:1]
+            ],
+        )
+
+    def update_metadata(self, due: Iterable[TopicPartition]) -> UpdateMetadataRequest:
+        context = self._context
+        topics: dict[str, UpdateMetadataTopicState] = {}
+        for tp in due:
+            row = self._metadata_row(tp)
+            if row is not None:
+                topic = topics.setdefault(tp.topic, UpdateMetadataTopicState(topic_name=tp.topic))
+                topic.partition_states.append(row)
+        return UpdateMetadataRequest(
+            controller_id=self._controller_id,
+            controller_epoch=context.controller_epoch,
+            broker_epoch=self._broker.epoch,
+            topic_states=list(topics.values()),
+            live_brokers=[
+                UpdateMetadataBroker(
+                    id=number,
+                    rack=broker.rack,
+                    endpoints=[
+                        UpdateMetadataEndpoint(
+                            port=endpoint.port,
+                            host=endpoint.host,
+                            listener=endpoint.name,
+                            security_protocol=PLAINTEXT,
+                        )
+                        for endpoint in broker.endpoints
+                    ],
+                )
+                for number, broker in sorted(context.brokers.items())
+            ],
+        )
+
+    def _metadata_row(self, tp: TopicPartition) -> UpdateMetadataPartitionState | None:
+        context = self._context
+        is_gone = tp.topic in context.deleting or tp.topic not in context.topics
+        state = context.leadership.get(tp)
+        if state is None:
+            if not is_gone:
+                return None  # never led: clients see it when it is
+            state = Leadership(LEADER_DURING_DELETE, EPOCH_DURING_DELETE, (), -1)
+        replicas = () if tp.topic not in context.topics else context.replicas(tp)
+        return UpdateMetadataPartitionState(
+            partition_index=tp.partition,
+            controller_epoch=state.controller_epoch,
+            leader=LEADER_DURING_DELETE if is_gone else state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=list(state.isr),
+            zk_version=state.zk_version,
+            replicas=list(replicas),
+            offline_replicas=[number for number in replicas if number not in context.brokers],
+        )
+
+    def stop_replica(self, due: Mapping[TopicPartition, bool]) -> StopReplicaRequest:
+        context = self._context
+        topics: dict[str, StopReplicaTopicState] = {}
+        for tp, delete in due.items():
+            state = context.leadership.get(tp)
+            epoch = EPOCH_DURING_DELETE if delete or state is None else state.leader_epoch
+            topic = topics.setdefault(tp.topic, StopReplicaTopicState(topic_name=tp.topic))
+            topic.partition_states.append(
+                StopReplicaPartitionState(
+                    partition_index=tp.partition, leader_epoch=epoch, delete_partition=delete
+                )
+            )
+        return StopReplicaRequest(
+            controller_id=self._controller_id,
+            controller_epoch=context.controller_epoch,
+            broker_epoch=self._broker.epoch,
+            topic_states=list(topics.values()),
+        )

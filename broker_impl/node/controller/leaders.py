@@ -1,0 +1,184 @@
+"""Leaders and ISRs: choose by the rules, write conditionally, tell whom it concerns."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from broker_impl.controller import election
+from broker_impl.controller.context import Context, Leadership
+from broker_impl.controller.election import Choice
+from broker_impl.controller.requests import Outbox
+from broker_impl.errors import ConfigError, ErrorCode
+from broker_impl.node.controller.config import ControllerConfig
+from broker_impl.node.controller.znodes import ControllerZnodes
+from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
+from broker_impl.wire.messages.controlled_shutdown_response import (
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+from broker_impl.wire.types import BrokerId, TopicPartition
+
+LOG = logging.getLogger(__name__)
+
+_IMBALANCE_MAX = 0.1
+"""The share of a broker's preferred leaderships that may be elsewhere (Kafka's default)."""
+_ANY_EPOCH = -1
+
+Choose = Callable[[TopicPartition, Leadership], Choice | None]
+
+
+class Leaders:
+    """The leaderships of one term."""
+
+    def __init__(
+        self, context: Context, znodes: ControllerZnodes, outbox: Outbox, config: ControllerConfig
+    ) -> None:
+        self._context = context
+        self._znodes = znodes
+        self._outbox = outbox
+        self._config = config
+
+    async def lead_new(self) -> None:
+        """A first leader for each partition that never had one, as far as a replica is alive."""
+        context = self._context
+        candidates = context.candidates()
+        wanted = {}
+        for tp in context.partitions():
+            if tp not in context.leadership:
+                choice = election.first(context.replicas(tp), candidates)
+                if choice is None:
+                    LOG.warning("%s cannot be led: no replica is alive", tp)
+                else:
+                    wanted[tp] = Leadership(choice.leader, 0, choice.isr, context.controller_epoch)
+        found = await _all(self._znodes.begin(tp, state) for tp, state in wanted.items())
+        for (tp, state), there in zip(wanted.items(), found, strict=True):
+            if there is not None:
+                self._now(tp, there, is_new=there == state)
+
+    async def reconsider(self) -> None:
+        """Elections and smaller ISRs, where those who are alive are others than before."""
+        context = self._context
+        live, candidates = context.live(), context.candidates()
+        unclean: dict[str, bool] = {}
+        for tp in context.partitions():
+            state = context.leadership.get(tp)
+            if (
+                state is not None
+                and tp.topic not in unclean
+                and state.leader not in live
+                and not any(replica in candidates for replica in state.isr)
+            ):
+                unclean[tp.topic] = await self._is_unclean(tp.topic)
+
+        def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
+            return election.reconsider(
+                context.replicas(tp),
+                state.leader,
+                state.isr,
+                live,
+                candidates,
+                unclean=unclean.get(tp.topic, False),
+            )
+
+        await self._settle(context.partitions(), choose)
+
+    async def rebalance(self) -> None:
+        """Give leadership back to brokers that lack too much of what is theirs by preference."""
+        context = self._context
+        candidates = context.candidates()
+        wishes: dict[BrokerId, list[TopicPartition]] = {}
+        for tp in context.partitions():
+            if tp in context.leadership:
+                wishes.setdefault(context.replicas(tp)[0], []).append(tp)
+
+        def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
+            return election.preferred(context.replicas(tp), state.leader, state.isr, candidates)
+
+        for broker, wished in sorted(wishes.items()):
+            away = [tp for tp in wished if context.leadership[tp].leader != broker]
+            if len(away) > _IMBALANCE_MAX * len(wished):
+                await self._settle(away, choose)
+
+    async def let_go(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        """Move leaders from a broker that asks to leave, and take it out of the ISRs."""
+        context = self._context
+        broker = context.brokers.get(request.broker_id)
+        if broker is None:
+            return ControlledShutdownResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
+        if _ANY_EPOCH < request.broker_epoch < broker.epoch:
+            return ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        LOG.info("broker %d is about to leave", broker.id)
+        context.leaving[broker.id] = None
+        candidates = context.candidates()
+
+        def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
+            return election.controlled_shutdown(
+                context.replicas(tp), state.leader, state.isr, candidates, broker.id
+            )
+
+        concerned = [tp for tp in context.partitions_on(broker.id) if len(context.replicas(tp)) > 1]
+        await self._settle(concerned, choose)
+        remaining = []
+        for tp in concerned:
+            if tp in context.leadership and context.leadership[tp].leader == broker.id:
+                remaining.append(RemainingPartition(tp.topic, tp.partition))
+            else:
+                # Not even follow: it would join the ISR again that it is leaving.
+                self._outbox.tell_stop(broker.id, tp, delete=False)
+        return ControlledShutdownResponse(remaining_partitions=remaining)
+
+    async def read_isr_changes(self, notices: Iterable[Iterable[TopicPartition]]) -> None:
+        """Leaders have written ISRs: look, and pass it on."""
+        context = self._context
+        named = dict.fromkeys(tp for notice in notices for tp in notice)
+        found = await self._znodes.leaderships([tp for tp in named if tp in context.leadership])
+        context.leadership.update(found)
+        self._outbox.tell_metadata(context.brokers, found)
+
+    async def _is_unclean(self, topic: str) -> bool:
+        try:
+            return self._config.unclean(await self._znodes.settings(topic))
+        except ConfigError as error:
+            LOG.warning("settings of topic %s are not obeyed: %s", topic, error)
+            return self._config.unclean({})
+
+    async def _settle(self, partitions: Iterable[TopicPartition], choose: Choose) -> None:
+        """Choose and write; where the state turns out to be another, read it and choose again."""
+        context = self._context
+        pending = [tp for tp in partitions if tp in context.leadership]
+        while pending:
+            wanted = {}
+            for tp in pending:
+                state = context.leadership[tp]
+                choice = choose(tp, state)
+                if choice is not None:
+                    wanted[tp] = state.followed_by(choice, context.controller_epoch)
+            written = await _all(self._znodes.change(tp, state) for tp, state in wanted.items())
+            pending = []
+            for tp, found in zip(wanted, written, strict=True):
+                if found is not None:
+                    self._now(tp, found)
+                    continue
+                fresh = await self._znodes.leadership(tp)
+                if fresh is None:
+                    del context.leadership[tp]  # the topic was removed by hand
+                else:
+                    context.leadership[tp] = fresh
+                    pending.append(tp)
+
+    def _now(self, tp: TopicPartition, state: Leadership, *, is_new: bool = False) -> None:
+        """A partition's state is another: whom it concerns must hear of it."""
+        LOG.info("%s: leader %d, epoch %d, ISR %s", tp, state.leader, state.leader_epoch, state.isr)
+        self._context.leadership[tp] = state
+        self._outbox.tell_roles(self._context.live_replicas(tp), tp, is_new=is_new)
+        self._outbox.tell_metadata(self._context.brokers, [tp])
+
+
+async def _all(asked: Iterable[Awaitable[Leadership | None]]) -> list[Leadership | None]:
+    """All answers, in order; the first failure once all have ended."""
+    answers: list[Leadership | None] = []
+    for outcome in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+        answers.append(outcome)
+    return answers

@@ -1,0 +1,493 @@
+"""One broker of the cluster, elected through ZooKeeper, says who leads what.
+
+All brokers run this; one of them is active. The active one handles events one after the other. An
+event is only a hint that something has changed: what has is read when it is handled (KAFKA-5879),
+the rules of `broker_impl.controller` say what follows from it, a conditional write makes it so,
+and then the brokers are told. A term ends when the session does, or when any write or answer shows
+that there is a later controller; nothing is written or sent after that (KAFKA-4447).
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, assert_never
+
+from broker_impl.controller.context import Context
+from broker_impl.controller.requests import Order, Outbox
+from broker_impl.errors import ErrorCode
+from broker_impl.node.controller.config import ControllerConfig
+from broker_impl.node.controller.events import (
+    Asked,
+    BrokersChanged,
+    ControllerChanged,
+    DeletionsAsked,
+    DeletionsDue,
+    Event,
+    IsrsChanged,
+    PartitionsChanged,
+    RebalanceDue,
+    ReplicasStopped,
+    Request,
+    StaleControllerEpoch,
+    TopicsChanged,
+)
+from broker_impl.node.controller.leaders import Leaders
+from broker_impl.node.controller.orders import Orders
+from broker_impl.node.controller.topics import Topics
+from broker_impl.node.controller.znodes import ControllerMoved, ControllerZnodes
+from broker_impl.node.peers import Peers
+from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
+from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
+from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
+from broker_impl.wire.messages.create_topics_response import (
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.messages.delete_topics_response import (
+    DeletableTopicResult,
+    DeleteTopicsResponse,
+)
+from broker_impl.wire.messages.stop_replica_request import StopReplicaRequest
+from broker_impl.wire.types import BrokerId, Epoch
+from broker_impl.zookeeper.client import State, WatchEvent, ZooKeeper
+from broker_impl.zookeeper.errors import SessionExpired
+
+LOG = logging.getLogger(__name__)
+
+NOBODY = -1
+
+_DELETION_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Hint:
+    """A watch that puts an event. Equal ones are one watch to the client, and fire once."""
+
+    put: Callable[[Event], None]
+    event: Event
+
+    def __call__(self, seen: WatchEvent) -> None:
+        self.put(self.event)
+
+
+class ControllerRuntime:
+    """This broker's part in the election, and the controller while it is elected.
+
+    It lives as long as one ZooKeeper session; for the next session there is another.
+    """
+
+    def __init__(
+        self,
+        *,
+        broker_id: BrokerId,
+        zk: ZooKeeper,
+        peers: Peers,
+        config: ControllerConfig,
+        wall_ms: Callable[[], int],
+        rng: random.Random,
+    ) -> None:
+        self.controller_id: BrokerId = NOBODY
+        """Who is the controller, as far as this broker has heard; -1: nobody."""
+        self._broker_id = broker_id
+        self._zk = zk
+        self._znodes = ControllerZnodes(zk)
+        self._peers = peers
+        self._config = config
+        self._wall_ms = wall_ms
+        self._rng = rng
+        self._term: _Term | None = None
+        self._events: dict[Event, None] = {}
+        self._event_came = asyncio.Event()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller, as far as it knows."""
+        return self._term is not None and self._zk.state is not State.EXPIRED
+
+    @property
+    def controller_epoch(self) -> Epoch:
+        """The epoch of this broker's latest term; 0 before its first."""
+        return self._znodes.epoch
+
+    async def run(self) -> None:
+        """Take part until the session is over."""
+        try:
+            while True:
+                await self._be_elected()
+                try:
+                    await self._reign()
+                except ControllerMoved as error:
+                    LOG.warning("no longer the controller: %s", error)
+                finally:
+                    self._resign()
+                await self._znodes.abdicate()
+        except SessionExpired:
+            LOG.info("the session is over, and with it any claim to be the controller")
+        finally:
+            self.controller_id = NOBODY
+
+    # Requests, from wherever they come.
+
+    async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        """New topics; each is led by the time of the answer, or REQUEST_TIMED_OUT is said of it."""
+        deadline = _deadline(request.timeout_ms)
+        response: CreateTopicsResponse = await self._ask(request)
+        made = [row for row in response.topics if not row.error_code]
+        led = partial(_all_led, [row.name for row in made])
+        if made and not request.validate_only and not await self._in_time(led, deadline):
+            for row in made:
+                row.error_code = ErrorCode.REQUEST_TIMED_OUT
+                row.error_message = "the topic is created, but not yet led"
+        return response
+
+    async def delete_topics(self, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+        """Topics gone by the time of the answer, or REQUEST_TIMED_OUT is said of them."""
+        deadline = _deadline(request.timeout_ms)
+        response: DeleteTopicsResponse = await self._ask(request)
+        marked = [row for row in response.responses if not row.error_code]
+        gone = partial(_all_gone, [row.name for row in marked])
+        if marked and not await self._in_time(gone, deadline):
+            for row in marked:
+                row.error_code = ErrorCode.REQUEST_TIMED_OUT
+                row.error_message = "the topic goes once all its brokers have deleted it"
+        return response
+
+    async def controlled_shutdown(
+        self, request: ControlledShutdownRequest
+    ) -> ControlledShutdownResponse:
+        """A broker is about to leave; which partitions still depend on it?"""
+        response: ControlledShutdownResponse = await self._ask(request)
+        return response
+
+    async def _ask(self, request: Request) -> Any:
+        if not self.is_active:
+            return _not_controller(request)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._put(Asked(request, answer))
+        return await answer
+
+    async def _in_time(self, is_true: Callable[[Context], bool], deadline: float) -> bool:
+        """Wait until it is true, and this broker knows; not beyond the deadline, or the term."""
+        if self._term is None:
+            return False
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._term.until(is_true)
+        except TimeoutError:
+            return False
+
+    # Terms.
+
+    async def _be_elected(self) -> None:
+        """Wait for a turn, and win."""
+        watch = self._watch(ControllerChanged())
+        while True:
+            self._events.clear()
+            self._event_came.clear()
+            holder = await self._znodes.holder(watch)
+            self.controller_id = NOBODY if holder is None else holder.broker_id
+            if holder is None:
+                if await self._znodes.claim(self._broker_id, self._wall_ms()):
+                    return
+            elif holder.is_me:
+                await self._znodes.adopt()
+                return
+            else:
+                await self._event_came.wait()
+
+    async def _reign(self) -> None:
+        """One term: take over, then handle what comes, until ControllerMoved."""
+        LOG.info("the controller, of epoch %d", self._znodes.epoch)
+        self.controller_id = self._broker_id
+        term = self._term = _Term(
+            self._broker_id,
+            self._znodes,
+            self._peers,
+            self._config,
+            rng=self._rng,
+            put=self._put,
+            watch=self._watch,
+        )
+        await term.take_over()
+        while True:
+            while not self._events:
+                self._event_came.clear()
+                await self._event_came.wait()
+            event = next(iter(self._events))
+            del self._events[event]
+            if isinstance(event, Asked):
+                await self._answer(term, event)
+            else:
+                await term.handle(event)
+
+    async def _answer(self, term: "_Term", asked: Asked) -> None:
+        try:
+            response = await term.obey(asked.request)
+        except (ControllerMoved, SessionExpired):
+            self._events = {asked: None, **self._events}  # resigning will answer it
+            raise
+        if not asked.answer.done():
+            asked.answer.set_result(response)
+
+    def _resign(self) -> None:
+        """End the term: whoever waits is told, whatever was to be sent is not."""
+        if self._term is not None:
+            self._term.end()
+            self._term = None
+        self.controller_id = NOBODY
+        events, self._events = self._events, {}
+        for event in events:
+            if isinstance(event, Asked) and not event.answer.done():
+                event.answer.set_result(_not_controller(event.request))
+
+    def _put(self, event: Event) -> None:
+        self._events[event] = None
+        self._event_came.set()
+
+    def _watch(self, event: Event) -> _Hint:
+        return _Hint(self._put, event)
+
+
+class _Term:
+    """One term of the controller: what it knows, and what it does about each event."""
+
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        znodes: ControllerZnodes,
+        peers: Peers,
+        config: ControllerConfig,
+        *,
+        rng: random.Random,
+        put: Callable[[Event], None],
+        watch: Callable[[Event], Callable[[WatchEvent], None]],
+    ) -> None:
+        self._broker_id = broker_id
+        self._znodes = znodes
+        self._peers = peers
+        self._config = config
+        self._put = put
+        self._watch = watch
+        self._context = Context(znodes.epoch)
+        self._outbox = Outbox()
+        self._orders = Orders(peers, timeout_s=config.socket_timeout_s, on_answer=self._answered)
+        self._leaders = Leaders(self._context, znodes, self._outbox, config)
+        self._topics = Topics(
+            self._context,
+            znodes,
+            self._outbox,
+            config,
+            rng=rng,
+            watch=watch,
+            retry_deletions=partial(self._later, _DELETION_RETRY_S, DeletionsDue()),
+        )
+        self._timers: dict[Event, asyncio.TimerHandle] = {}
+        self._until: list[tuple[Callable[[Context], bool], asyncio.Future[bool]]] = []
+
+    async def take_over(self) -> None:
+        """Read everything; tell every broker who is there, then what each leads and follows."""
+        context = self._context
+        await self._check_claim()
+        context.brokers = await self._znodes.brokers(self._watch(BrokersChanged()))
+        self._meet(list(context.brokers))
+        await self._topics.read()
+        await self._topics.read_deletions()
+        notices = await self._znodes.isr_changes(self._watch(IsrsChanged()))
+        await self._leaders.read_isr_changes(notices.values())
+        await self._znodes.forget_isr_changes(notices)
+        await self._leaders.lead_new()
+        await self._leaders.reconsider()
+        self._tell_everything(context.brokers)
+        self._rebalance_later()
+        self._settled()
+
+    async def handle(self, event: Event) -> None:
+        """Find out what has changed, and do what follows. Raises ControllerMoved."""
+        match event:
+            case BrokersChanged():
+                await self._brokers_changed()
+            case TopicsChanged():
+                await self._topics.read()
+                await self._leaders.lead_new()
+            case PartitionsChanged(topic):
+                await self._topics.read_partitions(topic)
+                await self._leaders.lead_new()
+            case DeletionsAsked():
+                await self._topics.read_deletions()
+            case DeletionsDue():
+                await self._topics.go_on_deleting()
+            case ReplicasStopped():
+                await self._topics.replicas_stopped(event)
+            case IsrsChanged():
+                notices = await self._znodes.isr_changes(self._watch(IsrsChanged()))
+                await self._leaders.read_isr_changes(notices.values())
+                await self._znodes.forget_isr_changes(notices)
+            case RebalanceDue():
+                await self._leaders.rebalance()
+                self._rebalance_later()
+            case ControllerChanged():
+                await self._check_claim()
+            case StaleControllerEpoch(broker):
+                raise ControllerMoved(f"broker {broker} knows a later controller")
+            case Asked(request):
+                await self.obey(request)
+            case _:
+                assert_never(event)
+        self._settled()
+
+    async def obey(self, request: Request) -> Any:
+        """The answer to a request, once what it asks for is written. Raises ControllerMoved."""
+        response: Any
+        match request:
+            case CreateTopicsRequest():
+                response = await self._topics.create(request)
+                await self._leaders.lead_new()
+            case DeleteTopicsRequest():
+                response = await self._topics.delete(request)
+            case ControlledShutdownRequest():
+                response = await self._leaders.let_go(request)
+            case _:
+                assert_never(request)
+        self._settled()
+        return response
+
+    async def until(self, is_true: Callable[[Context], bool]) -> bool:
+        """Wait until it is true and this broker itself has been told; False if the term ends."""
+        if not is_true(self._context):
+            future = asyncio.get_running_loop().create_future()
+            self._until.append((is_true, future))
+            if not await future:
+                return False
+        return await self._orders.obeyed(self._broker_id)
+
+    def end(self) -> None:
+        """Nothing is sent any more, and nobody waits."""
+        self._orders.close()
+        for timer in self._timers.values():
+            timer.cancel()
+        for _, future in self._until:
+            if not future.done():
+                future.set_result(False)
+
+    async def _check_claim(self) -> None:
+        holder = await self._znodes.holder(self._watch(ControllerChanged()))
+        if holder is None or not holder.is_me:
+            raise ControllerMoved("the claim is gone")
+
+    async def _brokers_changed(self) -> None:
+        context = self._context
+        before = context.brokers
+        found = await self._znodes.brokers(self._watch(BrokersChanged()))
+        # A broker that has bounced between two looks has gone and come: its epoch is another.
+        gone = [n for n in before if n not in found or found[n].epoch != before[n].epoch]
+        come = [n for n in found if n not in before or found[n].epoch != before[n].epoch]
+        if not gone and not come:
+            return
+        LOG.info("brokers gone: %s, come: %s", gone, come)
+        for number in gone:
+            context.leaving.pop(number, None)
+            self._orders.drop(number)
+            for deletion in context.deleting.values():
+                deletion.broker_gone(number)
+        context.brokers = {n: broker for n, broker in before.items() if n not in gone}
+        await self._leaders.reconsider()
+        context.brokers = found
+        self._meet(come)
+        await self._leaders.lead_new()
+        await self._leaders.reconsider()
+        self._tell_everything(come)
+        await self._topics.go_on_deleting()
+
+    def _meet(self, come: Iterable[BrokerId]) -> None:
+        """Know where the brokers are, begin a queue for new ones, and let all know of all."""
+        listener = self._config.inter_broker_listener
+        self._peers.update(
+            {
+                number: (endpoint.host, endpoint.port)
+                for number, broker in self._context.brokers.items()
+                for endpoint in broker.endpoints
+                if endpoint.name == listener
+            }
+        )
+        for number in come:
+            self._orders.open(number)
+        self._outbox.tell_brokers()
+
+    def _tell_everything(self, brokers: Iterable[BrokerId]) -> None:
+        """What brokers must know that know nothing."""
+        context = self._context
+        everything = [tp for topic in context.topics for tp in context.partitions_of(topic)]
+        self._outbox.tell_metadata(brokers, everything)
+        for number in brokers:
+            for tp in context.partitions_on(number):
+                self._outbox.tell_roles([number], tp)
+
+    def _settled(self) -> None:
+        """Hand over what the event has brought up, and let go whom it has satisfied."""
+        context = self._context
+        context.check()
+        for broker, orders in self._outbox.drain(context, self._broker_id).items():
+            self._orders.send(broker, orders)
+        for is_true, future in self._until:
+            if not future.done() and is_true(context):
+                future.set_result(True)
+        self._until = [pair for pair in self._until if not pair[1].done()]
+
+    def _answered(self, broker: BrokerId, order: Order, response: Any) -> None:
+        if response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH:
+            self._put(StaleControllerEpoch(broker))
+        elif response.error_code:
+            LOG.warning("broker %d: %s: %d", broker, type(order).__name__, response.error_code)
+        if isinstance(order, StopReplicaRequest):
+            self._put(ReplicasStopped(broker, order, response))
+
+    def _rebalance_later(self) -> None:
+        if self._config.rebalance_s is not None:
+            self._later(self._config.rebalance_s, RebalanceDue())
+
+    def _later(self, delay_s: float, event: Event) -> None:
+        """Put the event after a while; asked again, a while from now."""
+        if event in self._timers:
+            self._timers[event].cancel()
+        loop = asyncio.get_running_loop()
+        self._timers[event] = loop.call_later(delay_s, self._put, event)
+
+
+def _deadline(timeout_ms: int) -> float:
+    return asyncio.get_running_loop().time() + max(timeout_ms, 0) / 1000
+
+
+def _all_led(topics: Sequence[str], context: Context) -> bool:
+    return all(topic in context.topics and context.is_led(topic) for topic in topics)
+
+
+def _all_gone(topics: Sequence[str | None], context: Context) -> bool:
+    return not any(topic in context.topics for topic in topics)
+
+
+def _not_controller(request: Request) -> Any:
+    """What a broker answers that is not the controller."""
+    error = ErrorCode.NOT_CONTROLLER
+    match request:
+        case CreateTopicsRequest():
+            return CreateTopicsResponse(
+                topics=[
+                    CreatableTopicResult(name=topic.name, error_code=error, error_message=None)
+                    for topic in request.topics
+                ]
+            )
+        case DeleteTopicsRequest():
+            return DeleteTopicsResponse(
+                responses=[
+                    DeletableTopicResult(name=name, error_code=error)
+                    for name in request.topic_names
+                ]
+            )
+        case ControlledShutdownRequest():
+            return ControlledShutdownResponse(error_code=error)
+        case _:
+            assert_never(request)

@@ -1,0 +1,208 @@
+"""Topics as they come and go: read, created on request, deleted when all their replicas are."""
+
+import logging
+import random
+from collections.abc import Callable
+
+from broker_impl.controller import creation
+from broker_impl.controller.context import Context
+from broker_impl.controller.deletion import TopicDeletion
+from broker_impl.controller.requests import Outbox
+from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.node.controller.config import ControllerConfig
+from broker_impl.node.controller.events import (
+    DeletionsAsked,
+    Event,
+    PartitionsChanged,
+    ReplicasStopped,
+    TopicsChanged,
+)
+from broker_impl.node.controller.znodes import ControllerZnodes, Watch
+from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from broker_impl.wire.messages.create_topics_response import (
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.messages.delete_topics_response import (
+    DeletableTopicResult,
+    DeleteTopicsResponse,
+)
+from broker_impl.wire.types import TopicPartition
+
+LOG = logging.getLogger(__name__)
+
+
+class Topics:
+    """The topics of one term."""
+
+    def __init__(
+        self,
+        context: Context,
+        znodes: ControllerZnodes,
+        outbox: Outbox,
+        config: ControllerConfig,
+        *,
+        rng: random.Random,
+        watch: Callable[[Event], Watch],
+        retry_deletions: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._znodes = znodes
+        self._outbox = outbox
+        self._config = config
+        self._rng = rng
+        self._watch = watch
+        self._retry_deletions = retry_deletions
+
+    async def read(self) -> None:
+        """Topics that are new to the context; and those that somebody has removed by hand."""
+        context = self._context
+        names = await self._znodes.topics(self._watch(TopicsChanged()))
+        for name in [topic for topic in context.topics if topic not in names]:
+            LOG.warning("topic %s was removed from ZooKeeper", name)
+            gone = context.partitions_of(name)
+            context.forget_topic(name)
+            self._outbox.tell_metadata(context.brokers, gone)
+        for name in names:
+            if name not in context.topics:
+                await self._read_one(name)
+
+    async def read_partitions(self, name: str) -> None:
+        """More partitions of a topic, perhaps; there are never fewer."""
+        context = self._context
+        if name not in context.topics:
+            return
+        assignment = await self._znodes.assignment(name, self._watch(PartitionsChanged(name)))
+        if assignment is not None and name not in context.deleting:
+            context.topics[name] = {**assignment, **context.topics[name]}
+
+    async def _read_one(self, name: str) -> None:
+        assignment = await self._znodes.assignment(name, self._watch(PartitionsChanged(name)))
+        if assignment is not None:
+            self._context.topics[name] = assignment
+            found = await self._znodes.leaderships(self._context.partitions_of(name))
+            self._context.leadership.update(found)
+
+    # Creation.
+
+    async def create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        """Write those that can be; whoever leads them is chosen later."""
+        await self.read()
+        names = [topic.name for topic in request.topics]
+        rows: dict[str, CreatableTopicResult] = {}
+        for topic in request.topics:
+            rows[topic.name] = await self._create_one(
+                topic,
+                is_repeated=names.count(topic.name) > 1,
+                validate_only=request.validate_only,
+            )
+        return CreateTopicsResponse(topics=list(rows.values()))
+
+    async def _create_one(
+        self, asked: CreatableTopic, *, is_repeated: bool, validate_only: bool
+    ) -> CreatableTopicResult:
+        context = self._context
+        try:
+            if is_repeated:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"{asked.name} is asked for twice")
+            topic = creation.plan(
+                asked,
+                existing=context.topics,
+                deleting=context.deleting,
+                brokers={number: broker.rack for number, broker in context.brokers.items()},
+                partitions_default=self._config.partitions_default,
+                replication_factor_default=self._config.replication_factor_default,
+                check_settings=self._config.topic_rows,
+                rng=self._rng,
+            )
+            if not validate_only:
+                if not await self._znodes.create_topic(asked.name, topic):
+                    raise ApiError(
+                        ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {asked.name} is there already"
+                    )
+                await self._read_one(asked.name)
+        except ApiError as error:
+            return CreatableTopicResult(
+                name=asked.name, error_code=error.code, error_message=error.message
+            )
+        return CreatableTopicResult(
+            name=asked.name,
+            error_message=None,
+            num_partitions=len(topic.assignment),
+            replication_factor=topic.replication_factor,
+            configs=self._config.topic_rows(topic.settings),
+        )
+
+    # Deletion.
+
+    async def delete(self, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+        """Write down which are to go, and begin."""
+        await self.read()
+        rows = [await self._delete_one(name) for name in request.topic_names]
+        await self.read_deletions()
+        return DeleteTopicsResponse(responses=rows)
+
+    async def _delete_one(self, name: str) -> DeletableTopicResult:
+        if not self._config.delete_topics:
+            error, why = ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"
+        elif name not in self._context.topics:
+            error, why = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}"
+        else:
+            await self._znodes.ask_deletion(name)
+            return DeletableTopicResult(name=name)
+        return DeletableTopicResult(name=name, error_code=error, error_message=why)
+
+    async def read_deletions(self) -> None:
+        """Wishes that are new: mark the topics, let all brokers forget them, delete replicas."""
+        context = self._context
+        names = await self._znodes.deletions(self._watch(DeletionsAsked()))
+        if any(name not in context.topics for name in names):
+            await self.read()
+        for name in names:
+            if name not in context.topics or not self._config.delete_topics:
+                LOG.warning("topic %s is not deleted: unknown, or not allowed", name)
+                await self._znodes.forget_deletion(name)
+            elif name not in context.deleting:
+                LOG.info("topic %s is being deleted", name)
+                context.deleting[name] = TopicDeletion(
+                    (number, broker)
+                    for number, replicas in context.topics[name].items()
+                    for broker in replicas
+                )
+                self._outbox.tell_metadata(context.brokers, context.partitions_of(name))
+        await self.go_on_deleting()
+
+    async def go_on_deleting(self) -> None:
+        """Tell brokers what they must delete; remove what they all have deleted."""
+        context = self._context
+        for name, deletion in list(context.deleting.items()):
+            for number, broker in deletion.start(context.brokers):
+                self._outbox.tell_stop(broker, TopicPartition(name, number), delete=True)
+            if deletion.is_complete:
+                await self._znodes.remove_topic(name)
+                context.forget_topic(name)
+                LOG.info("topic %s is deleted", name)
+
+    async def replicas_stopped(self, event: ReplicasStopped) -> None:
+        """A broker has deleted replicas, or not."""
+        context = self._context
+        broker = context.brokers.get(event.broker)
+        if broker is None or broker.epoch != event.request.broker_epoch:
+            return  # an answer from another life
+        errors = {
+            TopicPartition(row.topic_name, row.partition_index): row.error_code
+            for row in event.response.partition_errors
+        }
+        for topic in event.request.topic_states:
+            deletion = context.deleting.get(topic.topic_name)
+            for row in topic.partition_states:
+                if deletion is None or not row.delete_partition:
+                    continue
+                tp = TopicPartition(topic.topic_name, row.partition_index)
+                refused = event.response.error_code or errors.get(tp, ErrorCode.NONE)
+                deletion.answered((tp.partition, event.broker), deleted=not refused)
+                if refused:
+                    LOG.warning("broker %d did not delete %s: error %d", event.broker, tp, refused)
+                    self._retry_deletions()
+        await self.go_on_deleting()

@@ -1,0 +1,388 @@
+"""The controller's hold on ZooKeeper: reads that insist, writes that its epoch must still allow.
+
+Each write is one multi that checks the version of /controller_epoch: once another controller has
+been elected, nothing that its predecessor still does takes effect (KAFKA-6082). A lost connection
+does not end a term: reads are repeated, and a write whose outcome is unknown is looked up.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from broker_impl.config import parse_endpoint
+from broker_impl.controller.context import BrokerInfo, Leadership
+from broker_impl.controller.creation import NewTopic
+from broker_impl.errors import BrokerError, ConfigError
+from broker_impl.node import zk_paths
+from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
+from broker_impl.zookeeper.client import (
+    Check,
+    Create,
+    Delete,
+    MultiFailed,
+    MultiResult,
+    SetData,
+    WatchEvent,
+    ZooKeeper,
+)
+from broker_impl.zookeeper.errors import BadVersion, ConnectionLoss, NodeExists, NoNode
+from broker_impl.zookeeper.records import Stat
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Watch = Callable[[WatchEvent], None]
+Write = Create | SetData | Delete
+
+_WRITES_MAX = 1000
+"""Operations in one multi, which must stay below ``jute.maxbuffer``."""
+
+
+class ControllerMoved(BrokerError):
+    """Another broker is, or has been, the controller since."""
+
+
+class Holder(NamedTuple):
+    """Who is the controller."""
+
+    broker_id: BrokerId
+    is_me: bool
+    """Whether it is this very session that says so."""
+
+
+class ControllerZnodes:
+    """What the controller reads and writes, in one session."""
+
+    def __init__(self, zk: ZooKeeper) -> None:
+        self._zk = zk
+        self.epoch: Epoch = 0
+        """The controller epoch that was claimed last."""
+        self._epoch_zk_version = -1
+
+    # Who is the controller.
+
+    async def holder(self, watch: Watch) -> Holder | None:
+        """The controller of now; the watch fires when it is another, or none."""
+        path = zk_paths.CONTROLLER
+        while True:
+            try:
+                data, stat = await self._insist(lambda: self._zk.get(path, watch))
+            except NoNode:
+                if await self._insist(lambda: self._zk.exists(path, watch)) is None:
+                    return None
+                continue
+            try:
+                broker_id = zk_paths.decode(path, data, zk_paths.ControllerZnode).brokerid
+            except zk_paths.BadZnode as error:
+                LOG.error("the controller is unknown: %s", error)
+                broker_id = -1
+            return Holder(broker_id, stat.ephemeral_owner == self._zk.session_id)
+
+    async def claim(self, broker_id: BrokerId, timestamp_ms: int) -> bool:
+        """Become the controller, of the next epoch; False if somebody else was faster.
+
+        Both znodes change together, so that no two controllers have the same epoch.
+        """
+        epoch, version = await self._stored_epoch()
+        znode = zk_paths.ControllerZnode(brokerid=broker_id, timestamp=str(timestamp_ms))
+        try:
+            _, stat = await self._zk.multi(
+                [
+                    Create(zk_paths.CONTROLLER, zk_paths.encode(znode), ephemeral=True),
+                    SetData(zk_paths.CONTROLLER_EPOCH, str(epoch + 1).encode(), version),
+                ]
+            )
+        except MultiFailed as error:
+            LOG.info("somebody else became the controller: %s", error)
+            return False
+        except ConnectionLoss:
+            return False  # the holder of now, perhaps this session, is looked up next
+        assert isinstance(stat, Stat), "a set gives the znode's Stat"
+        self.epoch, self._epoch_zk_version = epoch + 1, stat.version
+        return True
+
+    async def adopt(self) -> None:
+        """Go on with a claim of this session whose answer was lost.
+
+        Nobody can have raised the epoch since: that takes a claim, and there can be but one.
+        """
+        self.epoch, self._epoch_zk_version = await self._stored_epoch()
+
+    async def abdicate(self) -> None:
+        """Withdraw this session's claim, if it stands."""
+        path = zk_paths.CONTROLLER
+        found = await self._insist(lambda: self._zk.exists(path))
+        if found is not None and found.ephemeral_owner == self._zk.session_id:
+            await self._unless_gone(lambda: self._zk.delete(path, found.version))
+
+    async def _stored_epoch(self) -> tuple[Epoch, int]:
+        path = zk_paths.CONTROLLER_EPOCH
+        while True:
+            try:
+                data, stat = await self._insist(lambda: self._zk.get(path))
+            except NoNode:
+                try:
+                    await self._insist(lambda: self._zk.create(path, b"0"))
+                except NodeExists:
+                    LOG.debug("%s was created by another broker", path)
+                continue
+            try:
+                return int(data), stat.version
+            except ValueError:
+                raise zk_paths.BadZnode(f"{path}: {data!r} is no number") from None
+
+    # Reads. Each insists until there is an answer.
+
+    async def brokers(self, watch: Watch) -> dict[BrokerId, BrokerInfo]:
+        """The registered brokers."""
+        names = await self._insist(lambda: self._zk.children(zk_paths.BROKER_IDS, watch))
+        found = await asyncio.gather(*(self._broker(int(name)) for name in names))
+        return {broker.id: broker for broker in sorted(filter(None, found), key=lambda b: b.id)}
+
+    async def _broker(self, number: BrokerId) -> BrokerInfo | None:
+        path = zk_paths.broker(number)
+        try:
+            data, stat = await self._insist(lambda: self._zk.get(path))
+            znode = zk_paths.decode(path, data, zk_paths.BrokerZnode)
+            endpoints = tuple(parse_endpoint(text) for text in znode.endpoints)
+        except NoNode:
+            return None  # gone since
+        except (zk_paths.BadZnode, ConfigError) as error:
+            LOG.error("a broker is left out, since its registration cannot be read: %s", error)
+            return None
+        return BrokerInfo(number, stat.czxid, endpoints, znode.rack)
+
+    async def topics(self, watch: Watch) -> list[str]:
+        """The names of all topics."""
+        return await self._insist(lambda: self._zk.children(zk_paths.TOPICS, watch))
+
+    async def assignment(self, topic: str, watch: Watch) -> dict[int, tuple[BrokerId, ...]] | None:
+        """The replicas of each partition; None if there is no such topic."""
+        path = zk_paths.topic(topic)
+        try:
+            data, _ = await self._insist(lambda: self._zk.get(path, watch))
+            znode = zk_paths.decode(path, data, zk_paths.TopicZnode)
+            return {
+                number: tuple(znode.partitions[str(number)])
+                for number in sorted(map(int, znode.partitions))
+            }
+        except NoNode:
+            return None
+        except (zk_paths.BadZnode, ValueError) as error:
+            LOG.error("a topic is left out, since it cannot be read: %s", error)
+            return None
+
+    async def leadership(self, tp: TopicPartition) -> Leadership | None:
+        """A partition's state; None if it has never had one. Raises ControllerMoved."""
+        path = zk_paths.state(tp)
+        try:
+            data, stat = await self._insist(lambda: self._zk.get(path))
+            znode = zk_paths.decode(path, data, zk_paths.StateZnode)
+        except NoNode:
+            return None
+        except zk_paths.BadZnode as error:
+            LOG.error("a partition is left alone, since its state cannot be read: %s", error)
+            return None
+        if znode.controller_epoch > self.epoch:
+            raise ControllerMoved(f"{tp} was last decided in epoch {znode.controller_epoch}")
+        return Leadership(
+            znode.leader, znode.leader_epoch, tuple(znode.isr), znode.controller_epoch, stat.version
+        )
+
+    async def leaderships(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, Leadership]:
+        """The states of those partitions that have one."""
+        found = await asyncio.gather(*(self.leadership(tp) for tp in partitions))
+        return {tp: state for tp, state in zip(partitions, found, strict=True) if state is not None}
+
+    async def settings(self, topic: str) -> dict[str, str]:
+        """A topic's overrides."""
+        path = zk_paths.topic_config(topic)
+        try:
+            data, _ = await self._insist(lambda: self._zk.get(path))
+            return zk_paths.decode(path, data, zk_paths.ConfigZnode).config
+        except (NoNode, zk_paths.BadZnode):
+            return {}
+
+    async def deletions(self, watch: Watch) -> list[str]:
+        """The topics that somebody wants deleted."""
+        return await self._insist(lambda: self._zk.children(zk_paths.DELETE_TOPICS, watch))
+
+    async def isr_changes(self, watch: Watch) -> dict[str, list[TopicPartition]]:
+        """The leaders' notices: path to the partitions whose ISR has changed."""
+        names = await self._insist(lambda: self._zk.children(zk_paths.ISR_CHANGES, watch))
+        notices: dict[str, list[TopicPartition]] = {}
+        for name in names:
+            path = f"{zk_paths.ISR_CHANGES}/{name}"
+            try:
+                data, _ = await self._insist(partial(self._zk.get, path))
+                rows = zk_paths.decode(path, data, zk_paths.IsrChangeZnode).partitions
+            except (NoNode, zk_paths.BadZnode) as error:
+                LOG.warning("a notice of changed ISRs is skipped: %s", error)
+                rows = []
+            notices[path] = [TopicPartition(row.topic, row.partition) for row in rows]
+        return notices
+
+    # Writes. Each is fenced by the controller's epoch, and raises ControllerMoved.
+
+    async def change(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
+        """Write a partition's new state over the version that it names.
+
+        What then stands there; None if somebody was faster, so that all must be read again.
+        """
+        write = SetData(zk_paths.state(tp), _state_data(wanted), wanted.zk_version)
+        try:
+            _, stat = await self._fenced([write])
+        except (BadVersion, NoNode):
+            return None
+        except ConnectionLoss:
+            return await self._if_written(tp, wanted)
+        assert isinstance(stat, Stat), "a set gives the znode's Stat"
+        return _at_version(wanted, stat.version)
+
+    async def begin(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
+        """Write a partition's first state; what then stands there, whoever wrote it."""
+        for parent in (zk_paths.partitions(tp.topic), zk_paths.partition(tp)):
+            await self._unless_there(parent)
+        try:
+            await self._fenced([Create(zk_paths.state(tp), _state_data(wanted))])
+        except (NodeExists, NoNode, ConnectionLoss):
+            return await self.leadership(tp)
+        return wanted
+
+    async def create_topic(self, name: str, topic: NewTopic) -> bool:
+        """Write a new topic with its settings; False if there is one of that name."""
+        config = zk_paths.ConfigZnode(config=dict(topic.settings))
+        znode = zk_paths.TopicZnode(
+            partitions={
+                str(number): list(replicas) for number, replicas in topic.assignment.items()
+            }
+        )
+        path = zk_paths.topic(name)
+        # Settings that a topic of this name left behind must not become this one's.
+        if await self._insist(lambda: self._zk.exists(zk_paths.topic_config(name))) is None:
+            settings: Write = Create(zk_paths.topic_config(name), zk_paths.encode(config))
+        else:
+            settings = SetData(zk_paths.topic_config(name), zk_paths.encode(config))
+        try:
+            await self._fenced([settings, Create(path, zk_paths.encode(znode))])
+        except (NodeExists, NoNode):
+            return False
+        except ConnectionLoss:
+            return await self._insist(lambda: self._zk.exists(path)) is not None
+        return True
+
+    async def ask_deletion(self, topic: str) -> None:
+        """Write down that a topic is to be deleted."""
+        path = zk_paths.delete_topic(topic)
+        while True:
+            try:
+                await self._fenced([Create(path)])
+            except NodeExists:
+                return
+            except ConnectionLoss:
+                await self._zk.connected()
+            else:
+                return
+
+    async def forget_deletion(self, topic: str) -> None:
+        """The wish is void: there is nothing to delete, or it is not allowed."""
+        await self._unless_gone(lambda: self._fenced([Delete(zk_paths.delete_topic(topic))]))
+
+    async def remove_topic(self, topic: str) -> None:
+        """Remove all that is written of a topic, and last the wish to delete it."""
+        while True:
+            try:
+                writes = await self._removal(topic)
+                for start in range(0, len(writes), _WRITES_MAX):
+                    await self._fenced(writes[start : start + _WRITES_MAX])
+            except NoNode:
+                continue  # something went meanwhile
+            except ConnectionLoss:
+                await self._zk.connected()
+            else:
+                return
+
+    async def _removal(self, topic: str) -> list[Delete]:
+        top = zk_paths.topic(topic)
+        rest = (top, zk_paths.topic_config(topic), zk_paths.delete_topic(topic))
+        return [
+            Delete(path)
+            for path in [*await self._below(top), *rest]
+            if await self._zk.exists(path) is not None
+        ]
+
+    async def _below(self, path: str) -> list[str]:
+        """All paths under this one, children before parents."""
+        try:
+            names = await self._zk.children(path)
+        except NoNode:
+            return []
+        paths = []
+        for name in names:
+            paths += [*await self._below(f"{path}/{name}"), f"{path}/{name}"]
+        return paths
+
+    async def forget_isr_changes(self, paths: Iterable[str]) -> None:
+        """The notices have been obeyed."""
+        for path in paths:
+            await self._unless_gone(partial(self._zk.delete, path))
+
+    async def _fenced(self, writes: Sequence[Write]) -> list[MultiResult]:
+        """All of these while the claim stands; else ControllerMoved. The first error of a write."""
+        try:
+            return await self._zk.multi(
+                [Check(zk_paths.CONTROLLER_EPOCH, self._epoch_zk_version), *writes]
+            )
+        except MultiFailed as error:
+            if error.index == 0:
+                raise ControllerMoved(f"epoch {self.epoch} is over") from error
+            raise error.error from error
+
+    async def _if_written(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
+        """After a lost connection: the state, if it is the one that was to be written."""
+        await self._zk.connected()
+        found = await self.leadership(tp)
+        if found is not None and _at_version(found, wanted.zk_version) == wanted:
+            return found
+        return None
+
+    async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask again after each lost connection: only for what may be done twice."""
+        while True:
+            try:
+                return await ask()
+            except ConnectionLoss:
+                await self._zk.connected()
+
+    async def _unless_there(self, path: str) -> None:
+        try:
+            await self._insist(lambda: self._zk.create(path))
+        except NodeExists:
+            LOG.debug("%s is there", path)
+
+    async def _unless_gone(self, delete: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await self._insist(delete)
+        except (NoNode, BadVersion):
+            LOG.debug("what was to be deleted is gone")
+
+
+def _state_data(state: Leadership) -> bytes:
+    return zk_paths.encode(
+        zk_paths.StateZnode(
+            controller_epoch=state.controller_epoch,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=list(state.isr),
+        )
+    )
+
+
+def _at_version(state: Leadership, zk_version: int) -> Leadership:
+    return Leadership(
+        state.leader, state.leader_epoch, state.isr, state.controller_epoch, zk_version
+    )
