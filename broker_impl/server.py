@@ -107,6 +107,7 @@ class Server:
             server.close()
         for connection in tuple(self._connections):
             connection.close()
+        await asyncio.sleep(0)  # the transports let go of their sockets in the next turn
 
     # What connections tell.
 

@@ -183,6 +183,7 @@ class Broker:
         """Serve until told to stop; raises what made it impossible to go on."""
         await self._stopping.wait()
         if self._failure is not None:
+            await self._end()
             raise self._failure
         await self._shut_down()
 
@@ -232,13 +233,7 @@ class Broker:
                     await self._hand_over()
             except TimeoutError:
                 LOG.warning("leaders could not be moved in %g s", _STOP_BOUND_S)
-        for task in tuple(self._tasks):
-            task.cancel()
-        self._fetchers.close()
-        self._isr_writer.close()
-        for peers in (self._controller_peers, self._fetcher_peers, self._errand_peers):
-            peers.close()
-        await self._server.close()
+        await self._end()
         self._logs.close(self._replicas.high_watermarks())
         try:
             async with asyncio.timeout(1):
@@ -246,6 +241,18 @@ class Broker:
         except (TimeoutError, ZooKeeperError) as error:
             LOG.info("the session is left to expire: %s", repr(error))
         LOG.info("stopped")
+
+    async def _end(self) -> None:
+        """Stop serving and asking; neither logs nor the session are touched."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        self._fetchers.close()
+        self._isr_writer.close()
+        for peers in (self._controller_peers, self._fetcher_peers, self._errand_peers):
+            peers.close()
+        await self._server.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     # ZooKeeper.
 
@@ -302,7 +309,6 @@ class Broker:
         config = self._config
         self._controller = ControllerRuntime(
             broker_id=config.broker_id,
-            broker_epoch=lambda: self._session.broker_epoch,
             zk=self._session.zk,
             peers=self._controller_peers,
             config=ControllerConfig.of(config),

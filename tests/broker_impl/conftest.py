@@ -1,0 +1,182 @@
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from broker_impl import config as configuration
+from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.node.broker import Broker
+from broker_impl.node.peers import Peers
+from broker_impl.zookeeper.pipeline import Pipeline
+from broker_impl.zookeeper.server import Server as ZooKeeperServer
+from broker_impl.zookeeper.sessions import SessionTracker
+from broker_impl.zookeeper.store import Store
+
+WALL_MS = 1_700_000_000_000
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Let the loop run until it is so."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - any state of any object may be waited for
+            await asyncio.sleep(0.005)
+
+
+class ZooKeeperInLoop:
+    """A ZooKeeper server in the test's own loop, on a disk in memory."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryDisk()
+        self.server: ZooKeeperServer | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        store = Store(self.disk, snap_count=100_000)
+        pipeline = Pipeline(
+            store.recover(),
+            store,
+            SessionTracker(100),
+            secret=store.secret(lambda count: bytes(range(count))),
+            wall_ms=lambda: WALL_MS,
+            clock=asyncio.get_running_loop().time,
+        )
+        self.server = ZooKeeperServer(pipeline, connections_max=0)
+        self.port = await self.server.start("127.0.0.1", self.port)
+
+    async def stop(self) -> None:
+        if self.server is not None:
+            await self.server.stop()
+            self.server = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+
+class Running:
+    """One broker of a cluster in the test's loop; its disk outlives it."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.settings = settings
+        self.disk = MemoryDisk()
+        self.broker: Broker | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        config = configuration.parse(self.settings)
+        self.broker = Broker(
+            config,
+            disk=self.disk,
+            rng=random.Random(config.broker_id),
+            wall_ms=lambda: WALL_MS,
+        )
+        endpoints = await self.broker.start()
+        self.port = endpoints[0].port
+        self.task = asyncio.create_task(self.broker.run())
+
+    async def stop(self) -> None:
+        """A controlled shutdown."""
+        if self.broker is not None and self.task is not None:
+            self.broker.stop()
+            await self.task
+            self.broker = self.task = None
+
+
+class ClusterInLoop:
+    """ZooKeeper and brokers, all in one loop."""
+
+    until = staticmethod(until)
+
+    def __init__(self, zookeeper: ZooKeeperInLoop) -> None:
+        self.zookeeper = zookeeper
+        self.brokers: dict[int, Running] = {}
+
+    async def add(self, number: int, **settings: str) -> Running:
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        running = Running(
+            {
+                "broker.id": str(number),
+                "zookeeper.connect": self.zookeeper.address,
+                "zookeeper.session.timeout.ms": "1000",
+                "listeners": "CLIENT://127.0.0.1:0,REPLICATION://127.0.0.1:0",
+                "listener.security.protocol.map": "CLIENT:PLAINTEXT,REPLICATION:PLAINTEXT",
+                "inter.broker.listener.name": "REPLICATION",
+                "replica.lag.time.max.ms": "1000",
+                "replica.fetch.wait.max.ms": "100",
+                "replica.fetch.backoff.ms": "50",
+                "log.segment.delete.delay.ms": "0",
+                "controlled.shutdown.max.retries": "0",
+            }
+            | given
+        )
+        self.brokers[number] = running
+        await running.start()
+        return running
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(
+            f"127.0.0.1:{running.port}" for running in self.brokers.values() if running.broker
+        )
+
+    async def ready(self) -> None:
+        """Every broker knows of every other."""
+        alive = {number for number, running in self.brokers.items() if running.broker}
+
+        def agree() -> bool:
+            return all(
+                running.broker.view.brokers.keys() == alive
+                for running in self.brokers.values()
+                if running.broker
+            )
+
+        await until(agree)
+
+    async def ask(self, number: int, message: Any, version: int) -> Any:
+        """One request over the client's listener of a broker."""
+        peers = Peers("test", {})
+        peers.update({number: ("127.0.0.1", self.brokers[number].port)})
+        try:
+            return await peers.request(number, message, version, timeout_s=10)
+        finally:
+            peers.close()
+
+    async def stop(self) -> None:
+        for running in self.brokers.values():
+            with suppress(Exception):
+                await running.stop()
+        await self.zookeeper.stop()
+
+
+@pytest.fixture
+async def zookeeper() -> AsyncIterator[ZooKeeperInLoop]:
+    """A ZooKeeper server."""
+    server = ZooKeeperInLoop()
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def cluster(zookeeper: ZooKeeperInLoop) -> AsyncIterator[ClusterInLoop]:
+    """An empty cluster; brokers are added by the test."""
+    world = ClusterInLoop(zookeeper)
+    yield world
+    await world.stop()
+
+
+@pytest.fixture
+async def three(cluster: ClusterInLoop) -> ClusterInLoop:
+    """Three brokers that know of each other; topics get three replicas."""
+    await asyncio.gather(
+        *(
+            cluster.add(number, default_replication_factor="3", min_insync_replicas="2")
+            for number in (1, 2, 3)
+        )
+    )
+    await cluster.ready()
+    return cluster
