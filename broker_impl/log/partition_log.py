@@ -260,12 +260,8 @@ class PartitionLog:
             )
         if offset >= min(limit, self.end_offset):
             return []
-        number = self._segment_number(offset)
-        segment = self._segments[number]
+        segment = self._segments[self._segment_number(offset)]
         start = segment.locate(offset)
-        if start == segment.size and number + 1 < len(self._segments):
-            segment = self._segments[number + 1]
-            start = 0
         end = segment.locate(limit)
         if end <= start:
             return []

@@ -226,10 +226,8 @@ class Segment:
             position = self._read_to.get(offset)
         if position is not None:
             return position
-        for position, header in self.headers(self.offsets.position_for(offset)):
-            if header.last_offset >= offset:
-                return position
-        return self.size
+        nearby = self.headers(self.offsets.position_for(offset))
+        return next(position for position, header in nearby if header.last_offset >= offset)
 
     def read(self, start: int, end: int, bytes_max: int, *, at_least_one: bool) -> bytes:
         """Whole batches from `start` to `end` (both at a border of batches), as many as fit."""

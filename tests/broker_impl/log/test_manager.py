@@ -205,7 +205,7 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_later() -> None:
     assert not disk.exists(dead)
     manager.delete(B)
     disk.crash()
-    opened(disk)
+    assert opened(disk).logs == {}
     assert not [name for name in disk.list("") if name.endswith("-delete")]
 
 

@@ -278,6 +278,19 @@ def test_indexes_below_the_recovery_point_are_synced() -> None:
     assert read_all(again) == [(0, "a"), (1, "b")]
 
 
+def test_indexes_of_closed_segments_are_synced_with_them() -> None:
+    """A segment that is synced after it was closed is trusted after a loss of power."""
+    disk = new_disk()
+    log = opened(disk, LogConfig(segment_bytes=150, index_interval_bytes=0))
+    append(log, "a", timestamp_ms=1000)
+    append(log, "b", timestamp_ms=2000)
+    append(log, "c", timestamp_ms=3000)
+    log.flush()
+    disk.crash()
+    again = opened(disk, clean=False, recovery_point=3)
+    assert again.offset_for_timestamp(1500) == TimestampOffset(2000, 1, 0)
+
+
 def test_a_segment_behind_a_lost_end_is_dropped() -> None:
     """A later segment may survive a crash in which its predecessor lost its end."""
     disk = new_disk()
@@ -822,3 +835,15 @@ def test_a_leader_of_an_ended_epoch_may_not_append() -> None:
     append(log, "a", epoch=5)
     with pytest.raises(AssertionError, match="epoch 4"):
         append(log, "b", epoch=4)
+
+
+def test_records_that_are_none_are_found_out_by_a_look_up() -> None:
+    """Batches are not decompressed when they are appended; a look-up by time says what is wrong."""
+    log = opened(new_disk())
+    sent = bytearray(batch.encode_batch(records("abc")))
+    sent[batch.HEADER_BYTES + 1 :] = b"\xff" * (len(sent) - batch.HEADER_BYTES - 1)
+    batch.stamp(head := sent[: batch.HEADER_BYTES], bytes(sent[batch.HEADER_BYTES :]), 1000)
+    log.append_as_follower(bytes(head) + bytes(sent[batch.HEADER_BYTES :]), now_ms=0)
+    with pytest.raises(ApiError) as refused:
+        log.offset_for_timestamp(0)
+    assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
