@@ -21,6 +21,7 @@ from typing import assert_never
 import msgspec
 
 from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.log.partition_log import PartitionLog
 from broker_impl.replica import acks, fencing, follower, isr, watermark
 from broker_impl.replica.events import (
     Append,
@@ -53,7 +54,6 @@ from broker_impl.replica.events import (
     Tick,
     WriteIsr,
 )
-from broker_impl.replica.port import ReplicaLog
 from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
 
 UNKNOWN_OFFSET = -1
@@ -145,7 +145,7 @@ class Partition:
         self,
         broker_id: BrokerId,
         tp: TopicPartition,
-        log: ReplicaLog,
+        log: PartitionLog,
         *,
         high_watermark: Offset,
         isr_min: int,
@@ -514,10 +514,7 @@ class Partition:
     def _truncate(self, offset: Offset) -> None:
         """Cut the log, and its epochs even if no record goes (KAFKA-10706)."""
         log = self.log
-        if offset < log.start_offset:
-            log.truncate_fully_and_start_at(offset)
-        else:
-            log.truncate_to(offset)
+        log.truncate_to(offset)
         self.high_watermark = watermark.bounded(
             self.high_watermark, log.start_offset, log.end_offset
         )
@@ -595,9 +592,7 @@ class Partition:
             return FetchResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)
         records: list[memoryview] = []
         if diverging is None and offset < limit:
-            records = list(
-                log.read(offset, bytes_max=bytes_max, limit=limit, at_least_one=at_least_one)
-            )
+            records = log.read(offset, bytes_max=bytes_max, limit=limit, at_least_one=at_least_one)
         return FetchResult(
             high_watermark=self.high_watermark,
             last_stable_offset=self.last_stable_offset,
@@ -641,7 +636,9 @@ class Partition:
                 self.exposed = limit
             return ListedOffset(offset=limit, leader_epoch=self.leader_epoch)
         if timestamp == EARLIEST:
-            return ListedOffset(offset=log.start_offset)
+            first = log.epochs.entries[:1]
+            epoch = first[0].epoch if first and first[0].start <= log.start_offset else -1
+            return ListedOffset(offset=log.start_offset, leader_epoch=epoch)
         if timestamp == MAX_TIMESTAMP:
             found = log.offset_of_max_timestamp(limit=log.end_offset)
         else:

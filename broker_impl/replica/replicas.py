@@ -7,11 +7,11 @@ here, by controller epoch, broker epoch and leader epoch, before any event arise
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 import msgspec
 
 from broker_impl.errors import ErrorCode
+from broker_impl.log.manager import LogManager
 from broker_impl.replica import fencing, isr
 from broker_impl.replica.events import (
     Append,
@@ -44,7 +44,6 @@ from broker_impl.replica.partition import (
     PartitionSnapshot,
     Stage,
 )
-from broker_impl.replica.port import ReplicaLog
 from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -62,17 +61,6 @@ from broker_impl.wire.messages.stop_replica_response import (
     StopReplicaResponse,
 )
 from broker_impl.wire.types import BrokerId, Buffer, Epoch, Offset, TopicPartition
-
-
-class Logs(Protocol):
-    """What is asked of the ``LogManager``."""
-
-    @property
-    def logs(self) -> Mapping[TopicPartition, ReplicaLog]: ...
-    @property
-    def high_watermarks(self) -> Mapping[TopicPartition, Offset]: ...
-    def create(self, tp: TopicPartition) -> ReplicaLog: ...
-    def delete(self, tp: TopicPartition) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -122,7 +110,7 @@ class Replicas:
     def __init__(
         self,
         broker_id: BrokerId,
-        logs: Logs,
+        logs: LogManager,
         config: ReplicaConfig,
         clock: Callable[[], float],
         wall_ms: Callable[[], int],

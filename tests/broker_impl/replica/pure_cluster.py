@@ -4,11 +4,21 @@ Nothing happens by itself. A test asks a follower for its question, serves it at
 answer back, or keeps any of the three for later; it lets a znode write through, or loses it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from broker_impl.errors import ErrorCode
-from broker_impl.replica.events import AppendResult, Effect, RefreshIsr, Role, WriteIsr
+from broker_impl.log.config import LogConfig
+from broker_impl.log.manager import LogManager
+from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.replica.events import (
+    AppendResult,
+    Effect,
+    HighWatermarkAdvanced,
+    RefreshIsr,
+    Role,
+    WriteIsr,
+)
 from broker_impl.replica.partition import FetchResult, ListedOffset, Partition
 from broker_impl.replica.replicas import FetchTarget, Kind, ReplicaConfig, Replicas
 from broker_impl.wire import batch
@@ -18,10 +28,11 @@ from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrTopicState,
 )
 from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
-from tests.broker_impl.replica.fake_log import FakeLog
 
 TP = TopicPartition("t", 0)
 LAG_MAX_S = 10.0
+LOG_CONFIG = LogConfig(segment_bytes=800)
+"""Segments of about ten records."""
 
 
 def one_record(value: str, *, producer: int = -1, sequence: int = -1) -> bytes:
@@ -32,24 +43,6 @@ def one_record(value: str, *, producer: int = -1, sequence: int = -1) -> bytes:
         producer_epoch=0 if producer >= 0 else -1,
         base_sequence=sequence,
     )
-
-
-class FakeLogs:
-    """A ``LogManager`` of one partition at most; outlives the broker that uses it."""
-
-    def __init__(self) -> None:
-        self.logs: dict[TopicPartition, FakeLog] = {}
-        self.high_watermarks: dict[TopicPartition, Offset] = {}
-
-    def create(self, tp: TopicPartition) -> FakeLog:
-        self.logs[tp] = FakeLog()
-        return self.logs[tp]
-
-    def delete(self, tp: TopicPartition) -> None:
-        del self.logs[tp]
-
-    def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        self.high_watermarks = dict(high_watermarks)
 
 
 @dataclass
@@ -111,21 +104,26 @@ class Sent:
 
 
 class Node:
-    """A broker: its process comes and goes, its logs stay."""
+    """A broker: its process comes and goes, its disk stays."""
 
     def __init__(self, cluster: "PureCluster", broker_id: BrokerId) -> None:
         self.cluster = cluster
         self.broker_id = broker_id
-        self.logs = FakeLogs()
+        self.disk = MemoryDisk()
         self.incarnation = 0
         self.up = False
         self.effects: list[Effect] = []
+        self.logs: LogManager
         self.replicas: Replicas
 
     def start(self) -> None:
-        """A new process on the old logs."""
+        """A new process on the old disk: the log is recovered."""
         self.up = True
         self.incarnation += 1
+        self.logs = LogManager(
+            self.disk, lambda _: LOG_CONFIG, broker_id=self.broker_id, cluster_id="pure"
+        )
+        self.logs.open(int(self.cluster.now * 1000))
         self.replicas = Replicas(
             self.broker_id,
             self.logs,
@@ -139,10 +137,22 @@ class Node:
     def kill(self) -> None:
         """SIGKILL: the page cache stays, and the watermarks of the last checkpoint."""
         self.up = False
+        self.disk.kill()
+
+    def lose_disk(self) -> None:
+        """What this broker (which is dead) ever stored is gone."""
+        assert not self.up
+        self.disk = MemoryDisk()
+
+    def checkpoint(self) -> None:
+        """Write the high watermarks down."""
+        self.logs.checkpoint(self.replicas.high_watermarks())
 
     def on_effect(self, effect: Effect) -> None:
         self.effects.append(effect)
-        if isinstance(effect, WriteIsr | RefreshIsr):
+        if isinstance(effect, HighWatermarkAdvanced):
+            self.cluster.on_commit(self, effect.to)
+        elif isinstance(effect, WriteIsr | RefreshIsr):
             self.cluster.zk_requests.append(ZkRequest(self.broker_id, self.incarnation, effect))
 
     @property
@@ -155,17 +165,24 @@ class Node:
         partition = self.partition
         return partition is not None and partition.role is Role.LEADER
 
-    @property
-    def log(self) -> FakeLog:
-        return self.logs.logs.get(TP) or FakeLog()
+    def contents(self) -> list[bytes]:
+        """The batches in its log (also of a dead broker), with the offsets and epochs they have."""
+        log = self.logs.logs.get(TP)
+        found: list[bytes] = []
+        at = 0
+        while log is not None and at < log.end_offset:
+            for data in log.read(at, bytes_max=1 << 20, limit=log.end_offset):
+                for position, header in batch.batches(data):
+                    found.append(bytes(data[position : position + header.size]))
+                    at = header.next_offset
+        return found
 
-    def values(self, until: Offset | None = None) -> list[str]:
-        """The values in its log, by offset."""
+    def values(self) -> list[str]:
+        """The values in its log, in order."""
         return [
-            record.value.decode()
-            for _, data in self.log.batches
+            (record.value or b"").decode()
+            for data in self.contents()
             for record in batch.records(data)
-            if record.value is not None and (until is None or record.offset < until)
         ]
 
 
@@ -180,6 +197,7 @@ class PureCluster:
             min_insync_replicas=lambda _: isr_min,
         )
         self.brokers = tuple(range(1, brokers + 1))
+        self.on_commit: Callable[[Node, Offset], None] = lambda node, to: None
         self.state = State(-1, -1, self.brokers, 0)
         self.zk_requests: list[ZkRequest] = []
         self.nodes = {broker: Node(self, broker) for broker in self.brokers}

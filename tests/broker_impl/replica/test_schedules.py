@@ -12,7 +12,7 @@ from broker_impl import mutants
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.events import WriteIsr
 from broker_impl.replica.replicas import Kind
-from tests.broker_impl.replica.pure_cluster import LAG_MAX_S, PureCluster, Sent
+from tests.broker_impl.replica.pure_cluster import LAG_MAX_S, TP, PureCluster, Sent
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def a01_as_in_kip_101() -> Ending:
     """2 restarts, drops what it holds beyond its watermark, and is elected before it fetches."""
     cluster = started(2, isr_min=1)
     client = Client(cluster)
-    cluster.nodes[2].logs.checkpoint(cluster.nodes[2].replicas.high_watermarks())
+    cluster.nodes[2].checkpoint()
     sent = cluster.produce(1, "m1")
     cluster.fetch(2, rounds=2)
     client.settle(sent)
@@ -129,7 +129,7 @@ def b04_leader_left_alone() -> Ending:
     sent = cluster.produce(1, "m2")
     client.settle(hanging, sent)
     cluster.nodes[1].kill()
-    cluster.nodes[1].logs.logs.clear()
+    cluster.nodes[1].lose_disk()
     cluster.elect(2, isr=(2,))  # uncleanly: nobody else is left
     cluster.nodes[1].start()
     cluster.notice_start(1)
@@ -198,7 +198,7 @@ def a02_both_crash() -> Ending:
     client = Client(cluster)
     cluster.produce(1, "m1", acks=1)
     node = cluster.nodes[1]
-    node.logs.high_watermarks = dict.fromkeys(node.logs.logs, 2)  # advanced on 1, checkpointed
+    node.logs.checkpoint({TP: 2})  # advanced on 1, and written down
     for broker in (1, 2):
         cluster.nodes[broker].kill()
     cluster.nodes[2].start()
