@@ -533,8 +533,7 @@ class _Connection(asyncio.Protocol):
         self, op: Op, request: Record, on_reply: Callable[[int], None] | None
     ) -> Reader:
         """Send a request and wait for its reply's body; ``on_reply`` sees the code at once."""
-        if self.lost.done():
-            raise ConnectionLoss("the connection was lost")
+        assert not self.lost.done(), "a client forgets a connection the moment it is lost"
         self._xid = self._xid % XID_MAX + 1
         reply: asyncio.Future[Reader] = self._loop.create_future()
         self._pending.append(_Pending(self._xid, reply, on_reply))

@@ -28,13 +28,14 @@ class Site:
 
     async def start(self, *, connections_max: int = 0, frame_bytes_max: int = 10_000) -> None:
         store = Store(self.disk)
+        loop = asyncio.get_running_loop()
         pipeline = Pipeline(
             store.recover(),
             store,
             SessionTracker(TICK_MS),
             secret=store.secret(random.Random(1).randbytes),
             wall_ms=lambda: 1_700_000_000_000,
-            clock=asyncio.get_running_loop().time,
+            clock=lambda: loop.time(),
         )
         self.server = Server(
             pipeline, connections_max=connections_max, frame_bytes_max=frame_bytes_max

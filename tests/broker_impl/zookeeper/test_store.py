@@ -244,19 +244,37 @@ def test_snapshots_shorten_the_log() -> None:
     assert same(Server(disk).database, server.database)
 
 
-def test_a_damaged_snapshot_is_passed_over() -> None:
-    """An older one and the log behind it give the same state."""
+def test_the_log_since_the_last_snapshot_counts_after_a_restart() -> None:
+    """A server that restarts often takes its snapshots all the same."""
     disk = MemoryDisk()
-    server = Server(disk, snap_count=2)
-    server.do(SESSION)
-    for write in WRITES[1:]:
+    for write in WRITES[:3]:
+        server = Server(disk, snap_count=3)
         server.do(write)
-    newest = max(snapshots(disk))
-    data = bytearray(disk.read(f"{FOLDER}/{newest}"))
-    data[30] ^= 1
-    disk.write(f"{FOLDER}/{newest}", bytes(data))
+        disk.kill()
+    assert snapshots(disk) == ["snapshot.3"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 4), st.lists(st.booleans(), max_size=30), st.integers(0, SNAPSHOTS_KEPT))
+def test_a_damaged_snapshot_is_passed_over(
+    snap_count: int, restarts: list[bool], damaged_count: int
+) -> None:
+    """Any older one that is kept, and the log behind it, give the same state."""
+    disk = MemoryDisk()
+    server = Server(disk, snap_count=snap_count)
+    server.do(SESSION)
+    for restart in restarts:
+        if restart:
+            disk.kill()
+            server = Server(disk, snap_count=snap_count)
+        server.do((Op.CREATE, CreateRequest("/s", b"", OPEN_ACL, SEQUENTIAL)))
+    kept = sorted(snapshots(disk), key=lambda name: int(name.removeprefix("snapshot."), 16))
+    for name in kept[1:][-damaged_count:]:
+        data = bytearray(disk.read(f"{FOLDER}/{name}"))
+        data[30] ^= 1
+        disk.write(f"{FOLDER}/{name}", bytes(data))
     disk.kill()
-    assert same(Server(disk).database, server.database)
+    assert same(Server(disk, snap_count=snap_count).database, server.database)
 
 
 def test_strange_files_are_left_alone() -> None:
