@@ -62,6 +62,7 @@ class Server:
         self.bytes_under_way = 0
         self.scratch = bytearray(_SCRATCH_BYTES)
         """Where bytes of all connections land before it is known what they are."""
+        self.inter_broker_listener = config.inter_broker_listener()
         self._on_fatal = on_fatal
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}
@@ -97,7 +98,7 @@ class Server:
 
     def serves(self, listener: str) -> bool:
         """Are requests on this listener handled yet?"""
-        return self._gate or listener == self.config.inter_broker_listener()
+        return self._gate or listener == self.inter_broker_listener
 
     async def close(self) -> None:
         """Stop listening and end every connection."""
@@ -284,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _row(self, header: RequestHeader) -> Api:
         row = APIS.get(header.api_key)
-        private = self._listener == self._server.config.inter_broker_listener()
+        private = self._listener == self._server.inter_broker_listener
         if row is None or (row.between_brokers and not private):
             raise WireError(f"API {header.api_key} is not served here")
         if header.api_version not in row.served and row.key != API_VERSIONS:
