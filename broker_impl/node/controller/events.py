@@ -92,5 +92,4 @@ Event = (
     | RebalanceDue
     | StaleControllerEpoch
     | ReplicasStopped
-    | Asked
 )

@@ -59,16 +59,13 @@ class Leaders:
         """Elections and smaller ISRs, where those who are alive are others than before."""
         context = self._context
         live, candidates = context.live(), context.candidates()
-        unclean: dict[str, bool] = {}
-        for tp in context.partitions():
-            state = context.leadership.get(tp)
-            if (
-                state is not None
-                and tp.topic not in unclean
-                and state.leader not in live
-                and not any(replica in candidates for replica in state.isr)
-            ):
-                unclean[tp.topic] = await self._is_unclean(tp.topic)
+        leaderless = {
+            tp.topic: None
+            for tp in context.partitions()
+            if tp in context.leadership and context.leadership[tp].leader not in live
+        }
+        allowed = await asyncio.gather(*(self._is_unclean(topic) for topic in leaderless))
+        unclean = dict(zip(leaderless, allowed, strict=True))
 
         def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
             return election.reconsider(
@@ -97,6 +94,7 @@ class Leaders:
         for broker, wished in sorted(wishes.items()):
             away = [tp for tp in wished if context.leadership[tp].leader != broker]
             if len(away) > _IMBALANCE_MAX * len(wished):
+                context.leadership.update(await self._znodes.leaderships(away))
                 await self._settle(away, choose)
 
     async def let_go(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:

@@ -100,7 +100,7 @@ class ControllerRuntime:
         self._wall_ms = wall_ms
         self._rng = rng
         self._term: _Term | None = None
-        self._events: dict[Event, None] = {}
+        self._events: dict[Event | Asked, None] = {}
         self._event_came = asyncio.Event()
 
     @property
@@ -114,7 +114,11 @@ class ControllerRuntime:
         return self._znodes.epoch
 
     async def run(self) -> None:
-        """Take part until the session is over."""
+        """Take part until the session is over.
+
+        While nothing is to be done nothing is noticed: the owner of the session, who is told that
+        it has expired, cancels this.
+        """
         try:
             while True:
                 await self._be_elected()
@@ -244,7 +248,7 @@ class ControllerRuntime:
             if isinstance(event, Asked) and not event.answer.done():
                 event.answer.set_result(_not_controller(event.request))
 
-    def _put(self, event: Event) -> None:
+    def _put(self, event: Event | Asked) -> None:
         self._events[event] = None
         self._event_came.set()
 
@@ -333,8 +337,6 @@ class _Term:
                 await self._check_claim()
             case StaleControllerEpoch(broker):
                 raise ControllerMoved(f"broker {broker} knows a later controller")
-            case Asked(request):
-                await self.obey(request)
             case _:
                 assert_never(event)
         self._settled()
@@ -382,7 +384,6 @@ class _Term:
         context = self._context
         before = context.brokers
         found = await self._znodes.brokers(self._watch(BrokersChanged()))
-        # A broker that has bounced between two looks has gone and come: its epoch is another.
         gone = [n for n in before if n not in found or found[n].epoch != before[n].epoch]
         come = [n for n in found if n not in before or found[n].epoch != before[n].epoch]
         if not gone and not come:
@@ -393,12 +394,16 @@ class _Term:
             self._orders.drop(number)
             for deletion in context.deleting.values():
                 deletion.broker_gone(number)
-        context.brokers = {n: broker for n, broker in before.items() if n not in gone}
+        # One that has gone and come between two looks is back, but not what it was: as its epoch
+        # tells, it has lost what it had not yet written, so that it loses its place as well.
+        bounced = [n for n in gone if n in come]
+        context.brokers = {n: broker for n, broker in found.items() if n not in bounced}
         await self._leaders.reconsider()
-        context.brokers = found
-        self._meet(come)
+        if bounced:
+            context.brokers = found
+            await self._leaders.reconsider()
         await self._leaders.lead_new()
-        await self._leaders.reconsider()
+        self._meet(come)
         self._tell_everything(come)
         await self._topics.go_on_deleting()
 

@@ -1,0 +1,70 @@
+"""What the controller knows."""
+
+from dataclasses import replace
+
+import pytest
+
+from broker_impl.controller.context import BrokerInfo, Context, Leadership
+from broker_impl.controller.deletion import TopicDeletion
+from broker_impl.controller.election import Choice
+from broker_impl.wire.types import TopicPartition
+
+TP = TopicPartition("t", 0)
+STATE = Leadership(1, 5, (1, 2), 6, zk_version=9)
+
+
+@pytest.fixture
+def context() -> Context:
+    context = Context(controller_epoch=7)
+    context.brokers = {number: BrokerInfo(number, number, ()) for number in (1, 2)}
+    context.topics = {"t": {0: (1, 2, 3)}}
+    context.leadership = {TP: STATE}
+    return context
+
+
+def test_a_choice_begins_a_new_epoch() -> None:
+    """Whatever a controller changes, the leader epoch goes up by one (E1)."""
+    assert STATE.followed_by(Choice(2, (2,)), 7) == Leadership(2, 6, (2,), 7, zk_version=9)
+
+
+def test_who_is_there(context: Context) -> None:
+    """Live are the registered; candidates those of them that stay."""
+    context.leaving[1] = None
+    assert list(context.live()) == [1, 2]
+    assert list(context.candidates()) == [2]
+    assert context.live_replicas(TP) == [1, 2]
+
+
+def test_what_is_being_deleted_is_not_led(context: Context) -> None:
+    """A topic on its way out takes no part in elections."""
+    assert context.partitions_on(3) == [TP]
+    context.deleting["t"] = TopicDeletion([])
+    assert list(context.partitions()) == []
+    assert context.partitions_on(3) == []
+    context.forget_topic("t")
+    assert (context.topics, context.leadership, context.deleting) == ({}, {}, {})
+
+
+def test_is_led(context: Context) -> None:
+    """A topic is led when each partition has a leader that is alive."""
+    assert context.is_led("t")
+    context.leadership[TP] = replace(STATE, leader=3, isr=(3,))
+    assert not context.is_led("t")
+    del context.leadership[TP]
+    assert not context.is_led("t")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        replace(STATE, isr=()),
+        replace(STATE, leader=3),
+        replace(STATE, controller_epoch=8),
+    ],
+)
+def test_what_must_not_be(context: Context, broken: Leadership) -> None:
+    """An empty ISR, a leader outside it, a state from the future: each ends the broker."""
+    context.check()
+    context.leadership[TP] = broken
+    with pytest.raises(AssertionError):
+        context.check()

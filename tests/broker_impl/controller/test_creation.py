@@ -1,0 +1,107 @@
+"""What a request for a topic becomes."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from broker_impl.controller.creation import NewTopic, plan
+from broker_impl.errors import ApiError, ConfigError, ErrorCode
+from broker_impl.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateableTopicConfig,
+)
+
+
+def check(settings: Mapping[str, str]) -> None:
+    if "bad" in settings:
+        raise ConfigError("bad=x: unknown")
+
+
+def planned(topic: CreatableTopic) -> NewTopic:
+    return plan(
+        topic,
+        existing=["taken", "a.b", "going"],
+        deleting=["going"],
+        brokers={1: None, 2: None, 3: None},
+        partitions_default=4,
+        replication_factor_default=2,
+        check_settings=check,
+        rng=random.Random(1),
+    )
+
+
+def asked(name: str = "t", partitions: int = 1, copies: int = 1, **more: Any) -> CreatableTopic:
+    return CreatableTopic(name=name, num_partitions=partitions, replication_factor=copies, **more)
+
+
+def by_hand(*rows: tuple[int, list[int]], partitions: int = -1, copies: int = -1) -> CreatableTopic:
+    return asked(
+        partitions=partitions,
+        copies=copies,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
+            for number, brokers in rows
+        ],
+    )
+
+
+def test_numbers_and_defaults() -> None:
+    """-1 asks for the broker's defaults (KIP-464)."""
+    topic = planned(asked(partitions=3, copies=3))
+    assert list(topic.assignment) == [0, 1, 2]
+    assert topic.replication_factor == 3
+    topic = planned(asked(partitions=-1, copies=-1))
+    assert len(topic.assignment) == 4
+    assert topic.replication_factor == 2
+
+
+def test_an_assignment_by_hand() -> None:
+    """It is taken as it is, in the order of partitions."""
+    topic = planned(by_hand((1, [3, 1]), (0, [2, 3])))
+    assert list(topic.assignment.items()) == [(0, (2, 3)), (1, (3, 1))]
+
+
+def test_settings_are_kept() -> None:
+    """Overrides travel with the topic."""
+    topic = planned(asked(configs=[CreateableTopicConfig(name="retention.ms", value="5")]))
+    assert topic.settings == {"retention.ms": "5"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [
+        (asked("taken"), ErrorCode.TOPIC_ALREADY_EXISTS),
+        (asked("going"), ErrorCode.TOPIC_ALREADY_EXISTS),  # not before it is gone
+        (asked("a_b"), ErrorCode.INVALID_TOPIC_EXCEPTION),  # '.' and '_' are one to metrics
+        (asked(""), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (asked("sp ace"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (asked(partitions=0), ErrorCode.INVALID_PARTITIONS),
+        (asked(partitions=-2), ErrorCode.INVALID_PARTITIONS),
+        (asked(copies=0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (asked(copies=4), ErrorCode.INVALID_REPLICATION_FACTOR),  # three brokers
+        (
+            asked(configs=[CreateableTopicConfig(name="bad", value="x")]),
+            ErrorCode.INVALID_CONFIG,
+        ),
+        (
+            asked(configs=[CreateableTopicConfig(name="retention.ms", value=None)]),
+            ErrorCode.INVALID_CONFIG,
+        ),
+        (by_hand((0, [1]), partitions=1, copies=1), ErrorCode.INVALID_REQUEST),
+        (by_hand((0, [1]), (2, [1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),  # a gap
+        (by_hand((0, [1]), (0, [2])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),  # twice
+        (by_hand((0, [1, 1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (by_hand((0, [])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (by_hand((0, [1, 2]), (1, [1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (by_hand((0, [9])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),  # no such broker
+    ],
+)
+def test_refusals(topic: CreatableTopic, error: ErrorCode) -> None:
+    """Each impossible wish has its error, and a reason in words."""
+    with pytest.raises(ApiError) as raised:
+        planned(topic)
+    assert raised.value.code is error
+    assert raised.value.message

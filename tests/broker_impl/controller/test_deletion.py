@@ -1,0 +1,113 @@
+"""A topic goes when its last replica has."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from broker_impl.controller.deletion import TRANSITIONS, Event, State, TopicDeletion
+
+BROKERS = st.integers(1, 3)
+
+
+def test_the_plain_case() -> None:
+    """All brokers are told once, each answers, and nothing is left."""
+    deletion = TopicDeletion([(0, 1), (0, 2)])
+    assert deletion.start({1, 2}) == [(0, 1), (0, 2)]
+    assert deletion.start({1, 2}) == []
+    deletion.answered((0, 1), deleted=True)
+    assert not deletion.is_complete
+    deletion.answered((0, 2), deleted=True)
+    assert deletion.is_complete
+
+
+def test_a_broker_that_is_down_is_waited_for() -> None:
+    """Its replica is asked for when it comes back."""
+    deletion = TopicDeletion([(0, 1), (0, 2)])
+    assert deletion.start({1}) == [(0, 1)]
+    deletion.answered((0, 1), deleted=True)
+    assert not deletion.is_complete
+    assert deletion.start({1, 2}) == [(0, 2)]
+
+
+def test_a_broker_that_goes_unanswered_is_asked_again() -> None:
+    """Whether the order reached it is unknown; asking twice does no harm."""
+    deletion = TopicDeletion([(0, 1)])
+    deletion.start({1})
+    deletion.broker_gone(1)
+    assert deletion.start(()) == []
+    assert deletion.start({1}) == [(0, 1)]
+
+
+def test_a_refusal_is_tried_again() -> None:
+    """A broker that could not delete is told again, when somebody says so."""
+    deletion = TopicDeletion([(0, 1)])
+    deletion.start({1})
+    deletion.answered((0, 1), deleted=False)
+    assert not deletion.is_complete
+    assert deletion.start({1}) == [(0, 1)]
+
+
+def test_a_topic_without_replicas_is_gone() -> None:
+    """There is nothing to wait for."""
+    assert TopicDeletion([]).is_complete
+
+
+@given(st.sampled_from([State.SUCCESSFUL]), st.sampled_from(list(Event)))
+def test_what_is_gone_stays_gone(state: State, event: Event) -> None:
+    """No event brings a deleted replica back."""
+    assert TRANSITIONS.get((state, event), State.SUCCESSFUL) is State.SUCCESSFUL
+
+
+class Deleting(RuleBasedStateMachine):
+    """Brokers come and go, answers come or not; the model is the set of logs on disks."""
+
+    @initialize(replicas=st.sets(st.tuples(st.integers(0, 2), BROKERS), min_size=1))
+    def begin(self, replicas: set[tuple[int, int]]) -> None:
+        self.on_disk = set(replicas)
+        self.deletion = TopicDeletion(sorted(replicas))
+        self.live = {1, 2, 3}
+        self.asked: set[tuple[int, int]] = set()
+
+    @rule()
+    def start(self) -> None:
+        due = self.deletion.start(self.live)
+        assert all(broker in self.live for _, broker in due)
+        self.asked.update(due)
+
+    @rule(broker=BROKERS)
+    def bounce(self, broker: int) -> None:
+        self.live ^= {broker}
+        self.asked = {replica for replica in self.asked if replica[1] != broker}
+        self.deletion.broker_gone(broker)
+
+    @rule(deleted=st.booleans())
+    def answer(self, deleted: bool) -> None:
+        if self.asked:
+            replica = min(self.asked)
+            self.asked.remove(replica)
+            if deleted:
+                self.on_disk.discard(replica)
+            self.deletion.answered(replica, deleted=deleted)
+
+    @rule()
+    def obeyed_without_an_answer(self) -> None:
+        if self.asked:
+            self.on_disk.discard(min(self.asked))
+
+    @invariant()
+    def complete_means_gone(self) -> None:
+        if hasattr(self, "deletion") and self.deletion.is_complete:
+            assert not self.on_disk
+
+    def teardown(self) -> None:
+        if not hasattr(self, "deletion"):
+            return
+        for broker in (1, 2, 3):
+            self.deletion.broker_gone(broker)
+        for replica in self.deletion.start({1, 2, 3}):
+            self.on_disk.discard(replica)
+            self.deletion.answered(replica, deleted=True)
+        assert self.deletion.is_complete
+
+
+TestDeleting = Deleting.TestCase

@@ -1,0 +1,147 @@
+"""Who leads, by table; and what no choice may ever do."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_impl.controller import election
+from broker_impl.controller.election import NO_LEADER, Choice
+
+BROKERS = st.integers(1, 5)
+
+
+def chosen(leader: int, *isr: int) -> Choice:
+    return Choice(leader, isr)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "candidates", "choice"),
+    [
+        ([1, 2, 3], {1, 2, 3}, chosen(1, 1, 2, 3)),
+        ([1, 2, 3], {2, 3}, chosen(2, 2, 3)),  # the preferred one is not there
+        ([3, 1], {1, 2, 3}, chosen(3, 3, 1)),  # the order is the assignment's
+        ([1, 2], {3}, None),
+    ],
+)
+def test_first(replicas: list[int], candidates: set[int], choice: Choice | None) -> None:
+    """All replicas that are alive begin in sync, and the first of them leads."""
+    assert election.first(replicas, candidates) == choice
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "candidates", "unclean", "choice"),
+    [
+        ([1, 2, 3], [1, 2, 3], {2, 3}, False, chosen(2, 2, 3)),
+        ([1, 2, 3], [3, 1], {2, 3}, False, chosen(3, 3)),  # 2 is alive, but not in sync
+        ([1, 2, 3], [1], {2, 3}, False, None),
+        ([1, 2, 3], [1], {2, 3}, True, chosen(2, 2)),  # alone: the other may hold other records
+        ([1, 2, 3], [1, 3], {2, 3}, True, chosen(3, 3)),  # a clean one is preferred to an unclean
+        ([1, 2], [1], set(), True, None),
+    ],
+)
+def test_offline(
+    replicas: list[int], isr: list[int], candidates: set[int], unclean: bool, choice: Choice | None
+) -> None:
+    """The first assigned replica that is in sync and alive; else, if allowed, any that is alive."""
+    assert election.offline(replicas, isr, candidates, unclean=unclean) == choice
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "live", "leaving", "choice"),
+    [
+        (1, (1, 2, 3), {1, 2, 3}, set(), None),  # all is well
+        (1, (1, 2, 3), {1, 2}, set(), chosen(1, 1, 2)),  # a follower died
+        (1, (1, 2), {1, 2}, set(), None),  # one died that was not in sync
+        (1, (1, 2, 3), {2, 3}, set(), chosen(2, 2, 3)),  # the leader died
+        (1, (1,), {2, 3}, set(), chosen(NO_LEADER, 1)),  # nobody can follow it
+        (1, (1, 2), {3}, set(), chosen(NO_LEADER, 1, 2)),  # both hold all: either may come back
+        (NO_LEADER, (1, 2), {3}, set(), None),  # nothing new
+        (NO_LEADER, (1, 2), {2, 3}, set(), chosen(2, 2)),  # one is back
+        (1, (1, 2, 3), {1, 2, 3}, {1}, None),  # it serves as long as it is there
+        (1, (1, 2, 3), {2, 3}, {2}, chosen(3, 3)),  # not to one that is about to leave
+    ],
+)
+def test_reconsider(
+    leader: int, isr: tuple[int, ...], live: set[int], leaving: set[int], choice: Choice | None
+) -> None:
+    """A live leader stays and loses its dead followers; a dead one is replaced from the ISR."""
+    candidates = live - leaving
+    got = election.reconsider([1, 2, 3], leader, isr, live, candidates, unclean=False)
+    assert got == choice
+
+
+@given(
+    replicas=st.lists(BROKERS, min_size=1, max_size=5, unique=True),
+    isr_size=st.integers(1, 5),
+    leads=st.booleans(),
+    live=st.sets(BROKERS),
+    leaving=st.sets(BROKERS),
+    unclean=st.booleans(),
+)
+def test_no_choice_loses_what_is_committed(
+    replicas: list[int],
+    isr_size: int,
+    leads: bool,
+    live: set[int],
+    leaving: set[int],
+    unclean: bool,
+) -> None:
+    """Leaders come from the ISR unless unclean, no ISR grows or empties, and it converges."""
+    isr = tuple(replicas[-isr_size:])
+    leader = isr[0] if leads else NO_LEADER
+    candidates = live - leaving
+    for choice in (
+        election.reconsider(replicas, leader, isr, live, candidates, unclean=unclean),
+        election.preferred(replicas, leader, isr, candidates) if leader in live else None,
+        election.controlled_shutdown(replicas, leader, isr, candidates, isr[0])
+        if isr[0] in leaving
+        else None,
+    ):
+        if choice is None:
+            continue
+        assert choice.isr
+        assert choice.leader == NO_LEADER or choice.leader in choice.isr
+        if choice.leader in isr or choice.leader == NO_LEADER:
+            assert set(choice.isr) <= set(isr)
+        else:
+            assert unclean
+            assert choice.isr == (choice.leader,)
+            assert not set(isr) & candidates
+    changed = election.reconsider(replicas, leader, isr, live, candidates, unclean=unclean)
+    if changed is not None:
+        again = election.reconsider(replicas, *changed, live, candidates, unclean=unclean)
+        assert again is None
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "candidates", "choice"),
+    [
+        (1, (1, 2, 3), {2, 3}, chosen(2, 2, 3)),
+        (2, (1, 2, 3), {2, 3}, chosen(2, 2, 3)),  # a follower leaves the ISR
+        (2, (2, 3), {2, 3}, None),  # it was not in it
+        (1, (1,), {2, 3}, None),  # nobody is in sync: it keeps the leadership
+        (1, (1, 2), {3}, None),  # the only other one is about to leave too
+        (NO_LEADER, (1,), {2, 3}, None),  # the last that holds all stays on record
+    ],
+)
+def test_controlled_shutdown(
+    leader: int, isr: tuple[int, ...], candidates: set[int], choice: Choice | None
+) -> None:
+    """Broker 1 leaves: leaders move within the ISR, and it goes from the ISRs of others."""
+    assert election.controlled_shutdown([1, 2, 3], leader, isr, candidates, 1) == choice
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "candidates", "choice"),
+    [
+        (2, (2, 1, 3), {1, 2, 3}, chosen(1, 2, 1, 3)),
+        (1, (1, 2, 3), {1, 2, 3}, None),  # it leads already
+        (2, (2, 3), {1, 2, 3}, None),  # not in sync
+        (2, (1, 2, 3), {2, 3}, None),  # not alive
+    ],
+)
+def test_preferred(
+    leader: int, isr: tuple[int, ...], candidates: set[int], choice: Choice | None
+) -> None:
+    """Leadership goes back to the first of the assignment only if it is alive and in sync."""
+    assert election.preferred([1, 2, 3], leader, isr, candidates) == choice

@@ -1,0 +1,190 @@
+"""Who is the controller, and when somebody ceases to be."""
+
+import asyncio
+from typing import Any
+
+from broker_impl.errors import ErrorCode
+from broker_impl.node import zk_paths
+from broker_impl.node.controller.events import ControllerChanged
+from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
+from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequest
+from broker_impl.wire.types import TopicPartition
+
+T0 = TopicPartition("t", 0)
+
+
+async def stored_epoch(world: Any) -> bytes:
+    data, _ = await world.zk.get(zk_paths.CONTROLLER_EPOCH)
+    return bytes(data)
+
+
+async def test_one_is_elected(world: Any) -> None:
+    """The first to claim wins; the others know who it is; the epoch is 1."""
+    first = await world.contend(1)
+    second = await world.contend(2)
+    assert (first.runtime.is_active, second.runtime.is_active) == (True, False)
+    assert (first.runtime.controller_id, second.runtime.controller_id) == (1, 1)
+    assert first.runtime.controller_epoch == 1
+    assert await stored_epoch(world) == b"1"
+    data, _ = await world.zk.get(zk_paths.CONTROLLER)
+    assert zk_paths.decode("", data, zk_paths.ControllerZnode).brokerid == 1
+
+
+async def test_the_next_takes_over(world: Any) -> None:
+    """When the controller's session ends another broker is elected, in the next epoch."""
+    first = await world.contend(1)
+    second, third = await world.contend(2), await world.contend(3)
+    world.contenders.remove(first)
+    await first.stop()
+    assert not first.runtime.is_active
+    assert first.runtime.controller_id == -1
+    await world.until(lambda: second.runtime.is_active or third.runtime.is_active)
+    winner, loser = (second, third) if second.runtime.is_active else (third, second)
+    await world.until(lambda: loser.runtime.controller_id == winner.runtime.controller_id)
+    assert winner.runtime.controller_epoch == 2
+    assert not loser.runtime.is_active
+
+
+async def test_taking_over_tells_everything(world: Any) -> None:
+    """First who is there (KAFKA-4443), then each broker's roles as they stand, epochs untouched."""
+    await world.come(1, 2)
+    first = await world.contend(1)
+    await world.topic("t", [1, 2])
+    await world.led(T0, 1, 1, 2)
+    world.contenders.remove(first)
+    await first.stop()
+    second = await world.contend(2)
+    told = second.peers.told
+    await world.until(lambda: bool(second.peers.metadata(1, T0)))
+    assert isinstance(told[1][0], UpdateMetadataRequest)
+    assert [broker.id for broker in told[1][0].live_brokers] == [1, 2]
+    assert told[1][0].topic_states == []
+    for broker in (1, 2):
+        [role] = second.peers.roles(broker, T0)
+        assert (role.leader, role.leader_epoch, role.isr) == (1, 0, [1, 2])
+        assert not role.is_new
+    assert {order.controller_epoch for order in told[1]} == {2}
+    assert second.peers.addresses == {1: ("127.0.0.1", 1), 2: ("127.0.0.1", 2)}
+
+
+async def test_taking_over_elects(world: Any) -> None:
+    """What happened while there was no controller is made good."""
+    await world.come(1, 2)
+    first = await world.contend(1)
+    await world.topic("t", [1, 2])
+    await world.led(T0, 1, 1, 2)
+    world.contenders.remove(first)
+    await first.stop()
+    await world.go(1)
+    await world.contend(2)
+    assert await world.led(T0, 2, 2) == 1
+    assert (await world.state(T0)).controller_epoch == 2
+
+
+async def test_a_later_epoch_ends_the_term(world: Any) -> None:
+    """Once /controller_epoch is another's, no write of the term takes effect (KAFKA-6082)."""
+    await world.come(1, 2)
+    contender = await world.contend(1)
+    await world.topic("t", [1, 2])
+    await world.led(T0, 1, 1, 2)
+    before = len(contender.peers.told[2])
+    await world.zk.set(zk_paths.CONTROLLER_EPOCH, b"5")
+    await world.go(1)
+    # The election of the old term is refused; the same broker makes it again in its next term.
+    assert await world.led(T0, 2, 2) == 1
+    assert (await world.state(T0)).controller_epoch == 6
+    assert contender.runtime.controller_epoch == 6
+    await world.until(lambda: bool(contender.peers.roles(2, T0)[1:]))
+    assert {order.controller_epoch for order in contender.peers.told[2][before:]} == {6}
+
+
+async def test_a_stale_epoch_in_an_answer_ends_the_term(world: Any) -> None:
+    """A broker that knows a later controller is believed."""
+    await world.come(1)
+    contender = await world.contend(1)
+    contender.peers.refusing[1] = ErrorCode.STALE_CONTROLLER_EPOCH
+    await world.topic("t", [1])
+    await world.until(lambda: contender.runtime.controller_epoch > 1)
+    contender.peers.refusing.clear()
+    await world.until(lambda: contender.runtime.is_active)
+    assert await world.led(T0, 1, 1) == 0
+
+
+async def test_a_claim_taken_away(world: Any) -> None:
+    """A controller whose znode is somebody else's is none, though its own session lives."""
+    contender = await world.contend(1)
+    znode = zk_paths.ControllerZnode(brokerid=9, timestamp="0")
+    await world.zk.delete(zk_paths.CONTROLLER)
+    await world.zk.create(zk_paths.CONTROLLER, zk_paths.encode(znode), ephemeral=True)
+    await world.until(lambda: contender.runtime.controller_id == 9)
+    assert not contender.runtime.is_active
+
+
+async def test_a_lost_connection_is_no_lost_term(world: Any) -> None:
+    """While the session lives so does the term; what came meanwhile is seen afterwards."""
+    await world.come(1, 2)
+    contender = await world.contend(1)
+    await world.restart(down_s=0.05)
+    assert contender.runtime.is_active
+    await world.topic("t", [2, 1])
+    await world.led(T0, 2, 2, 1)
+    assert contender.runtime.controller_epoch == 1
+
+
+async def test_an_expired_session_is_the_end(world: Any) -> None:
+    """The session is over: no longer active at once, and over with the first thing it would do."""
+    contender = await world.contend(1)
+    other = await world.contend(2)
+    await world.expire(contender.zk)
+    await world.until(lambda: other.runtime.is_active)
+    await world.until(lambda: not contender.runtime.is_active)
+    contender.runtime._put(ControllerChanged())
+    await world.until(contender.task.done)
+    assert contender.task.exception() is None
+
+
+async def test_who_is_no_controller_says_so(world: Any) -> None:
+    """Every request is answered NOT_CONTROLLER, row by row."""
+    await world.contend(1)
+    other = await world.contend(2)
+    created = await other.runtime.create_topics(
+        CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="b")])
+    )
+    assert [(row.name, row.error_code) for row in created.topics] == [("a", 41), ("b", 41)]
+    deleted = await other.runtime.delete_topics(DeleteTopicsRequest(topic_names=["a"]))
+    assert [(row.name, row.error_code) for row in deleted.responses] == [("a", 41)]
+    left = await other.runtime.controlled_shutdown(ControlledShutdownRequest(broker_id=1))
+    assert left.error_code == ErrorCode.NOT_CONTROLLER
+
+
+async def test_whoever_waits_at_the_end_is_told(world: Any) -> None:
+    """A request that is under way when the term ends is answered, not forgotten."""
+    await world.come(1)
+    contender = await world.contend(1)
+    contender.peers.silent.add(1)
+    asked = asyncio.ensure_future(
+        contender.runtime.create_topics(
+            CreateTopicsRequest(
+                topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)],
+                timeout_ms=60_000,
+            )
+        )
+    )
+    await world.led(T0, 1, 1)
+    world.contenders.remove(contender)
+    await contender.stop()
+    [row] = (await asked).topics
+    assert row.error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+async def test_an_unreadable_claim_is_somebody_elses(world: Any) -> None:
+    """Garbage in /controller is nobody this broker knows; it waits like for any other."""
+    await world.zk.create(zk_paths.CONTROLLER, b"?", ephemeral=True)
+    contending = asyncio.ensure_future(world.contend(1))
+    await asyncio.sleep(0.05)
+    assert not contending.done()
+    await world.zk.delete(zk_paths.CONTROLLER)
+    contender = await contending
+    assert contender.runtime.is_active

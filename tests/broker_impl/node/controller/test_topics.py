@@ -1,0 +1,264 @@
+"""Topics are created, grow and go."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker_impl.errors import ErrorCode
+from broker_impl.node import zk_paths
+from broker_impl.wire.messages import create_topics_response, delete_topics_response
+from broker_impl.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateableTopicConfig,
+    CreateTopicsRequest,
+)
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.types import TopicPartition
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+async def two(world: Any) -> Any:
+    """Two brokers; the controller is one of them."""
+    await world.come(1, 2)
+    world.controller = await world.contend(1)
+    world.peers = world.controller.peers
+    return world
+
+
+async def create(world: Any, *topics: CreatableTopic, timeout_ms: int = 5000, **more: Any) -> Any:
+    answer = await world.controller.runtime.create_topics(
+        CreateTopicsRequest(topics=list(topics), timeout_ms=timeout_ms, **more)
+    )
+    for version in range(2, 7):
+        create_topics_response.encode(answer, version)
+    return answer.topics
+
+
+async def delete(world: Any, *names: str, timeout_ms: int = 5000) -> Any:
+    answer = await world.controller.runtime.delete_topics(
+        DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
+    )
+    for version in range(1, 6):
+        delete_topics_response.encode(answer, version)
+    return answer.responses
+
+
+def asked(name: str = "t", partitions: int = 1, copies: int = 2, **more: Any) -> CreatableTopic:
+    return CreatableTopic(name=name, num_partitions=partitions, replication_factor=copies, **more)
+
+
+async def test_creation(two: Any) -> None:
+    """By the time of the answer it is written, led, and known to the controller's own broker."""
+    setting = CreateableTopicConfig(name="retention.ms", value="5")
+    [row] = await create(two, asked(partitions=3, configs=[setting]))
+    assert (row.error_code, row.num_partitions, row.replication_factor) == (0, 3, 2)
+    told = [config for config in row.configs if config.name == "retention.ms"]
+    assert [(config.value, config.config_source) for config in told] == [("5", 1)]
+    data, _ = await two.zk.get(zk_paths.topic_config("t"))
+    assert zk_paths.decode("", data, zk_paths.ConfigZnode).config == {"retention.ms": "5"}
+    for number in range(3):
+        tp = TopicPartition("t", number)
+        assert (await two.state(tp)).leader in (1, 2)
+        assert two.peers.roles(1, tp)
+        assert two.peers.metadata(1, tp)
+
+
+async def test_several_at_once(two: Any) -> None:
+    """Each topic has a result of its own; names that clash are seen among them too."""
+    rows = await create(
+        two, asked("a.b"), asked("a_b"), asked("c", copies=3), asked("d"), asked("d"), asked("e")
+    )
+    assert [(row.name, row.error_code) for row in rows] == [
+        ("a.b", ErrorCode.NONE),
+        ("a_b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("c", ErrorCode.INVALID_REPLICATION_FACTOR),
+        ("d", ErrorCode.INVALID_REQUEST),
+        ("e", ErrorCode.NONE),
+    ]
+    assert await two.zk.children(zk_paths.TOPICS) == ["a.b", "e"]
+
+
+async def test_an_assignment_by_hand(two: Any) -> None:
+    """The first replica leads."""
+    rows = [CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 1])]
+    [row] = await create(two, asked(partitions=-1, copies=-1, assignments=rows))
+    assert row.error_code == 0
+    assert (await two.state(T0)).leader == 2
+
+
+async def test_twice(two: Any) -> None:
+    """The second is told that it is there already, even if the controller had not yet seen it."""
+    await create(two, asked())
+    [row] = await create(two, asked())
+    assert row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    both = [create(two, asked("u")), create(two, asked("u"))]
+    codes = [row.error_code for rows in await asyncio.gather(*both) for row in rows]
+    assert codes == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
+async def test_validation_alone(two: Any) -> None:
+    """Nothing is written, and nothing waited for."""
+    [row] = await create(two, asked(), validate_only=True, timeout_ms=0)
+    assert (row.error_code, row.num_partitions) == (0, 1)
+    assert await two.zk.children(zk_paths.TOPICS) == []
+
+
+@pytest.mark.parametrize("timeout_ms", [0, 30])
+async def test_a_creation_out_of_time(two: Any, timeout_ms: int) -> None:
+    """The topic is there all the same."""
+    two.peers.silent.add(1)
+    [row] = await create(two, asked(), timeout_ms=timeout_ms)
+    assert row.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert (await two.state(T0)).leader in (1, 2)
+
+
+async def test_a_bad_setting(two: Any) -> None:
+    """Settings are checked before anything is written."""
+    setting = CreateableTopicConfig(name="no.such", value="5")
+    [row] = await create(two, asked(configs=[setting]))
+    assert row.error_code == ErrorCode.INVALID_CONFIG
+    assert "no.such" in row.error_message
+    assert await two.zk.children(zk_paths.TOPICS) == []
+
+
+async def test_old_settings_are_not_inherited(two: Any) -> None:
+    """What a topic of the same name left behind is overwritten."""
+    old = zk_paths.encode(zk_paths.ConfigZnode(config={"retention.ms": "1"}))
+    await two.zk.create(zk_paths.topic_config("t"), old)
+    await create(two, asked())
+    data, _ = await two.zk.get(zk_paths.topic_config("t"))
+    assert zk_paths.decode("", data, zk_paths.ConfigZnode).config == {}
+
+
+async def test_a_partition_without_a_live_replica(two: Any) -> None:
+    """It is led as soon as one comes."""
+    await two.topic("t", [3])
+    await two.topic("u", [1])
+    await two.led(TopicPartition("u", 0), 1, 1)
+    assert await two.zk.exists(zk_paths.state(T0)) is None
+    await two.come(3)
+    await two.led(T0, 3, 3)
+
+
+async def test_more_partitions(two: Any) -> None:
+    """New ones are led; those that are there stay as they are."""
+    await two.topic("t", [1, 2])
+    await two.led(T0, 1, 1, 2)
+    znode = zk_paths.TopicZnode(partitions={"0": [2, 1], "1": [2, 1]})
+    await two.zk.set(zk_paths.topic("t"), zk_paths.encode(znode))
+    await two.led(TopicPartition("t", 1), 2, 2, 1)
+    state = await two.state(T0)
+    assert (state.leader, state.leader_epoch) == (1, 0)
+
+
+async def test_a_topic_that_cannot_be_read(two: Any) -> None:
+    """It is left out, and the others are not."""
+    for name, data in (("bad", b"?"), ("worse", b'{"partitions":{"x":[1]},"version":2}')):
+        await two.zk.create(zk_paths.topic(name), data)
+    await create(two, asked())
+    assert (await two.state(T0)).leader in (1, 2)
+    assert two.controller.runtime.controller_epoch == 1
+
+
+async def test_deletion(two: Any) -> None:
+    """All brokers forget it, those that hold it delete it, and then it is gone from ZooKeeper."""
+    await create(two, asked(partitions=2))
+    [row] = await delete(two, "t")
+    assert row.error_code == 0
+    assert await two.zk.children(zk_paths.TOPICS) == []
+    assert await two.zk.children(zk_paths.TOPIC_CONFIGS) == []
+    assert await two.zk.children(zk_paths.DELETE_TOPICS) == []
+    for broker in (1, 2):
+        assert two.peers.metadata(broker, T0)[-1].leader == -2
+        [stop] = two.peers.stops(broker, T0)
+        assert (stop.leader_epoch, stop.delete_partition) == (-2, True)
+    [row] = await create(two, asked())
+    assert row.error_code == 0
+    assert (await two.state(T0)).leader_epoch == 0
+
+
+async def test_what_cannot_be_deleted(two: Any) -> None:
+    """An unknown topic."""
+    [row] = await delete(two, "t")
+    assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_deletion_is_not_allowed(world: Any) -> None:
+    """delete.topic.enable=false: neither by request nor by a wish in ZooKeeper."""
+    await world.come(1)
+    world.controller = await world.contend(1, delete_topic_enable="false")
+    await world.topic("t", [1])
+    await world.led(T0, 1, 1)
+    [row] = await delete(world, "t")
+    assert row.error_code == ErrorCode.TOPIC_DELETION_DISABLED
+    await world.zk.create(zk_paths.delete_topic("t"))
+    await world.gone(zk_paths.delete_topic("t"))
+    assert (await world.state(T0)).leader == 1
+
+
+async def test_a_wish_in_zookeeper(two: Any) -> None:
+    """A tool may ask by a znode; a wish about nothing is removed."""
+    await create(two, asked())
+    await two.zk.create(zk_paths.delete_topic("t"))
+    await two.zk.create(zk_paths.delete_topic("nothing"))
+    await two.gone(zk_paths.topic("t"))
+    await two.gone(zk_paths.delete_topic("t"))
+    await two.gone(zk_paths.delete_topic("nothing"))
+
+
+async def test_a_broker_that_is_down_keeps_the_topic(two: Any) -> None:
+    """Until it is back and has deleted too: its old log must not meet a new topic of that name."""
+    await create(two, asked())
+    await two.go(2)
+    await two.until(lambda: bool(two.peers.roles(1, T0)[1:]))
+    [row] = await delete(two, "t", timeout_ms=20)
+    assert row.error_code == ErrorCode.REQUEST_TIMED_OUT
+    [row] = await create(two, asked(copies=1))
+    assert row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert two.peers.stops(2, T0) == []
+    await two.come(2)
+    await two.gone(zk_paths.delete_topic("t"))
+    assert len(two.peers.stops(2, T0)) == 1
+
+
+async def test_a_deletion_survives_its_controller(two: Any) -> None:
+    """The next controller goes on with it."""
+    await create(two, asked())
+    await two.go(2)
+    await delete(two, "t", timeout_ms=20)
+    two.contenders.remove(two.controller)
+    await two.controller.stop()
+    await two.contend(1)
+    await two.come(2)
+    await two.gone(zk_paths.delete_topic("t"))
+    assert await two.zk.exists(zk_paths.topic("t")) is None
+
+
+async def test_a_refused_deletion_is_tried_again(two: Any, monkeypatch: Any) -> None:
+    """A broker whose disk refuses is asked again after a while."""
+    monkeypatch.setattr("broker_impl.node.controller.runtime._DELETION_RETRY_S", 0.02)
+    await two.topic("t", [2])
+    await two.led(T0, 2, 2)
+    two.peers.keeping.add(2)
+    [row] = await delete(two, "t", timeout_ms=50)
+    assert row.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert len(two.peers.stops(2, T0)) >= 2
+    two.peers.keeping.clear()
+    await two.gone(zk_paths.delete_topic("t"))
+
+
+async def test_a_topic_removed_by_hand(two: Any) -> None:
+    """Brokers forget it."""
+    await create(two, asked())
+    for path in (
+        zk_paths.state(T0),
+        zk_paths.partition(T0),
+        zk_paths.partitions("t"),
+        zk_paths.topic("t"),
+    ):
+        await two.zk.delete(path)
+    await two.until(lambda: two.peers.metadata(1, T0)[-1].leader == -2)
