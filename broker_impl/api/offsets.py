@@ -43,7 +43,7 @@ def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOf
                     error_code=_error(context, tp, found.error),
                     timestamp=found.timestamp,
                     offset=found.offset,
-                    leader_epoch=found.leader_epoch,
+                    leader_epoch=found.leader_epoch if context.version >= 4 else -1,
                 )
             )
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
