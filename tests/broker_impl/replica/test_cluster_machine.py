@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 )
 
 from broker_impl.errors import ErrorCode
+from broker_impl.wire import batch
 from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
 from broker_impl.wire.types import Offset
 from tests.broker_impl.replica.pure_cluster import (
@@ -172,23 +173,31 @@ class ClusterMachine(RuleBasedStateMachine):
                 # The broker is told that nobody knows, while the request is still on its way.
                 cluster.take_zk(ZkAnswer(request, None))
 
-    @rule(
-        kind=st.sampled_from(("elect", "elect", "tell", "repeat")),
-        broker=BROKERS,
-        told=ROUNDS,
-        pick=PICK,
-    )
-    def controller(self, kind: str, broker: int, told: list[int], pick: int) -> None:
-        """Any live member of the ISR is elected; orders are held, and old ones repeated."""
+    @rule(pick=PICK, tail=st.integers(0, 2), told=ROUNDS)
+    def elect(self, pick: int, tail: int, told: list[int]) -> None:
+        """Any live member of the ISR, while the old leader holds records that nobody else has."""
         cluster = self.cluster
-        node = cluster.nodes[broker]
-        if kind == "elect" and broker in cluster.state.isr and node.up:
-            cluster.elect(broker, deliver=False)
+        candidates = [broker for broker in cluster.state.isr if cluster.nodes[broker].up]
+        if candidates:
+            for _ in range(tail):
+                self.produce(cluster.state.leader, 1)
+            cluster.elect(candidates[pick % len(candidates)], deliver=False)
             self.orders.append(cluster.order())
-        elif kind == "repeat" and self.orders and node.partition is not None:
+        self.tell(told)
+
+    @rule(told=ROUNDS)
+    def tell(self, told: list[int]) -> None:
+        """Orders of the controller arrive, each broker's in their order."""
+        for broker in told:
+            self.cluster.deliver_orders(broker)
+
+    @precondition(lambda self: self.orders)
+    @rule(broker=BROKERS, pick=PICK)
+    def repeat_an_order(self, broker: int, pick: int) -> None:
+        """Sent again, or by a controller that was replaced."""
+        node = self.cluster.nodes[broker]
+        if node.partition is not None:
             node.replicas.leader_and_isr(self.orders[pick % len(self.orders)])
-        for each in told:
-            cluster.deliver_orders(each)
 
     @rule(
         kind=st.sampled_from(("kill", "kill and notice", "notice", "start", "checkpoint")),
@@ -272,6 +281,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @invariant()
     def holds(self) -> None:
         """In an order that reports a cause before what follows from it."""
+        self.contents = {b: node.contents() for b, node in self.cluster.nodes.items()}
         self.there_is_one_committed_history()
         self.whoever_may_lead_holds_it_all()
         self.what_is_acknowledged_is_committed()
@@ -282,7 +292,7 @@ class ClusterMachine(RuleBasedStateMachine):
         for node in self.cluster.nodes.values():
             if node.partition is not None:
                 high_watermark = node.partition.high_watermark
-                below = node.contents()[:high_watermark]
+                below = self.contents[node.broker_id][:high_watermark]
                 assert below == self.committed[:high_watermark], "two histories"
 
     def what_is_acknowledged_is_committed(self) -> None:
@@ -300,7 +310,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert at < len(self.committed), "acknowledged before it was committed"
         record = self.committed[at]
         assert sent.value.encode() in record, "acknowledged, and another record is in its place"
-        holders = [node for node in self.cluster.nodes.values() if record in node.contents()]
+        holders = [broker for broker, batches in self.contents.items() if record in batches]
         assert len(holders) >= self.isr_min, "acknowledged with fewer replicas than asked for"
         return True
 
@@ -310,16 +320,16 @@ class ClusterMachine(RuleBasedStateMachine):
         state = self.cluster.state
         for broker in {*state.isr, state.leader} - {-1}:
             node = self.cluster.nodes[broker]
-            assert node.contents()[:known] == self.committed, f"broker {broker} lacks something"
+            assert self.contents[broker][:known] == self.committed, f"{broker} lacks something"
             if self.is_legitimate(node):
                 assert node.partition is not None
                 assert node.partition.maximal_isr >= set(state.isr), "an ISR behind the leader"
 
     def no_record_is_there_twice(self) -> None:
         """P3: what an idempotent producer sent again was recognized."""
-        for node in self.cluster.nodes.values():
-            values = node.values()
-            assert len(set(values)) == len(values), "a record was appended twice"
+        for batches in self.contents.values():
+            bodies = {data[batch.HEADER_BYTES :] for data in batches}
+            assert len(bodies) == len(batches), "a record was appended twice"
 
     def teardown(self) -> None:
         """Heal everything: the replicas converge, the ISR is full, all is committed."""
@@ -341,7 +351,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert cluster.state.isr == cluster.brokers, "the ISR did not fill up again"
         for node in cluster.nodes.values():
             assert node.partition is not None
-            assert node.contents() == self.committed, "the logs did not converge"
+            assert self.contents[node.broker_id] == self.committed, "the logs did not converge"
             assert node.partition.high_watermark == len(self.committed)
         assert all(cluster.outcome(sent) is not None for sent in self.waiting_at_the_leader())
 
