@@ -180,7 +180,11 @@ class Connection(asyncio.Protocol):
         """A client has come."""
         assert isinstance(transport, asyncio.Transport), "a stream"
         self._transport = transport
-        self.host, port = transport.get_extra_info("peername")[:2]
+        peer = transport.get_extra_info("peername")
+        if peer is None:
+            transport.abort()  # gone before we could ask who it was
+            return
+        self.host, port = peer[:2]
         self._peer = f"{self.host}:{port}"
         self.ids = (Id("ip", self.host),)
         if not self._server.admits(self.host):

@@ -509,6 +509,11 @@ async def answering(script: Script) -> None:
             return
 
 
+async def fleeting(script: Script) -> None:
+    """Accepts the session, and is gone with the same breath."""
+    script.accept()
+
+
 def saying(*parts: Record) -> Callable[[Script], Awaitable[None]]:
     """Accepts the session and then says something that no server should."""
 
@@ -570,6 +575,19 @@ async def test_a_server_that_talks_nonsense_is_left(
             await zk.create("/a")
         await zk.connected()
         assert await zk.create("/a") == "/a"
+
+
+async def test_a_connection_that_is_lost_with_its_handshake() -> None:
+    """Nobody is told of a connection that no request could ever use, or else of its loss too."""
+    script = Script(fleeting, fleeting, answering)
+    async with script.client() as zk:
+        await zk.start()
+        while True:
+            try:
+                assert await zk.create("/a") == "/a"
+                break
+            except ConnectionLoss:
+                await zk.connected()
 
 
 async def test_pauses_between_attempts_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from broker_impl.zookeeper.records import (
     ReplyHeader,
     RequestHeader,
 )
-from broker_impl.zookeeper.server import REQUESTS_PER_TURN
+from broker_impl.zookeeper.server import REQUESTS_PER_TURN, Connection
 from tests.broker_impl.zookeeper.conftest import TICK_MS, Site
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -153,6 +153,23 @@ async def test_a_client_has_its_share_of_connections(site: Site) -> None:
     while len(site.server.connections) > 1:  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0)
     await hang_up(first, await handshake(site))
+
+
+async def test_who_is_gone_before_being_greeted_is_forgotten(site: Site) -> None:
+    """A connection that was reset in the backlog has no address any more."""
+
+    class Gone(asyncio.Transport):
+        aborted = False
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    transport = Gone()
+    connection = Connection(site.server)
+    connection.connection_made(transport)
+    connection.connection_lost(None)
+    assert transport.aborted
+    assert not site.server.connections
 
 
 async def test_who_never_asks_for_a_session_is_closed(
