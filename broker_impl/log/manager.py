@@ -49,6 +49,7 @@ class LogManager:
         self._config = config
         self._now_ms = 0
         self._is_open = False
+        self._written: dict[str, bytes] = {}  # what the checkpoints hold that we wrote
         self._deletions = 0
         self._deleted: list[tuple[int, str]] = []  # when to remove, which directory
         self._producers_checked_ms = 0
@@ -212,12 +213,19 @@ class LogManager:
     def _write_checkpoints(self) -> None:
         self._write_recovery_points()
         starts = {tp: log.start_offset for tp, log in self.logs.items() if log.start_offset}
-        self._disk.write(START_OFFSETS, checkpoints.format_offsets(starts))
-        self._disk.write(HIGH_WATERMARKS, checkpoints.format_offsets(self.high_watermarks))
+        self._write_offsets(START_OFFSETS, starts)
+        self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
 
     def _write_recovery_points(self) -> None:
         points = {tp: log.recovery_point for tp, log in self.logs.items()}
-        self._disk.write(RECOVERY_POINTS, checkpoints.format_offsets(points))
+        self._write_offsets(RECOVERY_POINTS, points)
+
+    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
+        """Only what changed: a write is two syncs, during which the broker does nothing else."""
+        text = checkpoints.format_offsets(offsets)
+        if self._written.get(name) != text:
+            self._disk.write(name, text)
+            self._written[name] = text
 
     def _remove_deleted(self) -> None:
         while self._deleted and self._deleted[0][0] <= self._now_ms:

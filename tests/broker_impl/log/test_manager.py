@@ -188,6 +188,28 @@ def test_a_checkpoint_forgets_no_high_watermark() -> None:
     assert again.high_watermarks == {A: 1, B: 2}
 
 
+def test_a_checkpoint_that_says_nothing_new_is_not_written() -> None:
+    """Each write is two syncs that hold the broker up: an idle one makes none."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 3)
+    manager.checkpoint({A: 1})
+    written: list[str] = []
+
+    def note(operation: str, path: str) -> bool:
+        if operation == "write":
+            written.append(path)
+        return False
+
+    disk.fails = note
+    manager.checkpoint({A: 1})
+    assert written == []
+    manager.checkpoint({A: 2})
+    assert written == ["replication-offset-checkpoint"]
+    disk.crash()
+    assert opened(disk).high_watermarks == {A: 2}
+
+
 def test_a_deleted_log_is_gone_at_once_and_its_files_later() -> None:
     """The directory is renamed, then removed after the delay, or at the next start."""
     disk = MemoryDisk()
