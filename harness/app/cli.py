@@ -167,7 +167,8 @@ def check(paths: tuple[Path, ...], inline: bool, settings: tuple[str, ...], as_j
     verdicts: list[Verdict] = []
     for path in paths:
         try:
-            judged = examine(path, inline=inline, settings=wanted, progress=screen.step)
+            with screen.steps() as progress:
+                judged = examine(path, inline=inline, settings=wanted, progress=progress)
         except (BadHistory, BadSetting) as error:
             raise Refused(str(error)) from None
         folder = path if path.is_dir() else None

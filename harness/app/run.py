@@ -57,7 +57,8 @@ def run(plan: Plan, results: Path, *, inline: bool, screen: Screen) -> Done:
                 _test(plan, folder, screen, on_ready=spark.start if spark else lambda: None)
             )
             session = spark.session() if spark else None
-            judged = examine(folder, inline=inline, session=session, progress=screen.step)
+            with screen.steps() as progress:
+                judged = examine(folder, inline=inline, session=session, progress=progress)
         report.render(folder)
         if judged.verdict.valid is True and isinstance(cluster, HasData):
             cluster.drop_data()

@@ -14,7 +14,7 @@ def test_progress() -> None:
     """One line: time, phase, what was acknowledged and read, what is broken now."""
     tally = Tally(phase="main", acked=12345, read=9, info=2, faults=3, active={3: "kill"})
     assert progress(tally, 7.6, 60.0) == (
-        "   8 s of 60 · main · 12,345 acknowledged, 9 read, 2 in doubt · faults: 3, now kill"
+        "8 s of 60 · main · 12,345 acknowledged, 9 read, 2 in doubt · 3 faults, now kill"
     )
 
 
@@ -39,7 +39,20 @@ def test_without_a_terminal_lines_are_sparse(virtually: Any) -> None:
 def test_a_step_is_told_once() -> None:
     """However often its progress is reported."""
     stream = StringIO()
-    screen = Screen(stream)
-    for step, done in (("reading", 0.1), ("reading", 0.9), ("judging", 0.0)):
-        screen.step(step, done)
+    with Screen(stream).steps() as tell:
+        for step, done in (("reading", 0.1), ("reading", 0.9), ("judging", 0.0)):
+            tell(step, done)
     assert stream.getvalue() == "reading …\njudging …\n"
+
+
+def test_on_a_terminal_there_is_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one line, cut to the terminal's width, and nothing is left of it at the end."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "50")
+    stream = StringIO()
+    with Screen(stream).steps() as tell:
+        tell("reading " + "x" * 100, 0.5)
+    shown = stream.getvalue()
+    assert "reading" in shown
+    assert "x" * 60 not in shown
+    assert shown.endswith("\x1b[2K")
