@@ -23,6 +23,7 @@ from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequ
 from broker_impl.wire.messages.update_metadata_response import UpdateMetadataResponse
 from broker_impl.wire.types import BrokerId, TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.errors import ConnectionLoss, NodeExists
 
 WALL_MS = 1_700_000_000_000
 
@@ -159,9 +160,24 @@ class World:
                 timestamp="0",
                 rack=rack,
             )
-            await self.sessions[number].create(
-                zk_paths.broker(number), zk_paths.encode(znode), ephemeral=True
-            )
+            await self._register(self.sessions[number], number, zk_paths.encode(znode))
+
+    async def _register(self, zk: ZooKeeper, number: BrokerId, data: bytes) -> None:
+        """As a broker does: insistently, and not before its former registration is gone."""
+        path = zk_paths.broker(number)
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    await zk.create(path, data, ephemeral=True)
+                except NodeExists:
+                    found = await zk.exists(path)
+                    if found is not None and found.ephemeral_owner == zk.session_id:
+                        return
+                    await asyncio.sleep(0.01)
+                except ConnectionLoss:
+                    await zk.connected()
+                else:
+                    return
 
     async def go(self, *numbers: BrokerId) -> None:
         """Brokers are gone, and their registrations with them."""
