@@ -10,7 +10,7 @@ from harness.cluster import mutants, settings
 from harness.cluster.processes import Processes
 from model.plan import Plan
 from model.roles import Cluster
-from nemesis import kill, partition, pause, restart, zookeeper
+from nemesis import kill, link, partition, pause, restart, zookeeper
 from nemesis.package import Package
 from workloads import idempotent
 from workloads.package import Workload
@@ -45,7 +45,8 @@ PROCESSES = Target(
 WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in (idempotent.WORKLOAD,)}
 
 NEMESES: dict[str, Package] = {
-    module.PACKAGE.name: module.PACKAGE for module in (kill, pause, restart, partition, zookeeper)
+    module.PACKAGE.name: module.PACKAGE
+    for module in (kill, pause, restart, partition, link, zookeeper)
 }
 
 TARGETS: dict[str, Target] = {target.name: target for target in (PROCESSES,)}
