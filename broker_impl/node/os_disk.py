@@ -12,6 +12,7 @@ from broker_impl.wire.types import Buffer
 
 LOCK_NAME = ".lock"
 _TEMPORARY_SUFFIX = ".tmp"
+_IOV_MAX = os.sysconf("SC_IOV_MAX")
 _fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has none
 
 
@@ -36,6 +37,8 @@ class OsFile:
             self.size = os.fstat(self._fd).st_size
 
     def append(self, buffers: Sequence[Buffer]) -> None:
+        if len(buffers) > _IOV_MAX:
+            buffers = [b"".join(buffers)]
         try:
             written = os.writev(self._fd, buffers)
             self.size += written

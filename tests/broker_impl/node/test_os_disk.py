@@ -37,6 +37,14 @@ def test_files_grow_and_are_read_anywhere(disk: Disk) -> None:
     again.close()
 
 
+def test_any_number_of_buffers_is_appended(disk: Disk) -> None:
+    """The system takes about a thousand at once; a caller need not know."""
+    file = disk.open("many", create=True)
+    file.append([b"x"] * 5000)
+    assert file.size == 5000
+    file.close()
+
+
 def test_a_missing_file_is_opened_only_to_create_it(disk: Disk) -> None:
     """Whoever expects a file learns that it is gone; `create` keeps what there is."""
     for action in (
