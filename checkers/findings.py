@@ -1,12 +1,13 @@
 """From what kernels found to findings: legal or not by the contract, with the faults to blame."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.expectations import Contract
+from checkers.expectations import INFORMATION, Contract
 from checkers.kernels import phantom
 from checkers.kernels.rows import Found
 from checkers.tables import Tables
@@ -68,13 +69,16 @@ def blamed(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
 def counts(results: Iterable[Finding], *, legal: bool) -> dict[str, int]:
     """By anomaly: how many distinct (key, value), or (key, offset), it concerns."""
     places: dict[str, set[tuple[str | None, int | None]]] = {}
+    information: Counter[str] = Counter()
     for f in results:
         if f.legal == legal:
+            if f.anomaly in INFORMATION:
+                information[f.anomaly] += f.folded  # others of the same kind
             by_offset = f.anomaly == "inconsistent-offsets" or f.anomaly.endswith(
                 ("poll-skip", "nonmonotonic-poll")
             )
             places.setdefault(f.anomaly, set()).add((f.key, f.offset if by_offset else f.value))
-    return {anomaly: len(found) for anomaly, found in sorted(places.items())}
+    return {anomaly: len(found) + information[anomaly] for anomaly, found in sorted(places.items())}
 
 
 def write(path: Path, results: Sequence[Finding]) -> None:

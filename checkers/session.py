@@ -86,7 +86,9 @@ def start(folder: Path, *, memory_bytes: int | None = None) -> SparkSession:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
         with (home / "log").open("wb") as log:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                conf, {"stdout": log, "stderr": log}
+            )
         context = SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, OSError) as error:
         last = (home / "log").read_text(errors="replace").strip().splitlines()[-1:]

@@ -79,59 +79,52 @@ def lost_writes(log: Log) -> list[Found]:
 
 def unseen(log: Log) -> list[Found]:
     """Acknowledged records that were first read late (``unseen-delayed``), or that nobody has read
-    and nobody has read past (``unseen-unchecked``: no evidence either way)."""
+    and nobody has read past (``unseen-unchecked``: no evidence either way).
+
+    At most one finding of each: the latest, and the first; the others are folded into it.
+    """
     sends, polls = log.sends, log.polls
     acked = sends.where(sends.outcome == OK)
     values, first = np.unique(polls.value, return_index=True)  # the first delivery of each value
     seen = np.isin(acked.value, values)
     found = []
-    if log.caught_up is None:
-        reach = frontier(log)
-        unchecked = acked.where(~seen & ((acked.offset == UNKNOWN) | (acked.offset > reach)))
-        found += [
+    reach = frontier(log)
+    beyond = (acked.offset == UNKNOWN) | (acked.offset > reach)
+    unchecked = acked.where(~seen & beyond)
+    if log.caught_up is None and len(unchecked.op):
+        value, offset = int(unchecked.value[0]), int(unchecked.offset[0])
+        found.append(
             Found(
                 anomaly="unseen-unchecked",
                 key=log.key,
                 offset=None if offset == UNKNOWN else offset,
                 value=value,
-                ops=(op,),
-                why=f"value {value} was acknowledged at {at(end_ns)}"
+                ops=(int(unchecked.op[0]),),
+                why=f"value {value} was acknowledged"
                 + (f" at offset {offset}" if offset != UNKNOWN else "")
-                + (f"; nobody read beyond offset {reach}" if reach >= 0 else "; nobody read"),
+                + f" at {at(int(unchecked.end_ns[0]))}; nobody read"
+                + (f" beyond offset {reach}" if reach != UNKNOWN else ""),
+                folded=len(unchecked.op) - 1,
             )
-            for value, offset, op, end_ns in zip(
-                unchecked.value.tolist(),
-                unchecked.offset.tolist(),
-                unchecked.op.tolist(),
-                unchecked.end_ns.tolist(),
-                strict=True,
-            )
-        ]
+        )
     acked = acked.where(seen)
     reading = polls.where(first[np.searchsorted(values, acked.value)])
-    late = reading.end_ns - acked.end_ns > DELAY_NS
-    acked, reading = acked.where(late), reading.where(late)
-    found += [
-        Found(
-            anomaly="unseen-delayed",
-            key=log.key,
-            offset=offset,
-            value=value,
-            ops=(op, reader),
-            why=f"value {value} was acknowledged at {at(acked_ns)} and first read at"
-            f" {at(read_ns)}, by process {process} at offset {offset}",
+    delay = reading.end_ns - acked.end_ns
+    if (delay > DELAY_NS).any():
+        row = int(delay.argmax())
+        found.append(
+            Found(
+                anomaly="unseen-delayed",
+                key=log.key,
+                offset=int(reading.offset[row]),
+                value=int(acked.value[row]),
+                ops=(int(acked.op[row]), int(reading.op[row])),
+                why=f"value {acked.value[row]} was acknowledged at {at(int(acked.end_ns[row]))}"
+                f" and first read at {at(int(reading.end_ns[row]))}, by process"
+                f" {reading.process[row]} at offset {reading.offset[row]}",
+                folded=int((delay > DELAY_NS).sum()) - 1,
+            )
         )
-        for value, offset, op, reader, acked_ns, read_ns, process in zip(
-            acked.value.tolist(),
-            reading.offset.tolist(),
-            acked.op.tolist(),
-            reading.op.tolist(),
-            acked.end_ns.tolist(),
-            reading.end_ns.tolist(),
-            reading.process.tolist(),
-            strict=True,
-        )
-    ]
     return found
 
 

@@ -1,0 +1,108 @@
+import pytest
+
+from checkers.expectations import BadSetting, Contract
+from checkers.kernels.rows import Found
+from model.plan import Plan
+
+ALL = (
+    "lost-write",
+    "duplicate",
+    "phantom",
+    "misrouted",
+    "stuck",
+    "nonmonotonic-send",
+    "int-nonmonotonic-send",
+    "realtime-order",
+    "poll-skip",
+    "int-poll-skip",
+    "nonmonotonic-poll",
+    "int-nonmonotonic-poll",
+)
+
+
+def allowed(contract: Contract) -> set[str]:
+    found = [Found(anomaly=anomaly, key="x") for anomaly in ALL]
+    found += [Found(anomaly="inconsistent-offsets", key="x", variant=v) for v in ("ack", "read")]
+    found += [Found(anomaly="G1a", key="x", variant=v) for v in ("send", "txn")]
+    return {f"{f.anomaly} {f.variant}".strip() for f in found if contract.allows(f)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, set()),
+        ({"producer.acks": "-1"}, set()),
+        (
+            {"producer.acks": "1"},
+            {
+                "lost-write",
+                "duplicate",
+                "inconsistent-offsets ack",
+                "nonmonotonic-send",
+                "int-nonmonotonic-send",
+            },
+        ),
+        (
+            {"producer.acks": "1", "producer.max.in.flight.requests.per.connection": "1"},
+            {"lost-write", "duplicate", "inconsistent-offsets ack"},
+        ),
+        # without followers, no leader can change: the one log must keep what it took
+        (
+            {"producer.acks": "1", "broker.default.replication.factor": "1"},
+            {"duplicate", "nonmonotonic-send", "int-nonmonotonic-send"},
+        ),
+        (
+            {"producer.enable.idempotence": "false"},
+            {"duplicate", "nonmonotonic-send", "int-nonmonotonic-send"},
+        ),
+        ({"consumer.isolation.level": "read_uncommitted"}, {"G1a txn"}),
+        (
+            {"broker.unclean.leader.election.enable": "true"},
+            {*ALL, "inconsistent-offsets ack", "inconsistent-offsets read"}
+            - {"phantom", "misrouted", "stuck"},
+        ),
+    ],
+)
+def test_what_the_configuration_permits(settings: dict[str, str], expected: set[str]) -> None:
+    """The strictest contract permits nothing; each weaker setting just what follows from it."""
+    assert allowed(Contract.of(None, settings)) == expected
+
+
+def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
+    """Nobody waited for an answer."""
+    permitted = allowed(Contract.of(None, {"producer.acks": "0"}))
+    assert {"lost-write", "duplicate", "nonmonotonic-send", "realtime-order"} <= permitted
+    assert not permitted & {"phantom", "poll-skip", "inconsistent-offsets read", "G1a send"}
+
+
+def test_what_no_contract_speaks_of_is_never_illegal() -> None:
+    """Late is not wrong, unchecked is not known."""
+    for anomaly in ("unseen-delayed", "unseen-unchecked"):
+        assert Contract().allows(Found(anomaly=anomaly, key="x"))
+
+
+def test_a_plan_and_settings_in_its_place() -> None:
+    """The plan's settings count; those of the command line come before them."""
+    plan = Plan(
+        producer={"acks": "1", "enable.idempotence": "false"}, options={"replication_factor": 3}
+    )
+    assert Contract.of(plan).acks == "1"
+    assert not Contract.of(plan).idempotent
+    settings = {"producer.acks": "all", "producer.enable.idempotence": "true"}
+    assert Contract.of(plan, settings) == Contract()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"acks": "1"}, "--set acks: a setting is called broker.KEY, producer.KEY or consumer.KEY"),
+        ({"producer.acks": "2"}, "--set producer.acks=2: acks are all, 1 or 0"),
+        ({"producer.enable.idempotence": "yes"}, "true or false"),
+        ({"broker.default.replication.factor": "three"}, "a whole number"),
+    ],
+)
+def test_a_bad_setting_is_refused(settings: dict[str, str], message: str) -> None:
+    """With what would be right."""
+    with pytest.raises(BadSetting) as told:
+        Contract.of(None, settings)
+    assert message in str(told.value)

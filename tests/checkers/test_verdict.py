@@ -1,0 +1,182 @@
+import json
+from typing import Any
+
+import pytest
+
+from checkers import findings, inline
+from checkers.expectations import Contract
+from checkers.kernels import key
+from checkers.kernels.rows import Found, Log
+from checkers.verdict import Verdict, conclude, crashed, exit_status, merge
+from model.op import Op
+
+
+def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settings: str) -> Verdict:
+    tables = histories.tables(text)
+    reports = inline.judge(tables, lambda done: None)
+    contract = Contract.of(None, {f"producer.{name}": value for name, value in settings.items()})
+    found = [f for report in reports.values() for f in report.found]
+    results = findings.findings(found, tables, contract)
+    return conclude(tables, reports, results, has_final_phase=run, plan={"seed": 7})
+
+
+@pytest.mark.parametrize(
+    ("several", "worst"),
+    [
+        ([], True),
+        ([True, True], True),
+        ([True, "unknown"], "unknown"),
+        (["unknown", False, True], False),
+    ],
+)
+def test_merge(several: list[Any], worst: Any) -> None:
+    """True < unknown < false."""
+    assert merge(several) == worst
+
+
+@pytest.mark.parametrize(("valid", "status"), [(True, 0), (False, 1), ("unknown", 2)])
+def test_exit_status(valid: Any, status: int) -> None:
+    """0 valid, 1 invalid, 2 unknown."""
+    assert exit_status(Verdict(valid=valid)) == status
+
+
+@pytest.mark.parametrize(
+    ("text", "valid", "reasons"),
+    [
+        ("s:x=a@0 p:x=a@0", True, []),
+        ("s:x=a@0 s:x=b@1 p:x=b@1", False, []),
+        ("a:x", "unknown", ["nothing was acknowledged"]),
+        ("s?:x=a p:", "unknown", ["nothing was acknowledged"]),
+        (
+            "s:x=a@0 s:x=b@1 p:x=a@0",
+            "unknown",
+            [
+                "not read to the end: x",
+                "1 acknowledged records were neither read nor read past",
+            ],
+        ),
+        ("s:x=a@0 p:x=a@0 c!:x@1", "unknown", ["not read to the end: x"]),
+        (  # a broken promise stays broken, however little is known of the rest
+            "s:x=a@0 s:x=b@1 p:x=b@1 s:y=c@0",
+            False,
+            [
+                "not read to the end: y",
+                "1 acknowledged records were neither read nor read past",
+            ],
+        ),
+    ],
+)
+def test_a_bare_history(histories: Any, text: str, valid: Any, reasons: list[str]) -> None:
+    """Valid needs evidence: something acknowledged, and all of it read or read past."""
+    told = verdict(histories, text)
+    assert (told.valid, list(told.unknown_because)) == (valid, reasons)
+
+
+def test_a_run_must_have_read_every_key_to_its_end(histories: Any) -> None:
+    """Without a final catch-up (the harness was killed) a run is unknown, whatever was read."""
+    assert verdict(histories, "s:x=a@0 p:x=a@0", run=True).valid == "unknown"
+    assert verdict(histories, "s:x=a@0 p:x=a@0 c:x@1", run=True).valid is True
+
+
+def fault_ops(at: int, *, proved: bool) -> list[Op]:
+    value = {"id": 4, "phase": "apply", "targets": None}
+    effect = {"effect": {"proved": proved, "how": "still answering"}}
+    return [
+        Op(index=at, time_ns=at, process=-1, type="invoke", f="pause", value=value),
+        Op(index=at + 1, time_ns=at, process=-1, type="info", f="pause", value=value | effect),
+    ]
+
+
+def test_a_fault_without_effect_makes_a_run_unknown(histories: Any) -> None:
+    """It was to be survived, and it never came."""
+    ops = histories.events("s:x=a@0 p:x=a@0")
+    assert verdict(histories, ops + fault_ops(4, proved=True)).valid is True
+    told = verdict(histories, ops + fault_ops(4, proved=False))
+    assert told.valid == "unknown"
+    assert told.unknown_because == (
+        "fault 4 (pause) is not proved to have had an effect: still answering",
+    )
+    assert (told.evidence["faults"], told.evidence["faults_effective"]) == (1, 0)
+
+
+def test_a_crashed_checker_makes_it_unknown(
+    histories: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has found nothing, but it has excluded nothing either."""
+
+    def explode(log: Log) -> list[Found]:
+        raise ZeroDivisionError("no")
+
+    monkeypatch.setitem(key.DERIVED, "polls", explode)
+    told = verdict(histories, "s:x=a@0 p:x=a@0")
+    assert told.valid == "unknown"
+    assert told.unknown_because == ("the checker polls crashed on x: ZeroDivisionError: no",)
+    assert told.checkers["polls"].valid == "unknown"
+    assert told.checkers["loss"].valid is True
+
+
+def test_what_is_permitted_is_counted_and_no_reason_to_fail(histories: Any) -> None:
+    """The same history, by two contracts."""
+    text = "s:x=a@0 s:x=b@1 s:x=c@2 p:x=c@2"
+    strict, loose = verdict(histories, text), verdict(histories, text, acks="1")
+    assert (strict.valid, strict.anomalies, strict.allowed) == (False, {"lost-write": 2}, {})
+    assert (loose.valid, loose.anomalies, loose.allowed) == (True, {}, {"lost-write": 2})
+    assert strict.checkers["loss"].valid is False
+    assert loose.checkers["loss"].valid is True
+
+
+def test_evidence_counts_completions_and_records(histories: Any) -> None:
+    """Operations by outcome, records acknowledged and read, keys, and those read to the end."""
+    told = verdict(histories, "a:x,y s:x=a@0,x=b@1 s1?:y=c s2!:x=d >s3:x=e p:x=a@0,x=b@1 c:x@2")
+    assert told.evidence == {
+        "ops": 6,
+        "ok": 4,
+        "fail": 1,
+        "info": 1,
+        "acked": 2,
+        "read": 2,
+        "keys": 2,
+        "keys_caught_up": 2,
+        "faults": 0,
+        "faults_effective": 0,
+    }
+
+
+def test_findings_blame_the_faults_between_their_witnesses(histories: Any) -> None:
+    """Those that were active at some time from the first witness to the last."""
+    ops = histories.events("s:x=a@0 s:x=b@1 p:x=b@1")
+    value = {"id": 4, "phase": "apply"}
+    proof = {"effect": {"proved": True, "how": ""}}
+    heal = {"id": 4, "phase": "heal"}
+
+    def at(index: int, kind: Any, what: dict[str, Any]) -> Op:
+        return Op(index=index, time_ns=index * 10**9, process=-1, type=kind, f="kill", value=what)
+
+    def moved(op: Op, by: int) -> Op:
+        fields = {f: getattr(op, f) for f in op.__struct_fields__}
+        return Op(**fields | {"index": op.index + by, "time_ns": (op.index + by) * 10**9})
+
+    fault = [at(0, "invoke", value), at(1, "info", value | proof)]
+    healed = [at(2, "invoke", heal), at(3, "info", heal)]
+    before = histories.tables([*fault, *healed, *(moved(op, 4) for op in ops)])
+    during = histories.tables([*fault, *(moved(op, 2) for op in ops)])
+    for tables, faults in ((before, ()), (during, (4,))):
+        reports = inline.judge(tables, lambda done: None)
+        (found,) = findings.findings(reports["x"].found, tables, Contract())
+        assert found.faults == faults
+
+
+def test_json_is_as_the_contract_has_it(histories: Any) -> None:
+    """Every field that scripts rely on, by its name."""
+    told = json.loads(verdict(histories, "s:x=a@0 p:x=a@0").to_json())
+    assert told["valid"] is True
+    assert told["plan"] == {"seed": 7}
+    assert told["checkers"]["loss"].keys() == {"valid", "seconds"}
+    assert told.keys() >= {"anomalies", "allowed", "evidence", "unknown_because"}
+
+
+def test_a_crash_of_judging_itself_is_unknown() -> None:
+    """With its reason, and without a word about anomalies."""
+    told = crashed("judging crashed: MemoryError: ", {})
+    assert (told.valid, told.anomalies) == ("unknown", {})
+    assert told.unknown_because == ("judging crashed: MemoryError: ",)
