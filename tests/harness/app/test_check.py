@@ -1,0 +1,226 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from checkers import inline as inline_
+from checkers.expectations import BadSetting
+from checkers.kernels.key import Report
+from checkers.tables import Tables
+from harness.app.check import describe, examine, judge
+from model import history
+from model.history import BadHistory
+from model.op import Op
+from model.plan import Plan
+
+
+def send(index: int, value: int, offset: int | None) -> list[Op]:
+    """Process 0 sends one value to ``orders-0`` and is told its offset."""
+    done = [["send", "orders-0", value if offset is None else [offset, value]]]
+    return [
+        Op(index=index, time_ns=index, process=0, type="invoke", f="send",
+           value=[["send", "orders-0", value]]),
+        Op(index=index + 1, time_ns=index + 1, process=0, type="ok", f="send", value=done),
+    ]  # fmt: skip
+
+
+def poll(index: int, *records: tuple[int, int]) -> list[Op]:
+    """Process 1 polls these offsets and values of ``orders-0``."""
+    found = {"orders-0": [list(record) for record in records]}
+    return [
+        Op(index=index, time_ns=index, process=1, type="invoke", f="poll", value=[["poll"]]),
+        Op(index=index + 1, time_ns=index + 1, process=1, type="ok", f="poll",
+           value=[["poll", found]]),
+    ]  # fmt: skip
+
+
+def catch_up(index: int, position: int) -> list[Op]:
+    """Process 1 has read ``orders-0`` to its end."""
+    asked, done = [["catch-up", "orders-0"]], [["catch-up", "orders-0", position, position]]
+    return [
+        Op(index=index, time_ns=index, process=1, type="invoke", f="catch-up", value=asked),
+        Op(index=index + 1, time_ns=index + 1, process=1, type="ok", f="catch-up", value=done),
+    ]
+
+
+GOOD = [*send(0, 7, 0), *send(2, 8, 1), *poll(4, (0, 7), (1, 8)), *catch_up(6, 2)]
+LOSSY = [*send(0, 7, 0), *send(2, 8, 1), *poll(4, (1, 8)), *catch_up(6, 2)]
+
+
+def folder_of(tmp_path: Path, ops: list[Op], plan: Plan | None = None) -> Path:
+    """A run's folder, as a harness that was killed after the last event leaves it."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    history.write(folder / "history.jsonl", ops)
+    if plan is not None:
+        (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
+    return folder
+
+
+def test_a_runs_folder_gets_its_files(tmp_path: Path) -> None:
+    """Verdict, findings and the typed history, to be read by anybody."""
+    folder = folder_of(tmp_path, LOSSY, Plan(seed=7))
+    verdict = judge(folder, inline=True)
+    written = json.loads((folder / "verdict.json").read_text())
+    assert written["valid"] is verdict.valid is False
+    assert written["anomalies"] == {"lost-write": 1}
+    assert written["plan"] == {"workload": "idempotent", "target": "processes", "seed": 7}
+    (row,) = pq.read_table(folder / "findings.parquet").to_pylist()
+    assert (row["anomaly"], row["legal"], row["key"], row["partition"], row["offset"]) == (
+        "lost-write", False, "orders-0", 0, 0,
+    )  # fmt: skip
+    assert row["ops"] == [1, 5]
+    assert pq.read_table(folder / "history.parquet").num_rows == len(LOSSY)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "findings.parquet", "history.jsonl", "history.parquet", "plan.json", "verdict.json",
+    ]  # fmt: skip
+
+
+def test_judging_again_gives_the_same(tmp_path: Path) -> None:
+    """From the lines, and from the typed history when the lines are gone."""
+    folder = folder_of(tmp_path, LOSSY, Plan())
+    first = examine(folder, inline=True)
+    assert examine(folder, inline=True).findings == first.findings
+    (folder / "history.jsonl").unlink()
+    assert examine(folder, inline=True).findings == first.findings
+
+
+def test_beside_a_bare_file_nothing_is_written(tmp_path: Path) -> None:
+    """It may lie anywhere, and be anybody's."""
+    file = folder_of(tmp_path, GOOD) / "history.jsonl"
+    assert judge(file, inline=True).valid is True
+    assert [path.name for path in file.parent.iterdir()] == ["history.jsonl"]
+
+
+def test_a_run_that_was_killed_can_be_judged(tmp_path: Path) -> None:
+    """A torn last line and no final reads: unknown, unless a promise is already broken."""
+    folder = folder_of(tmp_path, GOOD[:6], Plan())
+    with (folder / "history.jsonl").open("ab") as lines:
+        lines.write(b'{"index":6,"time_')
+    verdict = judge(folder, inline=True)
+    assert (verdict.valid, verdict.unknown_because) == (
+        "unknown", ("not read to the end: orders-0",),
+    )  # fmt: skip
+    history.write(folder / "history.jsonl", LOSSY[:6])
+    assert judge(folder, inline=True).valid is False
+
+
+def test_the_plan_and_the_settings_decide_what_is_illegal(tmp_path: Path) -> None:
+    """A loss is permitted by acks=1, and the command line comes before the plan."""
+    folder = folder_of(tmp_path, LOSSY, Plan(producer={"acks": "1"}))
+    assert judge(folder, inline=True).allowed == {"lost-write": 1}
+    assert judge(folder, inline=True, settings={"producer.acks": "all"}).valid is False
+
+
+def test_steps_are_told(tmp_path: Path) -> None:
+    """Reading and judging, each up to its end."""
+    told: list[tuple[str, float]] = []
+    file = folder_of(tmp_path, GOOD) / "history.jsonl"
+    judge(file, inline=True, progress=lambda step, done: told.append((step, done)))
+    assert told == [("reading", 1.0), ("judging", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("nothing", None, "does not exist"),
+        ("empty/", None, "is not a run's folder: it holds no history.jsonl"),
+        ("empty.jsonl", "", "holds no events"),
+        ("run/plan.json", "{", "plan.json is no plan"),
+    ],
+)
+def test_a_bad_request_is_told_in_one_sentence(
+    tmp_path: Path, name: str, content: str | None, message: str
+) -> None:
+    """Which path, and what is wrong with it."""
+    path = tmp_path / name
+    if content is None and name.endswith("/"):
+        path.mkdir()
+    elif content is not None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+    if name == "run/plan.json":
+        history.write(tmp_path / "run" / "history.jsonl", GOOD)
+        path = tmp_path / "run"
+    with pytest.raises(BadHistory) as told:
+        judge(path, inline=True)
+    assert message in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_bad_setting_is_refused_before_reading(tmp_path: Path) -> None:
+    """It concerns the request, whatever the history."""
+    file = folder_of(tmp_path, GOOD) / "history.jsonl"
+    with pytest.raises(BadSetting, match="acks are all, 1 or 0"):
+        judge(file, inline=True, settings={"producer.acks": "most"})
+
+
+def test_an_executor_that_crashes_makes_the_run_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason, in the folder too; never valid."""
+
+    def explode(tables: Tables, progress: Any) -> dict[str, Report]:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(inline_, "judge", explode)
+    folder = folder_of(tmp_path, GOOD, Plan())
+    judge(folder, inline=True)
+    written = json.loads((folder / "verdict.json").read_text())
+    assert written["valid"] == "unknown"
+    assert written["unknown_because"] == ["judging crashed: MemoryError: no room"]
+
+
+def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
+    """The anomaly, how often, the first place with its argument, and what to do next."""
+    lossy = examine(folder_of(tmp_path, LOSSY, Plan()), inline=True)
+    folder = Path("results/run")
+    assert describe(lossy.verdict, lossy.findings, folder) == (
+        "INVALID  lost-write 1 · key orders-0, offset 0: value 7 was acknowledged to process 0 at"
+        " offset 0 at 0.000 s; process 1 read on at offset 1 at 0.000 s; nobody ever read 7\n"
+        "         results/run/report.html     (again: faultline replay results/run)"
+    )
+
+
+def test_the_terminal_is_told_the_evidence_of_a_valid_run(tmp_path: Path) -> None:
+    """And what was permitted."""
+    lossy = examine(
+        folder_of(tmp_path, LOSSY, Plan()), inline=True, settings={"producer.acks": "1"}
+    )
+    assert describe(lossy.verdict, lossy.findings, None) == (
+        "VALID    2 acknowledged, 1 read · 1 of 1 keys read to the end · 0 of 0 faults effective\n"
+        "         allowed: lost-write 1"
+    )
+
+
+@pytest.mark.spark
+def test_spark_writes_what_inline_writes(tmp_path: Path) -> None:
+    """``faultline check`` with Spark: the same findings, and no file left lying about."""
+    folder = folder_of(tmp_path, LOSSY, Plan())
+    inline = examine(folder, inline=True)
+    before = sorted(path.name for path in folder.iterdir())
+    elsewhere, temporary = tmp_path / "elsewhere", tmp_path / "temporary"
+    elsewhere.mkdir()
+    temporary.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.app.cli", "check", str(folder), "--json"],
+        cwd=elsewhere,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["anomalies"] == {"lost-write": 1}
+    assert done.stderr == "reading …\njudging …\n"
+    rows = pq.read_table(folder / "findings.parquet").to_pylist()
+    assert [row["why"] for row in rows] == [f.why for f in inline.findings]
+    after = sorted(path.name for path in folder.iterdir())
+    assert set(after) - set(before) <= {"report.html"}
+    assert [*elsewhere.iterdir(), *temporary.iterdir()] == []
