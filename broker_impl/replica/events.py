@@ -195,7 +195,7 @@ class AppendDone(msgspec.Struct, frozen=True):
 
 
 class LogEndAdvanced(msgspec.Struct, frozen=True):
-    """The leader's log has records for its followers; ``to`` is the log end offset."""
+    """The leader has news for its followers: records, or that a new epoch began at ``to``."""
 
     tp: TopicPartition
     to: Offset

@@ -1,5 +1,6 @@
 """The in-sync replicas: who may join, who must leave, how many are enough."""
 
+from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import BrokerId, Epoch, Offset
 
 
@@ -61,6 +62,15 @@ def maximal(committed: frozenset[BrokerId], proposed: frozenset[BrokerId]) -> fr
     the controller may not have seen that yet.
     """
     return committed | proposed
+
+
+def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
+    """Does a follower's fetch tell how much of the leader's log it holds?
+
+    Not when it failed (KAFKA-8400), nor when its history is another one up to the offset it asks
+    for (KAFKA-13141); and a parked fetch that is tried ``again`` has told it already.
+    """
+    return error is ErrorCode.NONE and not diverged and not again
 
 
 def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float) -> bool:

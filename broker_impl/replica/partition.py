@@ -59,8 +59,6 @@ from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
 UNKNOWN_OFFSET = -1
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 """Timestamps with a meaning of their own in ListOffsets."""
-CONSUMER = -1
-"""The replica id of a reader that is no replica; others below 0 are tools that see everything."""
 
 
 class Stage(Enum):
@@ -267,7 +265,10 @@ class Partition:
         if self.stage is not Stage.NOTHING:
             self.stage = Stage.NOTHING
             effects.append(StopFetching(self.tp))
-        if self.role is not Role.LEADER:
+        if self.role is Role.LEADER:
+            # Who is parked here has asked in the former epoch, and should not wait in vain.
+            effects.append(LogEndAdvanced(self.tp, self.log.end_offset))
+        else:
             self.leading_since = state.leader_epoch
         self._take_office(state)
         self.role = Role.LEADER
@@ -562,6 +563,16 @@ class Partition:
         """Where read_committed ends: no transaction is open here."""
         return self.high_watermark
 
+    def read_limit(self, replica_id: BrokerId, isolation: int) -> Offset:
+        """Where reading ends for this reader."""
+        return watermark.read_limit(
+            replica_id,
+            isolation,
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log.end_offset,
+        )
+
     def refusal(self, current_leader_epoch: Epoch) -> ErrorCode:
         """Why this replica cannot answer for its partition; NONE when it can."""
         error = fencing.current_leader_epoch(current_leader_epoch, self.leader_epoch)
@@ -603,6 +614,8 @@ class Partition:
 
     def answer_follower(self, broker: BrokerId, result: FetchResult) -> FetchResult:
         """What was read, with the high watermark as it is since the follower's fetch counted."""
+        if result.error is not ErrorCode.NONE or result.diverging is not None:
+            return result
         remote = self.remotes[broker]
         news = self.high_watermark > remote.high_watermark_sent
         if news or result.high_watermark != self.high_watermark:
@@ -623,11 +636,8 @@ class Partition:
         beyond it is refused: a former leader may have told a later end (KIP-207).
         """
         log = self.log
-        consumer = replica_id == CONSUMER
-        if not consumer:
-            limit = log.end_offset
-        else:
-            limit = self.last_stable_offset if isolation else self.high_watermark
+        consumer = replica_id == watermark.CONSUMER
+        limit = self.read_limit(replica_id, isolation)
         behind = consumer and self.high_watermark < self.epoch_start
         if timestamp == LATEST:
             if behind:

@@ -12,7 +12,7 @@ import msgspec
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log.manager import LogManager
-from broker_impl.replica import fencing, isr
+from broker_impl.replica import fencing, isr, watermark
 from broker_impl.replica.events import (
     Append,
     AppendDone,
@@ -37,7 +37,6 @@ from broker_impl.replica.events import (
     Tick,
 )
 from broker_impl.replica.partition import (
-    CONSUMER,
     FetchResult,
     ListedOffset,
     Partition,
@@ -310,15 +309,6 @@ class Replicas:
         error = partition.refusal(current_leader_epoch)
         if error is not ErrorCode.NONE:
             return FetchResult(error=error)
-        if replica_id == CONSUMER:
-            limit = partition.last_stable_offset if isolation else partition.high_watermark
-            return partition.read(
-                offset,
-                bytes_max=bytes_max,
-                limit=limit,
-                last_fetched_epoch=last_fetched_epoch,
-                at_least_one=at_least_one,
-            )
         if replica_id >= 0:
             error = fencing.follower_fetch(current_leader_epoch, partition.leader_epoch)
             if error is ErrorCode.NONE and replica_id not in partition.remotes:
@@ -328,13 +318,13 @@ class Replicas:
         result = partition.read(
             offset,
             bytes_max=bytes_max,
-            limit=partition.log.end_offset,
+            limit=partition.read_limit(replica_id, isolation),
             last_fetched_epoch=last_fetched_epoch,
             at_least_one=at_least_one,
         )
-        if replica_id < 0 or result.error or result.diverging is not None:
+        if replica_id < 0:
             return result
-        if not again:
+        if isr.tells_log_end(result.error, result.diverging is not None, again):
             eligible = isr.eligible(self._live.get(replica_id), broker_epoch)
             self._handle(
                 partition,
@@ -351,7 +341,7 @@ class Replicas:
         timestamp: int,
         current_leader_epoch: Epoch = fencing.NO_EPOCH,
         isolation: int = 0,
-        replica_id: BrokerId = CONSUMER,
+        replica_id: BrokerId = watermark.CONSUMER,
     ) -> ListedOffset:
         """Where a time begins (-1 the end, -2 the start, -3 the newest record's time)."""
         partition = self.partitions.get(tp)

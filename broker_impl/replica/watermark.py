@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 
-from broker_impl.wire.types import Offset
+from broker_impl.wire.types import BrokerId, Offset
+
+CONSUMER = -1
+"""The replica id of a reader that is no replica; others below 0 are tools that see everything."""
 
 
 def replicated_end(log_ends: Iterable[Offset]) -> Offset:
@@ -19,6 +22,22 @@ def high_watermark(current: Offset, replicated: Offset, enough_in_sync: bool) ->
     if not enough_in_sync:
         return current
     return max(current, replicated)
+
+
+def read_limit(
+    replica_id: BrokerId,
+    isolation: int,
+    high_watermark: Offset,
+    last_stable_offset: Offset,
+    log_end: Offset,
+) -> Offset:
+    """Where reading ends: for consumers with what is committed, for replicas and tools nowhere.
+
+    ``isolation`` 1 is read_committed: it ends where the first open transaction begins.
+    """
+    if replica_id != CONSUMER:
+        return log_end
+    return last_stable_offset if isolation else high_watermark
 
 
 def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offset:

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from broker_impl.errors import ErrorCode
 from broker_impl.replica import isr
 
 
@@ -71,6 +72,25 @@ def test_caught_up_at(
     """A follower that keeps pace with steady appends counts as caught up."""
     got = isr.caught_up_at(2.0, offset, leader_end, 5.0, last_leader_end, last_fetch_at)
     assert got == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "diverged", "again", "expected"),
+    [
+        (ErrorCode.NONE, False, False, True),
+        (ErrorCode.OFFSET_OUT_OF_RANGE, False, False, False),
+        (ErrorCode.NONE, True, False, False),
+        (ErrorCode.NONE, False, True, False),
+    ],
+)
+def test_tells_log_end(error: ErrorCode, diverged: bool, again: bool, expected: bool) -> None:
+    """Only a fetch that was served says how far a follower has come."""
+    assert isr.tells_log_end(error, diverged, again) is expected
+
+
+def test_maximal() -> None:
+    """While a change is under way, both who may be in and who may still be in."""
+    assert isr.maximal(frozenset({1, 2}), frozenset({1, 3})) == {1, 2, 3}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from broker_impl.errors import ErrorCode
 from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
+from broker_impl.replica import watermark
 from broker_impl.replica.events import (
     Append,
     AppendDone,
@@ -36,7 +37,6 @@ from broker_impl.replica.events import (
     WriteIsr,
 )
 from broker_impl.replica.partition import (
-    CONSUMER,
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
@@ -289,7 +289,7 @@ def test_a_leader_that_stays_keeps_its_producers_waiting() -> None:
     """The controller changed the ISR: the log was not cut, the append can still be committed."""
     driver = leader()
     result = driver.append()
-    driver(BecomeLeader(driver.state(1, epoch=1)))
+    assert driver(BecomeLeader(driver.state(1, epoch=1))) == [LogEndAdvanced(TP, 1)]
     assert driver.partition.acknowledged(result) is None
     driver.fetched(2, 1, epoch=1)
     assert driver.partition.acknowledged(result) is ErrorCode.NONE
@@ -666,7 +666,7 @@ def test_the_end_is_not_told_before_it_is_certain() -> None:
     driver.fetched(2, 1, epoch=1)
     partition = driver.partition
 
-    def ask(timestamp: int, replica_id: int = CONSUMER) -> tuple[ErrorCode, int]:
+    def ask(timestamp: int, replica_id: int = watermark.CONSUMER) -> tuple[ErrorCode, int]:
         found = partition.list_offset(timestamp, isolation=0, replica_id=replica_id)
         return found.error, found.offset
 
@@ -681,7 +681,10 @@ def test_the_end_is_not_told_before_it_is_certain() -> None:
     assert ask(52) == (ErrorCode.NONE, 2)
     assert ask(99) == (ErrorCode.NONE, -1)
     assert ask(MAX_TIMESTAMP) == (ErrorCode.NONE, 2)
-    assert partition.list_offset(EARLIEST, isolation=1, replica_id=CONSUMER).leader_epoch == 0
+    assert (
+        partition.list_offset(EARLIEST, isolation=1, replica_id=watermark.CONSUMER).leader_epoch
+        == 0
+    )
 
 
 def test_read_is_bounded() -> None:

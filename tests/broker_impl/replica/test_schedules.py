@@ -5,11 +5,13 @@ Brokers are 1, 2, 3 where the bugs' stories say A, B, C.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from types import ModuleType
 
 import pytest
 
 from broker_impl import mutants
 from broker_impl.errors import ErrorCode
+from broker_impl.replica import fencing, follower, isr
 from broker_impl.replica.events import WriteIsr
 from broker_impl.replica.replicas import Kind
 from tests.broker_impl.replica.pure_cluster import LAG_MAX_S, TP, PureCluster, Sent
@@ -32,8 +34,8 @@ def started(brokers: int, isr_min: int) -> PureCluster:
 
 
 def fetch_all(cluster: PureCluster, *followers: int) -> None:
-    for follower in followers:
-        cluster.fetch(follower)
+    for broker in followers:
+        cluster.fetch(broker)
 
 
 class Ending:
@@ -50,7 +52,7 @@ class Ending:
         assert self.lost == []
         assert self.doubled == []
         logs = [node.values() for node in self.cluster.nodes.values() if node.up]
-        assert all(log == self.values for log in logs), "the replicas agree in the end"
+        assert all(log == self.values for log in logs), "all replicas agree in the end"
 
 
 class Client:
@@ -73,8 +75,8 @@ def a01_two_leaders_die() -> Ending:
     client = Client(cluster)
     sent = cluster.produce(1, "m1")
     fetch_all(cluster, 2, 3)  # they hold it
-    for follower in (2, 3):
-        question = cluster.ask(follower)  # they say so
+    for broker in (2, 3):
+        question = cluster.ask(broker)  # they say so
         assert question is not None
         cluster.serve(question)  # and are not told: the answer is lost
     client.settle(sent)
@@ -192,6 +194,32 @@ def a08_zombie_leader() -> Ending:
     return Ending(cluster, client.acknowledged)
 
 
+def a08_old_fetch_after_a_reelection() -> Ending:
+    """A fetch of 3 from epoch 0 reaches 1 in epoch 2; in between 3 has cut what it told of."""
+    cluster = started(3, isr_min=2)
+    client = Client(cluster)
+    sent = cluster.produce(1, "m1")
+    cluster.fetch(3)
+    held = cluster.ask(3)
+    assert held is not None
+    assert held.target.offset == 2
+    cluster.elect(2, deliver=False)
+    cluster.deliver_orders(2)
+    cluster.deliver_orders(3)
+    cluster.fetch(3)
+    assert cluster.nodes[3].values() == ["m0"]
+    cluster.elect(1, deliver=False)
+    cluster.orders[1] = cluster.orders[1][-1:]  # it never hears of the other, and keeps m1
+    cluster.deliver_orders(1)
+    cluster.deliver_orders(2)
+    cluster.serve(held)
+    cluster.fetch(2, rounds=3)
+    client.settle(sent)
+    cluster.nodes[1].kill()
+    cluster.elect(3, isr=(2, 3))
+    return Ending(cluster, client.acknowledged)
+
+
 def a02_both_crash() -> Ending:
     """Both die; 2, which lacks m1, is up first and writes m2 where 1 has m1."""
     cluster = started(2, isr_min=1)
@@ -213,27 +241,27 @@ def a02_both_crash() -> Ending:
 
 
 def a03_fast_failover() -> Ending:
-    """KIP-279: 1 holds an epoch that 2 has never seen, and 2 one that 1 has never seen."""
+    """KIP-279: 2 wrote in epoch 1 where 1, which leads again, has a record of epoch 0."""
     cluster = started(2, isr_min=1)
     client = Client(cluster)
-    for value in ("a", "b"):
-        cluster.produce(1, value)
-    cluster.fetch(2)  # 2 holds one more than is committed
-    cluster.elect(1, isr=(1,))  # epoch 1
-    cluster.produce(1, "only on 1 in epoch 1", acks=1)
-    cluster.nodes[1].kill()
-    cluster.elect(2, isr=(2,))  # epoch 2, uncleanly
-    client.settle(cluster.produce(2, "c"), cluster.produce(2, "d"))
-    cluster.nodes[1].start()
-    cluster.notice_start(1)
-    question = cluster.ask(1)
+    cluster.produce(1, "only on 1 in epoch 0", acks=1)
+    cluster.elect(2, deliver=False)
+    cluster.deliver_orders(2)
+    cluster.produce(2, "only on 2 in epoch 1", acks=1)
+    cluster.elect(1, deliver=False)
+    cluster.orders[1] = cluster.orders[1][-1:]  # it never hears that 2 led
+    cluster.deliver_orders(1)
+    sent = cluster.produce(1, "m1")
+    cluster.deliver_orders(2)
+    question = cluster.ask(2)
     assert question is not None
     assert (question.target.kind, question.target.last_epoch) == (Kind.EPOCH_END, 1)
     answer = cluster.serve(question)
     assert answer is not None
-    assert answer.epoch_end == (0, 3), "the largest epoch that 2 knows up to 1, and its end"
+    assert answer.epoch_end == (0, 2), "the largest epoch up to 1 that 1 knows, and its end"
     cluster.take(answer)
-    assert cluster.nodes[1].values() == ["m0", "a", "b"]
+    cluster.catch_up()
+    client.settle(sent)
     return Ending(cluster, client.acknowledged)
 
 
@@ -277,6 +305,7 @@ SCHEDULES: list[Callable[[], Ending]] = [
     a01_as_in_kip_101,
     a02_both_crash,
     a03_fast_failover,
+    a08_old_fetch_after_a_reelection,
     a08_zombie_leader,
     a11_diverging_fetch,
     b03_leader_cut_from_zookeeper,
@@ -309,3 +338,43 @@ def test_a_mutant_does_not(
     mutants.plant([mutant])
     ending = schedule()
     assert (ending.lost, ending.doubled) == (lost, doubled)
+
+
+def truncates_once(
+    leader: tuple[int, int], own: tuple[int, int], log_end: int, high_watermark: int
+) -> follower.Truncation:
+    """KIP-101 without KIP-279: by the offset alone, and no second question."""
+    return follower.Truncation(min(leader[1], log_end), agreed=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault", "schedule", "shows"),
+    [
+        (
+            (fencing, "current_leader_epoch"),
+            lambda request_epoch, known_epoch: ErrorCode.NONE,
+            a08_old_fetch_after_a_reelection,
+            r"\['m1'\] == \[\]",
+        ),
+        (
+            (follower, "truncation_point"),
+            truncates_once,
+            a03_fast_failover,
+            "the replicas agree in the end",
+        ),
+        ((isr, "tells_log_end"), lambda *_: True, a11_diverging_fetch, "however long its log is"),
+        ((isr, "maximal"), lambda _, new: new, b03_leader_cut_from_zookeeper, "lacks a member"),
+    ],
+    ids=["A08", "A03", "A11", "B03"],
+)
+def test_other_faults_show(
+    monkeypatch: pytest.MonkeyPatch,
+    rule: tuple[ModuleType, str],
+    fault: Callable[..., object],
+    schedule: Callable[[], Ending],
+    shows: str,
+) -> None:
+    """A schedule that no fault can fail would prove nothing: each one fails without its rule."""
+    monkeypatch.setattr(*rule, fault)
+    with pytest.raises(AssertionError, match=shows):
+        schedule().assert_good()

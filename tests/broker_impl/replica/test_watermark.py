@@ -31,6 +31,14 @@ def test_high_watermark(current: int, replicated: int, enough: bool, expected: i
     assert watermark.high_watermark(current, replicated, enough) == expected
 
 
+@pytest.mark.parametrize(
+    ("replica_id", "isolation", "expected"), [(-1, 0, 7), (-1, 1, 5), (-2, 0, 9), (2, 1, 9)]
+)
+def test_read_limit(replica_id: int, isolation: int, expected: int) -> None:
+    """Consumers see what is committed, or what is stable; others see everything."""
+    assert watermark.read_limit(replica_id, isolation, 7, 5, 9) == expected
+
+
 @pytest.mark.parametrize(("high_watermark", "expected"), [(0, 3), (3, 3), (5, 5), (9, 9), (12, 9)])
 def test_bounded(high_watermark: int, expected: int) -> None:
     """A watermark from elsewhere stays within this log."""
