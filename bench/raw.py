@@ -124,7 +124,8 @@ def _fetch(topic: str, offset: int) -> FetchRequest:
 
 def produce_alone(address: str, topic: str, *, value_bytes: int, count: int) -> Sequence[float]:
     """Seconds for each of so many records with acks=all, none sent before the last is answered."""
-    records = batch.encode_batch([batch.Record(value=b"x" * value_bytes)])
+    record = batch.Record(value=b"x" * value_bytes, timestamp_ms=int(time.time() * 1000))
+    records = batch.encode_batch([record])
     request = ProduceRequest(
         acks=-1,
         timeout_ms=int(TIMEOUT_S * 1000),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 
 from bench import librdkafka, raw
 from bench.nodes import Node, Nodes
@@ -20,7 +20,9 @@ SIZES = {"1 KB": 1000, "100 B": 100}
 """Bytes of a record's value."""
 ONE = "1 KB"
 CLIENTS = {"librdkafka": librdkafka, "raw": raw}
-LONE_TOPIC = "lone-produce"
+LONE, LONE_TOPIC = "lone produce, acks=all", "lone-produce"
+REPLICATED = "RF 3, acks=all"
+IDLE = "memory of an idle broker"
 IDLE_S = 60.0
 IDLE_PARTITIONS = 10
 
@@ -28,8 +30,8 @@ METHOD = (
     "1 KB is a value of 1,000 bytes, 100 B one of 100; MB are 10^6 bytes of values. Clients, "
     "brokers and ZooKeeper share the same cores; nobody calls fsync, as is Kafka's default.",
     "A round measures every variant once, one after the other; a figure is the median over the "
-    "rounds, before which a small one is not counted. Each round writes topics of its own and "
-    "removes them.",
+    "rounds, a share the median of the shares within each; a small round before them is not "
+    "counted. Each round writes topics of its own and removes them.",
     "Produce: librdkafka, `Producer.produce_batch` of 2,000 records a call, one producer, one "
     "partition, no compression; from the first call to the last acknowledgement.",
     "The null broker is this broker's event loop, codec and request handling without a log. The "
@@ -87,17 +89,19 @@ class Notes:
         megabytes: float,
         measure: Callable[[], float],
         nodes: Mapping[str, Sequence[Node]],
-    ) -> None:
+    ) -> float:
         """One more rate: of what ``measure`` moves in the seconds that it returns."""
         before = {name: _cpu_s(group) for name, group in nodes.items()}
         client, begun = time.process_time(), time.perf_counter()
-        self.add(what, "MB/s", megabytes / measure())
+        rate = megabytes / measure()
         self._wall_s[what] = self._wall_s.get(what, 0.0) + time.perf_counter() - begun
         used = {"client": time.process_time() - client}
         used |= {name: _cpu_s(group) - before[name] for name, group in nodes.items()}
         total = self._cpu_s.setdefault(what, {})
         for name, seconds in used.items():
             total[name] = total.get(name, 0.0) + seconds
+        self.add(what, "MB/s", rate)
+        return rate
 
     def series(self) -> tuple[Series, ...]:
         """All of it."""
@@ -129,10 +133,12 @@ def measure(folder: Path, extent: Extent, say: Callable[[str], None]) -> tuple[S
 
 def bars(series: Sequence[Series]) -> tuple[Bar, ...]:
     """Every promise, and what became of it."""
-    of = {row.what: row.typical for row in series}
+    of = {row.what: row for row in series}
 
     def share(what: str, other: str) -> float:
-        return 100 * of[what] / of[other]
+        """In percent; the median over the rounds of what was measured moments apart."""
+        pairs = zip(of[what].values, of[other].values, strict=True)
+        return 100 * median(ours / theirs for ours, theirs in pairs)
 
     return (
         *(
@@ -144,11 +150,11 @@ def bars(series: Sequence[Series]) -> tuple[Bar, ...]:
             )
             for size in SIZES
         ),
-        Bar("produce 1 KB", "MB/s", of["produce 1 KB, broker"], 300),
+        Bar("produce 1 KB", "MB/s", of["produce 1 KB, broker"].typical, 300),
         Bar(
             "produce 100 B",
             "records/s",
-            of["produce 100 B, broker"] * 1e6 / SIZES["100 B"],
+            of["produce 100 B, broker"].typical * 1e6 / SIZES["100 B"],
             800_000,
         ),
         *(
@@ -161,18 +167,20 @@ def bars(series: Sequence[Series]) -> tuple[Bar, ...]:
             for size in SIZES
             for client in CLIENTS
         ),
-        Bar("produce 1 KB, RF 3, acks=all", "MB/s", of["produce 1 KB, RF 3, 1 partition"], 100),
+        Bar(
+            f"produce {ONE}, {REPLICATED}", "MB/s", of[f"produce {ONE}, {REPLICATED}"].typical, 100
+        ),
         *(
             Bar(
-                f"lone produce, {client}: p50",
+                f"{LONE}, {client}: p50",
                 "ms",
-                of[f"lone produce, {client}: p50"],
+                of[f"{LONE}, {client}: p50"].typical,
                 1,
                 at_most=True,
             )
             for client in CLIENTS
         ),
-        Bar("memory of an idle broker", "MB", of["memory of an idle broker"], 80, at_most=True),
+        Bar(IDLE, "MB", of[IDLE].typical, 80, at_most=True),
     )
 
 
@@ -200,15 +208,15 @@ def _round(
         partial(produce, null.address, _topic(size, "null")),
         {"broker": [null]},
     )
-    notes.rate(
+    produced = notes.rate(
         f"produce {size}, broker",
         megabytes,
         partial(produce, broker.address, topic),
         {"broker": [broker]},
     )
-    notes.rate(
-        f"append {size}, bare file", megabytes, partial(_append, scratch, int(megabytes)), {}
-    )
+    append = partial(_append, scratch, int(megabytes))
+    appended = notes.rate(f"append {size}, bare file", megabytes, append, {})
+    notes.add(f"produce {size}: share of the bare append's rate", "%", 100 * produced / appended)
     for name, client in CLIENTS.items():
         consume = partial(client.consume, broker.address, topic, count=count)
         notes.rate(f"consume {size}, {name}", megabytes, consume, {"broker": [broker]})
@@ -254,17 +262,16 @@ def _replication(nodes: Nodes, extent: Extent, notes: Notes) -> None:
                 partitions=partitions,
             )
             megabytes = extent.replicated * SIZES[ONE] / 1e6
-            notes.rate(
-                f"produce {ONE}, RF 3, {_partitions(partitions)}", megabytes, produce, groups
-            )
+            spread = f", {partitions} partitions" if partitions > 1 else ""
+            notes.rate(f"produce {ONE}, {REPLICATED}{spread}", megabytes, produce, groups)
             librdkafka.delete(address, topic)
         for name, client in CLIENTS.items():
             took = client.produce_alone(
                 brokers[0].address, LONE_TOPIC, value_bytes=SIZES[ONE], count=extent.alone
             )
             cuts = quantiles(took, n=100)
-            notes.add(f"lone produce, {name}: p50", "ms", cuts[49] * 1000)
-            notes.add(f"lone produce, {name}: p99", "ms", cuts[98] * 1000)
+            notes.add(f"{LONE}, {name}: p50", "ms", cuts[49] * 1000)
+            notes.add(f"{LONE}, {name}: p99", "ms", cuts[98] * 1000)
 
 
 def _memory(nodes: Nodes, notes: Notes) -> None:
@@ -280,15 +287,11 @@ def _memory(nodes: Nodes, notes: Notes) -> None:
         partitions=IDLE_PARTITIONS,
     )
     time.sleep(max(0.0, started + IDLE_S - time.monotonic()))
-    notes.add("memory of an idle broker", "MB", broker.resident_mb())
+    notes.add(IDLE, "MB", broker.resident_mb())
 
 
 def _topic(size: str, name: str) -> str:
     return f"{SIZES[size]}-bytes-{name}"
-
-
-def _partitions(count: int) -> str:
-    return f"{count} partition{'s' if count > 1 else ''}"
 
 
 def _cpu_s(nodes: Sequence[Node]) -> float:

@@ -12,9 +12,9 @@ FIGURES = {
     "consume 1 KB, raw": 1500.0,
     "consume 100 B, librdkafka": 160.0,
     "consume 100 B, raw": 1500.0,
-    "produce 1 KB, RF 3, 1 partition": 100.0,
-    "lone produce, librdkafka: p50": 1.0,
-    "lone produce, raw: p50": 0.5,
+    "produce 1 KB, RF 3, acks=all": 100.0,
+    "lone produce, acks=all, librdkafka: p50": 1.0,
+    "lone produce, acks=all, raw: p50": 0.5,
     "memory of an idle broker": 81.0,
 }
 
@@ -30,3 +30,13 @@ def test_bars_are_ratios_and_absolutes_of_the_figures() -> None:
         "consume 1 KB, librdkafka: share of produce's rate",
         "memory of an idle broker",
     ]
+
+
+def test_a_share_is_taken_within_each_round() -> None:
+    """A round in which the machine was busy slows both sides of a ratio, and must not bend it."""
+    rounds = {what: [value] * 3 for what, value in FIGURES.items()}
+    rounds["produce 1 KB, null broker"] = [1000.0, 100.0, 1000.0]
+    rounds["produce 1 KB, broker"] = [700.0, 70.0, 600.0]
+    found = bars([Series(what, "", tuple(values)) for what, values in rounds.items()])
+    figures = {bar.what: bar.figure for bar in found}
+    assert figures["produce 1 KB: share of the null broker's rate"] == 70.0
