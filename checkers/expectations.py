@@ -36,8 +36,9 @@ class Contract:
 
     @classmethod
     def of(cls, plan: Plan | None, settings: Mapping[str, str] | None = None) -> Self:
-        """The contract of a run, or of a bare history (``None``), with ``settings`` (names such as
-        ``producer.acks``) in place of the plan's. Raises :class:`BadSetting`."""
+        """The contract of a run, or of a bare history (``None``), with what the plan expects and
+        then ``settings`` (names such as ``producer.acks``) in place of the plan's. Raises
+        :class:`BadSetting`."""
         values: dict[str, str] = {}
         if plan is not None:
             for part in ("broker", "producer", "consumer"):
@@ -45,7 +46,8 @@ class Contract:
             for name in ("replication_factor", "subscribe"):
                 if name in plan.options:
                     values[f"options.{name}"] = str(plan.options[name]).lower()
-        for name, value in (settings or {}).items():
+        expected = plan.expect if plan is not None else {}
+        for name, value in {**expected, **(settings or {})}.items():
             if name.partition(".")[0] not in ("broker", "producer", "consumer"):
                 raise BadSetting(
                     f"--set {name}: a setting is called broker.KEY, producer.KEY or consumer.KEY"

@@ -40,6 +40,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """``--set broker.KEY=VALUE``: Kafka's own names."""
     producer: dict[str, str] = {}
     consumer: dict[str, str] = {}
+    expect: dict[str, str] = {}
+    """``broker.KEY`` …: settings that the verdict goes by in place of the plan's own, where the
+    plan promises more than its settings do."""
     options: dict[str, Any] = {}
     """The workload's own settings (topics, partitions, …)."""
     schedule: tuple[ScheduledFault, ...] | None = None

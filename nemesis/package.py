@@ -31,6 +31,13 @@ class Drawn:
     options: dict[str, Any] = field(default_factory=dict)
     alone: bool = False
     """Strikes so much that nothing else should be going on."""
+    overhead_s: float = 1.5
+    """What applying, healing and proving take, roughly, beside the time that it lasts."""
+
+    @property
+    def takes_s(self) -> float:
+        """From the order to break until all is mended."""
+        return self.duration_s + self.overhead_s
 
 
 @dataclass(frozen=True, slots=True)

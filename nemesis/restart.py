@@ -14,6 +14,9 @@ from nemesis.package import Applied, Drawn, Effect, Package, Shape
 WHOLE_TIMEOUT_S = 4.0
 """How long a rolling restart waits for the cluster between two brokers."""
 
+ROLLING_S = 3.0
+"""What one broker of a rolling restart usually takes."""
+
 
 class Restartable(Cluster, CanRestart, CanPause, HasRoles, Protocol):
     """What this package asks of a cluster."""
@@ -23,7 +26,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
     """Mostly one broker, sometimes all in a row."""
     if rng.random() < 0.25 and len(shape.brokers) > 1:
         order = rng.sample(shape.brokers, len(shape.brokers))
-        return Drawn("restart-rolling", 0.0, order, alone=True)
+        return Drawn("restart-rolling", 0.0, order, alone=True, overhead_s=ROLLING_S * len(order))
     one = aim.draw_one(rng, shape)
     return Drawn("restart", rng.uniform(0.1, 0.8) * shape.session_timeout_s, one)
 

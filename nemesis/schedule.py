@@ -24,8 +24,6 @@ SECONDS_PER_FAULT = 7.0
 """A schedule has at least one fault for so many seconds between its quiet ends …"""
 KINDS = 3
 """… from at least so many packages, if so many are at hand."""
-APPLYING_S = 0.7
-"""What applying and proving a fault takes, roughly; it lasts from then on."""
 
 LANES: tuple[Lane, ...] = ("process", "network")
 
@@ -96,7 +94,7 @@ def _drawn(
             mine = [package for package in loose if package.lane == lane]
             for fault in _lane(rng, mine, shape, at_s, until_s, alone=len(busy) == 1):
                 yield fault
-                over_s = max(over_s, fault[0] + APPLYING_S + fault[2].duration_s)
+                over_s = max(over_s, fault[0] + fault[2].takes_s)
         at_s = over_s + rng.uniform(2.0, 4.0)
 
 
@@ -114,7 +112,7 @@ def _lane(
     while at_s < until_s:
         package = rng.choice(packages)
         fault = package.draw(rng, shape)
-        over_s = at_s + APPLYING_S + fault.duration_s
+        over_s = at_s + fault.takes_s
         if (alone or not fault.alone) and over_s < until_s:
             yield at_s, package.name, fault
             at_s = over_s

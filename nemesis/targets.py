@@ -1,7 +1,7 @@
 """Whom a fault strikes: named when the schedule is drawn, resolved when it fires.
 
 A target is a list of node ids, ``leader:topic-partition``, ``controller``, or ``not-controller``
-for some other broker. A role that nobody
+for the first of the other brokers. A role that nobody
 holds just now, and a node that is down already, is replaced by a broker that stands: a fault that
 strikes nobody would prove nothing.
 """
@@ -44,7 +44,7 @@ def draw_one(rng: random.Random, shape: Shape) -> Any:
 async def resolve(cluster: Inhabited, targets: Any, rng: random.Random) -> tuple[NodeId, ...]:
     """The nodes that are meant now, each standing if any broker stands, none twice."""
     if isinstance(targets, str):
-        node = await _holder(cluster, targets, rng)
+        node = await _holder(cluster, targets)
         wanted: Sequence[NodeId | None] = [node]
     else:
         wanted = list(targets)
@@ -64,12 +64,12 @@ async def stands(cluster: Inhabited, node: NodeId) -> bool:
     return await cluster.is_running(node) and not await cluster.is_paused(node)
 
 
-async def _holder(cluster: Inhabited, role: str, rng: random.Random) -> NodeId | None:
+async def _holder(cluster: Inhabited, role: str) -> NodeId | None:
     if role == CONTROLLER:
         return await cluster.controller()
     if role == NOT_CONTROLLER:
         controller = await cluster.controller()
-        return rng.choice([broker for broker in cluster.brokers if broker != controller])
+        return next((broker for broker in cluster.brokers if broker != controller), None)
     if role.startswith(LEADER):
         return await cluster.leader(role.removeprefix(LEADER))
     raise ValueError(

@@ -17,6 +17,7 @@ from typing import Any
 import confluent_kafka
 import msgspec
 
+from checkers.expectations import BadSetting, Contract
 from harness.app import catalogue
 from harness.cluster import settings
 from model.plan import Plan, ScheduledFault
@@ -111,6 +112,10 @@ def resolve(plan: Plan) -> Plan:
         raise Refused(f"options: {error}") from None
     if refusal is not None:
         raise Refused(refusal)
+    try:
+        Contract.of(resolved)
+    except BadSetting as error:
+        raise Refused(str(error)) from None
     if resolved.schedule is None:
         return msgspec.structs.replace(resolved, schedule=_draw(resolved))
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]

@@ -4,6 +4,7 @@ Whoever starts a cluster of processes first ends what earlier harnesses were kil
 """
 
 import asyncio
+import math
 import random
 import shutil
 import sys
@@ -30,6 +31,8 @@ STOP_TIMEOUT_S = 12.0
 """A controlled shutdown promises to end within 10 s."""
 PROBE_TIMEOUT_S = 2.0
 """How long a node that is well may take to answer a probe past the mesh."""
+ROUND_TRIP_S_MAX = 4.0
+"""A link that takes longer to answer is not slow but cut."""
 GRACE_S = 0.3
 """How much longer than the direct one a probe through a link is waited for."""
 
@@ -224,12 +227,14 @@ class Processes:
 
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
         clock = asyncio.get_running_loop().time
-        took: list[float] = []
-        for link in self.mesh.between(source, target):
-            began = clock()
-            if await probe.answers(HOST, link.listens, _protocol(link.acceptor), PROBE_TIMEOUT_S):
-                took.append(clock() - began)
-        return min(took, default=None)
+
+        async def took(link: toxiproxy.Link) -> float:
+            began, protocol = clock(), _protocol(link.acceptor)
+            answered = await probe.answers(HOST, link.listens, protocol, ROUND_TRIP_S_MAX)
+            return clock() - began if answered else math.inf
+
+        quickest = min(await asyncio.gather(*map(took, self.mesh.between(source, target))))
+        return quickest if quickest < math.inf else None
 
     # --- HasRoles
 

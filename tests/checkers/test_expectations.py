@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from checkers.expectations import BadSetting, Contract
@@ -90,6 +91,18 @@ def test_a_plan_and_settings_in_its_place() -> None:
     assert not Contract.of(plan).idempotent
     settings = {"producer.acks": "all", "producer.enable.idempotence": "true"}
     assert Contract.of(plan, settings) == Contract()
+
+
+def test_a_plan_may_promise_more_than_its_settings() -> None:
+    """What a plan expects is judged by, not what its brokers are set to."""
+    unclean = "broker.unclean.leader.election.enable"
+    plan = Plan(
+        broker={"unclean.leader.election.enable": "true"}, options={"replication_factor": 3}
+    )
+    assert Contract.of(plan).unclean_elections
+    strict = msgspec.structs.replace(plan, expect={unclean: "false"})
+    assert Contract.of(strict) == Contract()
+    assert Contract.of(strict, {unclean: "true"}).unclean_elections
 
 
 @pytest.mark.parametrize(
