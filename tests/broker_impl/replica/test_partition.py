@@ -640,7 +640,13 @@ def test_a_follower_becomes_a_leader() -> None:
 def test_a_follower_has_no_isr() -> None:
     """Ticks, late answers of ZooKeeper and fetches mean nothing to it."""
     driver = follower()
-    for event in (Tick(), IsrWritten(1), IsrWriteRefused(), FollowerFetched(3, 9, 5, 0, True)):
+    for event in (
+        Tick(),
+        Configure(2),
+        IsrWritten(1),
+        IsrWriteRefused(),
+        FollowerFetched(3, 9, 5, 0, True),
+    ):
         assert driver(event) == []
 
 

@@ -360,7 +360,7 @@ def truncates_once(
             (follower, "truncation_point"),
             truncates_once,
             a03_fast_failover,
-            "the replicas agree in the end",
+            "all replicas agree in the end",
         ),
         ((isr, "tells_log_end"), lambda *_: True, a11_diverging_fetch, "however long its log is"),
         ((isr, "maximal"), lambda _, new: new, b03_leader_cut_from_zookeeper, "lacks a member"),
