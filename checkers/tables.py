@@ -89,7 +89,10 @@ class Tables:
     @property
     def active_keys(self) -> list[int]:
         """The keys that somebody tried to write or read something of."""
-        used: list[int] = np.union1d(np.unique(self.send_key), np.unique(self.poll_key)).tolist()
+        rows = (
+            np.bincount(key, minlength=len(self.keys)) for key in (self.send_key, self.poll_key)
+        )
+        used: list[int] = np.flatnonzero(sum(rows)).tolist()
         return used
 
     @property
@@ -117,14 +120,15 @@ class Tables:
 
     def logs(self) -> Iterator[Log]:
         """Each key's rows."""
-        send_rows, poll_rows = _by_key(self.send_key), _by_key(self.poll_key)
+        send_rows, poll_rows = (
+            _by_key(key, len(self.keys)) for key in (self.send_key, self.poll_key)
+        )
         caught_up = self.caught_up()
-        none = np.zeros(0, dtype=np.int64)
         for key in self.active_keys:
             yield Log(
                 key=self.keys[key],
-                sends=self.sends.where(send_rows.get(key, none)),
-                polls=self.polls.where(poll_rows.get(key, none)),
+                sends=self.sends.where(send_rows[key]),
+                polls=self.polls.where(poll_rows[key]),
                 resets=self.resets(key),
                 caught_up=caught_up.get(key),
                 faults=self.bands,
@@ -135,12 +139,11 @@ class Tables:
         return self.event_ns[np.searchsorted(self.event_index, events)]
 
 
-def _by_key(column: I64) -> dict[int, I64]:
+def _by_key(column: I64, keys: int) -> list[I64]:
     """The row numbers of each key, in order."""
-    small = column.astype(np.int16 if column.max(initial=0) < 1 << 15 else np.int64)
-    order = np.argsort(small, kind="stable")  # 16 bits: a radix sort
-    keys, begins = np.unique(small[order], return_index=True)
-    return dict(zip(keys.tolist(), np.split(order, begins[1:]), strict=False))
+    small = column.astype(np.int16 if keys < 1 << 15 else np.int64)  # 16 bits: a radix sort
+    order = np.argsort(small, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(column, minlength=keys))[:-1])
 
 
 def read(path: Path, progress: parse.Progress) -> pa.Table:

@@ -173,6 +173,25 @@ def test_chunks_end_between_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert told[-1] == 1.0
 
 
+def test_a_large_file_is_read_by_two_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The halves fit together, whatever names each of them has; a bad one is told as ever."""
+    path = tmp_path / "history.jsonl"
+    lines = [line(n, process=n, value=[["send", f"x-{n}", n]], error=f"e{n}") for n in range(20)]
+    path.write_bytes(b"".join(lines))
+    whole = tables.read(path, silent)
+    monkeypatch.setattr(parse, "SPLIT_BYTES", 1)
+    split = tables.read(path, silent)
+    assert split.to_pylist() == whole.to_pylist()
+    assert tables.tables(split).sends.value.tolist() == list(range(20))
+    path.write_bytes(b"".join([*lines, b"nonsense\n"]))
+    with pytest.raises(BadHistory, match="line 21: JSON is malformed"):
+        tables.read(path, silent)
+    path.write_bytes(b"".join(lines)[:-5])
+    assert tables.read(path, silent).num_rows == 19
+
+
 EVERYTHING = "a:x,y s:x=a@0,x=b s1?:y=c p:x=a@0,x=b@1|y=c@0 s2!:x=d p?: c:x@2 >s3:x=e"
 
 
