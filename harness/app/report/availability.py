@@ -1,12 +1,28 @@
-"""How long each partition went without an acknowledgement around a fault, and after its healing."""
+"""How long partitions let writers wait around a fault, and after its healing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from harness.app.report.columns import NO_KEY, OK, Columns, Ints
+from harness.app.report.columns import INVOKE, NO_KEY, OK, Columns, Ints
 from harness.app.report.faults import Fault
+
+SENDING = ("send", "txn")
+RECOVERY_NS = 5_000_000_000
+"""A partition that nobody writes to within this time of a healing tells nothing about it."""
+
+
+class Waits(NamedTuple):
+    """When writers waited for one partition: from the first write asked for after an
+    acknowledgement to the next acknowledgement, in nanoseconds, ascending."""
+
+    begin: Ints
+    end: Ints
+    acked: npt.NDArray[np.bool_]
+    """False for a last wait that ended with the last write's failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,24 +32,44 @@ class Impact:
     fault: Fault
     acked_per_s: float | None
     """Records acknowledged per second while it was active."""
-    silence_s: float | None
-    """The longest time that one partition went without an acknowledgement, touching the fault."""
-    silent_key: str
+    wait_s: float | None
+    """The longest wait for one partition that touches the fault."""
+    wait_key: str
     recovery_s: float | None
-    """From the healing until each partition had its next acknowledgement."""
+    """How long the slowest partition's writers waited from the healing on for their next
+    acknowledgement."""
 
 
-def acknowledged(columns: Columns) -> dict[str, Ints]:
-    """The times at which each partition's sends were acknowledged, ascending, in nanoseconds."""
-    acked = (columns.type == OK) & (columns.sent > 0) & (columns.key > NO_KEY)
-    times, keys = columns.time_ns[acked], columns.key[acked]
-    return {name: np.sort(times[keys == code]) for code, name in enumerate(columns.key_names)}
+def waits(columns: Columns) -> dict[str, Waits]:
+    """Of each partition that was written to."""
+    sending = [code for code, name in enumerate(columns.f_names) if name in SENDING]
+    mine = np.isin(columns.f, sending) & (columns.key > NO_KEY)
+    found = {}
+    for code, name in enumerate(columns.key_names):
+        rows = np.flatnonzero(mine & (columns.key == code))
+        times, types = columns.time_ns[rows], columns.type[rows]
+        asked, acked = np.sort(times[types == INVOKE]), np.sort(times[types == OK])
+        done = np.sort(times[types != INVOKE])
+        if len(asked) and len(done):
+            found[name] = between(asked, acked, int(done[-1]))
+    return found
+
+
+def between(asked: Ints, acked: Ints, last_ns: int) -> Waits:
+    """The waits of one partition; ``last_ns`` is when its last write came to an end."""
+    opens = np.concatenate(([np.iinfo(np.int64).min], acked))
+    closes = np.concatenate((acked, [last_ns]))
+    first = np.searchsorted(asked, opens)
+    begin = np.append(asked, np.iinfo(np.int64).max)[first]
+    real = begin < closes
+    acked_at_end = np.arange(len(closes)) < len(acked)
+    return Waits(begin[real], closes[real], acked_at_end[real])
 
 
 def impacts(columns: Columns, faults: Sequence[Fault]) -> list[Impact]:
     """The impact of each fault that was applied."""
     end_ns = int(columns.time_ns[-1]) if len(columns) else 0
-    times = {key: found for key, found in acknowledged(columns).items() if len(found)}
+    by_key = waits(columns)
     acked = (columns.type == OK) & (columns.sent > 0)
     found = []
     for fault in faults:
@@ -42,9 +78,11 @@ def impacts(columns: Columns, faults: Sequence[Fault]) -> list[Impact]:
             continue
         during = acked & (columns.time_ns >= window[0]) & (columns.time_ns < window[1])
         seconds = (window[1] - window[0]) / 1e9
-        silences = [(silence_ns(key_times, window), key) for key, key_times in times.items()]
-        longest, key = max(silences, default=(0, ""))
-        recovery = recovery_ns(list(times.values()), fault.healed_ns)
+        longest, key = max(
+            ((wait_ns(key_waits, window), key) for key, key_waits in by_key.items()),
+            default=(0, ""),
+        )
+        recovery = recovery_ns(list(by_key.values()), fault.healed_ns)
         found.append(
             Impact(
                 fault,
@@ -57,22 +95,26 @@ def impacts(columns: Columns, faults: Sequence[Fault]) -> list[Impact]:
     return found
 
 
-def silence_ns(times: Ints, window: tuple[int, int]) -> int:
-    """The longest gap between neighbours of ``times`` that reaches into the window; 0 if none.
+def wait_ns(found: Waits, window: tuple[int, int]) -> int:
+    """The longest wait that reaches into the window; 0 if none.
 
-    The whole gap counts, also its part before or after the window: a partition that comes back
-    five seconds after the healing was silent for those, too.
+    The whole wait counts, also its part before or after the window: a partition that comes back
+    five seconds after the healing let its writers wait for those, too.
     """
-    gaps = np.diff(times)
-    touching = (times[:-1] < window[1]) & (times[1:] > window[0])
-    return int(gaps[touching].max(initial=0))
+    touching = (found.begin < window[1]) & (found.end > window[0])
+    return int((found.end - found.begin)[touching].max(initial=0))
 
 
-def recovery_ns(times: Sequence[Ints], healed_ns: int | None) -> int | None:
-    """Until the last partition was acknowledged again; ``None`` when some never was."""
-    if healed_ns is None or not times:
+def recovery_ns(found: Sequence[Waits], healed_ns: int | None) -> int | None:
+    """From the healing, or the first write asked for after it, to the next acknowledgement, where
+    that took longest; ``None`` when some partition never acknowledged, or none was written to."""
+    if healed_ns is None:
         return None
-    following = [int(np.searchsorted(key_times, healed_ns)) for key_times in times]
-    if any(place == len(found) for place, found in zip(following, times, strict=True)):
-        return None
-    return max(int(found[place]) for place, found in zip(following, times, strict=True)) - healed_ns
+    times = []
+    for each in found:
+        place = int(np.searchsorted(each.end, healed_ns, side="right"))
+        if place < len(each.end) and each.begin[place] <= healed_ns + RECOVERY_NS:
+            if not each.acked[place]:
+                return None
+            times.append(int(each.end[place] - max(each.begin[place], healed_ns)))
+    return max(times, default=None)

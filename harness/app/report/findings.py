@@ -10,40 +10,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.app.report.columns import NO_KEY, SEVERAL_KEYS, Columns, keys_of
-from harness.app.report.faults import Fault
+from harness.app.report.columns import INFO, NO_KEY, SEVERAL_KEYS, Columns, keys_of
+from harness.app.report.faults import Fault, spoken
 from model.finding import Finding
 from model.op import NEMESIS, Op
 
 SHOWN = 20
-"""Findings of one anomaly on the page; the rest is in ``findings.parquet``."""
+"""Rows of one anomaly on the page, each a finding or several in a row."""
 WITNESSES = 6
 AROUND = 3
-"""Events of the same partition shown before and after a witness."""
+"""Events of the same partition shown before and after a witness; so many faults, too."""
 SEARCHED = 4000
 """How far to look for them, in events."""
-RECORDS = 6
-"""Records of one poll that are written out."""
+RANGES = 6
+"""Stretches of one operation's records that are written out."""
 
 MEANING = {
     "lost-write": "An acknowledged record is missing from the log: a reader went past its offset.",
     "duplicate": "One record is in the log at more than one offset.",
     "inconsistent-offsets": "One offset of one partition holds different records.",
-    "unseen": "An acknowledged record had not been read when the run ended.",
-    "delayed": "An acknowledged record was read late: a reader had gone past its offset before.",
-    "unchecked": "An acknowledged record lies behind the point that any reader reached.",
+    "unseen-delayed": "An acknowledged record was read late: a reader had been past it before.",
+    "unseen-unchecked": "An acknowledged record lies behind the point that any reader reached.",
     "phantom": "A record was read that nobody had sent.",
-    "aborted-read": "A record was read whose send is known to have failed.",
-    "G1a": "A record was read that a transaction had aborted.",
+    "misrouted": "A record was read from another partition than it was sent to.",
+    "G1a": "A record was read whose send is known to have failed.",
     "nonmonotonic-send": "One producer's later record got an earlier offset.",
     "int-nonmonotonic-send": "Within one operation, a later record got an earlier offset.",
     "nonmonotonic-poll": "A consumer read an earlier offset after a later one.",
     "int-nonmonotonic-poll": "Within one poll, an earlier offset came after a later one.",
     "poll-skip": "A consumer went past a record that others could read.",
     "int-poll-skip": "Within one poll, a record was left out that others could read.",
-    "send-skip": "One producer's records are not next to each other although nobody else wrote.",
     "realtime-order": "A record sent after another's acknowledgement got an earlier offset.",
-    "unavailable": "A partition took no records for longer than the configuration allows.",
+    "stuck": "A partition that no fault touches any more takes no records.",
 }  # fmt: skip
 
 
@@ -63,14 +61,22 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A finding as the page shows it."""
+    """A finding as the page shows it, with those at the offsets right behind it."""
 
     finding: Finding
+    count: int
+    """Findings at neighbouring offsets of the same partition, this one among them."""
     seconds: float | None
     """When its first witness was recorded."""
     blamed: list[Fault]
+    """The faults of all of them."""
     lines: list[Line | None]
     """The events around the witnesses; ``None`` where some are left out."""
+
+    @property
+    def offset_last(self) -> int | None:
+        """The last one's offset."""
+        return None if self.finding.offset is None else self.finding.offset + self.count - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,11 @@ class Group:
     legal: bool
     total: int
     shown: list[Shown]
+
+    @property
+    def left(self) -> int:
+        """How many findings the page does not show."""
+        return self.total - sum(shown.count for shown in self.shown)
 
 
 def load(path: Path) -> pa.Table | None:
@@ -100,10 +111,29 @@ def groups(table: pa.Table | None, columns: Columns, faults: Sequence[Fault]) ->
     for row in counted:
         legal, anomaly = row["legal"], row["anomaly"]
         mine = pc.and_(pc.equal(table["anomaly"], anomaly), pc.equal(table["legal"], legal))
-        rows = table.filter(mine).slice(0, SHOWN).to_pylist()
-        shown = [_shown(_finding(each), columns, by_id) for each in rows]
+        rows = table.filter(mine)
+        shown = []
+        for first, count in stretches(rows)[:SHOWN]:
+            finding = _finding(rows.slice(first, 1).to_pylist()[0])
+            blamed = pc.unique(pc.list_flatten(rows["faults"].slice(first, count))).to_pylist()
+            shown.append(_shown(finding, count, sorted(blamed), columns, by_id))
         meaning = MEANING.get(anomaly, "")
         found.append(Group(anomaly, meaning, legal, row["count_all"], shown))
+    return found
+
+
+def stretches(rows: pa.Table) -> list[tuple[int, int]]:
+    """Where findings of one partition lie at offsets one behind the other: (first row, count)."""
+    found: list[tuple[int, int]] = []
+    before: tuple[str | None, int | None] = (None, None)
+    places = zip(rows["key"].to_pylist(), rows["offset"].to_pylist(), strict=True)
+    for place, (key, offset) in enumerate(places):
+        if offset is not None and before == (key, offset - 1):
+            first, count = found.pop()
+            found.append((first, count + 1))
+        else:
+            found.append((place, 1))
+        before = key, offset
     return found
 
 
@@ -112,7 +142,9 @@ def _finding(row: dict[str, Any]) -> Finding:
     return msgspec.convert(given, Finding)
 
 
-def _shown(finding: Finding, columns: Columns, faults: dict[int, Fault]) -> Shown:
+def _shown(
+    finding: Finding, count: int, blamed: list[int], columns: Columns, faults: dict[int, Fault]
+) -> Shown:
     rows = [row for row in map(columns.row_of, finding.ops[:WITNESSES]) if row is not None]
     around = sorted({near for row in rows for near in neighbours(columns, row, finding.key)})
     lines: list[Line | None] = []
@@ -122,8 +154,9 @@ def _shown(finding: Finding, columns: Columns, faults: dict[int, Fault]) -> Show
         lines.append(_line(columns.op(row), finding, witness=row in rows))
     return Shown(
         finding,
+        count,
         min((columns.time_ns[row] / 1e9 for row in rows), default=None),
-        [faults[number] for number in finding.faults if number in faults],
+        [faults[number] for number in blamed if number in faults],
         lines,
     )
 
@@ -143,11 +176,13 @@ def neighbours(columns: Columns, row: int, key: str | None) -> list[int]:
     code = _code(columns, key)
     found = [row]
     for step in (-1, 1):
-        taken = 0
+        taken = faults = 0
         near = row + step
         while 0 <= near < len(columns) and abs(near - row) <= SEARCHED and taken < AROUND:
             if columns.process[near] == NEMESIS:
-                found.append(near)
+                faults += columns.type[near] == INFO
+                if columns.type[near] == INFO and faults <= AROUND:
+                    found.append(near)
             elif _touches(columns, near, code, key):
                 found.append(near)
                 taken += 1
@@ -167,51 +202,105 @@ def _touches(columns: Columns, row: int, code: int, key: str) -> bool:
 
 
 def _line(op: Op, finding: Finding, *, witness: bool) -> Line:
-    what = described(op.value, finding.key, finding.offset)
+    what = (
+        struck(op.value)
+        if op.process == NEMESIS
+        else described(op.value, finding.key, finding.offset)
+    )
     return Line(
         op.index, op.time_ns / 1e9, op.process, op.type, op.f, what, op.error or "", witness
     )
 
 
+def struck(value: Any) -> str:
+    """What the nemesis did, in a phrase."""
+    if not isinstance(value, dict):
+        return "" if value is None else _short(value)
+    phase = {"apply": "applied to", "heal": "healed at"}.get(str(value.get("phase")), "")
+    where = spoken(value.get("targets"))
+    effect = value.get("effect")
+    how = str(effect.get("how", "")) if isinstance(effect, dict) else ""
+    how = how.removeprefix(f"{where}: ").removeprefix(f"{where} ")
+    return f"{phase} {where}".strip() + (f": {how}" if how else "")
+
+
 def described(value: Any, key: str | None, offset: int | None) -> str:
-    """What an event did, as far as it touches the partition: long polls cut around the offset."""
+    """What an event did, as far as it touches the partition: of many records, the stretches
+    around the offset."""
     if not isinstance(value, list):
         return "" if value is None else _short(value)
     parts = []
+    sent: dict[str, list[tuple[int | None, Any]]] = {}
     for micro in value:
         match micro:
-            case ["send", where, [at, number]]:
-                parts.append(f"{where} ← {number} at offset {at}")
-            case ["send", where, number]:
-                parts.append(f"{where} ← {number}")
+            case ["send", str(where), [int(at), number]]:
+                sent.setdefault(where, []).append((at, number))
+            case ["send", str(where), number]:
+                sent.setdefault(where, []).append((None, number))
             case ["poll", dict(polled)]:
                 parts += [
-                    f"{where}: {_records(rows, offset if where == key else None)}"
+                    f"{where} → {_records(rows, offset if where == key else None)}"
                     for where, rows in polled.items()
                     if key is None or where == key
                 ]
             case ["poll"]:
                 pass
+            case ["catch-up", str(where)]:
+                parts.append(f"{where} → its end?")
+            case ["catch-up", str(where), int(position), int(end)]:
+                parts.append(f"{where} → {position} of {end}")
+            case str(text):
+                parts.append(text)
             case _:
                 parts.append(_short(micro))
+    parts += [f"{where} ← {_ranges(records, offset)}" for where, records in sent.items()]
     return "; ".join(parts)
 
 
-def _records(rows: Sequence[Any], offset: int | None) -> str:
-    """``offset=value`` of each record, those around the offset when there are many."""
-    shown, first = list(rows), 0
-    if len(shown) > RECORDS:
+def _records(rows: Any, offset: int | None) -> str:
+    if not isinstance(rows, list):
+        return _short(rows)
+    pairs = [
+        (row[0], row[1]) if isinstance(row, list) and len(row) == 2 else (None, row) for row in rows
+    ]
+    return _ranges(pairs, offset)
+
+
+def _ranges(records: Sequence[tuple[Any, Any]], offset: int | None) -> str:
+    """Values and their offsets, written as ranges where both count up."""
+    ranges: list[list[tuple[Any, Any]]] = []
+    for at, number in records:
+        if ranges and _next(ranges[-1][-1], (at, number)):
+            ranges[-1][1:] = [(at, number)]
+        else:
+            ranges.append([(at, number)])
+    first = 0
+    if len(ranges) > RANGES:
         near = [
             place
-            for place, row in enumerate(shown)
-            if offset is None or (isinstance(row, list) and row and row[0] >= offset)
+            for place, ends in enumerate(ranges)
+            if offset is None or (isinstance(ends[-1][0], int) and ends[-1][0] >= offset)
         ]
-        first = max(0, (near[0] if near else len(shown)) - RECORDS // 2)
-        shown = shown[first : first + RECORDS]
-    text = " ".join(f"{row[0]}={row[1]}" if isinstance(row, list) else _short(row) for row in shown)
-    left = len(rows) - len(shown)
-    before, after = "… " if first else "", " …" if first + len(shown) < len(rows) else ""
-    return f"{before}{text}{after}" + (f" ({left} more records)" if left else "")
+        first = max(0, (near[0] if near else len(ranges)) - RANGES // 2)
+    shown = ranges[first : first + RANGES]
+    before, after = "… " if first else "", " …" if first + len(shown) < len(ranges) else ""
+    return f"{before}{', '.join(map(_range, shown))}{after}"
+
+
+def _next(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    """Does the second record follow the first, by value and, where known, by offset?"""
+    return all(
+        (isinstance(a, int) and isinstance(b, int) and b == a + 1) or (a is None and b is None)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _range(ends: Sequence[tuple[Any, Any]]) -> str:
+    (first_at, first), (last_at, last) = ends[0], ends[-1]
+    values = str(first) if first == last else f"{first}…{last}"
+    if first_at is None:
+        return values
+    return f"{values} at {first_at}" if first_at == last_at else f"{values} at {first_at}…{last_at}"
 
 
 def _short(value: Any) -> str:

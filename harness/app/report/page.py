@@ -31,7 +31,9 @@ def render(folder: Path) -> Path:
     brokers = plan.get("brokers", 0)
     colours = faults.colours(struck)
     lanes = faults.lanes(struck, brokers if isinstance(brokers, int) else 0)
-    plot_script, drawn = plots.draw(events, struck, lanes, colours)
+    limit_s = plan.get("time_limit_s")
+    main_s = float(limit_s) if isinstance(limit_s, int | float) else None
+    plot_script, drawn = plots.draw(events, struck, lanes, colours, main_s)
     unknown = ["this folder has not been judged"] if not verdict else []
     html = (
         _environment()
@@ -55,7 +57,7 @@ def render(folder: Path) -> Path:
             style=Markup((HERE / "page.css").read_text()),
             bokeh=Markup(plots.script()),
             plot_script=Markup(plot_script),
-            plots=[(plot.title, Markup(plot.div), plot.legend) for plot in drawn],
+            plots=[(plot.title, Markup(plot.div), plot.legend, plot.note) for plot in drawn],
         )
     )
     page = folder / "report.html"

@@ -1,6 +1,6 @@
 """Throughput, latency and faults over time, as three plots that share one time axis."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,21 +61,28 @@ def quantiles(times_s: Floats, values: Floats, edges: Floats, at: Sequence[float
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A plot for the page: its place there, and what its colours mean."""
+    """A plot for the page: its place there, what its colours mean, and a remark."""
 
     title: str
     div: str
     legend: dict[str, str]
+    note: str = ""
 
 
 def draw(
-    columns: Columns, faults: Sequence[Fault], lanes: Sequence[str], colours: dict[str, str]
+    columns: Columns,
+    faults: Sequence[Fault],
+    lanes: Sequence[str],
+    colours: dict[str, str],
+    main_s: float | None = None,
 ) -> tuple[str, list[Drawn]]:
-    """The script that draws the plots, and the plots."""
+    """The script that draws the plots, and the plots; the work itself ends after ``main_s``."""
     edges = edges_s(columns)
     shared = Range1d(start=0.0, end=float(edges[-1]), bounds=(0.0, float(edges[-1])))
     end_s = float(edges[-1])
-    over_time = (_throughput(columns, edges, shared), _latency(columns, edges, shared))
+    by_name = dict(zip(RATES, rates(columns, edges), strict=True))
+    top = ceiling(by_name, edges, main_s)
+    over_time = (_throughput(by_name, edges, shared, top), _latency(columns, edges, shared))
     for plot in over_time:
         _bands(plot, faults, colours, end_s)
     plots = (*over_time, _lanes(faults, lanes, colours, end_s, shared))
@@ -84,9 +91,11 @@ def draw(
         ("Latency of acknowledged sends, in ms (and of failed and unknown ones)", LATENCIES),
         ("Faults per node", colours),
     )
+    notes = (beyond(by_name, edges, top), "", "")
     made, divs = components(plots)
     return str(made), [
-        Drawn(title, str(div), legend) for (title, legend), div in zip(titles, divs, strict=True)
+        Drawn(title, str(div), legend, note)
+        for (title, legend), div, note in zip(titles, divs, notes, strict=True)
     ]
 
 
@@ -116,28 +125,74 @@ def _figure(height: int, x_range: Range1d, **more: Any) -> Any:
     return plot
 
 
-def _throughput(columns: Columns, edges: Floats, shared: Range1d) -> Any:
-    plot = _figure(220, shared)
-    clients = columns.clients()
+def _asking(columns: Columns) -> npt.NDArray[np.bool_]:
+    """Operations of clients; a crash is an end of a client's life, asked of nobody."""
+    crash = [code for code, name in enumerate(columns.f_names) if name == "crash"]
+    return columns.clients() & ~np.isin(columns.f, crash)
+
+
+def rates(columns: Columns, edges: Floats) -> list[Floats]:
+    """Per second, in the order of :data:`RATES`."""
+    clients = _asking(columns)
     counted = (
         columns.sent,
         columns.read,
         (clients & (columns.type == FAIL)).astype(np.int64),
         (clients & (columns.type == INFO)).astype(np.int64),
     )
-    for (name, colour), weights in zip(RATES.items(), counted, strict=True):
-        data = ColumnDataSource({"s": edges[:-1], "rate": per_second(columns, edges, weights)})
-        line = plot.step("s", "rate", source=data, mode="after", color=colour, line_width=1.6)
+    return [per_second(columns, edges, weights) for weights in counted]
+
+
+def ceiling(by_name: Mapping[str, Floats], edges: Floats, main_s: float | None) -> float:
+    """Where the axis of rates ends: readable while the work went on.
+
+    Readers that start from the beginning (all of them, at the end) read a hundred times faster than
+    anybody writes; an axis that shows such a burst shows nothing else.
+    """
+    main = edges[:-1] < (edges[-1] if main_s is None else main_s)
+    tops = [
+        float(np.quantile(values[main], 0.97) if name == "read" else values[main].max())
+        for name, values in by_name.items()
+        if main.any()
+    ]
+    return 1.15 * max(tops, default=0.0) or 1.0
+
+
+def beyond(by_name: Mapping[str, Floats], edges: Floats, top: float) -> str:
+    """What the axis cuts off, in one sentence; nothing when it cuts nothing off."""
+    name, highest = max(by_name.items(), key=lambda rate: float(rate[1].max()))
+    if highest.max() <= top:
+        return ""
+    at_s = float(edges[int(highest.argmax())])
+    return (
+        f"Bursts that leave the axis are marked ▲ at its top; the highest: {highest.max():,.0f}"
+        f" {name} per second at {at_s:.1f} s."
+    )
+
+
+def _throughput(by_name: Mapping[str, Floats], edges: Floats, shared: Range1d, top: float) -> Any:
+    plot = _figure(220, shared, y_range=Range1d(start=0.0, end=top))
+    for name, values in by_name.items():
+        colour = RATES[name]
         tips = [(name, "@rate{0,0.[0]} /s"), ("from", "@s{0.00} s")]
-        plot.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="mouse"))
-    plot.y_range.start = 0
+        data = ColumnDataSource({"s": edges[:-1], "rate": values})
+        drawn = [plot.step("s", "rate", source=data, mode="after", color=colour, line_width=1.6)]
+        over = values > top
+        if over.any():
+            middles = edges[:-1][over] + np.diff(edges)[over] / 2
+            marks = {"s": middles, "rate": values[over], "y": np.full(int(over.sum()), top * 0.97)}
+            source = ColumnDataSource(marks)
+            drawn.append(
+                plot.scatter("s", "y", source=source, marker="triangle", size=8, color=colour)
+            )
+        plot.add_tools(HoverTool(renderers=drawn, tooltips=tips, mode="mouse"))
     plot.yaxis.formatter = NumeralTickFormatter(format="0.[0]a")
     return plot
 
 
 def _latency(columns: Columns, edges: Floats, shared: Range1d) -> Any:
     plot = _figure(220, shared, y_axis_type="log")
-    done = columns.clients() & (columns.latency_ns >= 0)
+    done = _asking(columns) & (columns.latency_ns >= 0)
     acked = done & (columns.type == OK) & (columns.sent > 0)
     times_s, latency_ms = columns.time_ns / 1e9, np.maximum(columns.latency_ns, 1000) / 1e6
     found = quantiles(times_s[acked], latency_ms[acked], edges, (0.5, 0.99, 1.0))

@@ -7,48 +7,75 @@ import pytest
 from harness.app.report import availability, columns, faults
 
 
-@pytest.mark.parametrize(
-    ("times", "window", "silence"),
-    [
-        ([0, 1, 2, 9, 10], (3, 5), 7),  # the gap around the fault, whole
-        ([0, 1, 2, 9, 10], (9, 12), 1),  # the gap ended as the fault began
-        ([0, 5, 6, 7], (5, 7), 1),  # the gap before it is not its doing
-        ([0, 1], (5, 9), 0),  # nothing came after: nothing to measure
-        ([], (5, 9), 0),
-    ],
-)
-def test_silence(times: list[int], window: tuple[int, int], silence: int) -> None:
-    """The longest gap that reaches into the fault's window counts."""
-    assert availability.silence_ns(np.array(times, dtype=np.int64), window) == silence
+def ints(*numbers: int) -> columns.Ints:
+    return np.array(numbers, dtype=np.int64)
+
+
+def waits(*spans: tuple[int, int], acked: bool = True) -> availability.Waits:
+    """Waits, the last of them acknowledged or not."""
+    ends = np.ones(len(spans), dtype=np.bool_)
+    ends[-1:] = acked
+    return availability.Waits(ints(*(a for a, _ in spans)), ints(*(b for _, b in spans)), ends)
 
 
 @pytest.mark.parametrize(
-    ("times", "healed", "recovery"),
+    ("asked", "acked", "last", "spans", "all_acked"),
     [
-        ([[1, 10, 14], [1, 12]], 9, 3),  # the slowest partition decides
-        ([[1, 9]], 9, 0),
-        ([[1, 10], [1, 8]], 9, None),  # one never came back
-        ([], 9, None),
-        ([[1, 10]], None, None),
+        ([0, 10], [5, 30], 30, [(0, 5), (10, 30)], True),   # idle from 5 to 10: nobody waited
+        ([0, 2, 4], [20], 20, [(0, 20)], True),             # the first of them began the wait
+        ([0, 10, 15], [5], 25, [(0, 5), (10, 25)], False),  # the last writes failed at 25
+        ([0], [], 9, [(0, 9)], False),                      # never acknowledged at all
+        ([0, 1], [5], 5, [(0, 5)], True),
     ],
+)  # fmt: skip
+def test_between(
+    asked: list[int], acked: list[int], last: int, spans: list[tuple[int, int]], *, all_acked: bool
+) -> None:
+    """A wait runs from the first write asked for to the next acknowledgement; idling is none."""
+    found = availability.between(ints(*asked), ints(*acked), last)
+    assert list(zip(found.begin.tolist(), found.end.tolist(), strict=True)) == spans
+    assert bool(found.acked.all()) is all_acked
+
+
+@pytest.mark.parametrize(
+    ("window", "longest"),
+    [((0, 5), 0), ((3, 15), 10), ((15, 25), 30), ((21, 22), 30), ((51, 60), 0)],
 )
-def test_recovery(times: list[list[int]], healed: int | None, recovery: int | None) -> None:
-    """From the healing to the first acknowledgement of the last partition."""
-    found = [np.array(each, dtype=np.int64) for each in times]
-    assert availability.recovery_ns(found, healed) == recovery
+def test_wait_touching_a_window(window: tuple[int, int], longest: int) -> None:
+    """The whole wait counts that reaches into the window, and no other."""
+    assert availability.wait_ns(waits((10, 20), (20, 50)), window) == longest
+
+
+def test_recovery() -> None:
+    """The slowest partition decides; one that nobody writes to any more says nothing."""
+    quick, slow = waits((0, 10), (90, 112)), waits((0, 5), (50, 140))
+    idle = waits((0, 10), (100 + availability.RECOVERY_NS + 1, 10**12))
+    assert availability.recovery_ns([quick, slow, idle], 100) == 40
+    assert availability.recovery_ns([quick, waits((0, 10), (120, 150))], 100) == 30
+    assert availability.recovery_ns([quick, slow], None) is None
+    assert availability.recovery_ns([idle], 100) is None
+    assert availability.recovery_ns([quick, waits((90, 140), acked=False)], 100) is None
 
 
 def test_impacts_of_a_run(run_folder: Callable[..., Path]) -> None:
-    """A fault that stops a partition for three seconds is shown with these three seconds."""
-    folder = run_folder("valid", sends=4000)
+    """Of each fault that was applied: acknowledgements, the longest wait, the recovery."""
+    folder = run_folder("valid", sends=2000)
+    events = columns.load(folder / "history.jsonl")
     struck = faults.load(folder / "schedule.jsonl")
-    found = availability.impacts(columns.load(folder / "history.jsonl"), struck)
-    assert [impact.fault for impact in found] == struck
+    found = availability.impacts(events, struck)
+    assert [impact.fault.id for impact in found] == [fault.id for fault in struck]
     for impact in found:
-        assert impact.silence_s is not None
-        assert 2.5 < impact.silence_s < 4.5
-        assert impact.silent_key.startswith("orders-")
-        assert impact.recovery_s is not None
-        assert impact.recovery_s < 1.5
         assert impact.acked_per_s is not None
-        assert 20 < impact.acked_per_s < 80
+        assert impact.acked_per_s > 0
+        assert impact.wait_s is not None
+        assert impact.wait_s < 4
+        assert impact.wait_key in events.key_names
+        assert impact.recovery_s is not None
+        assert impact.recovery_s < 4
+
+
+def test_a_run_without_events_has_no_impacts(tmp_path: Path) -> None:
+    """A fault over an empty history is measured by nothing."""
+    fault = faults.Fault(id=1, fault="kill", applied_ns=5, healed_ns=10)
+    (impact,) = availability.impacts(columns.load(tmp_path / "absent"), [fault])
+    assert (impact.wait_s, impact.wait_key, impact.recovery_s) == (None, "", None)

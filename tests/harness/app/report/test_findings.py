@@ -39,10 +39,29 @@ def test_illegal_comes_first_then_the_most_frequent(empty: columns.Columns) -> N
 
 def test_a_thousand_findings_are_counted_but_not_all_shown(empty: columns.Columns) -> None:
     """The page stays small however bad the run was."""
-    rows = [Finding(anomaly="lost-write", offset=offset) for offset in range(1000)]
+    rows = [Finding(anomaly="lost-write", offset=2 * place) for place in range(1000)]
     (group,) = findings.groups(table(*rows), empty, [])
-    assert (group.total, len(group.shown)) == (1000, findings.SHOWN)
-    assert [shown.finding.offset for shown in group.shown] == list(range(findings.SHOWN))
+    assert (group.total, len(group.shown), group.left) == (1000, findings.SHOWN, 980)
+    assert [shown.finding.offset for shown in group.shown] == list(range(0, 40, 2))
+
+
+def test_neighbours_in_the_log_are_one_row(empty: columns.Columns) -> None:
+    """Findings at offsets one behind the other are told once, with the faults of all of them."""
+    places = [("a-0", 7), ("a-0", 8), ("a-0", 9), ("a-0", 11), ("b-0", 12), ("b-0", None)]
+    rows = [
+        Finding(anomaly="lost-write", key=key, offset=offset, faults=(9 - number // 2,))
+        for number, (key, offset) in enumerate(places)
+    ]
+    struck = [faults.Fault(id=number, fault="kill") for number in range(10)]
+    (group,) = findings.groups(table(*rows), empty, struck)
+    assert [(each.finding.offset, each.offset_last, each.count) for each in group.shown] == [
+        (7, 9, 3),
+        (11, 11, 1),
+        (12, 12, 1),
+        (None, None, 1),
+    ]
+    assert [fault.id for fault in group.shown[0].blamed] == [8, 9]
+    assert group.left == 0
 
 
 def test_no_findings(tmp_path: Path, empty: columns.Columns) -> None:
@@ -64,11 +83,14 @@ def test_a_finding_is_shown_among_its_neighbours(run_folder: Callable[..., Path]
         assert [line.index for line in lines if line.witness] == list(shown.finding.ops)
         assert [line.index for line in lines] == sorted(line.index for line in lines)
         asked, read = (line for line in lines if line.witness)
-        assert f"← {shown.finding.value} at offset {shown.finding.offset}" in asked.what
-        assert f"{shown.finding.offset}=" in read.what
-        assert f"{shown.finding.offset}={shown.finding.value} " not in read.what
+        assert (
+            asked.what == f"{shown.finding.key} ← {shown.finding.value} at {shown.finding.offset}"
+        )
+        assert f"{shown.finding.key} → " in read.what
+        assert f"{shown.finding.value} at" not in read.what
         assert all(str(shown.finding.key) in line.what for line in lines if line.process != -1)
         assert len(lines) >= 6
+        assert {line.type for line in lines if line.process == -1} <= {"info"}
         assert [fault.fault for fault in shown.blamed] == ["pause"]
         assert shown.seconds == pytest.approx(asked.seconds)
 
@@ -89,24 +111,54 @@ def test_gaps_between_shown_events_are_marked(run_folder: Callable[..., Path]) -
     assert None not in shown["phantom"]
 
 
+def polled(*rows: list[int]) -> list[Any]:
+    return [["poll", {"a-0": list(rows)}]]
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
         ([["send", "a-0", 5]], "a-0 ← 5"),
-        ([["send", "a-0", [7, 5]], ["send", "a-0", [8, 6]]],
-         "a-0 ← 5 at offset 7; a-0 ← 6 at offset 8"),
+        ([["send", "a-0", 5], ["send", "a-0", 6], ["send", "a-0", 9]], "a-0 ← 5…6, 9"),
+        ([["send", "a-0", [7, 5]], ["send", "a-0", [8, 6]]], "a-0 ← 5…6 at 7…8"),
+        ([["send", "a-0", [7, 5]], ["send", "a-0", [9, 6]]], "a-0 ← 5 at 7, 6 at 9"),
+        ([["send", "a-0", [None, 5]]], "a-0 ← [None, 5]"),
         ([["poll"]], ""),
-        ([["poll", {"a-0": [[7, 5]], "a-1": [[1, 1]]}]], "a-0: 7=5"),
-        ([["poll", {"a-0": [[at, at + 100] for at in range(50)]}]],
-         "a-0: … 17=117 18=118 19=119 20=120 21=121 22=122 … (44 more records)"),
-        ([["poll", {"a-0": [[at, at + 100] for at in range(8)]}]],
-         "a-0: … 5=105 6=106 7=107 (5 more records)"),
-        ([["catch-up", "a-0", 7, 7]], '["catch-up","a-0",7,7]'),
-        (["a-0", "a-1"], '"a-0"; "a-1"'),
+        ([["poll", {"a-0": [[7, 5]], "a-1": [[1, 1]]}]], "a-0 → 5 at 7"),
+        (polled(*([at, at + 100] for at in range(50))), "a-0 → 100…149 at 0…49"),
+        (polled([19, 19], [20, 31], [21, 32]), "a-0 → 19 at 19, 31…32 at 20…21"),
+        (polled(*([at, 2 * at] for at in range(50))),
+         "a-0 → … 34 at 17, 36 at 18, 38 at 19, 40 at 20, 42 at 21, 44 at 22 …"),
+        (polled(*([at, 2 * at] for at in range(8))),
+         "a-0 → … 10 at 5, 12 at 6, 14 at 7"),
+        ([["poll", {"a-0": "?"}]], 'a-0 → "?"'),
+        ([["catch-up", "a-0"]], "a-0 → its end?"),
+        ([["catch-up", "a-0", 7, 9]], "a-0 → 7 of 9"),
+        (["a-0", "a-1"], "a-0; a-1"),
+        ([[1, 2]], "[1,2]"),
         ({"id": 1}, '{"id":1}'),
         (None, ""),
     ],
 )  # fmt: skip
 def test_described(value: Any, text: str) -> None:
-    """Events read like sentences; of a long poll, the records around the offset are shown."""
+    """Events read like sentences; of a long poll, the stretches around the offset are shown."""
     assert findings.described(value, "a-0", 20) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"phase": "apply", "targets": ["broker-2"],
+          "effect": {"proved": True, "how": "broker-2: the process is gone"}},
+         "applied to broker-2: the process is gone"),
+        ({"phase": "heal", "targets": ["broker-2"], "effect": {"how": "broker-2 was started"}},
+         "healed at broker-2: was started"),
+        ({"phase": "heal", "targets": "controller"}, "healed at controller"),
+        ({"phase": ["?"], "targets": None, "effect": 7}, ""),
+        (["?"], '["?"]'),
+        (None, ""),
+    ],
+)  # fmt: skip
+def test_struck(value: Any, text: str) -> None:
+    """What the nemesis did reads like a phrase, whatever a history holds in its place."""
+    assert findings.struck(value) == text

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from harness.app.report import columns, plots
+from model import history
+from model.op import Op
 
 
 def test_rates_lose_nothing(run_folder: Callable[..., Path]) -> None:
@@ -29,3 +31,32 @@ def test_quantiles_are_those_of_each_bin() -> None:
 def test_bins_of_a_run(tmp_path: Path) -> None:
     """A history without events has one bin, so that the axes can be drawn."""
     assert plots.edges_s(columns.load(tmp_path / "absent")).tolist() == [0.0, plots.BIN_S]
+
+
+def test_a_burst_does_not_flatten_the_rest() -> None:
+    """The axis ends where the work itself did; what leaves it is told in a sentence."""
+    edges = np.arange(0.0, 101.0)
+    rates = {"acknowledged": np.full(100, 50.0), "read": np.full(100, 60.0)}
+    quiet = plots.ceiling(rates, edges, 90.0)
+    assert quiet == pytest.approx(69.0)
+    assert plots.beyond(rates, edges, quiet) == ""
+    rates["read"][95] = 200_000.0
+    assert plots.ceiling(rates, edges, 90.0) == quiet
+    assert plots.beyond(rates, edges, quiet).endswith("200,000 read per second at 95.0 s.")
+    rates["acknowledged"][30] = 900.0
+    assert plots.ceiling(rates, edges, 90.0) > 900
+
+
+def test_a_crash_is_no_answer_in_doubt(tmp_path: Path) -> None:
+    """The end of a client's life is not drawn among the operations whose outcome is unknown."""
+    path = tmp_path / "history.jsonl"
+    history.write(
+        path,
+        [
+            Op(index=0, time_ns=10**8, process=0, type="info", f="crash"),
+            Op(index=1, time_ns=10**8, process=1, type="info", f="send"),
+        ],
+    )
+    events = columns.load(path)
+    _, _, _, unknown = plots.rates(events, plots.edges_s(events))
+    assert unknown.tolist() == [1 / plots.BIN_S]
