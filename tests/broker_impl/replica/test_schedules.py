@@ -265,6 +265,37 @@ def a03_fast_failover() -> Ending:
     return Ending(cluster, client.acknowledged)
 
 
+def r13_join_before_the_start_of_the_epoch() -> Ending:
+    """KAFKA-7128: 2 leads, and its watermark lags behind m1; 3 lacks m1 and is up to that mark."""
+    cluster = started(3, isr_min=2)
+    client = Client(cluster)
+    sent = cluster.produce(1, "m1")
+    cluster.fetch(2)
+    cluster.now += LAG_MAX_S + 1
+    told = cluster.ask(2)
+    assert told is not None
+    cluster.serve(told)  # the answer, with the new watermark, is lost
+    cluster.tick()
+    cluster.settle_zk()
+    client.settle(sent)
+    assert client.acknowledged == ["m1"]
+    cluster.nodes[1].kill()
+    cluster.notice_death(1)
+    assert cluster.state.isr == (2,)
+    cluster.fetch(3)  # agrees with 2
+    question = cluster.ask(3)
+    assert question is not None
+    assert question.target.offset == 1
+    cluster.serve(question)  # lost again, but 2 has heard how far 3 is
+    cluster.settle_zk()
+    cluster.nodes[2].kill()
+    cluster.notice_death(2)
+    for broker in (1, 2):
+        cluster.nodes[broker].start()
+        cluster.notice_start(broker)
+    return Ending(cluster, client.acknowledged)
+
+
 def a11_diverging_fetch() -> Ending:
     """1 returns with a longer log that went another way: its offset must not count at 2."""
     cluster = started(3, isr_min=2)
@@ -312,6 +343,7 @@ SCHEDULES: list[Callable[[], Ending]] = [
     b04_leader_left_alone,
     b07_leader_dies_at_once,
     d01_retry_at_the_next_leader,
+    r13_join_before_the_start_of_the_epoch,
 ]
 
 
@@ -363,9 +395,15 @@ def truncates_once(
             "all replicas agree in the end",
         ),
         ((isr, "tells_log_end"), lambda *_: True, a11_diverging_fetch, "however long its log is"),
+        (
+            (isr, "may_join"),
+            lambda end, mark, *_: end >= mark,
+            r13_join_before_the_start_of_the_epoch,
+            r"\['m1'\] == \[\]",
+        ),
         ((isr, "maximal"), lambda _, new: new, b03_leader_cut_from_zookeeper, "lacks a member"),
     ],
-    ids=["A08", "A03", "A11", "B03"],
+    ids=["A08", "A03", "A11", "R13", "B03"],
 )
 def test_other_faults_show(
     monkeypatch: pytest.MonkeyPatch,
