@@ -15,6 +15,8 @@ from harness.app.report import availability, columns, faults, findings, plots
 HERE = Path(__file__).parent
 SECRET = ("password", "secret", ".jaas.config", "private.key", "keystore.key")
 MASK = "********"
+CRASH = "crash"
+"""The end of a client's life is recorded with this error, but no broker gave it."""
 
 
 def render(folder: Path) -> Path:
@@ -50,7 +52,7 @@ def render(folder: Path) -> Path:
             impacts=availability.impacts(events, struck),
             faults=struck,
             colours=colours,
-            errors=events.errors.most_common(20),
+            errors=[found for found in events.errors.most_common(20) if found[0][1] != CRASH],
             seconds=float(events.time_ns.max()) / 1e9 if len(events) else 0.0,
             replay=f"faultline replay {shlex.quote(str(folder))}",
             check=f"faultline check {shlex.quote(str(folder))}",
@@ -77,6 +79,8 @@ def settings(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
             yield from settings(value, f"{full}.")
         elif isinstance(value, str):
             yield full, value
+        elif isinstance(value, list) and all(isinstance(part, str) for part in value):
+            yield full, ", ".join(value) or "none"
         elif full == "schedule" and value:
             yield full, f"{len(value)} faults, as in the table of faults"
         else:

@@ -137,13 +137,16 @@ def test_secrets_are_masked(run_folder: Callable[..., Path]) -> None:
 def test_settings_are_written_out() -> None:
     """Every setting is listed by its dotted name."""
     plan = {
-        "seed": 7, "mutants": [], "broker": {"min.insync.replicas": "2"}, "consumer": {},
+        "seed": 7, "mutants": [], "nemesis": ["a", "b"], "brokers": [1],
+        "broker": {"min.insync.replicas": "2"}, "consumer": {},
         "producer": {"sasl.jaas.config": "x", "Ssl.Truststore.PASSWORD": "y"},
         "schedule": [{"id": 0}, {"id": 1}],
     }  # fmt: skip
     assert dict(page.settings(plan)) == {
         "seed": "7",
-        "mutants": "[]",
+        "mutants": "none",
+        "nemesis": "a, b",
+        "brokers": "[1]",
         "broker.min.insync.replicas": "2",
         "consumer": "{}",
         "producer.sasl.jaas.config": page.MASK,
