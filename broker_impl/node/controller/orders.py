@@ -64,10 +64,11 @@ class Orders:
         for order in orders:
             self._queues[broker].put(order)
 
-    async def obeyed(self, broker: BrokerId) -> bool:
-        """Wait until the broker has answered all that is now in its queue; False if it is gone."""
+    async def obeyed(self, broker: BrokerId) -> None:
+        """Wait until the broker has answered all that is now in its queue, or is gone."""
         queue = self._queues.get(broker)
-        return queue is not None and await queue.empty()
+        if queue is not None:
+            await queue.empty()
 
     async def _send(self, broker: BrokerId, queue: "_Queue") -> None:
         while True:
@@ -95,7 +96,7 @@ class _Queue:
         self._sent = 0
         self._answered = 0
         self._arrived: asyncio.Future[None] | None = None
-        self._waiting: list[tuple[int, asyncio.Future[bool]]] = []
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def put(self, order: Order) -> None:
         self._orders.append(order)
@@ -115,20 +116,19 @@ class _Queue:
         self._answered += 1
         for number, future in self._waiting:
             if number <= self._answered and not future.done():
-                future.set_result(True)
+                future.set_result(None)
         self._waiting = [pair for pair in self._waiting if not pair[1].done()]
 
-    async def empty(self) -> bool:
-        """Until all that was put so far is answered; False if it never will be."""
-        if self._answered == self._sent:
-            return True
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append((self._sent, future))
-        return await future
+    async def empty(self) -> None:
+        """Until all that was put so far is answered, or never will be."""
+        if self._answered < self._sent:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((self._sent, future))
+            await future
 
     def close(self) -> None:
         if self.task is not None:
             self.task.cancel()
         for _, future in self._waiting:
             if not future.done():
-                future.set_result(False)
+                future.set_result(None)

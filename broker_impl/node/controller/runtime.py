@@ -231,7 +231,7 @@ class ControllerRuntime:
     async def _answer(self, term: "_Term", asked: Asked) -> None:
         try:
             response = await term.obey(asked.request)
-        except (ControllerMoved, SessionExpired):
+        except BaseException:
             self._events = {asked: None, **self._events}  # resigning will answer it
             raise
         if not asked.answer.done():
@@ -290,7 +290,8 @@ class _Term:
             retry_deletions=partial(self._later, _DELETION_RETRY_S, DeletionsDue()),
         )
         self._timers: dict[Event, asyncio.TimerHandle] = {}
-        self._until: list[tuple[Callable[[Context], bool], asyncio.Future[bool]]] = []
+        self._until: list[tuple[Callable[[Context], bool], asyncio.Future[None]]] = []
+        self._is_over = False
 
     async def take_over(self) -> None:
         """Read everything; tell every broker who is there, then what each leads and follows."""
@@ -360,20 +361,21 @@ class _Term:
     async def until(self, is_true: Callable[[Context], bool]) -> bool:
         """Wait until it is true and this broker itself has been told; False if the term ends."""
         if not is_true(self._context):
-            future = asyncio.get_running_loop().create_future()
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._until.append((is_true, future))
-            if not await future:
-                return False
-        return await self._orders.obeyed(self._broker_id)
+            await future
+        await self._orders.obeyed(self._broker_id)
+        return not self._is_over
 
     def end(self) -> None:
         """Nothing is sent any more, and nobody waits."""
+        self._is_over = True
         self._orders.close()
         for timer in self._timers.values():
             timer.cancel()
         for _, future in self._until:
             if not future.done():
-                future.set_result(False)
+                future.set_result(None)
 
     async def _check_claim(self) -> None:
         holder = await self._znodes.holder(self._watch(ControllerChanged()))
@@ -439,7 +441,7 @@ class _Term:
             self._orders.send(broker, orders)
         for is_true, future in self._until:
             if not future.done() and is_true(context):
-                future.set_result(True)
+                future.set_result(None)
         self._until = [pair for pair in self._until if not pair[1].done()]
 
     def _answered(self, broker: BrokerId, order: Order, response: Any) -> None:

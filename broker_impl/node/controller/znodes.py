@@ -261,19 +261,21 @@ class ControllerZnodes:
                 str(number): list(replicas) for number, replicas in topic.assignment.items()
             }
         )
-        path = zk_paths.topic(name)
-        # Settings that a topic of this name left behind must not become this one's.
-        if await self._insist(lambda: self._zk.exists(zk_paths.topic_config(name))) is None:
-            settings: Write = Create(zk_paths.topic_config(name), zk_paths.encode(config))
-        else:
-            settings = SetData(zk_paths.topic_config(name), zk_paths.encode(config))
-        try:
-            await self._fenced([settings, Create(path, zk_paths.encode(znode))])
-        except (NodeExists, NoNode):
-            return False
-        except ConnectionLoss:
-            return await self._insist(lambda: self._zk.exists(path)) is not None
-        return True
+        path, settings_path = zk_paths.topic(name), zk_paths.topic_config(name)
+        while True:
+            # Settings that a topic of this name left behind must not become this one's.
+            there = await self._insist(lambda: self._zk.exists(settings_path)) is not None
+            settings: Write = (SetData if there else Create)(settings_path, zk_paths.encode(config))
+            try:
+                await self._fenced([settings, Create(path, zk_paths.encode(znode))])
+            except (NodeExists, NoNode):
+                if await self._insist(lambda: self._zk.exists(path)) is not None:
+                    return False
+            except ConnectionLoss:
+                if await self._insist(lambda: self._zk.exists(path)) is not None:
+                    return True
+            else:
+                return True
 
     async def ask_deletion(self, topic: str) -> None:
         """Write down that a topic is to be deleted."""

@@ -1,6 +1,6 @@
 """A topic goes when its last replica has."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -52,6 +52,7 @@ def test_a_topic_without_replicas_is_gone() -> None:
     assert TopicDeletion([]).is_complete
 
 
+@settings(deadline=None)
 @given(st.sampled_from([State.SUCCESSFUL]), st.sampled_from(list(Event)))
 def test_what_is_gone_stays_gone(state: State, event: Event) -> None:
     """No event brings a deleted replica back."""
@@ -111,3 +112,4 @@ class Deleting(RuleBasedStateMachine):
 
 
 TestDeleting = Deleting.TestCase
+TestDeleting.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)

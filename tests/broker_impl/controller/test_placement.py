@@ -4,12 +4,13 @@ import random
 from collections import Counter
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_impl.controller.placement import assign
 
 
+@settings(deadline=None)
 @given(
     racks=st.dictionaries(
         st.integers(0, 30), st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=9

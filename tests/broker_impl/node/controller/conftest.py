@@ -132,8 +132,9 @@ class World:
         self.sessions: dict[BrokerId, ZooKeeper] = {}
         self.contenders: list[Contender] = []
 
-    async def session(self) -> ZooKeeper:
-        zk = ZooKeeper(self.server.address, session_timeout_ms=1000, rng=random.Random(1))
+    async def session(self, timeout_ms: int = 2000) -> ZooKeeper:
+        """As long a session as this server gives: a busy machine must not end it."""
+        zk = ZooKeeper(self.server.address, session_timeout_ms=timeout_ms, rng=random.Random(1))
         await zk.start()
         return zk
 
@@ -147,11 +148,12 @@ class World:
             await contender.stop()
         for zk in (self.zk, *self.sessions.values()):
             await zk.close()
+        await asyncio.sleep(0.01)  # the server hears of the last of them before it stops
 
     async def come(self, *numbers: BrokerId, rack: str | None = None) -> None:
         """Brokers register, each in a session of its own."""
         for number in numbers:
-            self.sessions[number] = await self.session()
+            self.sessions[number] = await self.session(timeout_ms=1000)
             znode = zk_paths.BrokerZnode(
                 host="127.0.0.1",
                 port=9000 + number,
@@ -186,6 +188,9 @@ class World:
 
     async def restart(self, down_s: float) -> None:
         """ZooKeeper is away for a while; sessions live through it."""
+        # Nobody is just connecting: asyncio forgets whom it accepts while it stops listening.
+        clients = [self.zk, *self.sessions.values(), *(c.zk for c in self.contenders)]
+        await asyncio.gather(*(zk.connected() for zk in clients), return_exceptions=True)
         await self.server.stop()
         self.server.disk.kill()
         await asyncio.sleep(down_s)
@@ -205,8 +210,14 @@ class World:
         assert found is not None
         return found.czxid
 
-    async def contend(self, number: BrokerId, **settings: str) -> Contender:
-        """A broker takes part in the election."""
+    async def contend(
+        self,
+        number: BrokerId,
+        *,
+        through: Callable[[ZooKeeper], Any] = lambda zk: zk,
+        **settings: str,
+    ) -> Contender:
+        """A broker takes part in the election, with a client of ZooKeeper or something like it."""
         given = {name.replace("_", "."): value for name, value in settings.items()}
         config = configuration.parse(
             {
@@ -223,7 +234,7 @@ class World:
         peers = FakePeers()
         runtime = ControllerRuntime(
             broker_id=number,
-            zk=zk,
+            zk=through(zk),
             peers=peers,
             config=ControllerConfig.of(config),
             wall_ms=lambda: WALL_MS,

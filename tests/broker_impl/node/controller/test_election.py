@@ -89,6 +89,7 @@ async def test_a_later_epoch_ends_the_term(world: Any) -> None:
     contender = await world.contend(1)
     await world.topic("t", [1, 2])
     await world.led(T0, 1, 1, 2)
+    await world.until(lambda: bool(contender.peers.metadata(2, T0)))
     before = len(contender.peers.told[2])
     await world.zk.set(zk_paths.CONTROLLER_EPOCH, b"5")
     await world.go(1)

@@ -144,6 +144,14 @@ async def test_a_partition_without_a_live_replica(two: Any) -> None:
     await two.led(T0, 3, 3)
 
 
+async def test_an_unregistered_controller(world: Any) -> None:
+    """A controller that is not registered as a broker has nobody of its own to wait for."""
+    await world.come(1)
+    world.controller = await world.contend(9)
+    [row] = await create(world, asked(copies=1))
+    assert row.error_code == 0
+
+
 async def test_more_partitions(two: Any) -> None:
     """New ones are led; those that are there stay as they are."""
     await two.topic("t", [1, 2])

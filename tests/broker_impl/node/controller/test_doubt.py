@@ -1,0 +1,95 @@
+"""The connection to ZooKeeper is lost in the middle of each request of a controller's life."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker_impl.node import zk_paths
+from broker_impl.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.types import TopicPartition
+from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.errors import ConnectionLoss
+
+T0 = TopicPartition("t", 0)
+REQUESTS = {"get", "children", "exists", "create", "set", "delete", "multi"}
+
+
+class Doubtful:
+    """A client whose n-th request is cut off, before or after it took effect."""
+
+    def __init__(self, zk: ZooKeeper, number: int, *, done: bool) -> None:
+        self._zk = zk
+        self._left = number
+        self._done = done
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._zk, name)
+        return self._doubted(method) if name in REQUESTS else method
+
+    def _doubted(self, method: Any) -> Any:
+        async def ask(*arguments: Any, **named: Any) -> Any:
+            self.asked += 1
+            self._left -= 1
+            if self._left != 0:
+                return await method(*arguments, **named)
+            if self._done:
+                await method(*arguments, **named)
+            raise ConnectionLoss("in doubt")
+
+        return ask
+
+
+async def live(world: Any, number: int, *, done: bool) -> int:
+    """One life of a controller; the number of its requests."""
+    doubtful: list[Doubtful] = []
+
+    def through(zk: ZooKeeper) -> Doubtful:
+        doubtful.append(Doubtful(zk, number, done=done))
+        return doubtful[0]
+
+    await world.come(1, 2)
+    contender = await world.contend(1, through=through)
+    rows = [CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])]
+    topic = CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=rows)
+    created = await contender.runtime.create_topics(
+        CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    )
+    assert created.topics[0].error_code == 0
+    assert await world.led(T0, 1, 1, 2) == 0
+    await world.go(1)
+    assert await world.led(T0, 2, 2) == 1
+    await world.come(1)
+    row = zk_paths.PartitionName(topic="t", partition=0)
+    notice = zk_paths.encode(zk_paths.IsrChangeZnode(partitions=[row]))
+    await world.gone(await world.zk.create(zk_paths.ISR_CHANGE_PREFIX, notice, sequential=True))
+    deleted = await contender.runtime.delete_topics(
+        DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000)
+    )
+    assert deleted.responses[0].error_code == 0
+    assert await world.zk.children(zk_paths.TOPICS) == []
+    assert await world.zk.children(zk_paths.TOPIC_CONFIGS) == []
+    assert contender.runtime.controller_epoch == 1
+    return doubtful[0].asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("done", [False, True], ids=["lost", "done"])
+async def test_each_request_in_doubt(world: Any, done: bool) -> None:
+    """Whether it was lost or done, all goes on as if nothing had been, in the same term."""
+    requests = await live(world, 0, done=done)
+    assert requests > 40
+    for number in range(1, requests + 1):
+        for contender in world.contenders:
+            await contender.stop()
+        world.contenders.clear()
+        await world.go(1, 2)
+        await world.zk.delete(zk_paths.CONTROLLER_EPOCH)
+        async with asyncio.timeout(20):
+            await live(world, number, done=done)
