@@ -174,8 +174,7 @@ def _codes(column: Any) -> tuple[I64, tuple[str, ...]]:
 
 
 def _only(column: pa.ChunkedArray) -> pa.Array:
-    chunk = column.combine_chunks()
-    return chunk.chunk(0) if isinstance(chunk, pa.ChunkedArray) else chunk
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 class _Builder:
@@ -216,7 +215,7 @@ class _Builder:
         first, last = self._operations()
         outcome = _OUTCOMES[self.type[last]]
         sends, send_key = self._sends(first, last, outcome)
-        polls, poll_key = self._polls(first, last, outcome)
+        polls, poll_key = self._polls(last, outcome)
         sends = sends._replace(proven=_proven(sends, send_key, polls, poll_key))
         assign_events, assigned = self._assignments(last)
         return Tables(
@@ -322,11 +321,11 @@ class _Builder:
         )
         return sends, self.op_key[rows]
 
-    def _polls(self, first: I64, last: I64, outcome: I8) -> tuple[Polls, I64]:
+    def _polls(self, last: I64, outcome: I8) -> tuple[Polls, I64]:
         rows, operation = self._micro_ops(last, self._is(parse.POLL))
         records, poll = _spread(self.record_end[rows], self.record_end[rows + 1])
         operation = operation[poll]
-        begin, end = first[operation], last[operation]
+        end = last[operation]
         polls = Polls(
             value=self.record_value[records],
             offset=self.record_offset[records],
@@ -334,7 +333,6 @@ class _Builder:
             process=self.process[end],
             outcome=outcome[operation],
             txn=self._txn(end),
-            start_ns=self.time_ns[begin],
             end_ns=self.time_ns[end],
         )
         return polls, self.record_key[records]

@@ -69,7 +69,6 @@ class _Polls(NamedTuple):
     process: I64
     outcome: I8
     txn: Bools
-    start_ns: I64
     end_ns: I64
 
 
