@@ -27,6 +27,7 @@ OK, FAILED, BAD_CONFIG = 0, 1, 64
 
 LOG = logging.getLogger("broker_impl")
 
+
 def wall_ms() -> int:
     """Milliseconds since 1970."""
     return int(time.time() * 1000)  # noqa: TID251 - the one place that reads the wall clock
@@ -42,26 +43,18 @@ async def serve(config: BrokerConfig, *, port_file: Path | None, reuse_port: boo
         reuse_port=reuse_port,
     )
     loop = asyncio.get_running_loop()
-    starting = asyncio.ensure_future(broker.start())
-
-    def stop() -> None:
-        broker.stop()
-        starting.cancel()
-
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    try:
-        publish(port_file, await starting)
-    except asyncio.CancelledError:
+        loop.add_signal_handler(number, broker.stop)
+    endpoints = await broker.start()
+    if endpoints is None:
         LOG.info("stopped before it had started")
-        return
+    elif port_file is not None:
+        publish(port_file, endpoints)
     await broker.run()
 
 
-def publish(port_file: Path | None, endpoints: list[Endpoint]) -> None:
+def publish(port_file: Path, endpoints: list[Endpoint]) -> None:
     """Tell by a file which ports the listeners took; complete or not there."""
-    if port_file is None:
-        return
     ports = msgspec.json.encode({endpoint.name: endpoint.port for endpoint in endpoints})
     scratch = port_file.with_name(port_file.name + ".tmp")
     scratch.write_bytes(ports)

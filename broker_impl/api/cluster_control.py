@@ -21,14 +21,16 @@ async def leader_and_isr(
     context: RequestContext, request: LeaderAndIsrRequest
 ) -> LeaderAndIsrResponse:
     """Who leads and who follows; a new topic's settings are read before its log is made."""
-    await context.services.load_topic_settings([topic.topic_name for topic in request.topic_states])
+    await context.services.settle_topics([topic.topic_name for topic in request.topic_states])
     return context.services.replicas.leader_and_isr(request)
 
 
 @api(5, range(3, 4), between_brokers=True)
 def stop_replica(context: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     """Stop fetching, and delete where the order says so."""
-    return context.services.replicas.stop_replica(request)
+    response = context.services.replicas.stop_replica(request)
+    context.services.forget_topics(topic.topic_name for topic in request.topic_states)
+    return response
 
 
 @api(6, range(6, 7), between_brokers=True)
@@ -37,10 +39,9 @@ def update_metadata(
 ) -> UpdateMetadataResponse:
     """The controller's view of the cluster replaces ours."""
     services = context.services
-    error = services.replicas.broker_epoch_error(request.broker_epoch)
+    error = services.replicas.order_error(request.broker_epoch, request.controller_epoch)
     if error is ErrorCode.NONE:
-        error = services.view.update(request)
-    if error is ErrorCode.NONE:
+        services.view.update(request)
         services.view_changed()
     return UpdateMetadataResponse(error_code=error)
 

@@ -1,4 +1,10 @@
-"""What the controller last told this broker about the cluster (UpdateMetadata)."""
+"""What the controller last told this broker about the cluster (UpdateMetadata).
+
+A broker that has registered, and every broker that meets a new controller, is told first who the
+brokers are, and then of all topics in one message; after that only of what changes. So the first
+message with topics replaces what was known: a topic that was deleted while nobody told us is gone,
+and one that was made anew under its name is not judged by the epochs of the old one.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,18 +41,32 @@ class PartitionView:
 
 
 class ClusterView:
-    """Brokers and partitions as the controller sees them; replaced piece by piece."""
+    """Brokers and partitions as the controller sees them."""
 
     def __init__(self) -> None:
+        self.is_whole = False
+        """The controller has told of the topics, too."""
+        self._replace_topics = False
+        self._met_brokers = False
         self.brokers: dict[BrokerId, BrokerView] = {}
         self.topics: dict[str, dict[int, PartitionView]] = {}
         self.controller_id: BrokerId = -1
         self.controller_epoch: Epoch = -1
 
-    def update(self, request: UpdateMetadataRequest) -> ErrorCode:
-        """Take over what the request says, unless an older controller sent it (E2)."""
-        if request.controller_epoch < self.controller_epoch:
-            return ErrorCode.STALE_CONTROLLER_EPOCH
+    def begin_again(self) -> None:
+        """This broker has registered: it will be told everything."""
+        self._replace_topics = True
+
+    def update(self, request: UpdateMetadataRequest) -> None:
+        """Take over what the request says; it has been fenced by controller and broker epoch."""
+        if request.controller_epoch > self.controller_epoch:
+            self.begin_again()
+        if request.topic_states and self._replace_topics:
+            self._replace_topics = False
+            self.topics = {}
+        # Of no topics in a message after the one about the brokers: there are none.
+        self.is_whole = self.is_whole or self._met_brokers or bool(request.topic_states)
+        self._met_brokers = True
         self.controller_epoch = request.controller_epoch
         self.controller_id = request.controller_id
         self.brokers = {
@@ -60,7 +80,6 @@ class ClusterView:
         for topic in request.topic_states:
             for state in topic.partition_states:
                 self._update_partition(topic.topic_name, state)
-        return ErrorCode.NONE
 
     def _update_partition(self, topic: str, state: UpdateMetadataPartitionState) -> None:
         partitions = self.topics.setdefault(topic, {})

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.config import SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting
-from broker_impl.errors import ErrorCode
+from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.wire.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -25,16 +25,16 @@ _BOOLEAN, _STRING, _LONG, _LIST = 1, 2, 5, 7
 
 
 @api(32, range(1, 5))
-def describe_configs(
+async def describe_configs(
     context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     """The settings of each resource, all or those that were named."""
     return DescribeConfigsResponse(
-        results=[_resource(context, request, resource) for resource in request.resources]
+        results=[await _resource(context, request, resource) for resource in request.resources]
     )
 
 
-def _resource(
+async def _resource(
     context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
@@ -45,7 +45,11 @@ def _resource(
         if resource.resource_name not in context.services.view.topics:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return result
-        overrides = context.services.topic_settings(resource.resource_name)
+        try:
+            overrides = await context.services.topic_settings(resource.resource_name)
+        except ApiError as error:
+            result.error_code, result.error_message = error.code, error.message
+            return result
         rows = _topic_rows(config, overrides)
     elif resource.resource_type == BROKER:
         if resource.resource_name not in ("", str(config.broker_id)):

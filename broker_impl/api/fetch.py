@@ -2,7 +2,8 @@
 
 Answers at once when enough is there, when anything failed or diverged, or when the high watermark
 that the reader knows may be behind; else parks until data come or max_wait_ms is over. At least
-one whole batch is returned however small the limits (KIP-74).
+one whole batch is returned however small the limits (KIP-74). A connection waits for one Fetch at
+a time, so that no client can have the same records prepared for it many times over.
 Refuses: incremental fetch sessions: every answer says session 0, which clients take as "no
 sessions here" (KIP-227); a request that insists gets FETCH_SESSION_ID_NOT_FOUND.
 Left out: topic ids (v13), reads from followers (KIP-392), read_committed beyond last stable offset.
@@ -36,7 +37,7 @@ class _Read:
     must_answer: bool = False
 
 
-@api(1, range(4, 13))
+@api(1, range(4, 13), holds_line=True)
 def fetch(context: RequestContext, request: FetchRequest) -> Any:
     """Read what is asked for, or wait until there is something to read."""
     if request.session_epoch > 0:
@@ -61,7 +62,7 @@ def fetch(context: RequestContext, request: FetchRequest) -> Any:
 
 def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Read:
     read = _Read()
-    room = min(request.max_bytes, context.services.config.fetch_max_bytes)
+    room = min(request.max_bytes, context.services.config.fetch_max_bytes, context.answer_room())
     for topic in request.topics:
         for partition in topic.partitions:
             tp = TopicPartition(topic.topic, partition.partition)

@@ -3,7 +3,8 @@
 Answers once every partition has answered; acks=all waits for the high watermark, acks=0 is never
 answered. Versions below 3 are listed because librdkafka derives its codecs from them
 (KAFKA-18659); their record formats are not.
-Refuses: batches that are not magic 2, a wrong CRC, a sequence gap (KIP-98), an old producer epoch.
+Refuses: batches that are not magic 2, a wrong CRC, a sequence gap (KIP-98), an old producer epoch,
+a partition that occurs twice.
 Left out: transactional produce, per-record errors (KIP-467).
 """
 
@@ -37,22 +38,22 @@ def produce(context: RequestContext, request: ProduceRequest) -> Any:
         return _response(results, {})
     outcomes: dict[TopicPartition, ErrorCode] = {}
 
+    open_ends = {tp: result for tp, result in results.items() if not result.error}
+
     def attempt(expired: bool) -> ProduceResponse | None:
-        for tp, result in results.items():
-            if tp in outcomes or result.error:
-                continue
+        for tp, result in tuple(open_ends.items()):
             outcome = context.services.replicas.acknowledged(tp, result)
             if outcome is None and expired:
                 outcome = ErrorCode.REQUEST_TIMED_OUT
-            if outcome is None:
-                return None
-            outcomes[tp] = outcome
-        return _response(results, outcomes)
+            if outcome is not None:
+                outcomes[tp] = outcome
+                del open_ends[tp]
+        return None if open_ends else _response(results, outcomes)
 
     answer = attempt(False)
     if answer is not None:
         return answer
-    return context.services.waiting.park(results, attempt, request.timeout_ms / 1000)
+    return context.services.waiting.park(open_ends, attempt, request.timeout_ms / 1000)
 
 
 def _append(context: RequestContext, request: ProduceRequest) -> Results:
@@ -62,11 +63,19 @@ def _append(context: RequestContext, request: ProduceRequest) -> Results:
     elif request.transactional_id is not None:
         refusal = ErrorCode.INVALID_TXN_STATE
     results: Results = {}
+    twice: dict[TopicPartition, bool] = {}
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            tp = TopicPartition(topic.name, partition.index)
+            twice[tp] = tp in twice
     for topic in request.topic_data:
         for partition in topic.partition_data:
             tp = TopicPartition(topic.name, partition.index)
             if refusal:
                 results[tp] = AppendResult(error=refusal)
+            elif twice[tp]:
+                # One row answers for a partition: it cannot tell of two appends.
+                results[tp] = AppendResult(error=ErrorCode.INVALID_REQUEST)
             elif partition.records is None:
                 results[tp] = AppendResult(error=ErrorCode.INVALID_RECORD)
             else:

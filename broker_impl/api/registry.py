@@ -17,6 +17,8 @@ class RequestContext:
     client_id: str | None
     client_address: str
     version: int
+    answer_room: Callable[[], int]
+    """Bytes that an answer may have by now; few while slow readers hold many."""
 
 
 Answer = Any
@@ -34,6 +36,8 @@ class Api:
     between_brokers: bool
     """Only for the inter-broker listener: neither served nor advertised elsewhere."""
     handle: Handler
+    holds_line: bool = False
+    """While one is parked, requests behind it on the same connection wait."""
 
 
 APIS: Final[dict[int, Api]] = {}
@@ -44,7 +48,12 @@ class CloseConnection(Exception):
 
 
 def api(
-    key: int, versions: range, *, advertise_from: int | None = None, between_brokers: bool = False
+    key: int,
+    versions: range,
+    *,
+    advertise_from: int | None = None,
+    between_brokers: bool = False,
+    holds_line: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a handler for one API.
 
@@ -54,7 +63,9 @@ def api(
     def register(handler: Handler) -> Handler:
         assert key not in APIS, f"API {key} is handled twice"
         first = versions.start if advertise_from is None else advertise_from
-        APIS[key] = Api(key, versions, range(first, versions.stop), between_brokers, handler)
+        APIS[key] = Api(
+            key, versions, range(first, versions.stop), between_brokers, handler, holds_line
+        )
         return handler
 
     return register

@@ -41,12 +41,16 @@ class Services(Protocol):
     @property
     def controller(self) -> Controller: ...
 
-    def topic_settings(self, topic: str) -> dict[str, str]:
-        """The overrides of one topic, as this broker knows them."""
+    async def topic_settings(self, topic: str) -> dict[str, str]:
+        """The overrides of one topic, as ZooKeeper has them; ApiError when it cannot be asked."""
         ...
 
-    async def load_topic_settings(self, topics: Sequence[str]) -> None:
-        """Read the overrides of topics that are new to this broker from ZooKeeper."""
+    async def settle_topics(self, topics: Sequence[str]) -> None:
+        """Read the overrides of topics that this broker is about to host."""
+        ...
+
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """These were deleted, in part or as a whole: a topic of the same name is another one."""
         ...
 
     def create_in_background(self, topics: Iterable[str]) -> None:

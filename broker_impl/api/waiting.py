@@ -37,12 +37,16 @@ class Parked:
         self._is_trying = True
         try:
             answer = self._attempt(expired)
+            assert answer is not None or not expired, "an expired request has an answer"
+        except Exception as error:  # noqa: BLE001 - whoever waits for the answer deals with it
+            self.end()
+            self.answer.set_exception(error)
+        else:
+            if answer is not None:
+                self.end()
+                self.answer.set_result(answer)
         finally:
             self._is_trying = False
-        assert answer is not None or not expired, "an expired request has an answer"
-        if answer is not None:
-            self.end()
-            self.answer.set_result(answer)
 
     def end(self) -> None:
         """Nobody waits any more."""

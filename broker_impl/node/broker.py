@@ -1,6 +1,6 @@
 """A broker: the pure parts, and the tasks, connections and files that move them.
 
-Life: data directory locked and recovered → ZooKeeper session → listeners → registered → orders of
+Life: ZooKeeper session → data directory locked and recovered → listeners → registered → orders of
 the controller come in → clients are served. A stop is a controlled one; a failure of the disk or a
 broken invariant ends the broker at once and leaves the rest to recovery.
 """
@@ -10,23 +10,27 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, assert_never
+from typing import assert_never
 
 from broker_impl.api.cluster_view import ClusterView
+from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig, Endpoint
-from broker_impl.errors import ConfigError, StorageError
+from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
 from broker_impl.node import zk_paths
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
+from broker_impl.node.errands import Errands
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.isr_writer import IsrWriter
-from broker_impl.node.peers import PeerError, Peers
+from broker_impl.node.peers import Peers
 from broker_impl.node.producer_ids import ProducerIds
 from broker_impl.node.session import Session, persist
+from broker_impl.node.tasks import Tasks
+from broker_impl.node.topic_settings import TopicSettings
 from broker_impl.replica.events import (
     AppendDone,
     Effect,
@@ -42,17 +46,15 @@ from broker_impl.replica.events import (
 from broker_impl.replica.replicas import ReplicaConfig, Replicas
 from broker_impl.server import Server
 from broker_impl.wire import batch
-from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
-from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
-from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from broker_impl.wire.types import TopicPartition
-from broker_impl.zookeeper.errors import NodeExists, NoNode, ZooKeeperError
+from broker_impl.zookeeper.errors import NodeExists, ZooKeeperError
 
 LOG = logging.getLogger(__name__)
 
-_CREATE_TIMEOUT_MS = 10_000
 _STOP_BOUND_S = 6.0
 """What a controlled shutdown may take; the flush that follows has the rest of ten seconds."""
+_GOODBYE_BOUND_S = 1.0
+"""What the end of the session may take; else it is left to expire."""
 
 
 class Broker:
@@ -81,25 +83,27 @@ class Broker:
         self._cluster_id = ""
         self._view = ClusterView()
         self._waiting = Waiting()
-        self._topic_settings: dict[str, dict[str, str]] = {}
+        self._settings = TopicSettings(config, lambda: self._session.zk)
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
         client_id = f"broker-{config.broker_id}"
         self._controller_peers = Peers(f"{client_id}-controller", config.peer_overrides)
         self._fetcher_peers = Peers(f"{client_id}-fetcher", config.peer_overrides)
         self._errand_peers = Peers(f"{client_id}-errands", config.peer_overrides)
+        self._errands = Errands(config, self._errand_peers, lambda: self._controller)
         self._server = Server(self, config, self.fail)
         self._listening: list[Endpoint] = []
-        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._tasks = Tasks(self.fail)
+        self._starting: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._failure: BaseException | None = None
         self._moved: dict[TopicPartition, None] = {}
-        self._creating: dict[str, None] = {}
-        self._registered = asyncio.Event()
         self._logs: LogManager
+        self._logs_are_open = False
         self._replicas: Replicas
         self._isr_writer: IsrWriter
         self._fetchers: Fetchers
         self._controller: ControllerRuntime
+        self._controller_task: asyncio.Task[None] | None = None
 
     # Services.
 
@@ -127,19 +131,33 @@ class Broker:
     def controller(self) -> Controller:
         return self._controller
 
-    def topic_settings(self, topic: str) -> dict[str, str]:
-        return self._topic_settings.get(topic, {})
+    async def topic_settings(self, topic: str) -> dict[str, str]:
+        try:
+            async with asyncio.timeout(self._config.request_timeout_ms / 1000):
+                return await self._settings.read(topic)
+        except (ZooKeeperError, TimeoutError) as error:
+            raise ApiError(
+                ErrorCode.REQUEST_TIMED_OUT, f"ZooKeeper cannot be asked: {error!r}"
+            ) from error
 
-    async def load_topic_settings(self, topics: Sequence[str]) -> None:
+    async def settle_topics(self, topics: Sequence[str]) -> None:
+        hosted = {tp.topic for tp in self._logs.logs}
         for topic in topics:
-            if topic not in self._topic_settings:
-                await persist(partial(self._load, topic), until=self._stopping)
+            # Of a topic that is not here, what was read once may have been another of its name.
+            if topic not in hosted or topic not in self._settings:
+                keep = partial(self._settings.keep, topic)
+                if not await persist(keep, until=self._stopping):
+                    raise CloseConnection("stopping")
+
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        hosted = {tp.topic for tp in self._logs.logs}
+        for topic in topics:
+            if topic not in hosted:
+                self._settings.forget(topic)
 
     def create_in_background(self, topics: Iterable[str]) -> None:
-        for topic in topics:
-            if topic not in self._creating:
-                self._creating[topic] = None
-                self._spawn(self._create(topic))
+        if self._errands.want(topics):
+            self._tasks.start(self._errands.create())
 
     async def next_producer_id(self) -> int:
         return await self._producer_ids.next()
@@ -155,53 +173,79 @@ class Broker:
         self._errand_peers.update(addresses)
         self._replicas.on_metadata_live_brokers(dict.fromkeys(addresses, -1))
         self._fetchers.wake()
-        self._server.open_to_clients()
+        if self._view.is_whole:
+            self._server.open_to_clients()
 
     # Life.
 
-    async def start(self) -> list[Endpoint]:
-        """Up to being registered; the answer is where this broker listens."""
-        config = self._config
-        await self._session.open()
-        await self._until_done(self._session.prepare)
-        await self._until_done(self._find_cluster_id)
-        await self._until_done(self._load_all_settings)
-        self._open_logs()
-        for endpoint in config.endpoints():
-            self._listening.append(await self._server.listen(endpoint, reuse_port=self._reuse_port))
-        await self._until_done(self._register)
-        self._start_controller()
-        self._spawn(self._keep_session())
-        self._every(config.replica_lag_time_max_ms / 2, self._replicas.tick)
-        self._every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint)
-        self._every(config.log_flush_scheduler_interval_ms, self._tend_logs)
-        self._registered.set()
-        LOG.info("broker %d started on %s", config.broker_id, ", ".join(map(str, self._listening)))
+    async def start(self) -> list[Endpoint] | None:
+        """Up to being registered; the answer is where this broker listens.
+
+        None when it was told to stop before: ``run`` has the rest then. Raises what makes it
+        impossible to start; nothing is left running then.
+        """
+        self._starting = asyncio.get_running_loop().create_task(self._start())
+        try:
+            await self._starting
+        except asyncio.CancelledError:
+            if not self._stopping.is_set():
+                raise
+            return None
+        except BaseException:
+            await self._end()
+            await self._say_goodbye()
+            raise
         return self._listening
 
     async def run(self) -> None:
         """Serve until told to stop; raises what made it impossible to go on."""
         await self._stopping.wait()
+        if self._failure is None:
+            await self._hand_over()
+        await self._end()
+        if self._failure is None and self._logs_are_open:
+            self._logs.close(self._replicas.high_watermarks())
+        await self._say_goodbye()
         if self._failure is not None:
-            await self._end()
             raise self._failure
-        await self._shut_down()
+        LOG.info("stopped")
 
     def stop(self) -> None:
         """Begin a controlled shutdown."""
         self._stopping.set()
+        if self._starting is not None:
+            self._starting.cancel()
 
     def fail(self, error: BaseException) -> None:
         """Begin to end at once, without a clean marker."""
         if self._failure is None:
             self._failure = error
-        self._stopping.set()
+        self.stop()
+
+    async def _start(self) -> None:
+        config = self._config
+        await self._session.open()
+        await self._until_done(self._session.prepare)
+        await self._until_done(self._find_cluster_id)
+        await self._until_done(self._settings.keep_all)
+        self._open_logs()
+        for endpoint in config.endpoints():
+            self._listening.append(await self._server.listen(endpoint, reuse_port=self._reuse_port))
+        await self._until_done(self._register)
+        self._start_controller()
+        self._tasks.start(self._keep_session())
+        self._tasks.every(config.replica_lag_time_max_ms / 2, self._replicas.tick)
+        self._tasks.every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint)
+        self._tasks.every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
+        self._tasks.every(config.log_flush_scheduler_interval_ms, self._tend_logs)
+        self._server.open_to_brokers()
+        LOG.info("broker %d started on %s", config.broker_id, ", ".join(map(str, self._listening)))
 
     def _open_logs(self) -> None:
         config = self._config
         self._logs = LogManager(
             self._disk,
-            lambda topic: log_config(config.for_topic(self.topic_settings(topic))),
+            lambda topic: log_config(self._settings.merged(topic)),
             broker_id=config.broker_id,
             cluster_id=self._cluster_id,
         )
@@ -213,46 +257,45 @@ class Broker:
             ReplicaConfig(
                 lag_time_max_ms=config.replica_lag_time_max_ms,
                 fetch_backoff_ms=config.replica_fetch_backoff_ms,
-                min_insync_replicas=lambda topic: (
-                    config.for_topic(self.topic_settings(topic)).min_insync_replicas
-                ),
+                min_insync_replicas=lambda topic: self._settings.merged(topic).min_insync_replicas,
             ),
             clock=loop.time,
             wall_ms=self._wall_ms,
             on_effect=self._carry_out,
         )
-        self._isr_writer = IsrWriter(self._replicas, lambda: self._session.zk)
+        self._isr_writer = IsrWriter(self._replicas, lambda: self._session.zk, self.fail)
         self._fetchers = Fetchers(self._replicas, self._fetcher_peers, config, self.fail)
+        self._logs_are_open = True
 
-    async def _shut_down(self) -> None:
-        """Move the leaders away, then leave with everything flushed."""
+    async def _hand_over(self) -> None:
+        """Move the leaders away, if there is a controller to ask."""
         LOG.info("controlled shutdown")
-        if self._config.controlled_shutdown_enable:
-            try:
-                async with asyncio.timeout(_STOP_BOUND_S):
-                    await self._hand_over()
-            except TimeoutError:
-                LOG.warning("leaders could not be moved in %g s", _STOP_BOUND_S)
-        await self._end()
-        self._logs.close(self._replicas.high_watermarks())
+        if not self._config.controlled_shutdown_enable or self._controller_task is None:
+            return
         try:
-            async with asyncio.timeout(1):
-                await self._session.close()
-        except (TimeoutError, ZooKeeperError) as error:
-            LOG.info("the session is left to expire: %s", repr(error))
-        LOG.info("stopped")
+            async with asyncio.timeout(_STOP_BOUND_S):
+                await self._errands.hand_over(self._session.broker_epoch, _STOP_BOUND_S)
+        except TimeoutError:
+            LOG.warning("leaders could not be moved in %g s", _STOP_BOUND_S)
 
     async def _end(self) -> None:
         """Stop serving and asking; neither logs nor the session are touched."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        self._fetchers.close()
-        self._isr_writer.close()
+        self._tasks.cancel()
+        if self._logs_are_open:
+            await self._fetchers.close()
+            await self._isr_writer.close()
         for peers in (self._controller_peers, self._fetcher_peers, self._errand_peers):
             peers.close()
         await self._server.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.ended()
+
+    async def _say_goodbye(self) -> None:
+        """End the session, so that the others need not wait until it expires."""
+        try:
+            async with asyncio.timeout(_GOODBYE_BOUND_S):
+                await self._session.close()
+        except (TimeoutError, ZooKeeperError) as error:
+            LOG.info("the session is left to expire: %s", repr(error))
 
     # ZooKeeper.
 
@@ -271,25 +314,6 @@ class Broker:
             fresh = zk_paths.decode(path, data, zk_paths.ClusterIdZnode).id
         self._cluster_id = fresh
 
-    async def _load_all_settings(self) -> None:
-        for topic in await self._session.zk.children(zk_paths.TOPIC_CONFIGS):
-            await self._load(topic)
-
-    async def _load(self, topic: str) -> None:
-        path = zk_paths.topic_config(topic)
-        try:
-            data, _ = await self._session.zk.get(path)
-        except NoNode:
-            self._topic_settings[topic] = {}
-            return
-        settings = zk_paths.decode(path, data, zk_paths.ConfigZnode).config
-        try:
-            self._config.for_topic(settings)
-        except ConfigError as error:
-            LOG.warning("settings of topic %s are not obeyed: %s", topic, error)
-            settings = {}
-        self._topic_settings[topic] = settings
-
     async def _register(self) -> None:
         advertised = {endpoint.name: endpoint for endpoint in self._config.advertised()}
         endpoints = [advertised.get(listening.name, listening) for listening in self._listening]
@@ -304,6 +328,7 @@ class Broker:
             )
         )
         self._replicas.broker_epoch = self._session.broker_epoch
+        self._view.begin_again()
 
     def _start_controller(self) -> None:
         config = self._config
@@ -315,13 +340,14 @@ class Broker:
             wall_ms=self._wall_ms,
             rng=self._rng,
         )
-        self._controller_task = self._spawn(self._controller.run())
+        self._controller_task = self._tasks.start(self._controller.run())
 
     async def _keep_session(self) -> None:
         """A session that expired is followed by another, until the broker stops."""
         while True:
             await self._session.expired.wait()
             LOG.warning("the ZooKeeper session expired")
+            assert self._controller_task is not None, "it was started with the session"
             self._controller_task.cancel()
             await asyncio.gather(self._controller_task, return_exceptions=True)
             await self._session.open()
@@ -342,7 +368,7 @@ class Broker:
                 self._isr_writer.announce(tp)
                 self._poke_soon(tp)
             case StartFetching() | StopFetching():
-                self._fetchers.wake()
+                self._fetchers.wake_soon()
             case AppendDone():
                 pass
             case _:
@@ -356,102 +382,16 @@ class Broker:
 
     def _poke(self) -> None:
         moved, self._moved = self._moved, {}
-        try:
-            for tp in moved:
-                self._waiting.poke(tp)
-        except (StorageError, AssertionError) as error:
-            self.fail(error)
+        for tp in moved:
+            self._waiting.poke(tp)
 
-    # Errands.
-
-    async def _create(self, topic: str) -> None:
-        """Create a topic that a client asked about, with the broker's defaults."""
-        request = CreateTopicsRequest(
-            topics=[
-                CreatableTopic(
-                    name=topic,
-                    num_partitions=self._config.num_partitions,
-                    replication_factor=self._config.default_replication_factor,
-                )
-            ],
-            timeout_ms=_CREATE_TIMEOUT_MS,
-        )
-        try:
-            if self._controller.is_active:
-                answer = await self._controller.create_topics(request)
-            else:
-                answer = await self._errand_peers.request(
-                    self._controller.controller_id,
-                    request,
-                    5,
-                    timeout_s=_CREATE_TIMEOUT_MS / 1000 + 1,
-                )
-            for row in answer.topics:
-                LOG.info("topic %s asked for by a client: %s", row.name, row.error_code)
-        except PeerError as error:
-            LOG.info("topic %s could not be created: %s", topic, error)
-        finally:
-            del self._creating[topic]
-
-    async def _hand_over(self) -> None:
-        """Ask the controller to move our leaders, until none is left or it will not."""
-        request = ControlledShutdownRequest(
-            broker_id=self._config.broker_id, broker_epoch=self._session.broker_epoch
-        )
-        for attempt in range(self._config.controlled_shutdown_max_retries + 1):
-            if attempt:
-                await asyncio.sleep(self._config.controlled_shutdown_retry_backoff_ms / 1000)
-            try:
-                if self._controller.is_active:
-                    answer = await self._controller.controlled_shutdown(request)
-                else:
-                    answer = await self._errand_peers.request(
-                        self._controller.controller_id,
-                        request,
-                        3,
-                        timeout_s=_STOP_BOUND_S,
-                    )
-            except PeerError as error:
-                LOG.info("controlled shutdown: %s", error)
-                continue
-            assert isinstance(answer, ControlledShutdownResponse)
-            if not answer.error_code and not answer.remaining_partitions:
-                return
-            LOG.info(
-                "controlled shutdown: error %d, %d partitions left",
-                answer.error_code,
-                len(answer.remaining_partitions),
-            )
-
-    # Tasks.
+    # Chores.
 
     def _checkpoint(self) -> None:
         self._logs.checkpoint(self._replicas.high_watermarks())
 
     def _tend_logs(self) -> None:
         self._logs.tick(self._wall_ms(), self._replicas.high_watermarks())
-
-    def _every(self, interval_ms: float, action: Callable[[], None]) -> None:
-        async def repeat() -> None:
-            while True:
-                await asyncio.sleep(interval_ms / 1000)
-                action()
-
-        self._spawn(repeat())
-
-    def _spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks[task] = None
-        task.add_done_callback(self._task_done)
-        return task
-
-    def _task_done(self, task: asyncio.Task[Any]) -> None:
-        """A task that failed takes the broker with it: nobody else would do its work."""
-        self._tasks.pop(task, None)
-        if not task.cancelled() and task.exception() is not None:
-            error = task.exception()
-            assert error is not None
-            self.fail(error)
 
 
 _BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

@@ -13,6 +13,7 @@ from typing import Any
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode
 from broker_impl.node.peers import PeerError, Peers
+from broker_impl.node.tasks import Tasks
 from broker_impl.replica.partition import EARLIEST, LATEST
 from broker_impl.replica.replicas import FetchTarget, Kind, Replicas
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -47,31 +48,36 @@ class Fetchers:
         self._replicas = replicas
         self._peers = peers
         self._config = config
-        self._on_failure = on_failure
         self._news: dict[BrokerId, asyncio.Event] = {}
-        self._tasks: dict[BrokerId, asyncio.Task[None]] = {}
+        self._tasks = Tasks(on_failure)
+        self._is_waking = False
+        self._is_closed = False
 
     def wake(self) -> None:
         """Leaders, epochs or addresses changed."""
         for leader in self._replicas.fetch_plan():
-            if leader not in self._tasks:
+            if leader not in self._news:
                 self._news[leader] = asyncio.Event()
-                task = asyncio.get_running_loop().create_task(self._follow(leader))
-                self._tasks[leader] = task
-                task.add_done_callback(self._task_done)
+                self._tasks.start(self._follow(leader))
         for news in self._news.values():
             news.set()
 
-    def close(self) -> None:
-        """Stop asking."""
-        for task in self._tasks.values():
-            task.cancel()
+    def wake_soon(self) -> None:
+        """Wake once the event is over, however many partitions it concerns."""
+        if not self._is_waking:
+            self._is_waking = True
+            asyncio.get_running_loop().call_soon(self._wake_now)
 
-    def _task_done(self, task: "asyncio.Task[None]") -> None:
-        if not task.cancelled():
-            error = task.exception()
-            if error is not None:
-                self._on_failure(error)
+    def _wake_now(self) -> None:
+        self._is_waking = False
+        if not self._is_closed:
+            self.wake()
+
+    async def close(self) -> None:
+        """Stop asking."""
+        self._is_closed = True
+        self._tasks.cancel()
+        await self._tasks.ended()
 
     async def _follow(self, leader: BrokerId) -> None:
         news = self._news[leader]
@@ -144,7 +150,7 @@ class Fetchers:
                 found = targets.get(TopicPartition(topic.topic, row.partition))
                 if found is not None:
                     self._replicas.epoch_end_answered(
-                        found, ErrorCode(row.error_code), row.leader_epoch, row.end_offset
+                        found, _code(row.error_code), row.leader_epoch, row.end_offset
                     )
 
     async def _ask_bounds(
@@ -178,7 +184,7 @@ class Fetchers:
         )
         answer = await self._request(leader, request, _OFFSETS_VERSION)
         return {
-            TopicPartition(topic.name, row.partition_index): (ErrorCode(row.error_code), row.offset)
+            TopicPartition(topic.name, row.partition_index): (_code(row.error_code), row.offset)
             for topic in answer.topics
             for row in topic.partitions
         }
@@ -208,6 +214,8 @@ class Fetchers:
             topics=[FetchTopic(topic=name, partitions=rows) for name, rows in topics.items()],
         )
         answer = await self._request(leader, request, _FETCH_VERSION)
+        if answer.error_code:
+            raise PeerError(f"broker {leader} refuses the fetch: error {answer.error_code}")
         for topic in answer.responses:
             for row in topic.partitions:
                 found = targets.get(TopicPartition(topic.topic, row.partition_index))
@@ -216,9 +224,17 @@ class Fetchers:
                 end = row.diverging_epoch
                 self._replicas.fetched(
                     found,
-                    ErrorCode(row.error_code),
+                    _code(row.error_code),
                     records=row.records if row.records is not None else _NO_RECORDS,
                     high_watermark=row.high_watermark,
                     log_start_offset=row.log_start_offset,
                     diverging=(end.epoch, end.end_offset) if end.epoch >= 0 else None,
                 )
+
+
+def _code(number: int) -> ErrorCode:
+    """A leader may know errors that this broker does not."""
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -8,9 +8,10 @@ partitions make one notice (KAFKA-2406).
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 
 from broker_impl.node import zk_paths
+from broker_impl.node.tasks import Tasks
 from broker_impl.replica.events import RefreshIsr, WriteIsr
 from broker_impl.replica.replicas import Replicas
 from broker_impl.wire.types import TopicPartition
@@ -20,40 +21,43 @@ from broker_impl.zookeeper.errors import BadVersion, NoNode, ZooKeeperError
 LOG = logging.getLogger(__name__)
 
 _NOTICE_DELAY_S = 0.2
+_NOTICE_RETRY_S = 1.0
 
 
 class IsrWriter:
     """Runs the ISR effects of a broker's partitions."""
 
-    def __init__(self, replicas: Replicas, zk: Callable[[], ZooKeeper]) -> None:
+    def __init__(
+        self,
+        replicas: Replicas,
+        zk: Callable[[], ZooKeeper],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
         self._replicas = replicas
         self._zk = zk
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks = Tasks(on_failure)
         self._changed: dict[TopicPartition, None] = {}
+        self._is_announcing = False
 
     def write(self, effect: WriteIsr) -> None:
         """Try to write a new ISR."""
-        self._start(self._write(effect))
+        self._tasks.start(self._write(effect))
 
     def refresh(self, effect: RefreshIsr) -> None:
         """Read what is there."""
-        self._start(self._refresh(effect.tp))
+        self._tasks.start(self._refresh(effect.tp))
 
     def announce(self, tp: TopicPartition) -> None:
         """Let the controller know, soon, that this partition's ISR is another."""
-        if not self._changed:
-            self._start(self._announce())
         self._changed[tp] = None
+        if not self._is_announcing:
+            self._is_announcing = True
+            self._tasks.start(self._announce())
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End what is under way."""
-        for task in tuple(self._tasks):
-            task.cancel()
-
-    def _start(self, coroutine: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        self._tasks.cancel()
+        await self._tasks.ended()
 
     async def _write(self, effect: WriteIsr) -> None:
         path = zk_paths.state(effect.tp)
@@ -92,13 +96,19 @@ class IsrWriter:
         )
 
     async def _announce(self) -> None:
-        await asyncio.sleep(_NOTICE_DELAY_S)
-        changed, self._changed = self._changed, {}
-        names = [zk_paths.PartitionName(topic=tp.topic, partition=tp.partition) for tp in changed]
-        notice = zk_paths.encode(zk_paths.IsrChangeZnode(partitions=names))
-        try:
-            await self._zk().create(zk_paths.ISR_CHANGE_PREFIX, notice, sequential=True)
-        except ZooKeeperError as error:
-            LOG.info("the controller was not told of %d changed ISRs: %s", len(names), error)
-            for tp in changed:
-                self.announce(tp)
+        """Tell of what has gathered; until that is done, more gathers."""
+        delay_s = _NOTICE_DELAY_S
+        while self._changed:
+            await asyncio.sleep(delay_s)
+            told, self._changed = self._changed, {}
+            names = [zk_paths.PartitionName(topic=tp.topic, partition=tp.partition) for tp in told]
+            notice = zk_paths.encode(zk_paths.IsrChangeZnode(partitions=names))
+            try:
+                await self._zk().create(zk_paths.ISR_CHANGE_PREFIX, notice, sequential=True)
+            except ZooKeeperError as error:
+                LOG.info("the controller was not told of %d changed ISRs: %s", len(told), error)
+                self._changed = told | self._changed
+                delay_s = _NOTICE_RETRY_S
+            else:
+                delay_s = _NOTICE_DELAY_S
+        self._is_announcing = False

@@ -146,6 +146,9 @@ class Peers:
                 raise PeerError(f"broker {broker_id} is not known to be alive")
             loop = asyncio.get_running_loop()
             _, link = await loop.create_connection(lambda: _Link(self._scratch), *address)
+            if self._addresses.get(broker_id) != address:
+                link.close()  # somebody else may live there now
+                raise PeerError(f"broker {broker_id} has moved")
             self._links[broker_id] = link
             return link
 

@@ -14,7 +14,7 @@ from broker_impl.errors import ConfigError
 from broker_impl.node import zk_paths
 from broker_impl.wire.types import BrokerId
 from broker_impl.zookeeper.client import State, ZooKeeper
-from broker_impl.zookeeper.errors import NodeExists, ZooKeeperError
+from broker_impl.zookeeper.errors import NodeExists, SessionExpired, ZooKeeperError
 
 LOG = logging.getLogger(__name__)
 
@@ -41,9 +41,20 @@ class Session:
         return self._zk
 
     async def open(self) -> None:
-        """A new session; waits until ZooKeeper can be reached."""
-        self.expired.clear()
+        """A new session; waits until ZooKeeper can be reached, however often it takes one back."""
+        while True:
+            if self._zk is not None:
+                await self._zk.close()
+            self.expired.clear()
+            self._zk = self._client()
+            try:
+                await self._zk.start()
+            except SessionExpired:
+                LOG.info("the session was over before it was used")
+            else:
+                return
 
+    def _client(self) -> ZooKeeper:
         def on_state(state: State) -> None:
             LOG.info("ZooKeeper session: %s", state.name)
             if state is State.EXPIRED and self._zk is zk:
@@ -55,10 +66,7 @@ class Session:
             rng=self._rng,
             on_state=on_state,
         )
-        if self._zk is not None:
-            await self._zk.close()
-        self._zk = zk
-        await zk.start()
+        return zk
 
     async def prepare(self) -> None:
         """The persistent znodes that everything else hangs from."""
@@ -73,7 +81,8 @@ class Session:
         """
         path, data = zk_paths.broker(self._broker_id), zk_paths.encode(znode)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + 3 * self._timeout_ms / 1000
+        # The server may have given a longer session than was asked for; so it did to the ghost.
+        deadline = loop.time() + 3 * max(self._timeout_ms, self.zk.session_timeout_ms) / 1000
         while True:
             try:
                 _, stat = await self.zk.create2(path, data, ephemeral=True)

@@ -47,19 +47,51 @@ TP = TopicPartition("t", 0)
 def test_the_controllers_word_replaces_the_view() -> None:
     """Brokers, their endpoints by listener, and partitions."""
     view = ClusterView()
-    assert view.update(order(1, 5)) is ErrorCode.NONE
+    view.update(order(1, 5))
     assert view.partition(TP) == PartitionView(1, 5, (1, 2), (1, 2, 3))
     assert view.brokers[1].endpoints == {"CLIENT": ("h", 1)}
     assert list(view.partitions()) == [(TP, PartitionView(1, 5, (1, 2), (1, 2, 3)))]
 
 
-def test_an_older_controller_is_not_heard() -> None:
-    """E2: a request of a lower controller epoch changes nothing."""
+def brokers_only(*, controller_epoch: int = 1) -> UpdateMetadataRequest:
+    """The message that every broker is sent when brokers come and go."""
+    request = order(1, 5, controller_epoch=controller_epoch)
+    request.topic_states = []
+    return request
+
+
+def test_a_new_controller_says_everything_anew() -> None:
+    """A topic that was deleted while nobody told us goes with the first message about topics."""
     view = ClusterView()
-    view.update(order(1, 5, controller_epoch=7))
-    late = order(2, 6, controller_epoch=6)
-    assert view.update(late) is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert view.topics["t"][0].leader == 1
+    view.update(order(1, 5, topic="ghost"))
+    view.update(brokers_only(controller_epoch=2))
+    assert list(view.topics) == ["ghost"], "clients are not told in between that there is nothing"
+    view.update(order(1, 5, controller_epoch=2))
+    assert list(view.topics) == ["t"]
+    view.update(order(1, 0, controller_epoch=2, topic="new"))
+    assert list(view.topics) == ["t", "new"]
+
+
+def test_a_broker_that_registers_again_forgets_old_epochs() -> None:
+    """A topic that was made anew meanwhile begins at epoch 0."""
+    view = ClusterView()
+    view.update(order(1, 5))
+    view.begin_again()
+    view.update(brokers_only())
+    view.update(order(2, 0))
+    assert view.topics["t"][0].leader == 2
+
+
+def test_the_view_is_whole_once_topics_were_told() -> None:
+    """The brokers alone are not the cluster, unless there are no topics to tell of."""
+    view, empty = ClusterView(), ClusterView()
+    view.update(brokers_only())
+    assert not view.is_whole
+    view.update(order(1, 5))
+    assert view.is_whole
+    empty.update(brokers_only())
+    empty.update(brokers_only())
+    assert empty.is_whole
 
 
 def test_a_leader_epoch_never_goes_back() -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from broker_impl.api import registry
 from broker_impl.api.services import Services
 from broker_impl.errors import ErrorCode, StorageError
 from broker_impl.server import Server
+from broker_impl.server.bounds import UNREAD_BYTES_MAX
 from broker_impl.wire.framing import RequestHeader, decode_response, encode_request
 from broker_impl.wire.messages import response_module
 from broker_impl.wire.messages.api_versions_request import ApiVersionsRequest
@@ -21,7 +23,7 @@ from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRe
 from broker_impl.wire.messages.find_coordinator_request import encode as encode_find_coordinator
 from broker_impl.wire.messages.find_coordinator_response import FindCoordinatorResponse
 
-FIND_COORDINATOR, VERSIONS = 10, 18
+METADATA, FIND_COORDINATOR, VERSIONS = 3, 10, 18
 
 
 class Client:
@@ -60,12 +62,13 @@ class Client:
 class World:
     """A server with one scripted handler, and clients of it."""
 
-    def __init__(self, server: Server, port: int, fatal: list[BaseException]) -> None:
-        self.server, self.port, self.fatal = server, port, fatal
+    def __init__(self, server: Server, ports: list[int], fatal: list[BaseException]) -> None:
+        self.server, self.ports, self.fatal = server, ports, fatal
         self._clients: list[Client] = []
 
-    async def client(self) -> Client:
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+    async def client(self, listener: int = 0) -> Client:
+        """A connection to the clients' listener, or to the second one, the brokers' own."""
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.ports[listener]))
         self._clients.append(client)
         return client
 
@@ -83,6 +86,8 @@ def answer(key: str) -> Any:
         raise StorageError("no space left")
     if key == "bug":
         raise KeyError("bug")
+    if key == "large":
+        return FindCoordinatorResponse(error_message="x" * 32_000)
     return FindCoordinatorResponse()
 
 
@@ -129,15 +134,22 @@ async def world() -> AsyncIterator[Open]:
         fatal: list[BaseException] = []
         services = cast(Services, SimpleNamespace(config=config))
         server = Server(services, config, fatal.append)
-        bound = await server.listen(config.endpoints()[0])
+        ports = [(await server.listen(endpoint)).port for endpoint in config.endpoints()]
         if gate:
+            server.open_to_brokers()
             server.open_to_clients()
-        worlds.append(World(server, bound.port, fatal))
+        worlds.append(World(server, ports, fatal))
         yield worlds[-1]
 
     yield start
     for item in worlds:
         await item.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - any state of any object may be waited for
+            await asyncio.sleep(0.005)
 
 
 async def settle() -> None:
@@ -266,7 +278,7 @@ async def test_a_lost_connection_cancels_its_parked_requests(world: Open, parked
         client.writer.transport.abort()
         await settle()
         assert parked["park"].cancelled()
-        assert w.server.bytes_under_way == 0
+        assert w.server.bounds.request_bytes == 0
 
 
 async def test_clients_wait_behind_the_gate(world: Open, parked: Any) -> None:
@@ -296,18 +308,149 @@ async def test_connections_are_bounded(world: Open, parked: Any) -> None:
         assert await second.answer() == 5
 
 
-async def test_requests_under_way_are_bounded(world: Open, parked: Any) -> None:
-    """queued.max.request.bytes: beyond it requests wait until others are answered."""
+async def test_requests_in_memory_are_bounded(world: Open, parked: Any) -> None:
+    """queued.max.request.bytes: beyond it no new requests are read until others are handled."""
+    async with world(queued_max_request_bytes=1) as w:
+        first, second = await w.client(), await w.client()
+        first.ask("slow1", 1)
+        await settle()
+        second.ask("now", 2)
+        assert await second.answer() == 2  # it was read before it was known to be too much
+        second.ask("now", 3)
+        await settle()
+        assert w.server.bounds.is_full
+        assert not second.reader._buffer
+        parked["slow1"].set_result(FindCoordinatorResponse())
+        assert await second.answer() == 3
+        assert await first.answer() == 1
+        assert w.server.bounds.request_bytes == 0
+
+
+async def test_what_is_parked_holds_no_memory(world: Open, parked: Any) -> None:
+    """Parked produces must not keep out the fetches of followers that they wait for."""
     async with world(queued_max_request_bytes=1) as w:
         first, second = await w.client(), await w.client()
         first.ask("park1", 1)
         await settle()
-        second.ask("park2", 2)
+        for number in (2, 3):
+            second.ask("now", number)
+            assert await second.answer() == number
+        parked["park1"].set_result(FindCoordinatorResponse())
+        assert await first.answer() == 1
+
+
+async def test_a_thousand_starved_connections_go_on_one_after_the_other(
+    world: Open, parked: Any
+) -> None:
+    """Room for all of them at once is no recursion through all of them."""
+    async with world(queued_max_request_bytes=1) as w:
+        first, others = await w.client(), [await w.client() for _ in range(400)]
+        first.ask("slow1", 1)
+        await settle()
+        for client in others:
+            client.ask("now", 2)
+            assert await client.answer() == 2
+            client.ask("now", 3)
+        await settle()
+        parked["slow1"].set_result(FindCoordinatorResponse())
+        assert {await client.answer() for client in others} == {3}
+        assert not w.fatal
+
+
+async def test_brokers_are_not_crowded_out_by_clients(world: Open, parked: Any) -> None:
+    """KIP-402: at max.connections a broker is let in, and the client idle for longest goes."""
+    async with world(max_connections=2, queued_max_request_bytes=1) as w:
+        busy, idle = await w.client(), await w.client()
+        busy.ask("slow1", 1)
+        await settle()
+        broker = await w.client(1)
+        assert await idle.is_closed()
+        for number in (2, 3):  # nor is it kept waiting by the bytes of clients
+            broker.ask("now", number)
+            assert await broker.answer() == number
+        second = await w.client(1)
+        second.ask("now", 4)
+        assert await second.answer() == 4
+        assert await busy.is_closed()
+        third = await w.client(1)
+        assert await third.is_closed(), "no client is left to make room"
+
+
+async def test_one_of_many_pipelined_requests_is_no_privilege(world: Open, parked: Any) -> None:
+    """A client with thousands of requests at once lets others have their turn."""
+    async with world() as w:
+        greedy, modest = await w.client(), await w.client()
+        for number in range(3000):
+            greedy.ask("now", number)
+        modest.ask("now", 1)
+        assert await modest.answer() == 1
+        assert len(greedy.reader._buffer) < 3000 * 30, "all of it was answered first"
+        assert [await greedy.answer() for _ in range(3000)] == list(range(3000))
+
+
+async def test_a_fetch_holds_up_what_is_behind_it(
+    world: Open, parked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An API that holds the line is parked once per connection, not many times over."""
+    row = dataclasses.replace(registry.APIS[FIND_COORDINATOR], holds_line=True)
+    monkeypatch.setitem(registry.APIS, FIND_COORDINATOR, row)
+    async with world() as w:
+        client = await w.client()
+        for number in (1, 2):
+            client.ask(f"park{number}", number)
         await settle()
         assert set(parked) == {"park1"}
         parked["park1"].set_result(FindCoordinatorResponse())
+        assert await client.answer() == 1
         await settle()
         assert set(parked) == {"park1", "park2"}
+        parked["park2"].set_result(FindCoordinatorResponse())
+        assert await client.answer() == 2
+
+
+@pytest.mark.parametrize(("error", "fatal"), [(StorageError("full"), 1), (KeyError("bug"), 0)])
+@pytest.mark.parametrize("kind", ["park", "slow"])
+async def test_late_failures_are_treated_like_early_ones(
+    world: Open, parked: Any, kind: str, error: Exception, fatal: int
+) -> None:
+    """A parked or slow request that fails ends its connection, or the broker."""
+    async with world() as w:
+        client = await w.client()
+        client.ask(kind, 1)
+        await settle()
+        parked[kind].set_exception(error)
+        await settle()
+        assert len(w.fatal) == fatal
+        assert fatal or await client.is_closed()
+
+
+async def test_a_reader_that_never_reads_is_let_go(world: Open, parked: Any) -> None:
+    """connections.max.idle.ms ends it even if it has not read what was written to it."""
+    async with world(connections_max_idle_ms=300) as w:
+        client = await w.client()
+        cast(asyncio.Transport, client.writer.transport).pause_reading()
+        for number in range(1000):
+            client.ask("large", number)
+        await until(lambda: w.server.bounds.answer_room() < UNREAD_BYTES_MAX)
+        await until(lambda: not w.server._connections)
+        assert w.server.bounds.answer_room() == UNREAD_BYTES_MAX
+
+
+async def test_nobody_is_served_before_the_broker_is_ready(world: Open, parked: Any) -> None:
+    """Orders wait until it has registered, clients' questions until it knows the cluster."""
+    async with world(gate=False) as w:
+        broker, client = await w.client(1), await w.client()
+        broker.ask("now", 1)
+        client.ask("now", 2)
+        await settle()
+        w.server.open_to_brokers()
+        assert await broker.answer() == 1
+        broker.send(METADATA, 1, struct.pack(">i", 0))
+        await settle()
+        assert not client.reader._buffer
+        assert not broker.reader._buffer
+        w.server.open_to_clients()
+        assert await client.answer() == 2
 
 
 async def test_idle_connections_are_closed(world: Open, parked: Any) -> None:

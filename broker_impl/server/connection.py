@@ -1,0 +1,325 @@
+"""One connection: frames in, answers out in the order of their requests.
+
+A connection runs the handlers of the table in ``broker_impl.api``. A handler's plain answer is
+written at once; a future (a parked request) keeps its place in the line while later requests are
+already handled; a coroutine holds up the requests behind it, so that the orders of a controller
+take effect one after the other. Whatever is wrong with the bytes of one connection ends that
+connection and nothing else.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from broker_impl.api.registry import Api, CloseConnection, RequestContext
+from broker_impl.api.table import APIS
+from broker_impl.api.versions import API_VERSIONS, advertise
+from broker_impl.errors import ErrorCode, StorageError, WireError
+from broker_impl.wire.framing import (
+    FrameReader,
+    RequestHeader,
+    decode_request_header,
+    encode_response,
+)
+from broker_impl.wire.messages import request_module, response_module
+
+if TYPE_CHECKING:
+    from broker_impl.server.listeners import Server
+
+LOG = logging.getLogger(__name__)
+
+_JOIN_BELOW = 64 * 1024
+"""Answers smaller than this are joined into one write; larger parts are written as they are."""
+_WRITE_HIGH_WATER = 64 * 1024
+"""Bytes that a slow reader may leave unread before its requests wait."""
+_REQUESTS_PER_TURN = 64
+"""Then others have their turn."""
+_LINGER_S = 5.0
+"""How long a closed connection may take to read what was written to it."""
+
+
+@dataclass(eq=False, slots=True)
+class _Request:
+    """A request whose answer has its place in the line."""
+
+    header: RequestHeader
+    version: int
+    size: int
+    """Bytes that it holds; 0 once it is parked or answered."""
+    answer: Any = None
+    is_answered: bool = False
+    is_silent: bool = False
+    """No answer is due (Produce with acks=0)."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One client's connection."""
+
+    def __init__(self, server: "Server", listener: str) -> None:
+        self.listener = listener
+        self.address = "?"
+        self.name = "?"
+        self.idle_since: float | None = None
+        """When the last request was answered; None while one is under way."""
+        self._server = server
+        self._bounds = server.bounds
+        self._loop = asyncio.get_running_loop()
+        self._reader = FrameReader(server.config.socket_request_max_bytes, server.scratch)
+        self._transport: asyncio.Transport | None = None
+        self._frames: deque[memoryview] = deque()
+        self._line: deque[_Request] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._holder: _Request | None = None
+        """A parked request that those behind it wait for."""
+        self._admitted = False
+        self._write_blocked = False
+        self._read_paused = False
+        self._goes_on_soon = False
+        self._queued_bytes = 0
+        """Of whole frames that are not yet handled, or being handled."""
+        self._bytes_held = 0
+        self._end: asyncio.TimerHandle | None = None
+
+    # The transport's side.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = transport.get_extra_info("peername") or ("?", 0)
+        self.address, self.name = peer[0], f"{self.listener} {peer[0]}:{peer[1]}"
+        refusal = self._server.admit(self)
+        if refusal:
+            LOG.warning("%s refused: %s", self.name, refusal)
+            transport.abort()
+            return
+        self._admitted = True
+        self.idle_since = self._loop.time()
+        transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.get_buffer()
+
+    def buffer_updated(self, count: int) -> None:
+        self._reader.buffer_updated(count)
+        try:
+            for frame in self._reader.frames():
+                self._frames.append(frame)
+                self._queued_bytes += len(frame)
+        except WireError as error:
+            self._fail(str(error))
+            return
+        self.advance()
+
+    def pause_writing(self) -> None:
+        self._write_blocked = True
+        self._bounds.blocked(self._unread)
+
+    def resume_writing(self) -> None:
+        self._write_blocked = False
+        self._bounds.unblocked(self._unread)
+        self.advance()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._frames.clear()
+        if self._task is not None:
+            self._task.cancel()
+        if self._end is not None:
+            self._end.cancel()
+        line, self._line = self._line, deque()
+        for request in line:
+            if isinstance(request.answer, asyncio.Future):
+                request.answer.cancel()
+        self._bounds.unblocked(self._unread)
+        self._bounds.forget(self.advance)
+        self._bounds.hold(-self._bytes_held)
+        if self._admitted:
+            self._server.dismiss(self)
+
+    def _unread(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    # Requests.
+
+    def advance(self) -> None:
+        """Handle what has come in, as far as the bounds allow."""
+        for _ in range(_REQUESTS_PER_TURN):
+            if not self._frames or not self._may_handle():
+                break
+            self._handle(self._frames.popleft())
+        else:
+            self._go_on_soon()
+        self._hold_and_throttle()
+
+    def _go_on_soon(self) -> None:
+        if self._frames and not self._goes_on_soon:
+            self._goes_on_soon = True
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._goes_on_soon = False
+        self.advance()
+
+    def _may_handle(self) -> bool:
+        return (
+            self._transport is not None
+            and not self._transport.is_closing()
+            and self._task is None
+            and self._holder is None
+            and not self._write_blocked
+            and len(self._line) < self._server.config.queued_max_requests
+            and self._server.serves(self.listener, int.from_bytes(self._frames[0][:2], "big"))
+        )
+
+    def _hold_and_throttle(self) -> None:
+        """Account for what is held; read on only while nothing waits, and there is room for it."""
+        if self._transport is None:
+            return
+        under_way = self._reader.bytes_held
+        held = under_way + self._queued_bytes
+        if held != self._bytes_held:
+            self._bounds.hold(held - self._bytes_held)
+            self._bytes_held = held
+        crowded = not under_way and self._bounds.is_full
+        if crowded and not self._server.is_private(self.listener):
+            self._bounds.wait(self.advance)
+        else:
+            crowded = False
+        pause = crowded or bool(self._frames)
+        if pause != self._read_paused and not self._transport.is_closing():
+            self._read_paused = pause
+            if pause:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _handle(self, frame: memoryview) -> None:
+        try:
+            header, body = decode_request_header(frame)
+            row = self._row(header)
+            request = _Request(header, header.api_version, len(frame))
+            self._line.append(request)
+            self.idle_since = None
+            answer = self._call(row, request, body)
+            if inspect.iscoroutine(answer):
+                self._task = self._loop.create_task(self._finish(request, answer))
+            elif isinstance(answer, asyncio.Future):
+                self._park(row, request, answer)
+            else:
+                self._settle(request, answer)
+        except Exception as error:  # noqa: BLE001 - the edge of a connection
+            self._broke(error)
+
+    def _row(self, header: RequestHeader) -> Api:
+        row = APIS.get(header.api_key)
+        private = self.listener == self._server.inter_broker_listener
+        if row is None or (row.between_brokers and not private):
+            raise WireError(f"API {header.api_key} is not served here")
+        if header.api_version not in row.served and row.key != API_VERSIONS:
+            raise WireError(f"API {header.api_key} v{header.api_version} is not served")
+        return row
+
+    def _call(self, row: Api, request: _Request, body: memoryview) -> Any:
+        context = RequestContext(
+            self._server.services,
+            self.listener,
+            request.header.client_id,
+            self.address,
+            request.version,
+            self._bounds.answer_room,
+        )
+        if request.version not in row.served:  # ApiVersions only: KIP-511
+            request.version = 0
+            return advertise(context, ErrorCode.UNSUPPORTED_VERSION)
+        return row.handle(context, request_module(row.key).decode(body, request.version))
+
+    def _park(self, row: Api, request: _Request, answer: "asyncio.Future[Any]") -> None:
+        """The answer comes later; what waits is small, its frame is let go."""
+        request.answer = answer
+        self._let_go(request)
+        if row.holds_line:
+            self._holder = request
+        answer.add_done_callback(lambda done: self._parked_done(request, done))
+
+    def _parked_done(self, request: _Request, done: "asyncio.Future[Any]") -> None:
+        if done.cancelled():
+            return
+        if self._holder is request:
+            self._holder = None
+        try:
+            self._settle(request, done.result())
+        except Exception as error:  # noqa: BLE001 - the edge of a connection
+            self._broke(error)
+        self.advance()
+
+    async def _finish(self, request: _Request, coroutine: Any) -> None:
+        """Run a slow handler; the requests behind it wait."""
+        try:
+            self._settle(request, await coroutine)
+        except Exception as error:  # noqa: BLE001 - the edge of a connection
+            self._broke(error)
+        finally:
+            self._task = None
+        self.advance()
+
+    def _let_go(self, request: _Request) -> None:
+        self._queued_bytes -= request.size
+        request.size = 0
+
+    def _settle(self, request: _Request, answer: Any) -> None:
+        self._let_go(request)
+        request.answer = answer
+        request.is_silent = answer is None
+        request.is_answered = True
+        while self._line and self._line[0].is_answered:
+            self._write(self._line.popleft())
+        if not self._line:
+            self.idle_since = self._loop.time()
+
+    def _write(self, request: _Request) -> None:
+        if self._transport is None or request.is_silent:
+            return
+        header = request.header
+        body = response_module(header.api_key).encode(request.answer, request.version)
+        buffers = encode_response(header.api_key, request.version, header.correlation_id, body)
+        if sum(map(len, buffers)) < _JOIN_BELOW:
+            self._transport.write(b"".join(buffers))
+        else:
+            for buffer in buffers:
+                self._transport.write(buffer)
+
+    # The end.
+
+    def _broke(self, error: Exception) -> None:
+        """A request could not be handled. This is the edge: others go on, where they can."""
+        if isinstance(error, StorageError | AssertionError):
+            self._server.fatal(error)
+        elif isinstance(error, WireError | CloseConnection):
+            self._fail(str(error))
+        else:
+            LOG.exception("%s: a handler failed", self.name, exc_info=error)
+            self._fail("a handler failed")
+
+    def _fail(self, reason: str) -> None:
+        LOG.warning("%s closed: %s", self.name, reason)
+        self.close()
+
+    def close(self) -> None:
+        """End this connection; what is written already still goes out, if it is read soon."""
+        if self._transport is not None:
+            self._frames.clear()
+            self._transport.close()
+            if self._end is None and self._transport.get_write_buffer_size():
+                self._end = self._loop.call_later(_LINGER_S, self.abort)
+
+    def abort(self) -> None:
+        """End this connection now."""
+        if self._transport is not None:
+            self._frames.clear()
+            self._transport.abort()

@@ -1,0 +1,139 @@
+"""Listeners: who may connect, who is served yet, and who has been silent for too long."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from broker_impl.api.services import Services
+from broker_impl.config import BrokerConfig, Endpoint
+from broker_impl.server.bounds import Bounds
+from broker_impl.server.connection import Connection
+
+LOG = logging.getLogger(__name__)
+
+_SCRATCH_BYTES = 256 * 1024
+_METADATA = 3
+
+
+class Server:
+    """All listeners of a broker.
+
+    Nobody is served before ``open_to_brokers``, clients not before ``open_to_clients``; what comes
+    earlier waits.
+    """
+
+    def __init__(
+        self, services: Services, config: BrokerConfig, on_fatal: Callable[[BaseException], None]
+    ) -> None:
+        self.services = services
+        self.config = config
+        self.bounds = Bounds(config.queued_max_request_bytes)
+        self.scratch = bytearray(_SCRATCH_BYTES)
+        """Where bytes of all connections land before it is known what they are."""
+        self.inter_broker_listener = config.inter_broker_listener()
+        self.fatal = on_fatal
+        """The broker cannot go on: a storage failure or a broken invariant."""
+        self._has_private_listener = len(config.endpoints()) > 1
+        self._servers: list[asyncio.Server] = []
+        self._connections: dict[Connection, None] = {}
+        self._per_address: dict[str, int] = {}
+        self._open_to_brokers = False
+        self._open_to_clients = False
+        self._reaper: asyncio.TimerHandle | None = None
+
+    async def listen(self, endpoint: Endpoint, *, reuse_port: bool = False) -> Endpoint:
+        """Listen; the answer names the port that was taken when 0 was asked for."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: Connection(self, endpoint.name),
+            endpoint.host or None,
+            endpoint.port,
+            reuse_port=reuse_port or None,
+            backlog=512,
+        )
+        self._servers.append(server)
+        if self._reaper is None:
+            self._reap_idle()
+        return endpoint._replace(port=server.sockets[0].getsockname()[1])
+
+    def open_to_brokers(self) -> None:
+        """Serve the inter-broker listener: this broker is ready to take orders."""
+        self._open_to_brokers = True
+        self._advance_all()
+
+    def open_to_clients(self) -> None:
+        """Serve the clients' listeners too: this broker has learnt what the cluster looks like.
+
+        A client that asked before would be told of a cluster without brokers or topics.
+        """
+        if not self._open_to_clients:
+            self._open_to_clients = True
+            self._advance_all()
+
+    def serves(self, listener: str, api_key: int) -> bool:
+        """Is such a request on this listener handled yet?"""
+        if self._open_to_clients:
+            return True
+        # Where clients and brokers share a listener, Metadata is what clients ask first.
+        is_for_brokers = listener == self.inter_broker_listener and api_key != _METADATA
+        return self._open_to_brokers and is_for_brokers
+
+    def is_private(self, listener: str) -> bool:
+        """Is this a listener for brokers alone? No client may crowd them out of it (KIP-402)."""
+        return self._has_private_listener and listener == self.inter_broker_listener
+
+    async def close(self) -> None:
+        """Stop listening and end every connection."""
+        if self._reaper is not None:
+            self._reaper.cancel()
+        for server in self._servers:
+            server.close()
+        for connection in tuple(self._connections):
+            connection.close()
+        await asyncio.sleep(0)  # the transports let go of their sockets in the next turn
+
+    # What connections tell.
+
+    def admit(self, connection: Connection) -> str | None:
+        """Take a new connection in, or say why not."""
+        here = self._per_address.get(connection.address, 0)
+        if here >= self.config.max_connections_per_ip:
+            return f"max.connections.per.ip={self.config.max_connections_per_ip} are open"
+        if len(self._connections) >= self.config.max_connections and not (
+            self.is_private(connection.listener) and self._make_room()
+        ):
+            return f"max.connections={self.config.max_connections} are open"
+        self._per_address[connection.address] = here + 1
+        self._connections[connection] = None
+        return None
+
+    def dismiss(self, connection: Connection) -> None:
+        """A connection that was admitted is gone."""
+        del self._connections[connection]
+        self._per_address[connection.address] -= 1
+        if not self._per_address[connection.address]:
+            del self._per_address[connection.address]
+
+    def _make_room(self) -> bool:
+        """End the client's connection that has been idle for longest, or else the oldest."""
+        clients = [c for c in self._connections if not self.is_private(c.listener)]
+        idle = [(c.idle_since, c) for c in clients if c.idle_since is not None]
+        if not clients:
+            return False
+        victim = min(idle, key=lambda pair: pair[0])[1] if idle else clients[0]
+        LOG.warning("%s closed: it makes room for a broker", victim.name)
+        victim.abort()
+        return True
+
+    def _advance_all(self) -> None:
+        for connection in tuple(self._connections):
+            connection.advance()
+
+    def _reap_idle(self) -> None:
+        loop = asyncio.get_running_loop()
+        limit = self.config.connections_max_idle_ms / 1000
+        for connection in tuple(self._connections):
+            if connection.idle_since is not None and loop.time() - connection.idle_since >= limit:
+                LOG.info("%s idle for %g s, closed", connection.name, limit)
+                connection.abort()
+        self._reaper = loop.call_later(max(limit / 4, 0.01), self._reap_idle)
