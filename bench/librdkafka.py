@@ -19,6 +19,7 @@ PRODUCER_SETTINGS = {
     "queue.buffering.max.messages": 0,
     "queue.buffering.max.kbytes": 1_000_000,
     "delivery.report.only.error": True,
+    "log_level": 4,  # warnings: at the end it tells of events that nobody asked for
 }
 CONSUMER_SETTINGS = {
     "group.id": "bench",
