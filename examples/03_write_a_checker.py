@@ -1,0 +1,54 @@
+"""A checker is a pure function: the columns of one partition in, findings out.
+
+This one looks for holes. Offsets of a log without transactions and compaction are dense, so an
+offset that nobody knows of, between two that somebody does, is a record that nobody sent or read.
+
+To make it part of every verdict: name it in ``checkers/kernels/key.py``, say in
+``checkers/expectations.py`` when it is legal, and in ``docs/anomalies.md`` what it means.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from checkers import tables
+from checkers.kernels.rows import Found, Log
+from model import history
+from model.op import Op
+
+
+def holes(log: Log) -> list[Found]:
+    """Stretches of unknown offsets inside a log; ``offset`` is where one begins."""
+    known = log.known.offsets  # ascending, each once
+    ends = np.flatnonzero(np.diff(known) > 1)
+    return [
+        Found(
+            anomaly="hole",
+            key=log.key,
+            offset=int(known[end]) + 1,
+            why=f"nobody knows of offsets {known[end] + 1} to {known[end + 1] - 1}",
+        )
+        for end in ends.tolist()
+    ]
+
+
+def event(index: int, kind: Any, f: str, value: Any) -> Op:
+    """One event a millisecond, all by process 1."""
+    return Op(index=index, time_ns=index * 10**6, process=1, type=kind, f=f, value=value)
+
+
+EVENTS = [
+    event(0, "invoke", "send", [["send", "x-0", 10], ["send", "x-0", 11]]),
+    event(1, "ok", "send", [["send", "x-0", [0, 10]], ["send", "x-0", [1, 11]]]),
+    event(2, "invoke", "send", [["send", "x-0", 12]]),
+    event(3, "ok", "send", [["send", "x-0", [5, 12]]]),
+]
+
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "history.jsonl"
+    history.write(path, EVENTS)
+    for log in tables.tables(tables.read(path, lambda done: None)).logs():
+        for found in holes(log):
+            print(f"{found.anomaly} in {found.key} at offset {found.offset}: {found.why}")

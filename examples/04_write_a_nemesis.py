@@ -1,0 +1,73 @@
+"""A fault is a package: how it is drawn, applied, mended, and proved to have bitten.
+
+It asks a cluster for capabilities only, so it runs wherever they are offered: here on a cluster
+that is a set of names. To offer it as ``--nemesis stutter``, list it in
+``harness/app/catalogue.py``.
+"""
+
+import asyncio
+import random
+from typing import Any
+
+from model.op import NEMESIS, Op
+from model.roles import CanPause
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.runner import Nemesis
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """What shall happen, as data: a schedule can be stored, shrunk and replayed."""
+    return Drawn("stutter", rng.uniform(0.5, 2.0), [rng.choice(shape.brokers)], {"times": 3})
+
+
+async def apply(
+    cluster: CanPause, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Freeze and thaw a few times, and leave it frozen; each freeze is measured."""
+    seen = 0
+    for turn in range(options["times"]):
+        for node in targets if turn else ():
+            await cluster.resume(node)
+        for node in targets:
+            await cluster.pause(node)
+        seen += all([await cluster.is_paused(node) for node in targets])
+    proved = seen == options["times"]
+    return Applied(tuple(targets), Effect(proved, f"{seen} of {options['times']} freezes measured"))
+
+
+async def heal(cluster: CanPause, applied: Applied) -> Effect:
+    for node in applied.targets:
+        await cluster.resume(node)
+    return Effect(True, f"{', '.join(applied.targets)}: resumed")
+
+
+PACKAGE = Package("stutter", ("stutter",), (CanPause,), "#17becf", "process", draw, apply, heal)
+
+
+class OneSet:
+    """The least that can be paused."""
+
+    def __init__(self) -> None:
+        self.paused: set[str] = set()
+
+    async def pause(self, node: str) -> None:
+        self.paused.add(node)
+
+    async def resume(self, node: str) -> None:
+        self.paused.discard(node)
+
+    async def is_paused(self, node: str) -> bool:
+        return node in self.paused
+
+
+async def main() -> None:
+    drawn = draw(random.Random(7), Shape(brokers=("broker-1", "broker-2", "broker-3")))
+    nemesis = Nemesis(OneSet(), [PACKAGE], random.Random(7))
+    for phase in ("apply", "heal"):
+        value = {"id": 1, "phase": phase, "targets": drawn.targets, "options": drawn.options}
+        asked = Op(index=0, time_ns=0, process=NEMESIS, type="invoke", f="stutter", value=value)
+        told = (await nemesis.invoke(asked)).value
+        print(f"{phase} {told['targets']}: {told['effect']['how']}")
+
+
+asyncio.run(main())
