@@ -8,9 +8,11 @@ start threads: librdkafka can never run in simulation.
 """
 
 import asyncio
+import logging
 import queue
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,7 +42,14 @@ QUERY_TIMEOUT_S = 5.0
 _SERVE_S = 0.2
 """How long a producer's thread waits for something to report before it looks whether to stop."""
 
-_QUIET = {"log_level": 0, "broker.address.family": "v4"}
+_SILENT = logging.getLogger("librdkafka")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+_QUIET: Mapping[str, Any] = {
+    "log_level": 0,
+    "logger": _SILENT,  # level 0 itself, fatal errors, would go to stderr
+    "broker.address.family": "v4",
+}
 
 
 def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | None:
@@ -225,11 +234,17 @@ class _Writer:
 
     def _serve(self) -> None:
         while not self._stop.is_set():
-            self._producer.poll(_SERVE_S)
+            self._report(_SERVE_S)
         self._producer.purge()
-        self._producer.poll(0)
+        self._report(0)
         del self._producer  # destroyed here, in this thread, however long that takes
         _tell(self._loop, _resolve, self._closed, None)
+
+    def _report(self, timeout_s: float) -> None:
+        """Deliver what there is to report. A fatal error (a broker that is out of sequence) is
+        raised here once; what became of each record is reported by the calls that follow."""
+        with suppress(KafkaException):
+            self._producer.poll(timeout_s)
 
 
 class _Reader:

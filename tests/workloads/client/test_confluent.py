@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from model.op import Op
 from workloads.client.confluent import ConfluentClient, refusal, split
@@ -51,6 +51,42 @@ async def read(client: ConfluentClient, count: int) -> dict[str, list[list[int]]
         for key, pairs in polled.value[0][1].items():
             records.setdefault(key, []).extend(pairs)
     return records
+
+
+class Desynchronized:
+    """A producer whose first record finds the broker out of sequence: librdkafka raises that once,
+    and then reports on the record."""
+
+    def __init__(self, config: Any) -> None:
+        self.waiting: list[Any] = []
+        self.raised = False
+
+    def produce(self, *_: Any, on_delivery: Any, **__: Any) -> None:
+        self.waiting.append(on_delivery)
+
+    def poll(self, _: float) -> None:
+        if self.waiting and not self.raised:
+            self.raised = True
+            raise KafkaException(KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER))
+        for on_delivery in self.waiting:
+            on_delivery(KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER), None)
+        self.waiting = []
+        time.sleep(0.001)
+
+    def purge(self) -> None:
+        """Nothing is queued."""
+
+
+async def test_a_fatal_error_is_doubt_about_the_record(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A producer that librdkafka gives up still tells what became of its records, and ends."""
+    monkeypatch.setattr("workloads.client.confluent.Producer", Desynchronized)
+    client = clients(0, "nowhere:1")
+    sent = await asyncio.wait_for(ask(client, "send", [["send", "a-0", 1]]), 5)
+    assert (sent.type, sent.error) == ("info", "OUT_OF_ORDER_SEQUENCE_NUMBER")
+    assert not client.alive
+    await asyncio.wait_for(client.close(), 5)
 
 
 @pytest.mark.slow
