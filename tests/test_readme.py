@@ -75,5 +75,5 @@ def test_runnable_examples_run(tmp_path: Path, project_environment: dict[str, st
 def test_verbs_exist() -> None:
     """README names no verb that the command line does not have."""
     cli = pytest.importorskip("harness.app.cli", reason="there is no command line yet")
-    known = set(import_module(cli.__name__).main.commands)
+    known = set(import_module(cli.__name__).faultline.commands)
     assert set(verbs(blocks(README.read_text()))) - {"--help", "--version"} <= known
