@@ -29,10 +29,13 @@ def produce(context: RequestContext, request: ProduceRequest) -> Any:
     """Append each partition's batch; wait as long as ``acks`` asks for."""
     results = _append(context, request)
     if request.acks == 0:
-        failed = [str(tp) for tp, result in results.items() if result.error]
-        if failed:
+        errors = [(tp, result.error) for tp, result in results.items() if result.error]
+        if errors:
             # The client gets no answer to read the error from: it must look again (KAFKA-955).
-            raise CloseConnection(f"produce with acks=0 failed for {', '.join(failed)}")
+            tp, error = errors[0]
+            raise CloseConnection(
+                f"produce with acks=0 failed for {len(errors)} partitions, {tp}: {error.name}"
+            )
         return None
     if request.acks != -1:
         return _response(results, {})

@@ -136,12 +136,12 @@ class ClusterInLoop:
 
         await until(agree)
 
-    async def ask(self, number: int, message: Any, version: int) -> Any:
+    async def ask(self, number: int, message: Any, version: int, *, timeout_s: float = 10) -> Any:
         """One request over the client's listener of a broker."""
         peers = Peers("test", {})
         peers.update({number: ("127.0.0.1", self.brokers[number].port)})
         try:
-            return await peers.request(number, message, version, timeout_s=10)
+            return await peers.request(number, message, version, timeout_s=timeout_s)
         finally:
             peers.close()
 

@@ -1,11 +1,25 @@
 import asyncio
+import dataclasses
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from broker_impl.errors import ErrorCode, StorageError
+from broker_impl.node.peers import PeerError
 from broker_impl.wire import batch
-from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from broker_impl.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateableTopicConfig,
+    CreateTopicsRequest,
+)
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.messages.init_producer_id_request import InitProducerIdRequest
 from broker_impl.wire.messages.list_offsets_request import (
@@ -24,7 +38,14 @@ from broker_impl.wire.types import TopicPartition
 TP = TopicPartition("t", 0)
 
 
-async def create(cluster: Any, name: str = "t", partitions: int = 1, replicas: int = 3) -> None:
+async def create(
+    cluster: Any,
+    name: str = "t",
+    partitions: int = 1,
+    replicas: int = 3,
+    assignment: Sequence[int] = (),
+    config: Mapping[str, str] | None = None,
+) -> None:
     """Create a topic at the controller; every broker knows of it afterwards."""
     brokers = [running.broker for running in cluster.brokers.values() if running.broker]
     controller = brokers[0].view.controller_id
@@ -32,7 +53,18 @@ async def create(cluster: Any, name: str = "t", partitions: int = 1, replicas: i
         controller,
         CreateTopicsRequest(
             topics=[
-                CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
+                CreatableTopic(
+                    name=name,
+                    num_partitions=-1 if assignment else partitions,
+                    replication_factor=-1 if assignment else replicas,
+                    assignments=[CreatableReplicaAssignment(broker_ids=list(assignment))]
+                    if assignment
+                    else [],
+                    configs=[
+                        CreateableTopicConfig(name=key, value=value)
+                        for key, value in (config or {}).items()
+                    ],
+                )
             ],
             timeout_ms=5000,
         ),
@@ -49,7 +81,14 @@ def leader(cluster: Any, tp: TopicPartition = TP) -> int:
     raise AssertionError("no broker runs")
 
 
-async def produce(cluster: Any, number: int, *values: bytes, acks: int = -1) -> Any:
+async def produce(
+    cluster: Any,
+    number: int,
+    *values: bytes,
+    acks: int = -1,
+    timeout_ms: int = 5000,
+    timeout_s: float = 10,
+) -> Any:
     """One batch to a broker; the partition's answer."""
     records = batch.encode_batch([batch.Record(b"k", value, 1) for value in values])
     answer = await cluster.ask(
@@ -57,7 +96,7 @@ async def produce(cluster: Any, number: int, *values: bytes, acks: int = -1) -> 
         ProduceRequest(
             transactional_id=None,
             acks=acks,
-            timeout_ms=5000,
+            timeout_ms=timeout_ms,
             topic_data=[
                 TopicProduceData(
                     name=TP.topic,
@@ -66,16 +105,19 @@ async def produce(cluster: Any, number: int, *values: bytes, acks: int = -1) -> 
             ],
         ),
         9,
+        timeout_s=timeout_s,
     )
     return answer.responses[0].partition_responses[0]
 
 
-async def consume(cluster: Any, number: int, offset: int = 0) -> list[bytes]:
+async def consume(
+    cluster: Any, number: int, offset: int = 0, max_wait_ms: int = 100
+) -> list[bytes]:
     """The values from an offset, as a consumer of this broker sees them."""
     answer = await cluster.ask(
         number,
         FetchRequest(
-            max_wait_ms=100,
+            max_wait_ms=max_wait_ms,
             min_bytes=1,
             session_epoch=-1,
             topics=[
@@ -223,3 +265,177 @@ async def test_a_full_disk_ends_the_broker(three: Any) -> None:
         await running.task
     asking.cancel()
     running.broker = running.task = None
+
+
+def settings_of(answer: Any) -> dict[str, str]:
+    return {row.name: row.value for row in answer.results[0].configs}
+
+
+async def describe(cluster: Any, number: int, topic: str = "t") -> Any:
+    resource = DescribeConfigsResource(
+        resource_type=2, resource_name=topic, configuration_keys=None
+    )
+    return await cluster.ask(number, DescribeConfigsRequest(resources=[resource]), 4)
+
+
+async def delete(cluster: Any, topic: str = "t") -> None:
+    brokers = [running.broker for running in cluster.brokers.values() if running.broker]
+    request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
+    answer = await cluster.ask(brokers[0].view.controller_id, request, 5)
+    assert [row.error_code for row in answer.responses] == [0]
+    await cluster.until(lambda: not any(topic in broker.view.topics for broker in brokers))
+
+
+async def test_requests_parked_at_a_topic_that_is_deleted_are_answered(three: Any) -> None:
+    """Neither a produce nor a fetch waits for what is not there any more."""
+    await create(three)
+    number = leader(three)
+    for other in set(three.brokers) - {number}:
+        three.brokers[other].broker._fetchers._tasks.cancel()  # nobody will commit it
+    parked = asyncio.create_task(produce(three, number, b"a"))
+    reading = asyncio.create_task(consume(three, number, max_wait_ms=60_000))
+    waiting = three.brokers[number].broker.waiting
+    await three.until(lambda: len(waiting) >= 2)
+    await delete(three)
+    assert (await parked).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(AssertionError, match="error_code=3"):
+        await reading
+
+
+async def test_a_topic_of_a_deleted_name_is_another_one(three: Any) -> None:
+    """Settings, logs, epochs and views of the former are gone when one is made anew."""
+    await create(three, config={"retention.ms": "1000", "max.message.bytes": "100"})
+    assert (await produce(three, leader(three), b"x" * 200)).error_code == 10
+    await produce(three, leader(three), b"old")
+    await three.brokers[leader(three)].stop()
+    await three.until(lambda: leader(three) > 0 and three.brokers[leader(three)].broker)
+    for running in three.brokers.values():
+        if running.broker is None:
+            await running.start()
+    await three.ready()
+    await three.until(
+        lambda: len(three.brokers[leader(three)].broker.replicas.partitions[TP].isr) == 3
+    )
+    await delete(three)
+    await create(three)
+    for number in three.brokers:
+        assert settings_of(await describe(three, number))["retention.ms"] == "604800000"
+    row = await produce(three, leader(three), b"x" * 200)
+    assert (row.error_code, row.base_offset) == (0, 0)
+    assert await consume(three, leader(three)) == [b"x" * 200]
+
+
+async def test_a_brokers_own_sleep_through_a_deletion_is_no_harm(three: Any) -> None:
+    """A broker without a replica loses its session while a topic is deleted and made anew."""
+    controller = three.brokers[1].broker.view.controller_id
+    victim = next(number for number in three.brokers if number != controller)
+    others = [number for number in three.brokers if number != victim]
+    await create(three, assignment=others)
+    broker = three.brokers[victim].broker
+    broker.view.topics["ghost"] = dict(broker.view.topics["t"])
+    known = broker.view.topics["t"][0]
+    broker.view.topics["t"][0] = dataclasses.replace(known, leader_epoch=99)
+    epoch = broker._session.broker_epoch
+    broker._session.expired.set()
+    await three.until(lambda: broker._session.broker_epoch > epoch)
+    await three.until(lambda: set(broker.view.topics) == {"t"})
+    assert broker.view.topics["t"][0].leader_epoch < 99
+
+
+async def test_settings_are_told_by_brokers_that_do_not_host_the_topic(three: Any) -> None:
+    """DescribeConfigs asks ZooKeeper, and says so when it cannot."""
+    await create(three, replicas=1, config={"retention.ms": "1234"})
+    for number in three.brokers:
+        assert settings_of(await describe(three, number))["retention.ms"] == "1234"
+    await three.zookeeper.stop()
+    answer = await describe(three, 1)
+    assert answer.results[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+async def test_acks_all_answers_for_each_partition_by_itself(three: Any) -> None:
+    """One partition that is committed and one that is not: each row tells its own story."""
+    await create(three, partitions=2)
+    await three.until(lambda: {0, 1} <= set(three.brokers[1].broker.view.topics["t"]))
+    view = three.brokers[1].broker.view
+    leaders = {p: view.topics["t"][p].leader for p in (0, 1)}
+    records = batch.encode_batch([batch.Record(b"k", b"v", 1)])
+    for p, number in leaders.items():
+        request = ProduceRequest(
+            transactional_id=None,
+            acks=-1,
+            timeout_ms=0,
+            topic_data=[
+                TopicProduceData(
+                    name="t",
+                    partition_data=[
+                        PartitionProduceData(index=p, records=records),
+                        PartitionProduceData(index=7, records=records),
+                        PartitionProduceData(index=8, records=None),
+                        PartitionProduceData(index=9, records=records),
+                        PartitionProduceData(index=9, records=records),
+                    ],
+                )
+            ],
+        )
+        answer = await three.ask(number, request, 9)
+        rows = {row.index: row.error_code for row in answer.responses[0].partition_responses}
+        assert rows == {
+            p: ErrorCode.REQUEST_TIMED_OUT,
+            7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            8: ErrorCode.INVALID_RECORD,
+            9: ErrorCode.INVALID_REQUEST,
+        }
+    request.acks = 5
+    answer = await three.ask(leaders[1], request, 9)
+    errors = {row.error_code for row in answer.responses[0].partition_responses}
+    assert errors == {ErrorCode.INVALID_REQUIRED_ACKS}
+
+
+async def test_acks_0_is_not_answered_and_an_error_hangs_up(three: Any) -> None:
+    """KAFKA-955: without an answer to read the error from, a client must look again."""
+    await create(three)
+    other = next(number for number in three.brokers if number != leader(three))
+    with pytest.raises(PeerError, match="did not answer"):
+        await produce(three, leader(three), b"a", acks=0, timeout_s=0.1)
+    assert await consume(three, leader(three)) == [b"a"]
+    with pytest.raises(PeerError, match="connection lost"):
+        await produce(three, other, b"a", acks=0)
+
+
+async def test_a_leader_that_was_replaced_acknowledges_nothing(three: Any) -> None:
+    """A leader cut off from ZooKeeper and from orders cannot commit without its followers."""
+    await create(three)
+    number = leader(three)
+    zombie = three.brokers[number].broker
+    zombie._tasks.cancel()  # its session will not be renewed
+    await zombie._session.zk.close()
+    await three.until(lambda: leader_by(three, number) not in (number, -1))
+    parked = asyncio.create_task(produce(three, number, b"lost", timeout_ms=500))
+    row = await produce(three, leader_by(three, number), b"kept")
+    assert row.error_code == 0
+    assert (await parked).error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert await consume(three, leader_by(three, number)) == [b"kept"]
+
+
+def leader_by(cluster: Any, other_than: int) -> int:
+    """The leader as another broker sees it."""
+    witness = next(number for number in cluster.brokers if number != other_than)
+    return int(cluster.brokers[witness].broker.view.partition(TP).leader)
+
+
+async def test_topics_wait_for_a_controller(three: Any) -> None:
+    """Without a controller nothing is created, and the client is told to ask again."""
+    broker = three.brokers[1].broker
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name="later")], allow_auto_topic_creation=True
+    )
+    controller = broker._errands._controller
+    nobody = SimpleNamespace(is_active=False, controller_id=-1)
+    broker._errands._controller = lambda: nobody
+    for _ in range(2):
+        answer = await three.ask(1, request, 9)
+        assert answer.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert broker._failure is None
+    broker._errands._controller = controller
+    await three.ask(1, request, 9)
+    await three.until(lambda: "later" in broker.view.topics)

@@ -1,0 +1,100 @@
+"""Well-formed requests with odd values, drawn from a seed: what a client might say."""
+
+import random
+import types
+import typing
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from broker_impl.api.table import APIS
+from broker_impl.errors import WireError
+from broker_impl.wire import batch
+from broker_impl.wire.messages import request_module
+
+TOPICS = ("t", "t", "t", "u", "nope", "", "no/such", "x" * 300)
+NUMBERS = (0, 0, 1, 1, -1, -2, -3, 2, 3, 7, 127, -128, 32767, -32768, 2**31 - 1, -(2**31))
+LARGE = (2**63 - 1, -(2**63))
+SMALL_FIELDS = frozenset({"num_partitions", "replication_factor", "timeout_ms", "max_wait_ms"})
+CREATE_TOPICS, DELETE_TOPICS, PRODUCE = 19, 20, 0
+
+
+def records(rng: random.Random) -> bytes | None:
+    """A batch, good or bad."""
+    whole = batch.encode_batch(
+        [batch.Record(b"k", rng.randbytes(rng.randrange(40)), 1) for _ in range(rng.randint(1, 4))],
+        producer_id=rng.choice([-1, -1, 1, 2]),
+        producer_epoch=rng.choice([0, 0, 1, 5]),
+        base_sequence=rng.choice([0, 0, 1, 4]),
+        compression=rng.choice([0, 0, 0, 1, 2, 3, 4]),
+    )
+    choice = rng.randrange(8)
+    if choice == 0:
+        return None
+    if choice == 1:
+        return whole[: rng.randrange(len(whole))]
+    if choice == 2:
+        at = rng.randrange(len(whole))
+        return whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :]
+    if choice == 3:
+        return whole + whole
+    return whole
+
+
+def value(kind: Any, name: str, rng: random.Random, depth: int) -> Any:
+    """Something of this type."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if name == "records":
+        return records(rng)
+    if origin in (typing.Union, types.UnionType):
+        choices = [choice for choice in args if choice is not type(None)]
+        return None if rng.random() < 0.2 else value(choices[0], name, rng, depth)
+    if origin is list:
+        return [value(args[0], name, rng, depth + 1) for _ in range(rng.choice([0, 1, 1, 2, 3]))]
+    if kind is int:
+        if name in SMALL_FIELDS:
+            return rng.choice([-1, 0, 1, 3])
+        if "partition" in name or name == "index":
+            return rng.choice([0, 0, 0, 1, 2, -1, 2**31 - 1])
+        if name == "acks":
+            return rng.choice([-1, -1, 0, 1, 2, -7])
+        return rng.choice(NUMBERS if rng.random() < 0.9 else LARGE)
+    if kind is bool:
+        return rng.random() < 0.5
+    if kind is str:
+        return rng.choice(TOPICS)
+    if kind is UUID:
+        return UUID(int=rng.choice([0, 1]))
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return message(kind, rng, depth + 1)
+    return rng.randbytes(rng.randrange(5))
+
+
+def message(kind: type[msgspec.Struct], rng: random.Random, depth: int = 0) -> msgspec.Struct:
+    """A message, or a part of one."""
+    hints = typing.get_type_hints(kind)
+    return kind(**{name: value(hint, name, rng, depth) for name, hint in hints.items()})
+
+
+def request(rng: random.Random) -> tuple[int, int, bytes]:
+    """The key, version and body of one request of a client."""
+    keys = sorted(key for key, row in APIS.items() if not row.between_brokers)
+    while True:
+        row = APIS[rng.choice(keys)]
+        if row.key in (CREATE_TOPICS, DELETE_TOPICS) and rng.random() < 0.8:
+            continue
+        version = rng.choice(row.served)
+        module = request_module(row.key)
+        kind = getattr(module, f"{module.NAME}Request")
+        try:
+            parts = module.encode(message(kind, rng), version)
+        except WireError:  # a value that this version has no room for
+            continue
+        return row.key, version, b"".join(parts)
+
+
+def is_flexible(key: int, version: int) -> bool:
+    """Does this request's header have tagged fields?"""
+    first = request_module(key).FLEXIBLE_FROM
+    return first is not None and version >= first
