@@ -4,6 +4,7 @@ Imports are kept in the verbs, so that ``--help`` and a refusal come at once.
 """
 
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -40,6 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         click.echo("faultline: interrupted", err=True)
         status = FAILED
+    except OSError as error:
+        status = _fail(str(error))
+    except Exception as error:  # noqa: BLE001 - Python's own status for it, 1, means invalid
+        click.echo(traceback.format_exc(), err=True)
+        status = _fail(f"{type(error).__name__}: {error}")
     sys.exit(status or 0)
 
 
@@ -74,6 +80,7 @@ def _plan_options(command: F) -> F:
 
 
 @click.group(no_args_is_help=True)
+@click.version_option(package_name="faultline", prog_name="faultline")
 def faultline() -> None:
     """Break a broker on purpose, record what its clients saw, and say what it did not keep.
 

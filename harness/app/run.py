@@ -68,15 +68,22 @@ def run(plan: Plan, results: Path, *, inline: bool, screen: Screen) -> Done:
 
 
 def new_folder(results: Path, plan: Plan, utc: time.struct_time) -> Path:
-    """``<utc>-<workload>-seed<n>``; with a number behind it when two begin in one second."""
+    """``<utc>-<workload>-seed<n>``; with a number behind it when two begin in one second.
+
+    Raises :class:`~harness.app.request.Refused` where no folder can be made.
+    """
     name = f"{time.strftime('%Y%m%dT%H%M%SZ', utc)}-{plan.workload}-seed{plan.seed}"
-    results.mkdir(parents=True, exist_ok=True)
     for number in range(1, 1000):
         folder = results / (name if number == 1 else f"{name}-{number}")
         try:
+            results.mkdir(parents=True, exist_ok=True)
             folder.mkdir()
         except FileExistsError:
-            continue
+            if results.is_dir():
+                continue
+            raise request.Refused(f"--results {results}: is no folder") from None
+        except OSError as error:
+            raise request.Refused(f"--results {results}: {error.strerror}") from error
         return folder
     raise Failed(f"{results} has a thousand runs of this second")
 

@@ -52,6 +52,8 @@ def test_every_verb_explains_itself(
         (["check"], "Missing argument 'DIR|FILE…'."),
         (["check", "/nowhere"], "/nowhere does not exist"),
         (["replay", "/nowhere"], "/nowhere is not a run's folder"),
+        (["run", "--results", "/dev/null"], "--results /dev/null: is no folder"),
+        (["run", "--results", "/dev/null/x"], "--results /dev/null/x: Not a directory"),
         (["mutants", "show", "x"], "mutants show: no x; there is ack-on-local-append"),
     ],
 )
@@ -63,6 +65,22 @@ def test_a_wrong_request_is_one_line_and_64(
     assert (status, out) == (64, "")
     assert err.startswith(f"faultline: {line}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no idea"), PermissionError(13, "no idea")])
+def test_a_failure_of_faultline_is_not_taken_for_a_verdict(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever goes wrong ends in 70, never in the 1 that Python would exit with."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("harness.app.cluster.status", fail)
+    status, out, err = told(capsys, "cluster", "status")
+    assert (status, out) == (70, "")
+    assert err.splitlines()[-1].startswith("faultline failed: ")
+    assert "no idea" in err.splitlines()[-1]
 
 
 def test_without_a_verb_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
