@@ -81,8 +81,9 @@ class Contract:
         if self.unclean_elections:
             return True
         match found.anomaly:
-            case "lost-write":
-                return self.acks == "0" or (self.acks == "1" and self.replication_factor > 1)
+            case "lost-write":  # a record that was read was on all in-sync replicas
+                weak = self.acks == "0" or (self.acks == "1" and self.replication_factor > 1)
+                return weak and found.variant != "read"
             case "duplicate":
                 return not self.idempotent
             case "inconsistent-offsets":

@@ -194,6 +194,7 @@ class _Builder:
         self.op_offset, self.op_value = (
             _ints(micro_ops.field(name)) for name in ("offset", "value")
         )
+        self.op_offset = np.maximum(self.op_offset, UNKNOWN)  # clients have several "no offset"
         records = micro_ops.field("records")
         self.record_end = _ints(records.offsets)
         self.record_key, record_keys = _codes(records.values.field("key"))

@@ -30,7 +30,7 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
 
     longest: Outage | None = None
     recoveries: tuple[Recovery, ...] = ()
-    """Of each healed fault, the key that was slowest to take a write again."""
+    """Of each healed fault, the key that was slowest to take a write again once it was asked."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

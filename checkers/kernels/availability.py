@@ -10,7 +10,7 @@ STUCK_NS = 30_000_000_000
 
 
 class Outage(msgspec.Struct, frozen=True):
-    """The longest time without an acknowledgement, while writes were asked for."""
+    """A time for which writes were asked for and none was acknowledged."""
 
     key: str
     from_ns: int
@@ -23,31 +23,58 @@ class Recovery(msgspec.Struct, frozen=True):
     fault: int
     key: str
     seconds: float | None
-    """``None``: it never did, or nobody asked."""
+    """``None``: it never did."""
 
 
 def longest_outage(log: Log) -> Outage | None:
-    """Between two acknowledgements (the first write asked for counts as one; so does the last)."""
+    """The longest time for which writes were asked for and none was acknowledged."""
     if not len(log.sends.op):
         return None
-    acked = np.sort(log.sends.end_ns[log.sends.outcome == OK])
-    first, last = log.sends.start_ns.min(), max(log.sends.end_ns.max(), acked.max(initial=0))
-    times: I64 = np.concatenate(([first], acked, [last]))
-    gaps = np.diff(times)
-    at_ = int(gaps.argmax())
-    return Outage(log.key, int(times[at_]), int(times[at_ + 1]))
+    demand = _Demand(log)
+    begins = demand.since(np.concatenate(([log.sends.start_ns.min()], demand.acked)))
+    ends = np.append(demand.acked, log.sends.end_ns.max())
+    at_ = int((ends - begins).argmax())
+    if ends[at_] <= begins[at_]:
+        return None
+    return Outage(log.key, int(begins[at_]), int(ends[at_]))
 
 
 def recoveries(log: Log) -> list[Recovery]:
-    """Of each fault that was healed: until the next acknowledgement."""
-    acked = np.sort(log.sends.end_ns[log.sends.outcome == OK])
+    """Of each fault that was healed: from the heal, or from the first write that was asked for
+    after it, to the next acknowledgement. Nothing where nobody asked."""
+    demand = _Demand(log)
     found = []
     for band in log.faults:
-        if band.to_ns is not None:
-            next_ = int(np.searchsorted(acked, band.to_ns))
-            seconds = (int(acked[next_]) - band.to_ns) / 1e9 if next_ < len(acked) else None
-            found.append(Recovery(band.id, log.key, seconds))
+        if band.to_ns is None or not demand.after(band.to_ns):
+            continue
+        since = int(demand.since(np.array([band.to_ns]))[0])
+        next_ = int(np.searchsorted(demand.acked, since))
+        taken = next_ < len(demand.acked)
+        seconds = (int(demand.acked[next_]) - since) / 1e9 if taken else None
+        found.append(Recovery(band.id, log.key, seconds))
     return found
+
+
+class _Demand:
+    """When somebody waited for a write to be acknowledged."""
+
+    def __init__(self, log: Log) -> None:
+        order = np.argsort(log.sends.end_ns, kind="stable")
+        self._end = log.sends.end_ns[order]
+        self._next_start = np.minimum.accumulate(log.sends.start_ns[order][::-1])[::-1]
+        self.acked: I64 = np.sort(log.sends.end_ns[log.sends.outcome == OK])
+
+    def after(self, time_ns: int) -> bool:
+        """Was anything under way at this time, or asked for later?"""
+        return bool(len(self._end)) and bool(self._end[-1] > time_ns)
+
+    def since(self, times_ns: I64) -> I64:
+        """Each time, or the first one after it at which a write was under way."""
+        row = np.searchsorted(self._end, times_ns, side="right")
+        asked = row < len(self._end)
+        start = self._next_start[np.minimum(row, len(self._end) - 1)]
+        since: I64 = np.where(asked, np.maximum(times_ns, start), times_ns)
+        return since
 
 
 def stuck(log: Log) -> list[Found]:

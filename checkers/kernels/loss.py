@@ -1,10 +1,13 @@
-"""Loss: an acknowledged record that nobody ever read, although somebody read past it."""
+"""Loss: an acknowledged record that is not in the log.
 
-from bisect import bisect_right
+Two readers can tell. Any reader that went past a record which nobody has ever read; and a final
+reader, which began at the beginning after everything had been acknowledged and healed: what it did
+not see is gone, even if others read it before.
+"""
 
 import numpy as np
 
-from checkers.kernels.rows import OK, UNKNOWN, Found, Log, at, groups
+from checkers.kernels.rows import I64, OK, UNKNOWN, CatchUp, Found, Log, at, groups
 
 DELAY_NS = 30_000_000_000
 """A record that is first seen later than this after its acknowledgement came late."""
@@ -26,55 +29,95 @@ def frontier(log: Log) -> int:
 
 
 def lost_writes(log: Log) -> list[Found]:
-    """Records that must be in the log, lie below the frontier (or whose key was read to its end by
-    a final reader) and were never delivered to anybody. Jepsen's ``lost-write``."""
+    """Records that must be in the log and are not. Jepsen's ``lost-write``, and beyond it those
+    that were read and vanished: their variant is ``read``, and no acks excuse them, because
+    consumers are only given what all in-sync replicas hold."""
     known, sends = log.known, log.sends
-    unread = sends.accountable & ~np.isin(sends.value, log.polls.value)
+    was_read = np.isin(sends.value, log.polls.value)
+    offset = np.where(sends.offset != UNKNOWN, sends.offset, known.offset_of(sends.value))
     if log.caught_up is None:
-        unread &= (sends.offset != UNKNOWN) & (sends.offset <= frontier(log))
-    else:  # without an offset, only the acknowledged: a proven operation may have landed in part
-        unread &= (sends.offset != UNKNOWN) | (sends.outcome == OK)
-    read = np.flatnonzero(known.read)
-    read_offsets = known.offset[read]
-    found = []
-    for value, offset, op, _, process, outcome, _, _, _, end_ns in zip(
-        *(column.tolist() for column in sends.where(unread)), strict=True
-    ):
-        sent = "acknowledged to" if outcome == OK else "in doubt (but proven by another read) for"
-        told = "" if offset == UNKNOWN else f" at offset {offset}"
-        beyond = bisect_right(read_offsets, offset) if offset != UNKNOWN else len(read)
-        if beyond < len(read):
-            row = read[beyond]
-            past = (
-                f"process {known.process[row]} read on at offset {known.offset[row]}"
-                f" at {at(known.time_ns[row])}"
-            )
-            witness = int(known.op[row])
-        elif log.caught_up is not None:
-            past = (
-                f"process {log.caught_up.process} read the log to its end, position"
-                f" {log.caught_up.position}, at {at(log.caught_up.time_ns)}"
-            )
-            witness = log.caught_up.op
-        else:  # the frontier itself: two values claim the last offset that was read
-            row = read[-1]
-            past = (
-                f"process {known.process[row]} read value {known.value[row]} at offset"
-                f" {known.offset[row]} at {at(known.time_ns[row])}"
-            )
-            witness = int(known.op[row])
-        found.append(
-            Found(
-                anomaly="lost-write",
-                key=log.key,
-                offset=None if offset == UNKNOWN else offset,
-                value=value,
-                ops=(op, witness),
-                why=f"value {value} was {sent} process {process}{told} at {at(end_ns)}; {past};"
-                f" nobody ever read {value}",
-            )
+        gone = ~was_read & (offset != UNKNOWN) & (offset <= frontier(log))
+    else:  # an acknowledged record without a place is somewhere, a proven one perhaps nowhere
+        gone = ~np.isin(sends.value, _seen_finally(log, log.caught_up))
+        gone &= (offset != UNKNOWN) | (sends.outcome == OK)
+    rows = np.flatnonzero(sends.accountable & gone)
+    proofs = _Proofs(log)
+    return [
+        proofs.found(row, int(offset[row]), was_read=bool(was_read[row])) for row in rows.tolist()
+    ]
+
+
+def _seen_finally(log: Log, end: CatchUp) -> I64:
+    """The values that the final reader saw, or anybody else since it began."""
+    polls, resets = log.polls, log.resets
+    gave_up = resets.op[(resets.process == end.process) & (resets.op < end.op)]
+    mine = polls.op[(polls.process == end.process) & (polls.op > gave_up.max(initial=-1))]
+    begin = min(mine.min(initial=end.op), end.op)
+    seen: I64 = polls.value[polls.op >= begin]
+    return seen
+
+
+class _Proofs:
+    """Finds the best witness against each lost record of a log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._read = np.flatnonzero(log.known.read)
+        self._read_offsets = log.known.offset[self._read]
+        self._values, self._first = np.unique(log.polls.value, return_index=True)
+
+    def found(self, row: int, offset: int, *, was_read: bool) -> Found:
+        sends = self._log.sends
+        value, op = int(sends.value[row]), int(sends.op[row])
+        place = "" if offset == UNKNOWN else f" at offset {offset}"
+        if sends.outcome[row] == OK:
+            story = f"value {value} was acknowledged to process {sends.process[row]}{place}"
+        else:
+            story = f"value {value} of process {sends.process[row]}, in doubt, was proven{place}"
+        story += f" at {at(int(sends.end_ns[row]))}"
+        ops = [op]
+        if was_read:
+            first = self._first[np.searchsorted(self._values, value)]
+            polls = self._log.polls.where(first)
+            story += f" and read by process {polls.process} at {at(int(polls.end_ns))}"
+            ops.append(int(polls.op))
+        proof, witness = self._against(value, offset, was_read=was_read)
+        return Found(
+            anomaly="lost-write",
+            key=self._log.key,
+            offset=None if offset == UNKNOWN else offset,
+            value=value,
+            variant="read" if was_read else "",
+            ops=tuple(dict.fromkeys([*ops, witness])),
+            why=f"{story}; {proof}",
         )
-    return found
+
+    def _against(self, value: int, offset: int, *, was_read: bool) -> tuple[str, int]:
+        """Who shows that it is gone: its place was given away, a reader went past it, or one read
+        everything there is."""
+        known, end = self._log.known, self._log.caught_up
+        begin, stop = np.searchsorted(known.offset, (offset, offset + 1))
+        for row in range(begin, stop):
+            if offset != UNKNOWN and known.value[row] != value and known.read[row]:
+                return (
+                    f"but offset {offset} holds value {known.value[row]}, read by process"
+                    f" {known.process[row]} at {at(int(known.time_ns[row]))}",
+                    int(known.op[row]),
+                )
+        beyond = np.searchsorted(self._read_offsets, offset, side="right")
+        if not was_read and offset != UNKNOWN and beyond < len(self._read):
+            row = int(self._read[beyond])
+            return (
+                f"process {known.process[row]} read on at offset {known.offset[row]} at"
+                f" {at(int(known.time_ns[row]))}, and nobody ever read {value}",
+                int(known.op[row]),
+            )
+        assert end is not None, "it lies below the frontier, so its place or a later one was read"
+        return (
+            f"process {end.process} read the log from its beginning to its end, position"
+            f" {end.position}, until {at(end.time_ns)}, and did not see it",
+            end.op,
+        )
 
 
 def unseen(log: Log) -> list[Found]:

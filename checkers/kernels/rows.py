@@ -86,7 +86,8 @@ class Resets(NamedTuple):
 
 
 class CatchUp(NamedTuple):
-    """A reader reached the high watermark that was measured after the last acknowledgement."""
+    """A reader that had begun at the beginning of the log reached the high watermark as it was
+    measured after the last acknowledgement."""
 
     op: int
     process: int
@@ -180,17 +181,20 @@ class Log:
         return ops
 
     def without(self, offsets: Iterable[int], values: Iterable[int]) -> "Log":
-        """This log as if nobody had told of these offsets and values."""
+        """This log as if nobody had told of these offsets and values.
+
+        A reader that was given such a value in the place of another is still known to have been
+        at that place.
+        """
         gone_offsets, gone_values = (np.array(sorted(x), dtype=np.int64) for x in (offsets, values))
 
         def stays(rows: Sends | Polls) -> Bools:
             return ~(np.isin(rows.offset, gone_offsets) | np.isin(rows.value, gone_values))
 
-        return replace(
-            self,
-            sends=self.sends.where(stays(self.sends)),
-            polls=self.polls.where(stays(self.polls)),
-        )
+        sends, polls = self.sends.where(stays(self.sends)), self.polls
+        stay = stays(polls)
+        places = np.concatenate((polls.offset[stay], sends.offset[sends.accountable]))
+        return replace(self, sends=sends, polls=polls.where(stay | np.isin(polls.offset, places)))
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ ALL = (
 def allowed(contract: Contract) -> set[str]:
     found = [Found(anomaly=anomaly, key="x") for anomaly in ALL]
     found += [Found(anomaly="inconsistent-offsets", key="x", variant=v) for v in ("ack", "read")]
+    found += [Found(anomaly="lost-write", key="x", variant="read")]
     found += [Found(anomaly="G1a", key="x", variant=v) for v in ("send", "txn")]
     return {f"{f.anomaly} {f.variant}".strip() for f in found if contract.allows(f)}
 
@@ -59,7 +60,7 @@ def allowed(contract: Contract) -> set[str]:
         ({"consumer.isolation.level": "read_uncommitted"}, {"G1a txn"}),
         (
             {"broker.unclean.leader.election.enable": "true"},
-            {*ALL, "inconsistent-offsets ack", "inconsistent-offsets read"}
+            {*ALL, "lost-write read", "inconsistent-offsets ack", "inconsistent-offsets read"}
             - {"phantom", "misrouted", "stuck"},
         ),
     ],
@@ -73,7 +74,8 @@ def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
     """Nobody waited for an answer."""
     permitted = allowed(Contract.of(None, {"producer.acks": "0"}))
     assert {"lost-write", "duplicate", "nonmonotonic-send", "realtime-order"} <= permitted
-    assert not permitted & {"phantom", "poll-skip", "inconsistent-offsets read", "G1a send"}
+    never = {"phantom", "poll-skip", "lost-write read", "inconsistent-offsets read", "G1a send"}
+    assert not permitted & never
 
 
 def test_what_no_contract_speaks_of_is_never_illegal() -> None:

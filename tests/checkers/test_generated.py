@@ -82,6 +82,12 @@ def _records(ops: list[Op]) -> Rows:
     ]
 
 
+def _before_the_end(ops: list[Op]) -> Rows:
+    """Without those of the final reader, whose word counts for what the log holds."""
+    last = max(op.process for op in ops)
+    return [row for row in _records(ops) if ops[row[0]].process != last]
+
+
 def _with(op: Op, change: Callable[[list[MicroOp]], None]) -> Op:
     value = msgspec.json.decode(msgspec.json.encode(op.value))
     change(value)
@@ -128,7 +134,15 @@ def plant_misrouted(ops: list[Op], rng: random.Random) -> list[Op] | None:
 
 
 def plant_inconsistent_offset(ops: list[Op], rng: random.Random) -> list[Op] | None:
-    """One of two readers sees another value at an offset: one that was sent and never landed."""
+    """Two readers see different values at an offset, and none of them knows that it is at the end
+    of the log."""
+    changed = plant_vanished_record(ops, rng)
+    return changed and [op for op in changed if op.f != "catch-up"]
+
+
+def plant_vanished_record(ops: list[Op], rng: random.Random) -> list[Op] | None:
+    """A reader sees a record that was sent and never landed, where the final reader sees another:
+    what was read is gone."""
     landed = {
         v
         for op in ops
@@ -149,7 +163,7 @@ def plant_inconsistent_offset(ops: list[Op], rng: random.Random) -> list[Op] | N
     places = [(key, offset) for _, _, key, _, offset in rows]
     choices = [
         (row, value)
-        for row in rows
+        for row in _before_the_end(ops)
         for key, value in sorted(doubtful)
         if key == row[2] and places.count((key, row[4])) > 1
     ]
@@ -195,12 +209,10 @@ def plant_repeated_poll(ops: list[Op], rng: random.Random) -> list[Op] | None:
 
 def plant_swallowed_record(ops: list[Op], rng: random.Random) -> list[Op] | None:
     """A poll leaves a record out that has records of its poll on both sides."""
-    rows = _records(ops)
+    rows = _before_the_end(ops)
     inner = [
         b for a, b, c in zip(rows, rows[1:], rows[2:], strict=False) if a[:3] == b[:3] == c[:3]
     ]
-    seen = [(key, offset) for _, _, key, _, offset in rows]
-    inner = [row for row in inner if seen.count((row[2], row[4])) > 1]
     if not inner:
         return None
     at, number, key, place, _ = rng.choice(inner)
@@ -249,6 +261,7 @@ def _swapped(op: Op, key: str, swap: dict[tuple[int, int], tuple[int, int]]) -> 
         (plant_failed_send_read, "G1a"),
         (plant_misrouted, "misrouted"),
         (plant_inconsistent_offset, "inconsistent-offsets"),
+        (plant_vanished_record, "lost-write"),
         (plant_repeated_record, "int-nonmonotonic-poll"),
         (plant_repeated_poll, "nonmonotonic-poll"),
         (plant_swallowed_record, "int-poll-skip"),

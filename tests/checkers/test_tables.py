@@ -35,6 +35,15 @@ def test_sends_tell_what_was_tried_and_what_came_of_it(histories: Any) -> None:
     assert sends.op.tolist() == [1, 1, 3, 5, 6]
 
 
+def test_negative_offsets_are_none(histories: Any) -> None:
+    """Clients report acks=0 with numbers such as -1001."""
+    asked, done = histories.events("s:x=a@0")
+    value = [["send", "x", [-1001, 1]]]
+    fields = {f: getattr(done, f) for f in done.__struct_fields__}
+    sends = histories.tables([asked, Op(**fields | {"value": value})]).sends
+    assert sends.offset.tolist() == [UNKNOWN]
+
+
 def test_a_completion_that_tells_less_than_was_asked(histories: Any) -> None:
     """Records that only the invocation names were tried, and nobody knows what came of them."""
     ops = histories.events("s:x=a@0,x=b@1 s1?:x=c,x=d s2:x=e@5")

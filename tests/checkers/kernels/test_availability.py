@@ -1,6 +1,8 @@
 import dataclasses
 from typing import Any
 
+import pytest
+
 from checkers.kernels.availability import Outage, Recovery, longest_outage, recoveries, stuck
 from checkers.kernels.rows import Band, Log
 
@@ -12,10 +14,20 @@ def with_fault(log: Log, from_s: int, to_s: int | None) -> Log:
     return dataclasses.replace(log, faults=(band,))
 
 
-def test_the_longest_outage_lies_between_acknowledgements(histories: Any) -> None:
-    """From the last write taken before it to the first after it; polls do not matter."""
-    log = histories.log("s:x=a@0 s?:x=b s1?:x=c p: s2:x=d@1 s2:x=e@2")
-    assert longest_outage(log) == Outage("x", 1 * SECOND, 9 * SECOND)
+@pytest.mark.parametrize(
+    ("text", "outage"),
+    [
+        # b and c are asked for from 2 on and never come; d is taken at 9
+        ("s:x=a@0 s?:x=b s1?:x=c p: s2:x=d@1 s2:x=e@2", (2, 9)),
+        ("s:x=a@0 p: p: p: s:x=b@1", (0, 1)),  # nobody asked in between
+        (">s:x=a p: p: <s:x=a@0 s:x=b@1", (0, 5)),
+        ("s?:x=a s1?:x=b", (0, 3)),
+    ],
+)
+def test_the_longest_outage(histories: Any, text: str, outage: tuple[int, int]) -> None:
+    """While somebody waited for a write to be taken, and none was; polls do not matter."""
+    begin, end = outage
+    assert longest_outage(histories.log(text)) == Outage("x", begin * SECOND, end * SECOND)
 
 
 def test_a_key_that_is_only_read_has_no_outage(histories: Any) -> None:
@@ -23,12 +35,20 @@ def test_a_key_that_is_only_read_has_no_outage(histories: Any) -> None:
     assert longest_outage(histories.log("p:x=a@0")) is None
 
 
-def test_recovery_is_the_time_from_the_heal_to_the_next_acknowledgement(histories: Any) -> None:
-    """Writes that were taken during the fault do not count; none afterwards is None."""
-    log = histories.log("s:x=a@0 s:x=b@1 s1?:x=c s2:x=d@2")
-    assert recoveries(with_fault(log, 0, 4)) == [Recovery(3, "x", 3.0)]
-    assert recoveries(with_fault(log, 0, 8)) == [Recovery(3, "x", None)]
-    assert recoveries(with_fault(log, 0, None)) == []
+@pytest.mark.parametrize(
+    ("healed_s", "expected"),
+    [
+        (3, [Recovery(3, "x", 4.0)]),  # c is under way; d is taken at 7
+        (8, [Recovery(3, "x", 1.0)]),  # nobody asks before 12, and e is taken at 13
+        (13, [Recovery(3, "x", None)]),  # f is asked for and never taken
+        (15, []),  # nobody asks any more
+        (None, []),
+    ],
+)
+def test_recovery(histories: Any, healed_s: int | None, expected: list[Recovery]) -> None:
+    """From the heal, or the first write asked for after it, to the next acknowledgement."""
+    log = histories.log("s:x=a@0 >s1:x=c p: <s1?:x=c s2:x=d@1 p: p: s2:x=e@2 s2?:x=f p:")
+    assert recoveries(with_fault(log, 0, healed_s)) == expected
 
 
 def test_stuck_is_a_key_that_takes_nothing_long_after_the_last_heal(histories: Any) -> None:

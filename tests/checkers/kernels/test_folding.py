@@ -12,6 +12,11 @@ from checkers.kernels import key
         ("s:x=a@0 s:x=b@1 s:x=c@2 p:x=a@0,x=c@2 p2:x=a@0 p2:x=c@2", ["lost-write 2 +2"]),
         ("s:x=a@0 s1:x=b@0 p:x=b@0", ["lost-write 1 +1"]),
         ("s:x=a@5 s:x=b@4 s:x=c@6 p:x=b@4,x=c@6", ["lost-write 1 +2"]),  # and its own disorder
+        # a log that was cut off and written anew: what was read of it before, and went on after
+        (
+            "s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 s1:x=c@1 s1:x=d@2 p:x=d@2 p2:x=a@0,x=c@1,x=d@2 c2:x@3",
+            ["lost-write 2 +1"],
+        ),
         # but not what happens beside it
         (
             "s:x=a@0 s:x=b@1 s:x=c@2 s:x=d@3 p:x=a@0 p:x=d@3 p2:x=a@0,x=c@2,x=d@3",

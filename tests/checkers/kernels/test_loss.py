@@ -40,14 +40,70 @@ def test_an_operation_in_doubt_is_proven_by_another_key(histories: Any) -> None:
     assert [f.value for f in lost_writes(histories.log(text, "y"))] == [2]
 
 
-def test_a_loss_names_its_witnesses(histories: Any) -> None:
-    """The sending operation, then the one that read past; and a sentence with all the names."""
-    (found,) = lost_writes(histories.log("s4:x=a@0 s5:x=b@1 p:x=b@1"))
-    assert found.ops == (1, 5)
-    assert found.why == (
-        "value 1 was acknowledged to process 4 at offset 0 at 1.000 s; process 9 read on at"
-        " offset 1 at 5.000 s; nobody ever read 1"
-    )
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        # read by process 9, and not seen by process 2 that read everything afterwards
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 p2:x=b@1 c2:x@2", ["1@0 read"]),
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 p2:x=a@0 c2:x@1", ["2@1 read"]),
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 p2:x=a@0,x=b@1 c2:x@2", []),
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 p2:x=b@1", []),  # where did process 2 begin?
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 p2:x=b@1 c2!:x@2", []),
+        ("s:x=a@0 p2:x=a@0 s:x=b@1 p2:x=b@1 c2:x@2", []),  # seen early in the same session
+        ("s:x=a@0 p2:x=a@0 s:x=b@1 a2:y a2:x p2:x=b@1 c2:x@2", ["1@0 read"]),  # in another one
+        ("s:x=a@0 s:x=b@1 p2:x=b@1 c2:x@2 p:x=a@0", []),  # process 9 still finds it
+        ("s?:x=a s1:x=b@1 p:x=a@0,x=b@1 p2:x=b@1 c2:x@2", ["1@0 read"]),  # proven by being read
+        ("s:x=a@0 s1:x=b@0 p:x=a@0 p2:x=b@0 c2:x@1", ["1@0 read"]),  # its place was given away
+    ],
+)
+def test_what_was_read_and_vanished_is_lost(histories: Any, text: str, lost: list[str]) -> None:
+    """A reader that began at the beginning and came to the end has seen all there is."""
+    found = lost_writes(histories.log(text))
+    assert [f"{f.value}@{f.offset} {f.variant}" for f in found] == lost
+
+
+@pytest.mark.parametrize(
+    ("text", "ops", "why"),
+    [
+        (
+            "s4:x=a@0 s5:x=b@1 p:x=b@1",
+            (1, 5),
+            "value 1 was acknowledged to process 4 at offset 0 at 1.000 s; process 9 read on at"
+            " offset 1 at 5.000 s, and nobody ever read 1",
+        ),
+        (
+            "s4:x=a@0 s5:x=b@0 p:x=b@0",
+            (1, 5),
+            "value 1 was acknowledged to process 4 at offset 0 at 1.000 s; but offset 0 holds"
+            " value 2, read by process 9 at 5.000 s",
+        ),
+        (
+            "s4:x=a@0 c:x@0",
+            (1, 3),
+            "value 1 was acknowledged to process 4 at offset 0 at 1.000 s; process 9 read the log"
+            " from its beginning to its end, position 0, until 3.000 s, and did not see it",
+        ),
+        (
+            "s4:x=a@0 p3:x=a@0 c:x@0",
+            (1, 3, 5),
+            "value 1 was acknowledged to process 4 at offset 0 at 1.000 s and read by process 3 at"
+            " 3.000 s; process 9 read the log from its beginning to its end, position 0, until"
+            " 5.000 s, and did not see it",
+        ),
+        (
+            "s4?:x=a@0,x=b s5:x=c@1 p:x=c@1,x=b@2",
+            (1, 5),
+            "value 1 of process 4, in doubt, was proven at offset 0 at 1.000 s; process 9 read on"
+            " at offset 1 at 5.000 s, and nobody ever read 1",
+        ),
+    ],
+)
+def test_a_loss_names_its_witnesses(
+    histories: Any, text: str, ops: tuple[int, ...], why: str
+) -> None:
+    """The sending operation, then those that show it gone; and a sentence with all the names."""
+    (found,) = lost_writes(histories.log(text))
+    assert (found.ops, found.why) == (ops, why)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
     folder = Path("results/run")
     assert describe(lossy.verdict, lossy.findings, folder) == (
         "INVALID  lost-write 1 · key orders-0, offset 0: value 7 was acknowledged to process 0 at"
-        " offset 0 at 0.000 s; process 1 read on at offset 1 at 0.000 s; nobody ever read 7\n"
+        " offset 0 at 0.000 s; process 1 read on at offset 1 at 0.000 s, and nobody ever read 7\n"
         "         results/run/report.html     (again: faultline replay results/run)"
     )
 
