@@ -1,0 +1,76 @@
+"""The documents name what there is: tables of names are held to the code's own tables."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from broker_impl.api.table import APIS
+from checkers import expectations
+from harness.app import catalogue
+from harness.app.report.findings import MEANING
+
+LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
+PAGES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs"]
+
+
+def pages(repository: Path) -> list[Path]:
+    """Every Markdown page that a reader may come to."""
+    found = [repository / name for name in PAGES]
+    return [page for each in found for page in (each.rglob("*.md") if each.is_dir() else [each])]
+
+
+def test_links_lead_somewhere(repository: Path) -> None:
+    """No page links to a file that is not there."""
+    dead = [
+        f"{page.relative_to(repository)}: {target}"
+        for page in pages(repository)
+        for target in LINK.findall(page.read_text())
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert dead == []
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        ("target", catalogue.TARGETS),
+        ("workload", catalogue.WORKLOADS),
+        ("nemesis", [*catalogue.NEMESES, "all", "none"]),
+        ("mutant", catalogue.PROCESSES.mutants()),
+    ],
+)
+def test_readme_lists_all_names(option: str, names: list[str], repository: Path) -> None:
+    """The names in README are those that the command line knows."""
+    (row,) = re.findall(
+        rf"^\| `--{option}` \| (.*) \|$", (repository / "README.md").read_text(), re.M
+    )
+    assert set(re.findall(r"`([\w-]+)`", row)) == set(names)
+
+
+def test_every_anomaly_is_explained(repository: Path) -> None:
+    """What a checker can report has a row in docs/anomalies.md and a sentence in the report."""
+    text = (repository / "docs" / "anomalies.md").read_text()
+    explained = set(re.findall(r"^\| `([\w-]+)` \|", text, re.M))
+    kernels = Path(expectations.__file__).parent / "kernels"
+    source = "".join(path.read_text() for path in kernels.glob("*.py"))
+    reported = set(re.findall(r'anomaly="([\w-]+)"', source)) | {
+        prefix + name for name in ("poll-skip", "nonmonotonic-poll") for prefix in ("", "int-")
+    }
+    assert {"nonmonotonic-send", "G1a"} < explained
+    assert reported <= explained == set(MEANING)
+
+
+def test_served_versions_are_those_of_the_table(repository: Path) -> None:
+    """docs/not-implemented.md tells each API's versions as the broker serves them."""
+    text = (repository / "docs" / "not-implemented.md").read_text()
+    told: dict[int, str] = {}
+    for names, versions in re.findall(r"^\| ([^|]*\(\d+\)[^|]*) \| ([^|]*) \|", text, re.M):
+        keys = [int(key) for key in re.findall(r"\((\d+)\)", names)]
+        told.update(zip(keys, versions.split(", "), strict=True))
+
+    def spoken(served: range) -> str:
+        first, last = served[0], served[-1]
+        return f"v{first}" if first == last else f"v{first}–v{last}"  # noqa: RUF001 - as printed
+
+    assert told == {key: spoken(api.served) for key, api in APIS.items()}
