@@ -18,9 +18,9 @@ help: ## this list
 setup: ## the locked environment, Java and Toxiproxy, where they are missing
 	$(WITH)
 
-demo: ## a real cluster under faults, judged by Spark (MUTANT=name TARGET=processes|simulated)
-	$(WITH) faultline run --workload idempotent --target $(TARGET) --time-limit 60 \
-		--results results $(addprefix --mutant ,$(MUTANT))
+demo: ## a real cluster under faults, judged by Spark (MUTANT=name TARGET=processes)
+	$(WITH) faultline run examples/plans/demo.toml --target $(TARGET) --results results \
+		$(addprefix --mutant ,$(MUTANT))
 
 test: ## lint, types, import rules, and all tests with coverage
 	$(WITH) ruff check
