@@ -20,7 +20,10 @@ MEMORY_MAX = 4 << 30
 """Bounds of the driver's heap, bytes."""
 
 _FOLDER = ".spark"
-_TOOLS = Path(__file__).resolve().parent.parent / ".tools"
+_JAVA = (
+    Path(__file__).resolve().parent.parent / ".tools" / "jre" / "bin" / "java",
+    Path("/usr/bin/java"),
+)
 
 _LOGGING = """\
 status = off
@@ -114,8 +117,13 @@ def stop(session: SparkSession) -> None:
 
 def _find_java() -> None:
     """Spark takes JAVA_HOME, else ``java`` on PATH; where there is neither, the project's own."""
-    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
-        for java in (_TOOLS / "jre" / "bin" / "java", Path("/usr/bin/java")):
+    if home := os.environ.get("JAVA_HOME"):
+        if not os.access(Path(home, "bin", "java"), os.X_OK):
+            raise NoSpark(
+                f"JAVA_HOME={home} holds no bin/java: set it right, or judge with --inline"
+            )
+    elif shutil.which("java") is None:
+        for java in _JAVA:
             if java.is_file():
                 os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
                 return

@@ -46,6 +46,7 @@ def illegal(tables: Tables) -> dict[str, int]:
     return findings.counts(findings.findings(standing(tables), tables, Contract()), legal=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(SEEDS, st.integers(1, 150))
 def test_a_log_that_keeps_its_promises_gives_no_finding(
@@ -56,6 +57,7 @@ def test_a_log_that_keeps_its_promises_gives_no_finding(
     assert standing(histories.tables(list(world(random.Random(seed)).events(operations)))) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
 def test_planted_records_are_counted_exactly(
@@ -255,6 +257,7 @@ def _swapped(op: Op, key: str, swap: dict[tuple[int, int], tuple[int, int]]) -> 
     return _with(op, change) if op.f in ("poll", "send") else op
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "anomaly"),
     [

@@ -182,6 +182,7 @@ def test_chunks_end_between_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert told[-1] == 1.0
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_by_two_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

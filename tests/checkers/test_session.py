@@ -1,0 +1,70 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers import session
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("history_bytes", "memory_bytes"),
+    [
+        (0, session.MEMORY_MIN),
+        (GIB // 10, session.MEMORY_MIN),
+        (GIB, 2 * GIB),
+        (100 * GIB, session.MEMORY_MAX),
+    ],
+)
+def test_memory_follows_the_size_of_the_history(history_bytes: int, memory_bytes: int) -> None:
+    """Within bounds: a small one needs a working JVM, a huge one must leave room for others."""
+    assert session.memory_for(history_bytes) == memory_bytes
+
+
+def test_without_java_there_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That says what to do."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(session, "_JAVA", ())
+    with pytest.raises(session.NoSpark, match="set JAVA_HOME, or judge with --inline"):
+        session.start(tmp_path)
+
+
+def test_the_projects_own_java_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where neither JAVA_HOME nor PATH have one; its home is handed to Spark."""
+    java = tmp_path / "jre" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch()
+    monkeypatch.setenv("JAVA_HOME", "to be restored")
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(session, "_JAVA", (tmp_path / "nothing", java))
+    session._find_java()
+    assert os.environ["JAVA_HOME"] == str(tmp_path / "jre")
+
+
+def test_a_wrong_java_home_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is started."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    with pytest.raises(session.NoSpark, match="nowhere holds no bin/java"):
+        session.start(tmp_path)
+
+
+@pytest.mark.spark
+def test_a_session_stays_in_its_folder(spark: Any) -> None:
+    """Scratch, warehouse and temporary files; and it listens on the loopback address only."""
+    conf = spark.sparkContext.getConf()
+    home = Path(conf.get("spark.local.dir")).parent
+    assert home.name == ".spark"
+    assert Path(conf.get("spark.sql.warehouse.dir")).parent == home
+    java = spark.sparkContext._jvm.java.lang.System
+    assert java.getProperty("java.io.tmpdir") == str(home / "tmp")
+    assert java.getProperty("derby.system.home") == str(home)
+    assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert conf.get("spark.ui.enabled") == "false"
+    assert spark.range(5).count() == 5
+    assert "Exception" not in (home / "log").read_text()  # what the JVM says is kept there
