@@ -43,10 +43,11 @@ async def apply(
 
 
 async def heal(cluster: Killable, applied: Applied) -> Effect:
-    """Start what is down; proved when it answers."""
+    """Start what is down; proved when it runs."""
     down = [node for node in applied.targets if not await cluster.is_running(node)]
     await asyncio.gather(*map(cluster.start_node, down))
-    return Effect(True, f"{', '.join(down) or 'nobody'} was started and answers")
+    left = [node for node in down if not await cluster.is_running(node)]
+    return Effect(not left, f"{', '.join(down) or 'nobody'} was started")
 
 
 PACKAGE = Package(

@@ -4,7 +4,7 @@ Whoever starts a cluster of processes first ends what earlier harnesses were kil
 """
 
 import asyncio
-import math
+import contextlib
 import random
 import shutil
 import sys
@@ -27,6 +27,8 @@ from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 START_TIMEOUT_S = 20.0
+PATIENCE_S = 4.0
+"""How long a node that is started again may take to answer before others are attended to."""
 STOP_TIMEOUT_S = 12.0
 """A controlled shutdown promises to end within 10 s."""
 PROBE_TIMEOUT_S = 2.0
@@ -166,9 +168,12 @@ class Processes:
         await self._nodes[node].kill()
 
     async def start_node(self, node: NodeId) -> None:
-        """Start it and wait until it answers; :class:`NodeError` when it ends or stays silent."""
+        """Start it and wait until it answers, but not for long: other faults may keep it from that.
+
+        Raises :class:`NodeError` when it ends.
+        """
         await self._nodes[node].start()
-        await self._answering(node)
+        await self._answering(node, PATIENCE_S)
 
     async def stop_node(self, node: NodeId) -> int:
         return await self._nodes[node].stop(STOP_TIMEOUT_S)
@@ -228,13 +233,20 @@ class Processes:
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
         clock = asyncio.get_running_loop().time
 
-        async def took(link: toxiproxy.Link) -> float:
+        async def took(link: toxiproxy.Link) -> float | None:
             began, protocol = clock(), _protocol(link.acceptor)
             answered = await probe.answers(HOST, link.listens, protocol, ROUND_TRIP_S_MAX)
-            return clock() - began if answered else math.inf
+            return clock() - began if answered else None
 
-        quickest = min(await asyncio.gather(*map(took, self.mesh.between(source, target))))
-        return quickest if quickest < math.inf else None
+        probes = [asyncio.create_task(took(link)) for link in self.mesh.between(source, target)]
+        try:
+            for first in asyncio.as_completed(probes):
+                if (seconds := await first) is not None:
+                    return seconds
+            return None
+        finally:
+            for task in probes:
+                task.cancel()
 
     # --- HasRoles
 
@@ -284,10 +296,10 @@ class Processes:
         await self._add_links(zookeeper_port)
         for number in self._numbers:
             self._prepare_broker(number)
-        await self._answering(ZOOKEEPER)
+        await self._answering(ZOOKEEPER, START_TIMEOUT_S)
         await asyncio.gather(*(self._nodes[broker].start() for broker in self.brokers))
         self._sight = self._sight_of(f"{HOST}:{zookeeper_port}")
-        await asyncio.gather(*map(self._answering, self.brokers))
+        await asyncio.gather(*(self._answering(name, START_TIMEOUT_S) for name in self.brokers))
 
     async def _add_links(self, zookeeper_port: int) -> None:
         for broker in self.brokers:
@@ -331,7 +343,7 @@ class Processes:
         )
         self._nodes[name] = self._node(name, self._commands.broker(properties, self._plan.mutants))
 
-    async def _answering(self, name: NodeId) -> None:
+    async def _answering(self, name: NodeId, patience_s: float) -> None:
         node = self._nodes[name]
         port = self._first_port(name)
 
@@ -340,11 +352,9 @@ class Processes:
                 raise NodeError(f"{name} ended at its start: {node.last_line()}")
             return await probe.answers(HOST, port, _protocol(name), PROBE_TIMEOUT_S)
 
-        try:
-            async with asyncio.timeout(START_TIMEOUT_S):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
                 await until(answers)
-        except TimeoutError:
-            raise NodeError(f"{name} does not answer: {node.last_line()}") from None
 
     def _first_port(self, name: NodeId) -> int:
         return next(iter(self._listening[name].values()))
