@@ -66,17 +66,14 @@ class Shown:
     finding: Finding
     count: int
     """Findings at neighbouring offsets of the same partition, this one among them."""
+    offset_last: int | None
+    """Where the last of them lies."""
     seconds: float | None
     """When its first witness was recorded."""
     blamed: list[Fault]
     """The faults of all of them."""
     lines: list[Line | None]
     """The events around the witnesses; ``None`` where some are left out."""
-
-    @property
-    def offset_last(self) -> int | None:
-        """The last one's offset."""
-        return None if self.finding.offset is None else self.finding.offset + self.count - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,25 +107,31 @@ def groups(table: pa.Table | None, columns: Columns, faults: Sequence[Fault]) ->
     found = []
     for row in counted:
         legal, anomaly = row["legal"], row["anomaly"]
-        mine = pc.and_(pc.equal(table["anomaly"], anomaly), pc.equal(table["legal"], legal))
-        rows = table.filter(mine)
+        rows = table.filter(
+            pc.and_(pc.equal(table["anomaly"], anomaly), pc.equal(table["legal"], legal))
+        )
         shown = []
         for first, count in stretches(rows)[:SHOWN]:
             finding = _finding(rows.slice(first, 1).to_pylist()[0])
-            blamed = pc.unique(pc.list_flatten(rows["faults"].slice(first, count))).to_pylist()
-            shown.append(_shown(finding, count, sorted(blamed), columns, by_id))
+            mine = rows.slice(first, count)
+            blamed = sorted(pc.unique(pc.list_flatten(mine["faults"])).to_pylist())
+            offset_last = mine["offset"][-1].as_py()
+            lines, seconds = _around(finding, columns)
+            struck_by = [by_id[number] for number in blamed if number in by_id]
+            shown.append(Shown(finding, count, offset_last, seconds, struck_by, lines))
         meaning = MEANING.get(anomaly, "")
         found.append(Group(anomaly, meaning, legal, row["count_all"], shown))
     return found
 
 
 def stretches(rows: pa.Table) -> list[tuple[int, int]]:
-    """Where findings of one partition lie at offsets one behind the other: (first row, count)."""
+    """Where findings of one partition lie next to each other (several values may claim one
+    offset): (first row, count)."""
     found: list[tuple[int, int]] = []
     before: tuple[str | None, int | None] = (None, None)
     places = zip(rows["key"].to_pylist(), rows["offset"].to_pylist(), strict=True)
     for place, (key, offset) in enumerate(places):
-        if offset is not None and before == (key, offset - 1):
+        if offset is not None and before in ((key, offset - 1), (key, offset)):
             first, count = found.pop()
             found.append((first, count + 1))
         else:
@@ -142,9 +145,8 @@ def _finding(row: dict[str, Any]) -> Finding:
     return msgspec.convert(given, Finding)
 
 
-def _shown(
-    finding: Finding, count: int, blamed: list[int], columns: Columns, faults: dict[int, Fault]
-) -> Shown:
+def _around(finding: Finding, columns: Columns) -> tuple[list[Line | None], float | None]:
+    """The events around a finding's witnesses, and when the first of these was recorded."""
     rows = [row for row in map(columns.row_of, finding.ops[:WITNESSES]) if row is not None]
     around = sorted({near for row in rows for near in neighbours(columns, row, finding.key)})
     lines: list[Line | None] = []
@@ -152,13 +154,7 @@ def _shown(
         if place and _left_out(columns, around[place - 1], row, finding.key):
             lines.append(None)
         lines.append(_line(columns.op(row), finding, witness=row in rows))
-    return Shown(
-        finding,
-        count,
-        min((columns.time_ns[row] / 1e9 for row in rows), default=None),
-        [faults[number] for number in blamed if number in faults],
-        lines,
-    )
+    return lines, min((columns.time_ns[row] / 1e9 for row in rows), default=None)
 
 
 def _left_out(columns: Columns, before: int, after: int, key: str | None) -> bool:

@@ -46,8 +46,16 @@ def test_a_thousand_findings_are_counted_but_not_all_shown(empty: columns.Column
 
 
 def test_neighbours_in_the_log_are_one_row(empty: columns.Columns) -> None:
-    """Findings at offsets one behind the other are told once, with the faults of all of them."""
-    places = [("a-0", 7), ("a-0", 8), ("a-0", 9), ("a-0", 11), ("b-0", 12), ("b-0", None)]
+    """Findings next to each other, or at one offset, are told once, with the faults of all."""
+    places = [
+        ("a-0", 7),
+        ("a-0", 8),
+        ("a-0", 9),
+        ("a-0", 9),
+        ("a-0", 11),
+        ("b-0", 12),
+        ("b-0", None),
+    ]
     rows = [
         Finding(anomaly="lost-write", key=key, offset=offset, faults=(9 - number // 2,))
         for number, (key, offset) in enumerate(places)
@@ -55,7 +63,7 @@ def test_neighbours_in_the_log_are_one_row(empty: columns.Columns) -> None:
     struck = [faults.Fault(id=number, fault="kill") for number in range(10)]
     (group,) = findings.groups(table(*rows), empty, struck)
     assert [(each.finding.offset, each.offset_last, each.count) for each in group.shown] == [
-        (7, 9, 3),
+        (7, 9, 4),
         (11, 11, 1),
         (12, 12, 1),
         (None, None, 1),
