@@ -9,7 +9,7 @@ import random
 from typing import Any, Protocol
 
 from model.roles import CanKill, CanPause, CanSlow, Cluster, HasRoles
-from nemesis import partition
+from nemesis import partition, proof
 from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
@@ -45,7 +45,9 @@ async def apply(
     latency_s = options["latency_s"]
     for link in links:
         await cluster.slow(*link, latency_s)
-    took = await asyncio.gather(*(cluster.round_trip_s(*link) for link in links))
+    took = await proof.told(
+        lambda: asyncio.gather(*(cluster.round_trip_s(*link) for link in links))
+    )
     answered = [seconds for seconds in took if seconds is not None]
     quickest = min(answered, default=0.0)
     how = f"{len(answered)} of {len(links)} probes answered, none before {quickest * 1000:.0f} ms"

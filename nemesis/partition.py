@@ -24,6 +24,7 @@ from model.roles import (
     HasRoles,
     NodeId,
 )
+from nemesis import proof
 from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
@@ -143,7 +144,7 @@ async def apply(
         return await _take_down(cluster, nodes, lost)
     for cut in lost:
         await cluster.cut(*cut)
-    told = await asyncio.gather(*(cluster.is_cut(*cut) for cut in lost))
+    told = await proof.told(lambda: asyncio.gather(*(cluster.is_cut(*cut) for cut in lost)))
     silent, unknown = told.count(True), told.count(None)
     how = f"{silent} of {len(lost)} directed links left a probe unanswered"
     if unknown:

@@ -1,10 +1,10 @@
 """When which fault strikes: drawn from a seed, kept as data.
 
 A schedule goes in periods. Each period turns a random subset of the packages loose, in two lanes,
-one for processes and one for the network: faults of one lane follow one another, faults of
-different lanes may overlap. Then all is quiet for a while, so that the cluster can recover; now
-and then a whole period is quiet. How likely a package is to be in a subset is drawn once per
-schedule (swarm testing), so that some runs are all about one kind of trouble.
+one for processes and one for the network, or in one of them: faults of one lane follow one
+another, faults of different lanes may overlap. Then all is quiet for a while, so that the cluster
+can recover; now and then a whole period is quiet. How likely a package is to be in a subset is
+drawn once per schedule (swarm testing), so that some runs are all about one kind of trouble.
 """
 
 import random
@@ -80,19 +80,19 @@ def _drawn(
     end_s: float,
 ) -> Iterator[tuple[float, str, Drawn]]:
     weights = {package.name: rng.uniform(0.25, 1.0) for package in packages}
+    lanes = [lane for lane in LANES if any(package.lane == lane for package in packages)]
     at_s = start_s
     while at_s < end_s:
         if at_s > start_s and rng.random() < QUIET_PERIODS:
             at_s += rng.uniform(3.0, 6.0)
-        loose = [package for package in packages if rng.random() < weights[package.name]]
-        if not loose:
-            loose = [rng.choice(packages)]
         until_s = min(end_s, at_s + rng.uniform(8.0, 14.0))
-        busy = [lane for lane in LANES if any(package.lane == lane for package in loose)]
+        busy = rng.choice([lanes, lanes, lanes[:1], lanes[-1:]])
         over_s = at_s
         for lane in busy:
-            mine = [package for package in loose if package.lane == lane]
-            for fault in _lane(rng, mine, shape, at_s, until_s, alone=len(busy) == 1):
+            mine = [package for package in packages if package.lane == lane]
+            loose = [package for package in mine if rng.random() < weights[package.name]]
+            loose = loose or [rng.choice(mine)]
+            for fault in _lane(rng, loose, shape, at_s, until_s, alone=len(busy) == 1):
                 yield fault
                 over_s = max(over_s, fault[0] + fault[2].takes_s)
         at_s = over_s + rng.uniform(2.0, 4.0)

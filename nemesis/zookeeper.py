@@ -19,9 +19,9 @@ class Headless(Cluster, CanKill, CanPause, HasRoles, Protocol):
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """Away for less or more than a session."""
+    """Away for less or more than a session. Alone, for no link to it can be proved cut then."""
     away_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
-    return Drawn(rng.choice(FAULTS), away_s, [ZOOKEEPER])
+    return Drawn(rng.choice(FAULTS), away_s, [ZOOKEEPER], alone=True)
 
 
 async def apply(

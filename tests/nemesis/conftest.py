@@ -7,6 +7,7 @@ import pytest
 
 from model import roles
 from model.roles import ZOOKEEPER, NodeId
+from nemesis import proof
 
 
 class FakeCluster:
@@ -116,6 +117,12 @@ class FakeCluster:
 @pytest.fixture
 def cluster() -> FakeCluster:
     return FakeCluster()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probes that nobody answers are repeated without a pause."""
+    monkeypatch.setattr(proof, "BETWEEN_S", 0.0)
 
 
 @pytest.fixture

@@ -2,9 +2,13 @@
 
 import random
 
+import pytest
+
 from nemesis import link
 from nemesis.package import Shape
 from tests.nemesis.conftest import FakeCluster
+
+pytestmark = pytest.mark.usefixtures("impatient")
 
 OPTIONS = {"latency_s": 0.05, "from": ["brokers"]}
 

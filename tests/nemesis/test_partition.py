@@ -9,6 +9,8 @@ from nemesis import partition
 from nemesis.package import Shape
 from tests.nemesis.conftest import FakeCluster
 
+pytestmark = pytest.mark.usefixtures("impatient")
+
 A, B, C, D, E = (f"broker-{number}" for number in range(1, 6))
 THREE, FIVE = (A, B, C), (A, B, C, D, E)
 

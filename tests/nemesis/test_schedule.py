@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.plan import ScheduledFault
-from nemesis import kill, partition, pause, restart, schedule, zookeeper
+from nemesis import kill, link, partition, pause, restart, schedule, zookeeper
 from nemesis.package import Package
 
-PACKAGES = (kill.PACKAGE, pause.PACKAGE, restart.PACKAGE, partition.PACKAGE)
+PACKAGES = tuple(module.PACKAGE for module in (kill, pause, restart, partition, link, zookeeper))
 BROKERS = ("broker-1", "broker-2", "broker-3")
 LANES = {fault: package.lane for package in PACKAGES for fault in package.faults}
 
@@ -60,9 +60,10 @@ def test_one_fault_of_a_lane_at_a_time(seed: int) -> None:
         for before, after in pairwise(mine):
             assert before.at_s + before.duration_s < after.at_s
     for lonely in faults:
-        if lonely.fault == "restart-rolling":
+        if lonely.fault in ("restart-rolling", *zookeeper.FAULTS):
+            takes_s = lonely.duration_s or 9.0
             assert not any(
-                other.at_s <= lonely.at_s + 9.0 and lonely.at_s <= other.at_s + other.duration_s
+                other.at_s <= lonely.at_s + takes_s and lonely.at_s <= other.at_s + other.duration_s
                 for other in faults
                 if other is not lonely
             )
@@ -78,7 +79,7 @@ def test_every_schedule_has_a_quiet_spell() -> None:
         assert max(gaps[1:]) >= 2.0
 
 
-@pytest.mark.parametrize("package", [*PACKAGES, zookeeper.PACKAGE])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_one_package_alone(package: Package) -> None:
     """With one package every fault is its own."""
     faults = drawn(3, packages=(package,))
