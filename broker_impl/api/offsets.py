@@ -2,11 +2,16 @@
 
 Where a log begins and ends, where a time begins, where a leader epoch ended. The end is only told
 once it is certain not to go back (KIP-207); both questions are fenced by leader epoch (KIP-320).
+Refuses: a partition that is asked about twice, a negative timestamp without a meaning.
 Left out: ListOffsets v0 (its old list of segment offsets).
 """
 
+from collections import Counter
+from typing import Final
+
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.errors import ErrorCode
+from broker_impl.replica.partition import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
 from broker_impl.wire.messages.list_offsets_request import ListOffsetsRequest
 from broker_impl.wire.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
@@ -21,22 +26,31 @@ from broker_impl.wire.messages.offset_for_leader_epoch_response import (
 )
 from broker_impl.wire.types import TopicPartition
 
+_SINCE: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7}
+"""The first version in which a negative timestamp has a meaning (KIP-734)."""
+
 
 @api(2, range(1, 8))
 def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """One offset for each partition and timestamp (-1 the end, -2 the start, -3 the newest)."""
+    asked = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     topics = []
     for topic in request.topics:
         rows = []
         for partition in topic.partitions:
             tp = TopicPartition(topic.name, partition.partition_index)
-            found = context.services.replicas.list_offset(
-                tp,
-                timestamp=partition.timestamp,
-                current_leader_epoch=partition.current_leader_epoch,
-                isolation=request.isolation_level,
-                replica_id=request.replica_id,
-            )
+            if asked[tp] > 1:
+                found = ListedOffset(error=ErrorCode.INVALID_REQUEST)
+            elif partition.timestamp < 0 and context.version < _SINCE.get(partition.timestamp, 99):
+                found = ListedOffset(error=ErrorCode.UNSUPPORTED_VERSION)
+            else:
+                found = context.services.replicas.list_offset(
+                    tp,
+                    timestamp=partition.timestamp,
+                    current_leader_epoch=partition.current_leader_epoch,
+                    isolation=request.isolation_level,
+                    replica_id=request.replica_id,
+                )
             rows.append(
                 ListOffsetsPartitionResponse(
                     partition_index=partition.partition_index,

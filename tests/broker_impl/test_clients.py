@@ -13,6 +13,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas the old way
     import kafka
 
+from tests.broker_impl.conftest import WALL_MS
+
 pytestmark = pytest.mark.slow
 
 RECORDS = [f"record {number}".encode() for number in range(300)]
@@ -125,3 +127,183 @@ async def test_the_admin_client_creates_describes_and_deletes(three: Any) -> Non
     assert described["min.insync.replicas"].value == "2"
     assert {"cleanup.policy", "segment.bytes", "max.message.bytes"} <= names
     assert "made" not in left
+
+
+# More than bytes in, bytes out.
+
+
+def librdkafka(bootstrap: str, **settings: Any) -> tuple[confluent_kafka.Producer, list[Any]]:
+    """A producer, and what it was told of each record: an error, or the message."""
+    told: list[Any] = []
+    given = {"bootstrap.servers": bootstrap, "linger.ms": 50, "acks": "all"}
+    producer = confluent_kafka.Producer(
+        given
+        | {name.replace("_", "."): value for name, value in settings.items()}
+        | {"on_delivery": lambda error, message: told.append(error or message)}
+    )
+    return producer, told
+
+
+def reader(bootstrap: str, **settings: Any) -> confluent_kafka.Consumer:
+    given = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
+    return confluent_kafka.Consumer(
+        given | {name.replace("_", "."): value for name, value in settings.items()}
+    )
+
+
+def first_from(consumer: confluent_kafka.Consumer, topic: str, offset: int) -> Any:
+    consumer.assign([confluent_kafka.TopicPartition(topic, 0, offset)])
+    message = consumer.poll(10)
+    assert message is not None
+    assert message.error() is None, message.error()
+    return message
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+async def test_reading_begins_in_the_midst_of_a_batch(three: Any, codec: str) -> None:
+    """The whole batch is sent, compressed as it is; the client leaves out what lies before."""
+
+    def work() -> None:
+        producer, told = librdkafka(three.bootstrap, compression_type=codec)
+        for value in RECORDS:
+            producer.produce("midst", value, partition=0)
+        assert producer.flush(20) == 0
+        assert [message.offset() for message in told] == list(range(len(RECORDS)))
+        consumer = reader(three.bootstrap)
+        for offset in (0, 1, 157, len(RECORDS) - 1):
+            message = first_from(consumer, "midst", offset)
+            assert (message.offset(), message.value()) == (offset, RECORDS[offset])
+        consumer.close()
+
+    await asyncio.to_thread(work)
+
+
+async def test_seeking_by_time(three: Any) -> None:
+    """The first record at or after a time, also inside of a batch; the end beyond the last."""
+
+    def work() -> None:
+        producer, _ = librdkafka(three.bootstrap)
+        for number in range(100):
+            producer.produce(
+                "times", b"%d" % number, partition=0, timestamp=1_000_000 + number * 10
+            )
+        assert producer.flush(20) == 0
+        consumer = reader(three.bootstrap)
+
+        def at(time_ms: int) -> int:
+            asked = confluent_kafka.TopicPartition("times", 0, time_ms)
+            return int(consumer.offsets_for_times([asked], timeout=10)[0].offset)
+
+        assert [at(0), at(1_000_500), at(1_000_501), at(1_000_990)] == [0, 50, 51, 99]
+        assert at(1_000_991) == confluent_kafka.OFFSET_END
+        partition = confluent_kafka.TopicPartition("times", 0)
+        assert consumer.get_watermark_offsets(partition, timeout=10) == (0, 100)
+        consumer.close()
+
+    await asyncio.to_thread(work)
+
+
+async def test_records_up_to_the_largest(three: Any) -> None:
+    """A batch of max.message.bytes is taken and read in spite of small fetches, one more is not."""
+
+    def work() -> None:
+        admin = AdminClient({"bootstrap.servers": three.bootstrap})
+        new = NewTopic("large", 1, 3, config={"max.message.bytes": "100000"})
+        admin.create_topics([new], operation_timeout=10)["large"].result(15)
+        producer, told = librdkafka(three.bootstrap, message_max_bytes=1_000_000)
+        for value in (b"x" * 99_900, b"y" * 100_000):
+            producer.produce("large", value, partition=0)
+            assert producer.flush(20) == 0
+        taken = [each for each in told if isinstance(each, confluent_kafka.Message)]
+        refused = [each for each in told if not isinstance(each, confluent_kafka.Message)]
+        assert [len(message.value() or b"") for message in taken] == [99_900]
+        assert [error.code() for error in refused] == [
+            confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE
+        ]
+        consumer = reader(
+            three.bootstrap,
+            fetch_message_max_bytes=1000,
+            fetch_max_bytes=1000,
+            message_max_bytes=1000,
+        )
+        assert len(first_from(consumer, "large", 0).value()) == 99_900
+        consumer.close()
+
+    await asyncio.to_thread(work)
+
+
+async def test_the_brokers_own_time(three: Any) -> None:
+    """message.timestamp.type=LogAppendTime: the broker's clock, told to producer and consumer."""
+
+    def work() -> None:
+        admin = AdminClient({"bootstrap.servers": three.bootstrap})
+        new = NewTopic("stamped", 1, 3, config={"message.timestamp.type": "LogAppendTime"})
+        admin.create_topics([new], operation_timeout=10)["stamped"].result(15)
+        producer, told = librdkafka(three.bootstrap)
+        producer.produce("stamped", b"a", partition=0, timestamp=5)
+        assert producer.flush(20) == 0
+        stamped = (confluent_kafka.TIMESTAMP_LOG_APPEND_TIME, WALL_MS)
+        assert told[0].timestamp() == stamped
+        consumer = reader(three.bootstrap)
+        assert first_from(consumer, "stamped", 0).timestamp() == stamped
+        consumer.close()
+
+    await asyncio.to_thread(work)
+
+
+@pytest.mark.parametrize("acks", ["0", "1"])
+async def test_weaker_acks(three: Any, acks: str) -> None:
+    """acks=0 and 1: all records arrive in order while nothing breaks."""
+
+    def work() -> None:
+        producer, told = librdkafka(three.bootstrap, acks=acks)
+        for value in RECORDS:
+            producer.produce("weak", value, partition=0)
+        assert producer.flush(20) == 0
+        assert not [each for each in told if not isinstance(each, confluent_kafka.Message)]
+
+    await asyncio.to_thread(work)
+    assert await asyncio.to_thread(confluent_consume, three.bootstrap, "weak") == RECORDS
+
+
+async def test_kafka_python_seeks(three: Any) -> None:
+    """kafka-python: ends, offsets by time, and reading on from the midst."""
+
+    def work() -> None:
+        producer = kafka.KafkaProducer(bootstrap_servers=three.bootstrap, linger_ms=50)
+        for number, value in enumerate(RECORDS):
+            producer.send("kpy-seek", value, partition=0, timestamp_ms=1_000 + number)
+        producer.flush(20)
+        producer.close(5)
+        consumer = kafka.KafkaConsumer(bootstrap_servers=three.bootstrap)
+        tp = kafka.TopicPartition("kpy-seek", 0)
+        consumer.assign([tp])
+        assert consumer.beginning_offsets([tp]) == {tp: 0}
+        assert consumer.end_offsets([tp]) == {tp: len(RECORDS)}
+        assert consumer.offsets_for_times({tp: 1_100})[tp].offset == 100
+        consumer.seek(tp, 250)
+        message = next(consumer)
+        assert (message.offset, message.value) == (250, RECORDS[250])
+        consumer.close()
+
+    await asyncio.to_thread(work)
+
+
+async def test_aiokafka_seeks(three: Any) -> None:
+    """aiokafka: the same."""
+    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=three.bootstrap, linger_ms=50)
+    await producer.start()
+    for number, value in enumerate(RECORDS):
+        await producer.send("aio-seek", value, partition=0, timestamp_ms=1_000 + number)
+    await producer.stop()
+    consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=three.bootstrap)
+    await consumer.start()
+    tp = aiokafka.TopicPartition("aio-seek", 0)
+    consumer.assign([tp])
+    assert await consumer.end_offsets([tp]) == {tp: len(RECORDS)}
+    assert (await consumer.offsets_for_times({tp: 1_100}))[tp].offset == 100
+    consumer.seek(tp, 250)
+    async with asyncio.timeout(10):
+        message = await consumer.getone()
+    assert (message.offset, message.value) == (250, RECORDS[250])
+    await consumer.stop()

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from broker_impl.errors import ErrorCode, StorageError
-from broker_impl.node.peers import PeerError
+from broker_impl.node.peers import PeerError, Peers
+from broker_impl.server import bounds
 from broker_impl.wire import batch
 from broker_impl.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -237,22 +238,28 @@ async def test_list_offsets_tells_start_and_end(three: Any) -> None:
     await create(three)
     await produce(three, leader(three), b"a", b"b")
 
-    async def offset(timestamp: int) -> int:
+    async def offset(*timestamps: int, version: int = 5) -> tuple[int, int]:
         request = ListOffsetsRequest(
             replica_id=-1,
             topics=[
                 ListOffsetsTopic(
                     name="t",
-                    partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)],
+                    partitions=[
+                        ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+                        for timestamp in timestamps
+                    ],
                 )
             ],
         )
-        answer = await three.ask(leader(three), request, 5)
+        answer = await three.ask(leader(three), request, version)
         row = answer.topics[0].partitions[0]
-        assert row.error_code == 0
-        return int(row.offset)
+        return row.error_code, row.offset
 
-    assert (await offset(-2), await offset(-1)) == (0, 2)
+    assert (await offset(-2), await offset(-1)) == ((0, 0), (0, 2))
+    assert await offset(-3, version=7) == (0, 0)
+    assert await offset(-3, version=6) == (ErrorCode.UNSUPPORTED_VERSION, -1)
+    assert await offset(-4, version=7) == (ErrorCode.UNSUPPORTED_VERSION, -1)
+    assert await offset(-2, -1) == (ErrorCode.INVALID_REQUEST, -1)
 
 
 async def test_a_full_disk_ends_the_broker(three: Any) -> None:
@@ -439,3 +446,41 @@ async def test_topics_wait_for_a_controller(three: Any) -> None:
     broker._errands._controller = controller
     await three.ask(1, request, 9)
     await three.until(lambda: "later" in broker.view.topics)
+
+
+async def test_readers_that_never_read_do_not_fill_the_memory(
+    three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the bound for unread answers each Fetch gets one batch, however much it asks for."""
+    monkeypatch.setattr(bounds, "UNREAD_BYTES_MAX", 16 * 1024 * 1024)
+    await create(three)
+    number = leader(three)
+    for _ in range(16):
+        assert (await produce(three, number, b"x" * 1_000_000)).error_code == 0
+    server = three.brokers[number].broker._server
+    readers = [Peers(f"reader-{n}", {}) for n in range(20)]
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        session_epoch=-1,
+        topics=[
+            FetchTopic(
+                topic="t",
+                partitions=[FetchPartition(fetch_offset=0, partition_max_bytes=2**31 - 1)],
+            )
+        ],
+    )
+    asking = []
+    for peers in readers:
+        peers.update({number: ("127.0.0.1", three.brokers[number].port)})
+        link = await peers._link(number)
+        assert link.transport is not None
+        link.transport.pause_reading()
+        asking += [link.send("reader", request, 11) for _ in range(3)]
+    await asyncio.sleep(0.3)
+    unread = sum(connection._unread() for connection in server._connections)
+    assert 8_000_000 < unread < 16 * 1024 * 1024 + 20 * 2_000_000
+    for peers in readers:
+        peers.close()
+    await asyncio.gather(*asking, return_exceptions=True)
+    await three.until(lambda: server.bounds.answer_room() == 16 * 1024 * 1024)
