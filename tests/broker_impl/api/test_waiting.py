@@ -1,6 +1,9 @@
 import asyncio
 
+import pytest
+
 from broker_impl.api.waiting import Waiting
+from broker_impl.errors import StorageError
 from broker_impl.wire.types import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
@@ -70,3 +73,18 @@ async def test_a_poke_from_within_an_attempt_is_harmless() -> None:
     second = waiting.park([A], lambda expired: "too", 10)
     waiting.poke(A)
     assert (await first, await second) == ("done", "too")
+
+
+async def test_an_attempt_that_fails_is_the_answer() -> None:
+    """Whoever waits learns of it, by a poke as by the timeout; nothing stays parked."""
+    waiting = Waiting()
+
+    def fail(expired: bool) -> None:
+        raise StorageError("EIO")
+
+    answers = [waiting.park([A], fail, 10), waiting.park([B], fail, 0.001)]
+    waiting.poke(A)
+    for answer in answers:
+        with pytest.raises(StorageError, match="EIO"):
+            await answer
+    assert len(waiting) == 0
