@@ -265,7 +265,7 @@ def main() -> None:
         ("seed", 0),
         ("keys", 12),
         ("writers", 8),
-        ("readers", 4),
+        ("readers", 2),
         ("lost", 0),
         ("doubled", 0),
         ("phantom", 0),

@@ -164,7 +164,9 @@ def tables(history: pa.Table) -> Tables:
 
 
 def _ints(column: Any, unknown: int = UNKNOWN) -> I64:
-    return np.asarray(column.fill_null(unknown).to_numpy(zero_copy_only=False), dtype=np.int64)
+    if column.null_count:
+        column = column.fill_null(unknown)
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _codes(column: Any) -> tuple[I64, tuple[str, ...]]:
@@ -324,17 +326,20 @@ class _Builder:
 
     def _polls(self, last: I64, outcome: I8) -> tuple[Polls, I64]:
         rows, operation = self._micro_ops(last, self._is(parse.POLL))
-        records, poll = _spread(self.record_end[rows], self.record_end[rows + 1])
-        operation = operation[poll]
+        begin, stop = self.record_end[rows], self.record_end[rows + 1]
+        length = stop - begin
+        # Records lie in the order of their polls, and as a rule none of them is left out.
+        all_of_them = length.sum() == len(self.record_value)
+        records = slice(None) if all_of_them else _spread(begin, stop)[0]
         end = last[operation]
         polls = Polls(
             value=self.record_value[records],
             offset=self.record_offset[records],
-            op=self.index[end],
-            process=self.process[end],
-            outcome=outcome[operation],
-            txn=self._txn(end),
-            end_ns=self.time_ns[end],
+            op=np.repeat(self.index[end], length),
+            process=np.repeat(self.process[end], length),
+            outcome=np.repeat(outcome[operation], length),
+            txn=np.repeat(self._txn(end), length),
+            end_ns=np.repeat(self.time_ns[end], length),
         )
         return polls, self.record_key[records]
 
