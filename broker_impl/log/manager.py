@@ -30,6 +30,7 @@ class LogManager:
 
     config: the settings of a topic's logs.
     cluster_id: None as long as it is not known; the directory's own is taken then.
+    retention_check_ms: retention looks once so often; 0: at every tick.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class LogManager:
         *,
         broker_id: int,
         cluster_id: str | None,
+        retention_check_ms: int = 0,
     ) -> None:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.high_watermarks: dict[TopicPartition, Offset] = {}
@@ -53,6 +55,8 @@ class LogManager:
         self._deletions = 0
         self._deleted: list[tuple[int, str]] = []  # when to remove, which directory
         self._producers_checked_ms = 0
+        self._retention_check_ms = retention_check_ms
+        self._retained_ms = 0
 
     def open(self, now_ms: int) -> None:
         """Take the data directory and load every log in it.
@@ -60,7 +64,7 @@ class LogManager:
         ConfigError: it belongs to another broker or cluster. StorageError: somebody holds it, or
         a file in it cannot be read. What is not ours is left alone.
         """
-        self._now_ms = self._producers_checked_ms = now_ms
+        self._now_ms = self._producers_checked_ms = self._retained_ms = now_ms
         self._disk.lock()
         self._identify()
         clean = self._consume_clean_marker()
@@ -128,13 +132,17 @@ class LogManager:
         forget_producers = now_ms - self._producers_checked_ms >= _PRODUCER_CHECK_MS
         if forget_producers:
             self._producers_checked_ms = now_ms
+        retain = now_ms - self._retained_ms >= self._retention_check_ms
+        if retain:
+            self._retained_ms = now_ms
         for tp, log in self.logs.items():
             log.roll_if_due(now_ms)
             if log.due_flush(now_ms):
                 log.flush()
             log.flush_settled(now_ms)
-            known = self.high_watermarks.get(tp, 0)
-            log.retain(now_ms, high_watermarks.get(tp, known))
+            if retain:
+                known = self.high_watermarks.get(tp, 0)
+                log.retain(now_ms, high_watermarks.get(tp, known))
             log.remove_deleted(now_ms)
             if forget_producers:
                 log.expire_producers(now_ms)

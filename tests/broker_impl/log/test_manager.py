@@ -323,3 +323,21 @@ def test_what_is_due_is_done() -> None:
     assert log.producers.entries != {}
     manager.tick(600_000, {A: 1})
     assert log.producers.entries == {}
+
+
+def test_retention_looks_as_often_as_it_is_told() -> None:
+    """log.retention.check.interval.ms: what is due is deleted at the next look, not before."""
+    disk = MemoryDisk()
+    config = LogConfig(retention_ms=1, segment_ms=1, delete_delay_ms=0)
+    manager = LogManager(
+        disk, lambda topic: config, broker_id=1, cluster_id="c", retention_check_ms=1000
+    )
+    manager.open(0)
+    log = manager.create(A)
+    sent = batch.encode_batch([Record(timestamp_ms=0)])
+    log.append_as_leader(sent, leader_epoch=0, now_ms=0)
+    log.roll_if_due(500)
+    manager.tick(999, {A: 1})
+    assert log.start_offset == 0
+    manager.tick(1000, {A: 1})
+    assert log.start_offset == 1
