@@ -73,6 +73,8 @@ class Package:
     """(cluster, fault, targets, options, rng): break it, measure that it is broken."""
     heal: Callable[[Any, Applied], Awaitable[Effect]]
     """Mend it, measure that it is mended."""
+    weight: float = 1.0
+    """How often it comes in its lane, compared with others there."""
 
     def fits(self, cluster: object) -> bool:
         """Does the cluster offer what this needs?"""

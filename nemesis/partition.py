@@ -189,4 +189,5 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    weight=3.0,  # many kinds in one
 )

@@ -108,9 +108,10 @@ def _lane(
     alone: bool,
 ) -> Iterator[tuple[float, str, Drawn]]:
     """Faults one after another; those that want to be alone only when this lane is."""
+    weights = [package.weight for package in packages]
     at_s = from_s + rng.uniform(0.0, 1.0)
     while at_s < until_s:
-        package = rng.choice(packages)
+        [package] = rng.choices(packages, weights)
         fault = package.draw(rng, shape)
         over_s = at_s + fault.takes_s
         if (alone or not fault.alone) and over_s < until_s:
