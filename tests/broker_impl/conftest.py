@@ -75,6 +75,7 @@ class Running:
             wall_ms=lambda: WALL_MS,
         )
         endpoints = await self.broker.start()
+        assert endpoints is not None, "nobody has told it to stop"
         self.port = endpoints[0].port
         self.task = asyncio.create_task(self.broker.run())
 

@@ -109,6 +109,6 @@ def _lines(results: Path) -> int:
 def runs(pid: int) -> bool:
     """One that has ended may stay as a zombie until its new parent looks."""
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
