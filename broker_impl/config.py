@@ -418,11 +418,16 @@ def parse(settings: Mapping[str, str]) -> BrokerConfig:
             continue
         setting = SETTINGS.get(name)
         if setting is None:
-            raise ConfigError(f"unknown setting {name}{_hint(name, SETTINGS)}")
+            raise unknown_setting(name)
         values[setting.field] = setting.parse(text)
     config = BrokerConfig(**values, peer_overrides=peers, given=frozenset(settings))
     _check(config)
     return config
+
+
+def unknown_setting(name: str) -> ConfigError:
+    """The complaint about a name that no setting has."""
+    return ConfigError(f"unknown setting {name}{_hint(name, SETTINGS)}")
 
 
 def _check(config: BrokerConfig) -> None:

@@ -12,6 +12,8 @@ from broker_impl.wire.types import BrokerId
 
 DEFAULT = -1
 """Asks for the broker's own number of partitions or replicas (KIP-464)."""
+PARTITIONS_MAX = 10_000
+"""Of one topic: its assignment is one znode, which holds about a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def plan(
     partitions = partitions_default if asked.num_partitions == DEFAULT else asked.num_partitions
     if partitions <= 0:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, "a topic has at least one partition")
+    if partitions > PARTITIONS_MAX:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"at most {PARTITIONS_MAX} partitions a topic")
     copies = asked.replication_factor
     if copies == DEFAULT:
         copies = replication_factor_default

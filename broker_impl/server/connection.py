@@ -283,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
             self.idle_since = self._loop.time()
 
     def _write(self, request: _Request) -> None:
-        if self._transport is None or request.is_silent:
+        if self._transport is None or self._transport.is_closing() or request.is_silent:
             return
         header = request.header
         body = response_module(header.api_key).encode(request.answer, request.version)

@@ -45,7 +45,7 @@ def from_toml(path: Path) -> dict[str, Any]:
         raise Refused(f"{path}: {error}") from None
     names = {"time-limit": "time_limit_s", "rate": "rate_hz", "mutant": "mutants"}
     fields = {names.get(name, name): value for name, value in asked.items()}
-    for table in ("broker", "producer", "consumer"):
+    for table in ("broker", "producer", "consumer", "expect"):
         if isinstance(fields.get(table), dict):
             fields[table] = _flat(fields[table])
     if isinstance(fields.get("nemesis"), str):
@@ -69,7 +69,7 @@ def setting(text: str) -> tuple[str, str, str]:
     name, equals, value = text.partition("=")
     whose, dot, key = name.partition(".")
     if not (equals and dot and key) or whose not in ("broker", "producer", "consumer"):
-        raise Refused(f"--set {text}: it is broker.KEY=VALUE, producer.… or consumer.…")
+        raise Refused(f"--set {text}: write broker.KEY=VALUE, producer.KEY=… or consumer.KEY=…")
     return whose, key, value
 
 
@@ -107,7 +107,7 @@ def resolve(plan: Plan) -> Plan:
         commit=commit(),
     )
     try:
-        refusal = workload.refuse(resolved)
+        refusal = workload.refuse(resolved) or settings.refusal(resolved.broker)
     except (TypeError, ValueError) as error:
         raise Refused(f"options: {error}") from None
     if refusal is not None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import javaproperties
 
+from broker_impl.config import SETTINGS, unknown_setting
+from broker_impl.errors import ConfigError
 from harness.cluster.ports import HOST
 
 CLIENT_LISTENER = "CLIENT"
@@ -34,6 +36,19 @@ SCALED: Mapping[str, str] = {
     "leader.imbalance.check.interval.seconds": "10",
     "num.partitions": "3",
 }
+
+
+def refusal(settings: Mapping[str, str]) -> str | None:
+    """Why the brokers would not start with these settings; ``None`` when they would."""
+    for name, text in settings.items():
+        known = SETTINGS.get(name)
+        try:
+            if known is None:
+                raise unknown_setting(name)
+            known.parse(text)
+        except ConfigError as error:
+            return f"--set broker.{name}={text}: {error}"
+    return None
 
 
 def session_timeout_s(overrides: Mapping[str, str]) -> float:

@@ -80,6 +80,7 @@ def test_settings_are_kept() -> None:
         (asked("sp ace"), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (asked(partitions=0), ErrorCode.INVALID_PARTITIONS),
         (asked(partitions=-2), ErrorCode.INVALID_PARTITIONS),
+        (asked(partitions=10_001), ErrorCode.INVALID_PARTITIONS),  # more than a znode holds
         (asked(copies=0), ErrorCode.INVALID_REPLICATION_FACTOR),
         (asked(copies=4), ErrorCode.INVALID_REPLICATION_FACTOR),  # three brokers
         (

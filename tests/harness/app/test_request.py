@@ -83,6 +83,8 @@ SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
         ({"options": {"colour": 1}}, "options: no colour; there is topics"),
         ({"options": {"replication_factor": "many"}}, "options: "),
         ({"producer": {"acks": "most"}}, "--set producer."),
+        ({"broker": {"colour": "1"}}, "--set broker.colour=1: unknown setting colour"),
+        ({"broker": {"num.partitions": "x"}}, "--set broker.num.partitions=x: num.partitions"),
         ({"nemesis": ("none",), "schedule": SCHEDULE}, "schedule: no kill; there is nothing"),
     ],
 )
