@@ -1,1 +1,0 @@
-"""Command-line tools that speak the wire protocol and nothing else."""
