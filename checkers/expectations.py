@@ -74,7 +74,7 @@ class Contract:
         """Is this permitted?"""
         if found.anomaly in INFORMATION:
             return True
-        if found.anomaly in ("phantom", "misrouted", "stuck"):
+        if found.anomaly in ("phantom", "misrouted", "stuck", "crash"):
             return False
         if found.anomaly == "G1a":
             return found.variant == "txn" and not self.read_committed

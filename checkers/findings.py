@@ -9,9 +9,12 @@ import pyarrow.parquet as pq
 
 from checkers.expectations import INFORMATION, Contract
 from checkers.kernels import phantom
-from checkers.kernels.rows import Found
+from checkers.kernels.rows import Found, at
 from checkers.tables import Tables
 from model.finding import Finding
+
+KILLED = -9
+"""SIGKILL comes from outside (the system was out of memory, a user): it says nothing of a node."""
 
 SCHEMA = pa.schema(
     [
@@ -48,9 +51,30 @@ def findings(found: Sequence[Found], tables: Tables, contract: Contract) -> list
         )
         for f in named
     ]
+    results += crashes(tables)
     return sorted(
         results, key=lambda f: (f.legal, f.anomaly, f.key or "", f.offset or 0, f.value or 0)
     )
+
+
+def crashes(tables: Tables) -> list[Finding]:
+    """Nodes of the cluster that ended by themselves: no contract permits that."""
+    return [
+        Finding(
+            anomaly="crash",
+            legal=False,
+            ops=(crash.op,),
+            faults=blamed((crash.op,), tables),
+            why=f"{crash.node} ended by itself with {_status(crash.status)} at"
+            f" {at(crash.time_ns)}; its last line: {crash.last_line or 'none'}",
+        )
+        for crash in tables.crashes
+        if crash.serves and crash.status != KILLED
+    ]
+
+
+def _status(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
 def blamed(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
@@ -74,6 +98,9 @@ def counts(results: Iterable[Finding], *, legal: bool) -> dict[str, int]:
         if f.legal == legal:
             if f.anomaly in INFORMATION:
                 information[f.anomaly] += f.folded  # others of the same kind
+            if f.anomaly == "crash":  # has no place in a log
+                places.setdefault(f.anomaly, set()).add((None, f.ops[0]))
+                continue
             by_offset = f.anomaly == "inconsistent-offsets" or f.anomaly.endswith(
                 ("poll-skip", "nonmonotonic-poll")
             )

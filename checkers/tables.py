@@ -26,7 +26,7 @@ from checkers.kernels.rows import (
     Sends,
 )
 from model.history import BadHistory
-from model.op import NEMESIS
+from model.op import CRASH, NEMESIS, RECOVER
 
 _INVOKE = parse.TYPES.index("invoke")
 _OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
@@ -46,6 +46,20 @@ class Fault(msgspec.Struct, frozen=True):
     """Was it measured to have bitten?"""
     how: str
     targets: Any = None
+    unhealed: str | None = None
+    """Why its healing is in doubt; ``None`` when it is not, or was not tried yet."""
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """A node that ended by itself."""
+
+    op: int
+    time_ns: int
+    node: str
+    serves: bool
+    """Is it one of the cluster's own, and not what only stands around it?"""
+    status: int
+    last_line: str
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,9 @@ class Tables:
     catch_ups: tuple[tuple[int, CatchUp, int, bool], ...]
     """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt."""
     faults: tuple[Fault, ...]
+    crashes: tuple[Crash, ...]
+    recovered: bool | None
+    """Was the cluster whole before the final reads? ``None``: the history does not tell."""
     event_index: I64
     event_ns: I64
 
@@ -101,7 +118,10 @@ class Tables:
         return tuple(Band(f.id, f.from_ns, f.to_ns) for f in self.faults)
 
     def caught_up(self) -> dict[int, CatchUp]:
-        """By key: the last catch-up that was asked for after all that was acknowledged."""
+        """By key: the last catch-up that was asked for after all that was acknowledged. None of a
+        cluster that had not recovered: its end of the log may not be the end of the log."""
+        if self.recovered is False:
+            return {}
         acked = self.sends.outcome == OK
         last = np.full(len(self.keys), -1)
         np.maximum.at(last, self.send_key[acked], self.sends.op[acked])
@@ -242,6 +262,8 @@ class _Builder:
             assignments=(self.process[assign_events], self.index[assign_events]),
             catch_ups=self._catch_ups(first, last, outcome),
             faults=self._faults(),
+            crashes=self._crashes(),
+            recovered=self._recovered(),
             event_index=self.index,
             event_ns=self.time_ns,
         )
@@ -374,10 +396,8 @@ class _Builder:
 
     def _faults(self) -> tuple[Fault, ...]:
         found: dict[int, dict[str, Any]] = {}
-        for row in np.flatnonzero(self.process == NEMESIS).tolist():
-            text = self.detail[row].as_py()
-            value = msgspec.json.decode(text) if text else None
-            if not isinstance(value, dict) or not isinstance(value.get("id"), int):
+        for row, value in self._of_nemesis():
+            if not isinstance(value.get("id"), int):
                 continue
             time_ns, done = int(self.time_ns[row]), self.type[row] != _INVOKE
             fault = found.setdefault(
@@ -389,17 +409,51 @@ class _Builder:
                     "proved": False,
                     "how": "nothing was measured",
                     "targets": value.get("targets"),
+                    "unhealed": None,
                 },
             )
             effect = value.get("effect")
             if value.get("phase") == "heal":
                 if done:
-                    fault["to_ns"] = time_ns
+                    told = effect if isinstance(effect, dict) else {"proved": True}
+                    healed = told.get("proved") is True
+                    fault["to_ns"] = time_ns if healed else None
+                    fault["unhealed"] = None if healed else str(told.get("how", ""))
             elif done and isinstance(effect, dict):
                 fault["proved"] = effect.get("proved") is True
                 fault["how"] = str(effect.get("how", ""))
                 fault["targets"] = value.get("targets")
         return tuple(Fault(id=id_, **fault) for id_, fault in sorted(found.items()))
+
+    def _crashes(self) -> tuple[Crash, ...]:
+        return tuple(
+            Crash(
+                op=int(self.index[row]),
+                time_ns=int(self.time_ns[row]),
+                node=str(value.get("node")),
+                serves=value.get("serves") is not False,
+                status=int(value.get("status", 0)),
+                last_line=str(value.get("last_line", "")),
+            )
+            for row, value in self._of_nemesis()
+            if self.f_names[self.f[row]] == CRASH
+        )
+
+    def _recovered(self) -> bool | None:
+        told = [
+            value.get("recovered") is True
+            for row, value in self._of_nemesis()
+            if self.f_names[self.f[row]] == RECOVER
+        ]
+        return told[-1] if told else None
+
+    def _of_nemesis(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Rows of the nemesis's events that say something, and what."""
+        for row in np.flatnonzero(self.process == NEMESIS).tolist():
+            text = self.detail[row].as_py()
+            value = msgspec.json.decode(text) if text else None
+            if isinstance(value, dict):
+                yield row, value
 
     def _is(self, name: str) -> Bools:
         codes = [code for code, known in enumerate(self.op_names) if known == name]

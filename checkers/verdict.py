@@ -9,9 +9,10 @@ import msgspec
 from checkers import findings
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.key import Report
-from checkers.kernels.rows import FAIL, INFO, OK
+from checkers.kernels.rows import FAIL, INFO, OK, at
 from checkers.tables import Tables
 from model.finding import Finding
+from model.plan import Plan
 
 Valid = bool | Literal["unknown"]
 
@@ -72,15 +73,21 @@ def conclude(
     reports: Mapping[str, Report],
     results: Sequence[Finding],
     *,
-    has_final_phase: bool,
+    run: Plan | None,
     plan: Mapping[str, Any],
 ) -> Verdict:
-    """``has_final_phase``: the run was to end with catch-ups of every key, so a key without one
-    was not read to its end; else a key whose every acknowledged record was read counts as such."""
+    """``run``: what was to be done. A run was to end with catch-ups of every key, so a key without
+    one was not read to its end; of a bare history (``None``), a key whose every acknowledged record
+    was read counts as such. ``plan`` is what the verdict tells of it."""
     checkers = _checkers(reports, results)
     anomalies, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
-    evidence, late = _evidence(tables, reports, results, has_final_phase=has_final_phase)
-    reasons = [*_crashes(reports), *_too_little(tables, evidence, late, allowed)]
+    evidence, late = _evidence(tables, reports, results, has_final_phase=run is not None)
+    reasons = [
+        *_crashes(reports),
+        *_too_little(tables, evidence, late, allowed),
+        *_not_done(tables, run),
+        *_unforeseen(tables),
+    ]
     return Verdict(
         valid=False if anomalies else "unknown" if reasons else True,
         anomalies=anomalies,
@@ -153,10 +160,44 @@ def _too_little(
         for fault in tables.faults
         if not fault.proved
     ]
+    reasons += [
+        f"fault {fault.id} ({fault.fault}) is not proved to have been healed: {fault.unhealed}"
+        for fault in tables.faults
+        if fault.unhealed is not None
+    ]
     if late:
         reasons.append(f"not read to the end: {_some(late)}")
     if unchecked := allowed.get("unseen-unchecked"):
         reasons.append(f"{unchecked} acknowledged records were neither read nor read past")
+    return reasons
+
+
+def _not_done(tables: Tables, run: Plan | None) -> list[str]:
+    """What was planned and never tried: a test of nothing is passed by everybody."""
+    if run is None:
+        return []
+    if run.nemesis and not run.schedule:
+        return [f"no fault was scheduled, although there was to be {_some(run.nemesis)}"]
+    tried = {fault.id for fault in tables.faults}
+    return [
+        f"fault {fault.id} ({fault.fault}) was never applied"
+        for fault in run.schedule or ()
+        if fault.id not in tried
+    ]
+
+
+def _unforeseen(tables: Tables) -> list[str]:
+    """What happened to the test itself."""
+    reasons = []
+    if tables.recovered is False:
+        reasons.append("the cluster did not recover after all faults were healed")
+    reasons += [
+        f"{crash.node} was killed from outside at {at(crash.time_ns)}"
+        if crash.status == findings.KILLED
+        else f"{crash.node} ended by itself at {at(crash.time_ns)}: {crash.last_line}"
+        for crash in tables.crashes
+        if crash.status == findings.KILLED or not crash.serves
+    ]
     return reasons
 
 

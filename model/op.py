@@ -9,6 +9,14 @@ OpType = Literal["invoke", "ok", "fail", "info"]
 NEMESIS = -1
 """The process that faults are recorded under."""
 
+CRASH = "crash"
+"""Under the nemesis: a node ended by itself; ``{"node", "serves", "status", "last_line"}``, where
+``serves`` tells a node of the cluster from what is only around it."""
+
+RECOVER = "recover"
+"""Under the nemesis, after the last fault was healed: ``{"recovered": bool}``, was every node up
+and every partition led with a full ISR, in time?"""
+
 MicroOp = list[Any]
 """``["send", key, value]``, completed as ``["send", key, [offset, value]]``;
 ``["poll"]``, completed as ``["poll", {key: [[offset, value], …]}]`` (Jepsen's shapes).

@@ -4,6 +4,7 @@ A nemesis asks for the capabilities it needs; a cluster offers those it has; a p
 fault which nobody offers is refused. All of them are ``runtime_checkable``: ``isinstance`` asks.
 """
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from model.op import Op
@@ -136,6 +137,28 @@ class HasRoles(Protocol):
 
     async def isr(self, key: str) -> tuple[NodeId, ...]:
         """The in-sync replicas of ``topic-partition`` as ZooKeeper has them now."""
+        ...
+
+
+class Ended(Protocol):
+    """A process of the cluster that ended although nobody had asked it to."""
+
+    @property
+    def node(self) -> NodeId: ...
+    @property
+    def status(self) -> int:
+        """Its exit status; negative: the signal that ended it."""
+        ...
+
+    @property
+    def last_line(self) -> str: ...
+
+
+@runtime_checkable
+class HasExits(Protocol):
+    @property
+    def unexpected_exits(self) -> Sequence[Ended]:
+        """All since the start, in their order."""
         ...
 
 

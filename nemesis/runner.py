@@ -75,5 +75,6 @@ class Nemesis:
             return targets, Effect(False, "not broken")
         package, applied = self._broken[number]
         effect = await package.heal(self._cluster, applied)
-        del self._broken[number]
+        if effect.proved:
+            del self._broken[number]
         return list(applied.targets), effect

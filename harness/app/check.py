@@ -89,7 +89,7 @@ def examine(
         tables,
         reports,
         results,
-        has_final_phase=plan is not None,
+        run=plan,
         plan=named,
     )
     return _told(Judged(verdict, results), folder)
@@ -162,7 +162,8 @@ def describe(verdict: Verdict, findings: Sequence[Finding], folder: Path | None)
     lines = []
     for anomaly, count in verdict.anomalies.items():
         first = next(f for f in findings if f.anomaly == anomaly and not f.legal)
-        lines.append(f"{anomaly} {count:,} · {_place(first)}: {first.why}")
+        place = _place(first)
+        lines.append(f"{anomaly} {count:,} · {place}{': ' if place else ''}{first.why}")
     lines += verdict.unknown_because
     if verdict.valid is True:
         lines.append(_evidence(verdict.evidence))
@@ -175,9 +176,11 @@ def describe(verdict: Verdict, findings: Sequence[Finding], folder: Path | None)
 
 
 def _place(f: Finding) -> str:
-    offset = "" if f.offset is None else f", offset {f.offset}"
-    faults = "" if not f.faults else f", fault {', '.join(map(str, f.faults))}"
-    return f"key {f.key}{offset}{faults}"
+    """Key, offset and faults, as far as they are known; a crash has no key."""
+    parts = [] if f.key is None else [f"key {f.key}"]
+    parts += [] if f.offset is None else [f"offset {f.offset}"]
+    parts += [f"fault {', '.join(map(str, f.faults))}"] if f.faults else []
+    return ", ".join(parts)
 
 
 def _evidence(evidence: Mapping[str, int]) -> str:

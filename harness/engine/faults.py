@@ -17,6 +17,10 @@ from harness.engine.recorder import FaultRow, Lines, Recorder, encode_row
 from model.op import NEMESIS, Op
 from model.plan import ScheduledFault
 
+HEAL_TRIES = 3
+"""A mend that is not proved is tried again: the machine may only have been slow to answer."""
+BETWEEN_TRIES_S = 1.0
+
 
 class Nemesis(Protocol):
     """What breaks things on request, mends them, and proves that they were broken."""
@@ -86,6 +90,13 @@ class Faults:
                 return
 
     async def _apply(self, fault: ScheduledFault) -> None:
+        # Written down before it is tried, so that an interruption in its midst leaves its line.
+        self._applied[fault.id] = _Applied(
+            asked_ns=self._recorder.now_ns(),
+            applied_ns=None,
+            targets=fault.targets,
+            effect={"proved": False, "how": "interrupted"},
+        )
         asked, done = await self._ask(fault, "apply", fault.targets)
         value = done.value if isinstance(done.value, dict) else {}
         self._applied[fault.id] = _Applied(
@@ -96,8 +107,14 @@ class Faults:
         )
 
     async def _heal(self, fault: ScheduledFault) -> None:
-        _, done = await self._ask(fault, "heal", self._applied[fault.id].targets)
-        self._write(fault, healed_ns=done.time_ns if done.error is None else None)
+        applied = self._applied[fault.id]
+        for number in range(HEAL_TRIES if applied.applied_ns is not None else 1):
+            await asyncio.sleep(BETWEEN_TRIES_S if number else 0)
+            _, done = await self._ask(fault, "heal", applied.targets)
+            if done.error is None and done.value["effect"]["proved"]:
+                self._write(fault, healed_ns=done.time_ns)
+                return
+        self._write(fault, healed_ns=None)
 
     def _write(self, fault: ScheduledFault, healed_ns: int | None) -> None:
         applied = self._applied.pop(fault.id)

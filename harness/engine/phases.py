@@ -5,14 +5,18 @@ every world.
 """
 
 import asyncio
+import contextlib
 import random
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.engine.crashes import Crashes
 from harness.engine.faults import Faults, Nemesis
 from harness.engine.interpreter import Interpreter
 from harness.engine.recorder import Recorder
 from harness.engine.tally import Tally
+from model.op import NEMESIS, RECOVER
 from model.plan import Plan
 from model.roles import Cluster
 from workloads.package import Workload
@@ -51,20 +55,41 @@ async def carry_out(
     )
     faults = Faults(recorder, nemesis, plan.schedule or (), schedule_path)
     try:
-        tally.phase = "main"
-        ending = asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(faults.run(ending))
-            await interpreter.run(workload.main(plan), on_exhausted=ending.set)
-        tally.phase = "healing"
-        await nemesis.heal_all()
-        # Readers begin as new processes, at the beginning; writers must not add to what they read.
-        await interpreter.retire_all()
-        recovered = await cluster.recover(RECOVERY_TIMEOUT_S)
-        tally.phase = "final reads"
-        until_s = recorder.now_ns() / 1e9 + float(plan.options["final_time_limit_s"])
-        await interpreter.run(workload.final(plan, tuple(tally.keys), until_s))
-        return Ending(recovered=recovered)
+        async with _watched(Crashes(recorder, cluster)):
+            tally.phase = "main"
+            ending = asyncio.Event()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(faults.run(ending))
+                await interpreter.run(workload.main(plan), on_exhausted=ending.set)
+            tally.phase = "healing"
+            await nemesis.heal_all()
+            # Readers begin as new processes, at the beginning; nobody adds to what they read.
+            await interpreter.retire_all()
+            recovered = await _recover(cluster, recorder)
+            tally.phase = "final reads"
+            until_s = recorder.now_ns() / 1e9 + float(plan.options["final_time_limit_s"])
+            await interpreter.run(workload.final(plan, tuple(tally.keys), until_s))
+            return Ending(recovered=recovered)
     finally:
+        faults.close()  # first: a second interruption would not wait for the clients
         await interpreter.close()
-        faults.close()
+
+
+async def _recover(cluster: Cluster, recorder: Recorder) -> bool:
+    """In the history, because what is read of a cluster that has not recovered proves little."""
+    recorder.record(NEMESIS, "invoke", RECOVER)
+    recovered = await cluster.recover(RECOVERY_TIMEOUT_S)
+    recorder.record(NEMESIS, "info", RECOVER, {"recovered": recovered})
+    return recovered
+
+
+@contextlib.asynccontextmanager
+async def _watched(crashes: Crashes) -> AsyncIterator[None]:
+    """Whatever ends by itself meanwhile is recorded."""
+    watching = asyncio.create_task(crashes.run(), name="watch for crashes")
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        crashes.note()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from model.op import NEMESIS, Op
+from model.op import CRASH, NEMESIS, RECOVER, Op
 
 
 @dataclass(slots=True)
@@ -26,7 +26,8 @@ class Tally:
 
     def __call__(self, op: Op) -> None:
         if op.process == NEMESIS:
-            self._fault(op)
+            if op.f not in (CRASH, RECOVER):
+                self._fault(op)
         elif op.type == "invoke":
             if op.f == "send":
                 self.keys.update((mop[1], None) for mop in op.value)

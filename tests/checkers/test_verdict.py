@@ -9,6 +9,7 @@ from checkers.kernels import key
 from checkers.kernels.rows import Found, Log
 from checkers.verdict import Verdict, conclude, crashed, exit_status, merge
 from model.op import Op
+from model.plan import Plan, ScheduledFault
 
 
 def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settings: str) -> Verdict:
@@ -17,7 +18,7 @@ def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settin
     contract = Contract.of(None, {f"producer.{name}": value for name, value in settings.items()})
     found = [f for report in reports.values() for f in report.found]
     results = findings.findings(found, tables, contract)
-    return conclude(tables, reports, results, has_final_phase=run, plan={"seed": 7})
+    return conclude(tables, reports, results, run=Plan() if run else None, plan={"seed": 7})
 
 
 @pytest.mark.parametrize(
@@ -180,3 +181,103 @@ def test_a_crash_of_judging_itself_is_unknown() -> None:
     told = crashed("judging crashed: MemoryError: ", {})
     assert (told.valid, told.anomalies) == ("unknown", {})
     assert told.unknown_because == ("judging crashed: MemoryError: ",)
+
+
+GOOD = "s:x=a@0 p:x=a@0 c:x@1"
+
+
+def of_nemesis(at: int, f: str, **value: Any) -> Op:
+    return Op(index=at, time_ns=at, process=-1, type="info", f=f, value=value)
+
+
+def crash(at: int, *, serves: bool = True, status: int = 1) -> Op:
+    line = "ERROR broker_impl: storage failed"
+    return of_nemesis(at, "crash", node="broker-2", serves=serves, status=status, last_line=line)
+
+
+def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
+    """A broker whose disk or invariant failed broke its promise, whatever its clients saw; each
+    crash counts, and even unclean elections do not excuse it."""
+    ops = histories.events(GOOD)
+    told = verdict(histories, [*ops, *fault_ops(6, proved=True), crash(8), crash(9)], run=True)
+    assert (told.valid, told.anomalies) == (False, {"crash": 2})
+    tables = histories.tables([*ops, *fault_ops(6, proved=True), crash(8)])
+    (finding,) = findings.findings([], tables, Contract(unclean_elections=True))
+    assert (finding.legal, finding.ops, finding.faults) == (False, (8,), (4,))
+    assert finding.why.startswith("broker-2 ended by itself with exit status 1 at 0.000 s; its")
+    assert finding.why.endswith("ERROR broker_impl: storage failed")
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (crash(6, status=-9), "broker-2 was killed from outside at 0.000 s"),
+        (
+            crash(6, serves=False),
+            "broker-2 ended by itself at 0.000 s: ERROR broker_impl: storage failed",
+        ),
+        (
+            of_nemesis(6, "recover", recovered=False),
+            "the cluster did not recover after all faults were healed",
+        ),
+    ],
+)
+def test_what_happens_to_the_test_itself_makes_it_unknown(
+    histories: Any, event: Op, reason: str
+) -> None:
+    """A SIGKILL that nobody here sent, a proxy that died, a cluster that was never whole again:
+    no broker is convicted by that, and none is cleared."""
+    told = verdict(histories, [*histories.events(GOOD), event], run=True)
+    assert told.valid == "unknown"
+    assert reason in told.unknown_because
+    assert told.anomalies == {}
+
+
+def test_final_reads_of_a_cluster_that_has_not_recovered_prove_nothing(histories: Any) -> None:
+    """A leader of yesterday may show an end of the log that is none: what it lacks is not lost."""
+    text = "s:x=a@0 s:x=b@1 a2:x p2:x=a@0 c2:x@1"
+    ops = histories.events(text)
+    assert verdict(histories, ops, run=True).anomalies == {"lost-write": 1}
+    whole = of_nemesis(len(ops), "recover", recovered=True)
+    assert verdict(histories, [*ops, whole], run=True).anomalies == {"lost-write": 1}
+    never = of_nemesis(len(ops), "recover", recovered=False)
+    told = verdict(histories, [*ops, never], run=True)
+    assert (told.valid, told.anomalies) == ("unknown", {})
+    assert told.evidence["keys_caught_up"] == 0
+
+
+@pytest.mark.parametrize("proved", [True, False])
+def test_a_fault_that_is_not_healed_makes_a_run_unknown(histories: Any, proved: bool) -> None:
+    """What was read at the end was read under a fault; a later mend that is proved will do."""
+
+    def heal(at: int, *, proved: bool) -> Op:
+        effect = {"proved": proved, "how": "1 of 2 links answer again"}
+        return of_nemesis(at, "pause", id=4, phase="heal", effect=effect)
+
+    ops = [*histories.events(GOOD), *fault_ops(6, proved=True), heal(8, proved=False)]
+    told = verdict(histories, [*ops, heal(9, proved=proved)], run=True)
+    assert told.valid == (True if proved else "unknown")
+    assert told.unknown_because == (
+        () if proved
+        else ("fault 4 (pause) is not proved to have been healed: 1 of 2 links answer again",)
+    )  # fmt: skip
+
+
+def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> None:
+    """The plan knows of it, even if the history does not."""
+    tables = histories.tables([*histories.events(GOOD), *fault_ops(6, proved=True)])
+    reports = inline.judge(tables, lambda done: None)
+
+    def told(nemesis: tuple[str, ...], *numbers: int) -> tuple[str, ...]:
+        schedule = tuple(
+            ScheduledFault(id=number, at_s=1, duration_s=1, fault="pause") for number in numbers
+        )
+        run = Plan(nemesis=nemesis, schedule=schedule)
+        return conclude(tables, reports, [], run=run, plan={}).unknown_because
+
+    assert told(("pause",), 4) == ()
+    assert told(("pause",), 4, 5) == ("fault 5 (pause) was never applied",)
+    assert told(()) == ()
+    assert told(("pause", "kill")) == (
+        "no fault was scheduled, although there was to be pause, kill",
+    )

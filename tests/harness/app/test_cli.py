@@ -47,7 +47,7 @@ def test_every_verb_explains_itself(
         (["run", "--brokers", "x"], "Invalid value for '--brokers': 'x' is not a valid integer."),
         (["run", "--bogus"], "No such option '--bogus'."),
         (["run", "--target", "moon"], "--target: no moon; there is processes"),
-        (["run", "--set", "acks=1"], "--set acks=1: it is broker.KEY=VALUE"),
+        (["run", "--set", "acks=1"], "--set acks=1: write broker.KEY=VALUE"),
         (["run", "none.toml"], "none.toml: No such file or directory"),
         (["check"], "Missing argument 'DIR|FILE…'."),
         (["check", "/nowhere"], "/nowhere does not exist"),

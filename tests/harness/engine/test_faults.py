@@ -131,3 +131,49 @@ def test_a_nemesis_that_hangs_is_given_up(
     """A fault that takes for ever to apply is not proved either."""
     rows, _ = run(virtually, recorder, tmp_path, FakeNemesis(1000), [fault(1, 1, 1)])
     assert rows[0]["effect"] == {"proved": False, "how": "timeout"}
+
+
+class Stubborn(FakeNemesis):
+    """Its mends are proved from the nth on."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    async def invoke(self, op: Op) -> Op:
+        done = await super().invoke(op)
+        if op.value["phase"] == "heal" and self.failures:
+            self.failures -= 1
+            value = done.value | {"effect": {"proved": False, "how": "no answer"}}
+            return msgspec.structs.replace(done, value=value)
+        return done
+
+
+@pytest.mark.parametrize(("failures", "healed_ns"), [(0, 6.2e9), (2, 8.4e9), (3, None)])
+def test_a_mend_is_tried_again_until_it_is_proved(
+    virtually: Any, recorder: Recorder, tmp_path: Path, failures: int, healed_ns: float | None
+) -> None:
+    """After three tries the fault stands as one that was not healed."""
+    ([row], _) = run(virtually, recorder, tmp_path, Stubborn(failures), [fault(1, 1, 5)])
+    assert row["healed_ns"] == (None if healed_ns is None else pytest.approx(healed_ns))
+
+
+def test_an_interruption_while_a_fault_is_applied_leaves_its_line(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """Nobody knows what it did, and the schedule says that it was asked for."""
+
+    async def main() -> None:
+        faults = Faults(
+            recorder, FakeNemesis(10.0), [fault(1, 1, 5), fault(2, 9, 1)], tmp_path / "s.jsonl"
+        )
+        task = asyncio.create_task(faults.run(asyncio.Event()))
+        await asyncio.sleep(2.0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        faults.close()
+
+    virtually(main())
+    (row,) = map(json.loads, (tmp_path / "s.jsonl").read_text().splitlines())
+    assert (row["id"], row["asked_ns"], row["applied_ns"], row["healed_ns"]) == (1, 1e9, None, None)
+    assert row["effect"] == {"proved": False, "how": "interrupted"}

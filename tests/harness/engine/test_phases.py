@@ -150,6 +150,63 @@ def test_a_cluster_that_does_not_recover_is_read_all_the_same(
     assert any(op.f == "catch-up" for op in ops)
 
 
+@pytest.mark.parametrize("recovers", [True, False])
+def test_recovery_stands_in_the_history(
+    virtually: Any, kafka: Any, tmp_path: Path, recovers: bool
+) -> None:
+    """Before the first final read, so that a verdict knows what that read is worth."""
+    _, ops, _ = run(virtually, kafka, tmp_path, FakeCluster(recovers=recovers))
+    asked, told = (op for op in ops if op.f == "recover")
+    assert (asked.type, told.type) == ("invoke", "info")
+    assert told.value == {"recovered": recovers}
+    assert told.index < next(op.index for op in ops if op.f == "catch-up")
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """A process that ended."""
+
+    node: str
+    status: int = 1
+    last_line: str = "storage failed"
+
+
+class Mortal(FakeCluster):
+    """A broker ends in the main phase, something beside the cluster in the final one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unexpected_exits: list[End] = []
+
+    async def start_dying(self) -> None:
+        await asyncio.sleep(3.0)
+        self.unexpected_exits.append(End("broker-1"))
+
+    async def recover(self, timeout_s: float) -> bool:
+        self.unexpected_exits.append(End("toxiproxy"))
+        return True
+
+    def bootstrap(self, client: str | None = None) -> str:
+        if not self.unexpected_exits and not hasattr(self, "_dying"):
+            self._dying = asyncio.create_task(self.start_dying())
+        return "memory"
+
+
+def test_what_ends_by_itself_stands_in_the_history(
+    virtually: Any, kafka: Any, tmp_path: Path
+) -> None:
+    """Each end once, soon after it came, and whether it was one of the cluster's own."""
+    _, ops, tally = run(virtually, kafka, tmp_path, Mortal())
+    ends = [op for op in ops if op.f == "crash" and op.process == -1]
+    assert [(op.type, op.value["node"], op.value["serves"]) for op in ends] == [
+        ("info", "broker-1", True),
+        ("info", "toxiproxy", False),
+    ]
+    assert ends[0].value["last_line"] == "storage failed"
+    assert 3.0 <= ends[0].time_ns / 1e9 <= 4.5
+    assert tally.faults == 1
+
+
 def test_a_failing_recovery_closes_the_clients(virtually: Any, kafka: Any, tmp_path: Path) -> None:
     """Whatever breaks in the middle, no client is left open, and the history is there."""
 
