@@ -230,13 +230,14 @@ _CHECKER_OF = {
     "nonmonotonic-poll": "polls",
     "int-nonmonotonic-poll": "polls",
     "stuck": "availability",
+    "crash": "crashes",
 }
 
 
 def _checkers(
     reports: Mapping[str, Report], results: Sequence[Finding]
 ) -> dict[str, CheckerResult]:
-    seconds: defaultdict[str, float] = defaultdict(float)
+    seconds: defaultdict[str, float] = defaultdict(float, {"crashes": 0.0})
     crashed = set()
     for report in reports.values():
         for receipt in report.receipts:

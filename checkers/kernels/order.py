@@ -1,4 +1,8 @@
-"""Order of writes: the log must agree with each process's own order, and with real time."""
+"""Order of writes: the log must agree with each process's own order, and with real time.
+
+The variant of a finding is ``ack`` when the place of one of the two records rests on nothing but
+its acknowledgement: where acknowledged records may be lost, it may be nowhere.
+"""
 
 import numpy as np
 
@@ -20,6 +24,7 @@ def nonmonotonic_sends(log: Log) -> list[Found]:
     sends = sends.where(np.argsort(sends.process, kind="stable"))
     same = sends.process[1:] == sends.process[:-1]
     rows = np.flatnonzero(same & (sends.offset[1:] <= sends.offset[:-1])) + 1
+    claimed = ~np.isin(sends.value, log.polls.value)
     found = []
     for row in rows.tolist():
         before = row - 1
@@ -30,6 +35,7 @@ def nonmonotonic_sends(log: Log) -> list[Found]:
                 key=log.key,
                 offset=int(sends.offset[row]),
                 value=int(sends.value[row]),
+                variant="ack" if claimed[row] or claimed[before] else "",
                 ops=tuple(dict.fromkeys((int(sends.op[before]), int(sends.op[row])))),
                 also=(int(sends.value[before]), int(sends.value[row])),
                 why=f"process {sends.process[row]} sent value {sends.value[before]} and then"
@@ -63,10 +69,8 @@ def realtime_order(log: Log) -> list[Found]:
     lowest = lowest[np.minimum(after, len(late.op) - 1)]
     too_high = (after < len(late.op)) & (late.offset[lowest] < early.offset)
     if too_low.sum() <= too_high.sum():
-        return _pairs(
-            log.key, early.where(highest[too_low]), late.where(too_low), blame_early=False
-        )
-    return _pairs(log.key, early.where(too_high), late.where(lowest[too_high]), blame_early=True)
+        return _pairs(log, early.where(highest[too_low]), late.where(too_low), blame_early=False)
+    return _pairs(log, early.where(too_high), late.where(lowest[too_high]), blame_early=True)
 
 
 def _running_max(column: I64) -> I64:
@@ -76,14 +80,16 @@ def _running_max(column: I64) -> I64:
     return rows
 
 
-def _pairs(key: str, early: Sends, late: Sends, *, blame_early: bool) -> list[Found]:
+def _pairs(log: Log, early: Sends, late: Sends, *, blame_early: bool) -> list[Found]:
     blamed = early if blame_early else late
+    read = np.isin(early.value, log.polls.value) & np.isin(late.value, log.polls.value)
     return [
         Found(
             anomaly="realtime-order",
-            key=key,
+            key=log.key,
             offset=offset,
             value=value,
+            variant="" if read[row] else "ack",
             ops=(int(early.op[row]), int(late.op[row])),
             also=(int(early.value[row]), int(late.value[row])),
             why=f"value {early.value[row]} was acknowledged to process {early.process[row]} at"

@@ -201,6 +201,7 @@ def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
     ops = histories.events(GOOD)
     told = verdict(histories, [*ops, *fault_ops(6, proved=True), crash(8), crash(9)], run=True)
     assert (told.valid, told.anomalies) == (False, {"crash": 2})
+    assert [name for name, of in told.checkers.items() if of.valid is False] == ["crashes"]
     tables = histories.tables([*ops, *fault_ops(6, proved=True), crash(8)])
     (finding,) = findings.findings([], tables, Contract(unclean_elections=True))
     assert (finding.legal, finding.ops, finding.faults) == (False, (8,), (4,))

@@ -117,6 +117,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 
 SHORT = ("--time-limit", "1.2", "--rate", "100", "--inline")
+QUIET = (*SHORT, "--nemesis", "none")
 
 
 @pytest.mark.slow
@@ -165,11 +166,25 @@ def test_json_is_the_verdict_and_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Standard output is ``verdict.json``; what a user reads goes to stderr."""
-    status, out, err = told(capsys, "run", *SHORT, "--json", "--results", str(tmp_path))
+    status, out, err = told(capsys, "run", *QUIET, "--json", "--results", str(tmp_path))
     (folder,) = tmp_path.iterdir()
     assert status == 0
     assert json.loads(out) == json.loads((folder / "verdict.json").read_text())
     assert str(folder) in err
+
+
+@pytest.mark.slow
+def test_too_short_for_any_fault_is_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Trouble was asked for and there was none: nothing has been survived."""
+    status, out, _ = told(
+        capsys, "run", *SHORT, "--nemesis", "harmless", "--results", str(tmp_path)
+    )
+    assert status == 2
+    assert "no fault was scheduled, although there was to be harmless" in out
+    (folder,) = tmp_path.iterdir()
+    assert (folder / "report.html").is_file()
 
 
 @pytest.mark.slow
@@ -203,7 +218,7 @@ def test_replay_repeats_plan_and_faults(
 @pytest.mark.slow
 def test_a_recorded_run_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``check`` comes to the same verdict; several paths give a list."""
-    told(capsys, "run", *SHORT, "--results", str(tmp_path))
+    told(capsys, "run", *QUIET, "--results", str(tmp_path))
     (folder,) = tmp_path.iterdir()
     before = json.loads((folder / "verdict.json").read_text())
     status, out, _ = told(
