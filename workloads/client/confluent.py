@@ -52,12 +52,37 @@ _QUIET: Mapping[str, Any] = {
 }
 
 
+ALIASES = {
+    "delivery.timeout.ms": "message.timeout.ms",
+    "acks": "request.required.acks",
+    "linger.ms": "queue.buffering.max.ms",
+    "max.in.flight.requests.per.connection": "max.in.flight",
+}
+"""Names that a plan or a contract goes by, and librdkafka's second ones: the last of the two would
+win, and the other would be judged by."""
+
+NOT_THE_CLUSTER = ("bootstrap.servers", "metadata.broker.list", "test.mock.num.brokers")
+"""Settings that lead a client past the cluster under test, or past its proxies."""
+
+
+def _misleading(settings: Mapping[str, str]) -> str | None:
+    for name in settings:
+        if name in NOT_THE_CLUSTER:
+            return f"{name}: clients talk to the run's own cluster, through its proxies"
+        for right, alias in ALIASES.items():
+            if name == alias:
+                return f"{name}: write {right}"
+    return None
+
+
 def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | None:
     """Why librdkafka refuses these settings; ``None`` when it takes them."""
     for kind, make, settings in (
         ("producer", Producer, dict(producer)),
         ("consumer", Consumer, dict(consumer) | {"group.id": "none"}),
     ):
+        if (why := _misleading(settings)) is not None:
+            return f"--set {kind}.{why}"
         try:
             make({**_QUIET, **settings})
         except KafkaException as error:

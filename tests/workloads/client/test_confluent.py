@@ -193,3 +193,21 @@ def test_settings_are_tried_before_a_run() -> None:
 def test_split() -> None:
     """A topic's name may have dashes itself."""
     assert split("orders-eu-12") == ("orders-eu", 12)
+
+
+@pytest.mark.parametrize(
+    ("producer", "consumer", "told"),
+    [
+        ({"max.in.flight": "1"}, {}, "producer.max.in.flight: write max.in.flight.requests"),
+        ({"request.required.acks": "1"}, {}, "producer.request.required.acks: write acks"),
+        ({"bootstrap.servers": "x:1"}, {}, "producer.bootstrap.servers: clients talk to the run's"),
+        ({}, {"test.mock.num.brokers": "3"}, "consumer.test.mock.num.brokers: clients talk to"),
+    ],
+)
+def test_what_would_mislead_a_verdict_is_refused(
+    producer: dict[str, str], consumer: dict[str, str], told: str
+) -> None:
+    """A second name is obeyed by the client and unknown to the contract; another cluster is not the
+    one that was tested."""
+    assert (refusal(producer, consumer) or "").startswith(f"--set {told}")
+    assert refusal({"max.in.flight.requests.per.connection": "1", "acks": "1"}, {}) is None
