@@ -26,7 +26,7 @@ from nemesis import schedule
 
 ALL = "all"
 NONE = "none"
-_SECRET = ("password", "secret", "jaas.config", "private.key", "key.pem")
+_SECRET = ("password", "secret", "jaas.config", "private.key", "keystore.key", "key.pem")
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -157,7 +157,7 @@ def masked(plan: Plan) -> Plan:
     """The plan as it may be written to a file: secrets are not."""
     hidden = {
         whose: {
-            key: "***" if any(word in key for word in _SECRET) else value
+            key: "***" if any(word in key.lower() for word in _SECRET) else value
             for key, value in getattr(plan, whose).items()
         }
         for whose in ("broker", "producer", "consumer")

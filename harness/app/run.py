@@ -146,6 +146,8 @@ def _cancel_on_signals() -> None:
 def _left(folder: Path, error: BaseException) -> str:
     """How it failed, and what can be done with what there is."""
     (folder / "crash.txt").write_text("".join(traceback.format_exception(error)))
+    with contextlib.suppress(Exception):  # whatever there is, on a page; not worth another failure
+        report.render(folder)
     if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
         how = "interrupted"
     else:

@@ -187,7 +187,7 @@ def test_secrets_are_masked() -> None:
     plan = request.masked(
         Plan(
             producer={"sasl.password": "x", "acks": "1"},
-            consumer={"ssl.keystore.password": "x"},
+            consumer={"ssl.keystore.password": "x", "ssl.keystore.key": "x"},
             broker={"listener.sasl.jaas.config": "x", "ssl.private.key": "x"},
         )
     )

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from harness.app import catalogue, cli, request
+from harness.app.check import examine
 from harness.app.run import Failed, new_folder, run
 from harness.app.screen import Screen
 from model import history
@@ -263,12 +264,22 @@ def test_an_interrupted_run_keeps_its_history(tmp_path: Path, number: signal.Sig
         time.sleep(0.4)
         os.kill(os.getpid(), number)
 
+    long = tuple(
+        ScheduledFault(id=number, at_s=at_s, duration_s=25.0, fault="harmless")
+        for number, at_s in ((1, 0.0), (2, 20.0))
+    )
     threading.Thread(target=interrupt).start()
     with pytest.raises(Failed, match=r"interrupted .*; the history so far: faultline check"):
-        run(plan(time_limit_s=30.0), tmp_path, inline=True, screen=quiet())
+        run(plan(time_limit_s=30.0, schedule=long), tmp_path, inline=True, screen=quiet())
     (folder,) = tmp_path.iterdir()
     assert len(list(history.read(folder / "history.jsonl"))) > 10
     assert MemoryCluster.started[0].stopped
+    assert "this folder has not been judged" in (folder / "report.html").read_text()
+    rows = [json.loads(line) for line in (folder / "schedule.jsonl").read_text().splitlines()]
+    assert [(row["id"], row["healed_ns"]) for row in rows] == [(1, None)]
+    (verdict, _) = examine(folder, inline=True)
+    assert verdict.valid == "unknown"
+    assert "fault 2 (harmless) was never applied" in verdict.unknown_because
 
 
 def test_two_runs_of_one_second_have_two_folders(tmp_path: Path) -> None:
