@@ -121,6 +121,11 @@ def resolve(plan: Plan) -> Plan:
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
     for entry in resolved.schedule:
         _known("schedule", entry.fault, faults)
+        if entry.at_s >= resolved.time_limit_s:
+            raise Refused(
+                f"schedule: fault {entry.id} ({entry.fault}) is to come at {entry.at_s:g} s,"
+                f" but --time-limit is {resolved.time_limit_s:g} s"
+            )
     return resolved
 
 

@@ -193,3 +193,11 @@ def test_secrets_are_masked() -> None:
     )
     assert plan.producer == {"sasl.password": "***", "acks": "1"}
     assert set(plan.consumer.values()) | set(plan.broker.values()) == {"***"}
+
+
+def test_a_fault_after_the_end_is_refused() -> None:
+    """It would never come, and the run could only be unknown."""
+    late = Plan(nemesis=("kill",), schedule=SCHEDULE, time_limit_s=1.0)
+    with pytest.raises(Refused, match=r"fault 1 \(kill\) is to come at 1 s, but --time-limit is 1"):
+        request.resolve(late)
+    assert request.resolve(msgspec.structs.replace(late, time_limit_s=1.1)).schedule == SCHEDULE
