@@ -132,12 +132,18 @@ def resolve(plan: Plan) -> Plan:
 def bare(plan: Plan) -> Plan:
     """The plan of a cluster that nobody tests; raises :class:`Refused`."""
     target = _target(plan)
-    return msgspec.structs.replace(
+    for whose in ("producer", "consumer"):
+        for name in getattr(plan, whose):
+            raise Refused(f"--set {whose}.{name}: a cluster has no clients of its own")
+    resolved = msgspec.structs.replace(
         plan,
         nemesis=(),
         broker={**target.broker, **plan.broker},
         options={**target.options, **plan.options},
     )
+    if (refusal := settings.refusal(resolved.broker)) is not None:
+        raise Refused(refusal)
+    return resolved
 
 
 def _target(plan: Plan) -> catalogue.Target:

@@ -201,3 +201,20 @@ def test_a_fault_after_the_end_is_refused() -> None:
     with pytest.raises(Refused, match=r"fault 1 \(kill\) is to come at 1 s, but --time-limit is 1"):
         request.resolve(late)
     assert request.resolve(msgspec.structs.replace(late, time_limit_s=1.1)).schedule == SCHEDULE
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"broker": {"nope": "1"}}, "--set broker.nope=1: unknown setting nope"),
+        ({"producer": {"acks": "1"}}, "--set producer.acks: a cluster has no clients of its own"),
+    ],
+)
+def test_a_bare_cluster_takes_what_its_brokers_take(
+    settings: dict[str, dict[str, str]], line: str
+) -> None:
+    """What no broker would start with, and what nobody would obey, is refused before the start."""
+    with pytest.raises(Refused) as told:
+        request.bare(Plan(**settings))  # type: ignore[arg-type]
+    assert str(told.value) == line
+    assert request.bare(Plan(broker={"num.partitions": "6"})).broker["num.partitions"] == "6"
