@@ -119,8 +119,14 @@ def resolve(plan: Plan) -> Plan:
     if resolved.schedule is None:
         return msgspec.structs.replace(resolved, schedule=_draw(resolved))
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
+    numbers = set()
     for entry in resolved.schedule:
         _known("schedule", entry.fault, faults)
+        if entry.id in numbers:
+            raise Refused(f"schedule: two faults have the id {entry.id}; each needs its own")
+        numbers.add(entry.id)
+        if not (entry.at_s >= 0 and 0 <= entry.duration_s < math.inf):
+            raise Refused(f"schedule: fault {entry.id} ({entry.fault}) needs times of 0 or more")
         if entry.at_s >= resolved.time_limit_s:
             raise Refused(
                 f"schedule: fault {entry.id} ({entry.fault}) is to come at {entry.at_s:g} s,"

@@ -218,3 +218,22 @@ def test_a_bare_cluster_takes_what_its_brokers_take(
         request.bare(Plan(**settings))  # type: ignore[arg-type]
     assert str(told.value) == line
     assert request.bare(Plan(broker={"num.partitions": "6"})).broker["num.partitions"] == "6"
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"id": 1}, "schedule: two faults have the id 1; each needs its own"),
+        ({"at_s": -1.0}, "schedule: fault 2 (kill) needs times of 0 or more"),
+        ({"duration_s": float("nan")}, "schedule: fault 2 (kill) needs times of 0 or more"),
+    ],
+)
+def test_an_impossible_schedule_is_refused(changes: dict[str, Any], line: str) -> None:
+    """With one id for two faults, one would be taken for the other's mending."""
+    second = msgspec.structs.replace(SCHEDULE[0], id=2)
+    fine = Plan(nemesis=("kill",), schedule=(*SCHEDULE, second))
+    assert request.resolve(fine).schedule == fine.schedule
+    wrong = (*SCHEDULE, msgspec.structs.replace(second, **changes))
+    with pytest.raises(Refused) as told:
+        request.resolve(msgspec.structs.replace(fine, schedule=wrong))
+    assert str(told.value) == line
