@@ -1,5 +1,6 @@
 """The nemesis as the interpreter sees it."""
 
+import asyncio
 import random
 from typing import Any
 
@@ -90,3 +91,18 @@ def test_cluster_must_offer_what_is_needed(rng: random.Random) -> None:
     """A package that the cluster cannot serve is refused at once."""
     with pytest.raises(ValueError, match="kill needs a cluster that offers CanKill"):
         Nemesis(object(), PACKAGES, rng)
+
+
+async def test_a_mend_that_is_not_proved_can_be_asked_for_again(
+    nemesis: Nemesis, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts as broken until it is proved to be whole."""
+    await nemesis.invoke(asked("pause", "apply", ["broker-2"]))
+    with monkeypatch.context() as deaf:
+        deaf.setattr(cluster, "resume", lambda node: asyncio.sleep(0))
+        deaf.setattr(pause, "SETTLE_S", 0.01)
+        done = await nemesis.invoke(asked("pause", "heal", ["broker-2"]))
+    assert done.value["effect"]["proved"] is False
+    done = await nemesis.invoke(asked("pause", "heal", ["broker-2"]))
+    assert done.value["effect"] == {"proved": True, "how": "broker-2: resumed"}
+    assert cluster.paused == set()
