@@ -53,7 +53,8 @@ def test_every_anomaly_is_explained(repository: Path) -> None:
     text = (repository / "docs" / "anomalies.md").read_text()
     explained = set(re.findall(r"^\| `([\w-]+)` \|", text, re.M))
     kernels = Path(expectations.__file__).parent / "kernels"
-    source = "".join(path.read_text() for path in kernels.glob("*.py"))
+    sources = (*kernels.glob("*.py"), kernels.parent / "findings.py")
+    source = "".join(path.read_text() for path in sources)
     reported = set(re.findall(r'anomaly="([\w-]+)"', source)) | {
         prefix + name for name in ("poll-skip", "nonmonotonic-poll") for prefix in ("", "int-")
     }

@@ -42,6 +42,7 @@ MEANING = {
     "int-poll-skip": "Within one poll, a record was left out that others could read.",
     "realtime-order": "A record sent after another's acknowledgement got an earlier offset.",
     "stuck": "A partition that no fault touches any more takes no records.",
+    "crash": "A broker or ZooKeeper ended although nobody had asked it to.",
 }  # fmt: skip
 
 
@@ -212,6 +213,10 @@ def struck(value: Any) -> str:
     """What the nemesis did, in a phrase."""
     if not isinstance(value, dict):
         return "" if value is None else _short(value)
+    if "node" in value:
+        return f"{value['node']}: ended by itself, status {value.get('status')}"
+    if "recovered" in value:
+        return "the cluster is whole" if value["recovered"] else "the cluster is not whole"
     phase = {"apply": "applied to", "heal": "healed at"}.get(str(value.get("phase")), "")
     where = spoken(value.get("targets"))
     effect = value.get("effect")

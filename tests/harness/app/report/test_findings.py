@@ -170,3 +170,16 @@ def test_described(value: Any, text: str) -> None:
 def test_struck(value: Any, text: str) -> None:
     """What the nemesis did reads like a phrase, whatever a history holds in its place."""
     assert findings.struck(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "phrase"),
+    [
+        ({"node": "broker-2", "status": -11}, "broker-2: ended by itself, status -11"),
+        ({"recovered": True}, "the cluster is whole"),
+        ({"recovered": False}, "the cluster is not whole"),
+    ],
+)
+def test_what_befell_the_test_is_told(value: dict[str, Any], phrase: str) -> None:
+    """Events of the nemesis that are no faults."""
+    assert findings.struck(value) == phrase
