@@ -95,7 +95,7 @@ class Contract:
         """Is this permitted?"""
         if found.anomaly in INFORMATION:
             return True
-        if found.anomaly in ("phantom", "misrouted", "stuck", "crash"):
+        if found.anomaly in ("phantom", "misrouted", "stuck"):
             return False
         if found.anomaly == "G1a":
             return found.variant == "txn" and not self.read_committed
