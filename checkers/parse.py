@@ -6,10 +6,12 @@ high watermark in ``value``; what is no list of micro-operations (a fault's desc
 ``detail``.
 """
 
+import gc
 import subprocess
 import sys
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +31,8 @@ _TYPE_CODES = {name: code for code, name in enumerate(TYPES)}
 _SEND = 0
 """The number of ``send`` among the names of micro-operations."""
 
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES = 256 << 10
+"""Decoded at once: the objects of so many lines still fit into a core's cache."""
 SPLIT_BYTES = 64 << 20
 """From this size on, a file is read by two processes."""
 
@@ -268,7 +271,7 @@ def _read_halves(path: Path, size: int, progress: Progress) -> pa.Table:
 def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pa.Table:
     """The events of the lines from one place of a file up to another, both between lines."""
     columns = _Columns()
-    with path.open("rb") as file:
+    with path.open("rb") as file, _no_collections():
         file.seek(begin)
         while (left := end - file.tell()) > 0:
             lines = file.read(min(CHUNK_BYTES, left))
@@ -277,6 +280,18 @@ def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pa.Table
             columns.add(_EVENTS.decode(_as_array(lines)))
             progress((file.tell() - begin) / (end - begin))
     return columns.table()
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Without the cyclic collector: decoding makes millions of lists, and none of them a cycle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _as_array(lines: bytes) -> bytes:
