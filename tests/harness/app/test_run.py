@@ -237,11 +237,12 @@ def test_a_recorded_run_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFi
 def test_nothing_written_is_unknown(tmp_path: Path, kafka: Any) -> None:
     """Writers that never get an answer prove nothing."""
     kafka.hanging = set(range(0, 1000, 5)) | set(range(1, 1000, 5)) | set(range(2, 1000, 5))
-    asked = plan(time_limit_s=0.2, producer={"delivery.timeout.ms": "4000"})
+    asked = plan(time_limit_s=0.5, producer={"delivery.timeout.ms": "4000"})
     workload = catalogue.WORKLOADS["idempotent"]
     catalogue.WORKLOADS["idempotent"] = dataclasses.replace(workload, op_timeout_s=lambda plan: 0.1)
     (verdict, _), _ = run(asked, tmp_path, inline=True, screen=quiet())
     assert verdict.valid == "unknown"
+    assert any("acknowledged" in reason for reason in verdict.unknown_because)
 
 
 def test_a_cluster_that_does_not_start_is_our_failure(

@@ -95,7 +95,7 @@ async def test_pause_is_measured(nodes: Nodes) -> None:
 
 async def test_crash_is_noticed_with_its_last_words(nodes: Nodes) -> None:
     """A node that ends by itself is reported with status and last line."""
-    node = nodes.make("import sys; print('first'); sys.exit('out of luck')")
+    node = nodes.make("import sys; print('first', flush=True); sys.exit('out of luck')")
     await node.start()
 
     async def ended() -> bool:
