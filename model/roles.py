@@ -101,7 +101,8 @@ class CanCut(Protocol):
     async def heal_all(self) -> None: ...
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         """Measured: was a probe through the links between the two left unanswered, while the
-        probed node itself answered past them? ``None`` when that node is down: no telling."""
+        probed node itself answered past them? ``None`` when there is no telling: that node is
+        down, or another fault makes the links too slow to wait for."""
         ...
 
 

@@ -36,7 +36,9 @@ PROBE_TIMEOUT_S = 2.0
 ROUND_TRIP_S_MAX = 4.0
 """A link that takes longer to answer is not slow but cut."""
 GRACE_S = 0.3
-"""How much longer than the direct one a probe through a link is waited for."""
+"""How much longer than the direct one a probe through a link is waited for, if it is not slow."""
+SLOWNESS_S_MAX = 1.0
+"""A link that is made slower than this cannot be told from a cut one in the time there is."""
 
 
 class ClusterError(Exception):
@@ -360,15 +362,23 @@ class Processes:
         return next(iter(self._listening[name].values()))
 
     async def _is_silent(self, link: toxiproxy.Link) -> bool | None:
-        """Is a probe through the link unanswered although one past it, sent later, was answered?"""
+        """Is a probe through the link unanswered although one past it, sent later, was answered?
+
+        A link that another fault slows is waited for as much longer; ``None`` when that is too long
+        to wait.
+        """
+        slowness_s = self.mesh.slowness_s(link.opener, link.acceptor)
+        if slowness_s > SLOWNESS_S_MAX:
+            return None
         protocol = _protocol(link.acceptor)
+        grace_s = GRACE_S + slowness_s
         through = asyncio.create_task(
-            probe.answers(HOST, link.listens, protocol, PROBE_TIMEOUT_S + GRACE_S)
+            probe.answers(HOST, link.listens, protocol, PROBE_TIMEOUT_S + grace_s)
         )
         try:
             if not await probe.answers(HOST, link.upstream, protocol, PROBE_TIMEOUT_S):
                 return None
-            return not await asyncio.wait_for(through, GRACE_S)
+            return not await asyncio.wait_for(through, grace_s)
         except TimeoutError:
             return True
         finally:

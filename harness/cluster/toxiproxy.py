@@ -94,6 +94,7 @@ class Mesh:
         self._proxies: dict[tuple[NodeId, NodeId], Proxy] = {}
         self._links: dict[tuple[NodeId, NodeId], Link] = {}
         self._toxics: Counter[_Toxic] = Counter()
+        self._latency_s: dict[_Toxic, float] = {}
         self._refusals: Counter[tuple[NodeId, NodeId]] = Counter()
 
     @property
@@ -139,12 +140,19 @@ class Mesh:
 
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
         """Let what goes from source to target arrive later; a slow link gets no slower."""
+        toxic = _Toxic("slow", source, target)
         latency = {"latency": round(latency_s * 1000), "jitter": 0}
-        await self._poison(_Toxic("slow", source, target), "latency", latency)
+        await self._poison(toxic, "latency", latency)
+        self._latency_s.setdefault(toxic, latency_s)
 
     async def quicken(self, source: NodeId, target: NodeId) -> None:
         """Take one slowness back; what is under way arrives at once."""
         await self._cure(_Toxic("slow", source, target))
+
+    def slowness_s(self, one: NodeId, other: NodeId) -> float:
+        """How much longer a round trip between the two takes than it would by itself."""
+        ways = (_Toxic("slow", one, other), _Toxic("slow", other, one))
+        return sum(self._latency_s.get(way, 0.0) for way in ways)
 
     async def refuse(self, one: NodeId, other: NodeId) -> None:
         """Close what is open between the two, refuse what is new."""
@@ -189,6 +197,7 @@ class Mesh:
         if self._toxics[toxic] > 1:
             self._toxics[toxic] -= 1
         elif self._toxics.pop(toxic, 0):
+            self._latency_s.pop(toxic, None)
             for proxy, stream in proxies:
                 await self._call(functools.partial(proxy.destroy_toxic, f"{toxic.name}-{stream}"))
 

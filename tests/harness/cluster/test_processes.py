@@ -187,6 +187,16 @@ async def test_cut_towards_the_dead_cannot_be_told(cluster: Processes) -> None:
     await cluster.heal_all()
 
 
+async def test_a_slow_link_is_not_taken_for_a_cut_one(cluster: Processes) -> None:
+    """A probe through a slowed link is waited for; one that would take too long tells nothing."""
+    await cluster.slow(A, B, 0.4)
+    assert await cluster.is_cut(A, B) is False
+    await cluster.slow(B, A, 0.8)
+    assert await cluster.is_cut(A, B) is None
+    await cluster.heal_all()
+    assert await cluster.is_cut(A, B) is False
+
+
 async def test_refusal_is_measured(cluster: Processes) -> None:
     """A refused link accepts no connection."""
     await cluster.refuse(A, B)

@@ -195,9 +195,11 @@ async def test_slow_link_delivers_later(mesh: Mesh, echo: Echo) -> None:
     link = await mesh.add("a", "b", echo.port)
     talk = await connected(link.listens)
     await mesh.slow("b", "a", 3 * SILENCE_S)
+    assert mesh.slowness_s("a", "b") == 3 * SILENCE_S
     assert await talk.echoed(b"late") is None
     assert echo.heard == b"late"
     await mesh.quicken("b", "a")
+    assert mesh.slowness_s("a", "b") == 0
     assert await talk.echoed(b"") == b"late"
     assert await talk.echoed(b"quick") == b"quick"
     talk.close()
