@@ -1,29 +1,31 @@
 """``python -m broker_impl``: one broker as a process of the operating system.
 
 Everything that a simulation would hand in otherwise is chosen here: the wall clock, randomness, the
-disk, the loop. Exit status: 0 after a controlled shutdown, 1 when the disk or an invariant failed,
-64 when the configuration cannot be obeyed; each failure is one line.
+disk, the loop. Exit status: 0 after a controlled shutdown, 64 when the configuration cannot be
+obeyed, 74 when the disk failed, 1 when anything else did; each failure begins with one line.
 """
 
 import asyncio
 import logging
+import os
 import random
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import click
-import msgspec
 
 from broker_impl import mutants
-from broker_impl.config import BrokerConfig, Endpoint, load, parse
-from broker_impl.errors import BrokerError, ConfigError, StorageError
+from broker_impl.config import BrokerConfig, from_environment, load, parse
+from broker_impl.errors import ConfigError
 from broker_impl.node.broker import Broker
+from broker_impl.node.ending import OK, exit_status
 from broker_impl.node.malloc import tune_malloc
 from broker_impl.node.os_disk import OsDisk
-
-OK, FAILED, BAD_CONFIG = 0, 1, 64
+from broker_impl.node.port_file import publish
 
 LOG = logging.getLogger("broker_impl")
 
@@ -49,32 +51,29 @@ async def serve(config: BrokerConfig, *, port_file: Path | None, reuse_port: boo
     if endpoints is None:
         LOG.info("stopped before it had started")
     elif port_file is not None:
-        publish(port_file, endpoints)
+        publish(port_file, {endpoint.name: endpoint.port for endpoint in endpoints})
     await broker.run()
-
-
-def publish(port_file: Path, endpoints: list[Endpoint]) -> None:
-    """Tell by a file which ports the listeners took; complete or not there."""
-    ports = msgspec.json.encode({endpoint.name: endpoint.port for endpoint in endpoints})
-    scratch = port_file.with_name(port_file.name + ".tmp")
-    scratch.write_bytes(ports)
-    scratch.replace(port_file)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("properties", required=False, type=click.Path(path_type=Path))
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Overrides a setting.")
+@click.option("--environment", is_flag=True, help="Obeys KAFKA_… variables, too.")
 @click.option("--mutant", "mutant_names", multiple=True, help="Plants a historic bug by name.")
 @click.option("--port-file", type=click.Path(path_type=Path), help="Gets the ports as JSON.")
 @click.option("--reuse-port", is_flag=True, help="Listen with SO_REUSEPORT.")
 def main(
     properties: Path | None,
     settings: tuple[str, ...],
+    environment: bool,
     mutant_names: tuple[str, ...],
     port_file: Path | None,
     reuse_port: bool,
 ) -> None:
     """Run a broker with the settings of a server.properties file.
+
+    With --environment KAFKA_LOG_RETENTION_HOURS=60 sets log.retention.hours, as in Kafka's images;
+    a variable counts more than the file, --set more than both.
 
     Example: python -m broker_impl --set broker.id=1 --set zookeeper.connect=127.0.0.1:2181
     --set log.dirs=/tmp/broker-1 --set listeners=PLAINTEXT://127.0.0.1:9092
@@ -84,7 +83,17 @@ def main(
         stream=sys.stderr,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    sys.exit(run(properties, settings, mutant_names, port_file, reuse_port=reuse_port))
+    variables = os.environ if environment else {}
+    sys.exit(
+        run(
+            properties,
+            settings,
+            mutant_names,
+            port_file,
+            variables=variables,
+            reuse_port=reuse_port,
+        )
+    )
 
 
 def run(
@@ -93,11 +102,13 @@ def run(
     mutant_names: tuple[str, ...],
     port_file: Path | None,
     *,
+    variables: Mapping[str, str] = MappingProxyType({}),
     reuse_port: bool,
 ) -> int:
     """The exit status of a broker's life."""
     try:
         values = load(properties) if properties is not None else {}
+        values |= from_environment(variables)
         for setting in settings:
             name, equals, value = setting.partition("=")
             if not equals:
@@ -107,18 +118,8 @@ def run(
         mutants.plant(mutant_names)
         tune_malloc()
         asyncio.run(serve(config, port_file=port_file, reuse_port=reuse_port))
-    except ConfigError as error:
-        LOG.error("%s", error)
-        return BAD_CONFIG
-    except StorageError as error:
-        LOG.error("storage failed, the log is offline: %s", error)
-        return FAILED
-    except AssertionError as error:
-        LOG.exception("an invariant is broken: %s", error)
-        return FAILED
-    except (BrokerError, OSError) as error:
-        LOG.error("%s", error)
-        return FAILED
+    except Exception as error:  # noqa: BLE001 - told, whatever it is
+        return exit_status(error)
     return OK
 
 

@@ -5,8 +5,9 @@ A topic's settings are the broker's with some fields replaced (``for_topic``), a
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -17,6 +18,24 @@ from broker_impl.errors import ConfigError
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _PEER_PREFIX = "faultline.peer."
+_ENVIRONMENT_PREFIX = "KAFKA_"
+_FOR_START_SCRIPTS = (
+    "DEBUG",
+    "GC_LOG_OPTS",
+    "HEAP_OPTS",
+    "HOME",
+    "JMX_OPTS",
+    "JVM_PERFORMANCE_OPTS",
+    "LOG4J_OPTS",
+    "OPTS",
+)
+"""Variables of Kafka's start scripts, which set nothing of a broker's."""
+_COARSER = {
+    "log.retention.minutes": ("log.retention.ms", 60_000),
+    "log.retention.hours": ("log.retention.ms", 3_600_000),
+    "log.roll.hours": ("log.roll.ms", 3_600_000),
+}
+"""Kafka's other names of a time: the setting in milliseconds, and how many of them. Finer first."""
 _SECRET_WORDS = ("password", "secret", "jaas.config", "private.key", "keystore.key")
 
 
@@ -29,6 +48,22 @@ class Endpoint(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name}://{self.host}:{self.port}"
+
+
+class Source(IntEnum):
+    """Where a setting's value is from, by the numbers of DescribeConfigs and CreateTopics."""
+
+    TOPIC = 1
+    FILE = 4
+    DEFAULT = 5
+
+
+class Sourced(NamedTuple):
+    """A value, by the name that it was set under."""
+
+    name: str
+    value: Any
+    source: Source
 
 
 def _key(
@@ -301,6 +336,25 @@ class BrokerConfig:
             changed[setting.field] = setting.parse(text, name)
         return dataclasses.replace(self, **changed)
 
+    def sourced(self, setting: "Setting") -> Sourced:
+        """A setting of the broker, set by hand or not."""
+        source = Source.FILE if setting.name in self.given else Source.DEFAULT
+        return Sourced(setting.name, getattr(self, setting.field), source)
+
+    def topic_settings(
+        self, overrides: Mapping[str, str]
+    ) -> "Iterator[tuple[str, Setting, list[Sourced]]]":
+        """Each setting of a topic by name, with its values; the one that counts comes first.
+
+        overrides: as in :meth:`for_topic`.
+        """
+        merged = self.for_topic(overrides)
+        for name, setting in TOPIC_SETTINGS.items():
+            values = [self.sourced(setting)]
+            if name in overrides:
+                values.insert(0, Sourced(name, getattr(merged, setting.field), Source.TOPIC))
+            yield name, setting, values
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -405,8 +459,38 @@ def load(path: Path) -> dict[str, str]:
         raise ConfigError(f"{path} is no properties file: {error}") from error
 
 
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Settings from variables, by the custom of Kafka's images.
+
+    ``KAFKA_LOG_RETENTION_HOURS=60`` is ``log.retention.hours=60``. Nothing is refused here:
+    :func:`parse` does not know a misspelt name in this form either.
+    """
+    return {
+        name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", "."): environment[name]
+        for name in sorted(environment)
+        if name.startswith(_ENVIRONMENT_PREFIX)
+        and name.removeprefix(_ENVIRONMENT_PREFIX) not in _FOR_START_SCRIPTS
+    }
+
+
+def _in_milliseconds(settings: Mapping[str, str]) -> dict[str, str]:
+    """``log.retention.hours`` and its like under the one name; the finest that is given counts."""
+    values = dict(settings)
+    for name, (finest, factor) in _COARSER.items():
+        text = values.pop(name, None)
+        if text is None or finest in values:
+            continue
+        try:
+            number = int(text)
+        except ValueError:
+            raise ConfigError(f"{name}={text}: must be a whole number") from None
+        values[finest] = str(number * factor if number > 0 else number)
+    return values
+
+
 def parse(settings: Mapping[str, str]) -> BrokerConfig:
     """A configuration from Kafka's names to text; ConfigError on the first thing that is wrong."""
+    settings = _in_milliseconds(settings)
     values: dict[str, Any] = {}
     peers: dict[int, tuple[str, int]] = {}
     for name, text in settings.items():
@@ -427,7 +511,7 @@ def parse(settings: Mapping[str, str]) -> BrokerConfig:
 
 def unknown_setting(name: str) -> ConfigError:
     """The complaint about a name that no setting has."""
-    return ConfigError(f"unknown setting {name}{_hint(name, SETTINGS)}")
+    return ConfigError(f"unknown setting {name}{_hint(name, [*SETTINGS, *_COARSER])}")
 
 
 def _check(config: BrokerConfig) -> None:

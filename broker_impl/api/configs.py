@@ -3,10 +3,8 @@
 Left out: dynamic broker settings, loggers (BROKER_LOGGER).
 """
 
-from collections.abc import Iterable
-
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.config import SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting
+from broker_impl.config import SETTINGS, Setting, Source, Sourced
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.wire.messages.describe_configs_request import (
     DescribeConfigsRequest,
@@ -20,7 +18,6 @@ from broker_impl.wire.messages.describe_configs_response import (
 )
 
 TOPIC, BROKER = 2, 4
-_FROM_TOPIC, _FROM_FILE, _FROM_DEFAULT = 1, 4, 5
 _BOOLEAN, _STRING, _LONG, _LIST = 1, 2, 5, 7
 
 
@@ -50,13 +47,13 @@ async def _resource(
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.message
             return result
-        rows = _topic_rows(config, overrides)
+        rows = [_row(*setting) for setting in config.topic_settings(overrides)]
     elif resource.resource_type == BROKER:
         if resource.resource_name not in ("", str(config.broker_id)):
             result.error_code = ErrorCode.INVALID_REQUEST
             result.error_message = f"this is broker {config.broker_id}"
             return result
-        rows = _broker_rows(config)
+        rows = [_row(name, row, [config.sourced(row)]) for name, row in SETTINGS.items()]
     else:
         result.error_code = ErrorCode.INVALID_REQUEST
         result.error_message = f"resource type {resource.resource_type} has no settings here"
@@ -71,42 +68,19 @@ async def _resource(
     return result
 
 
-def _broker_rows(config: BrokerConfig) -> Iterable[DescribeConfigsResourceResult]:
-    for name, setting in SETTINGS.items():
-        yield _row(name, setting, getattr(config, setting.field), [_broker_source(config, setting)])
-
-
-def _topic_rows(
-    config: BrokerConfig, overrides: dict[str, str]
-) -> Iterable[DescribeConfigsResourceResult]:
-    merged = config.for_topic(overrides)
-    for name, setting in TOPIC_SETTINGS.items():
-        sources = [_broker_source(config, setting)]
-        if name in overrides:
-            sources.insert(0, (name, getattr(merged, setting.field), _FROM_TOPIC))
-        yield _row(name, setting, getattr(merged, setting.field), sources)
-
-
-def _broker_source(config: BrokerConfig, setting: Setting) -> tuple[str, object, int]:
-    source = _FROM_FILE if setting.name in config.given else _FROM_DEFAULT
-    return setting.name, getattr(config, setting.field), source
-
-
-def _row(
-    name: str, setting: Setting, value: object, sources: list[tuple[str, object, int]]
-) -> DescribeConfigsResourceResult:
+def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsResourceResult:
     def show(shown: object) -> str | None:
         return None if setting.is_secret else setting.format(shown)
 
     return DescribeConfigsResourceResult(
         name=name,
-        value=show(value),
-        read_only=sources[0][2] != _FROM_TOPIC and setting.topic is None,
-        config_source=sources[0][2],
+        value=show(values[0].value),
+        read_only=values[0].source != Source.TOPIC and setting.topic is None,
+        config_source=values[0].source,
         is_sensitive=setting.is_secret,
         synonyms=[
             DescribeConfigsSynonym(name=synonym, value=show(shown), source=source)
-            for synonym, shown, source in sources
+            for synonym, shown, source in values
         ],
         config_type=_type(setting),
         documentation=setting.doc,

@@ -29,6 +29,7 @@ from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.node.peers import Peers
 from broker_impl.node.producer_ids import ProducerIds
 from broker_impl.node.session import Session, persist
+from broker_impl.node.snapshot import BrokerSnapshot, Onlooker
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
 from broker_impl.replica.events import (
@@ -354,6 +355,20 @@ class Broker:
             await self._session.open()
             await self._until_done(self._register)
             self._start_controller()
+
+    # Looking in.
+
+    def snapshot(self, onlooker: Onlooker, *, producers: bool = False) -> BrokerSnapshot | None:
+        """Its state as plain values (``broker_impl.node.snapshot``); None before logs are open."""
+        if not self._logs_are_open:
+            return None
+        reigns = self._controller_task is not None and self._controller.is_active
+        return onlooker.look(
+            self._replicas,
+            self._logs.logs,
+            term=self._controller.controller_epoch if reigns else None,
+            producers=producers,
+        )
 
     # Effects of replicas.
 

@@ -10,8 +10,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from broker_impl import points
 from broker_impl.node import zk_paths
 from broker_impl.node.tasks import Tasks
+from broker_impl.replica import isr
 from broker_impl.replica.events import RefreshIsr, WriteIsr
 from broker_impl.replica.replicas import Replicas
 from broker_impl.wire.types import TopicPartition
@@ -67,8 +69,10 @@ class IsrWriter:
             leader_epoch=effect.leader_epoch,
             isr=list(effect.isr),
         )
+        await points.point(points.ISR_WRITE)
+        version = isr.written_at(effect.zk_version)
         try:
-            stat = await self._zk().set(path, zk_paths.encode(znode), effect.zk_version)
+            stat = await self._zk().set(path, zk_paths.encode(znode), version)
         except (BadVersion, NoNode) as error:
             LOG.info("%s: the ISR could not be written as %s: %s", effect.tp, effect.isr, error)
             self._replicas.isr_write_refused(effect.tp)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from broker_impl.wire.types import Epoch, Offset
+from broker_impl.wire.types import BrokerId, Epoch, Offset
 
 UNDEFINED = -1
 """An epoch or end offset that the asked replica cannot tell."""
@@ -13,6 +13,22 @@ class Truncation(NamedTuple):
 
     offset: Offset
     agreed: bool
+
+
+def compares_by(latest_epoch: Epoch) -> Epoch:
+    """The epoch by which a follower compares its log with its leader's: that of its last record.
+
+    Offsets alone do not tell whose record lies there (KIP-101).
+    """
+    return latest_epoch
+
+
+def starts_over(former_leader: BrokerId | None, leader: BrokerId) -> bool:
+    """Is the log compared with the leader's again in a new epoch?
+
+    Always, also under the same leader: somebody else may have led in between (KAFKA-7164).
+    """
+    return True
 
 
 def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -> Offset | None:
@@ -46,6 +62,20 @@ def truncation_point(
     if own_epoch != leader_epoch:
         return Truncation(min(own_end, log_end), agreed=False)
     return Truncation(min(own_end, leader_end, log_end), agreed=True)
+
+
+def cuts(offset: Offset, log_end: Offset) -> bool:
+    """Is there anything to cut at ``offset``?
+
+    Always: an epoch that has begun there without a record is to be forgotten (KAFKA-10706).
+    """
+    return True
+
+
+def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
+    """Does an answer still count? Only in the leader epoch of its question (KAFKA-7786), and for a
+    follower that waits for it (KAFKA-13207)."""
+    return is_awaited and asked == leader_epoch
 
 
 def diverges(last_epoch: Epoch, offset: Offset, answer: tuple[Epoch, Offset]) -> bool:

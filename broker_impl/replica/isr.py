@@ -82,6 +82,22 @@ def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float
     return in_maximal_isr or now - caught_up_at <= lag_max
 
 
+def written_at(zk_version: int) -> int:
+    """Which version the state znode must have for a write of the ISR: the one that we know.
+
+    Whatever the controller has written since is not to be undone (rule R14).
+    """
+    return zk_version
+
+
+def looks_again() -> bool:
+    """Is the state znode read anew when a write of the ISR was refused, or may not have been done?
+
+    By the version that is known no later write would ever be taken (KAFKA-2729).
+    """
+    return True
+
+
 def enough_in_sync(in_sync: int, isr_min: int) -> bool:
     """Are as many replicas in sync as min.insync.replicas asks for?"""
     return in_sync >= isr_min

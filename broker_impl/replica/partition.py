@@ -129,6 +129,8 @@ class PartitionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     epoch_start: Offset
     log_start: Offset
     high_watermark: Offset
+    exposed: Offset
+    """The highest end offset that clients were told in this epoch; 0: none."""
     log_end: Offset
     isr: tuple[BrokerId, ...]
     maximal_isr: tuple[BrokerId, ...]
@@ -287,6 +289,7 @@ class Partition:
         self._advance(now, effects)
 
     def _become_follower(self, state: PartitionState, effects: list[Effect]) -> None:
+        former = self.leader
         self._step_down(effects)
         self._take_office(state)
         self.role = Role.FOLLOWER
@@ -296,14 +299,19 @@ class Partition:
                 effects.append(StopFetching(self.tp))
             self.stage = Stage.NOTHING
             return
+        if follower.starts_over(former, self.leader):
+            self._start_over()
+        effects.append(StartFetching(self.tp, self.leader))
+
+    def _start_over(self) -> None:
         log = self.log
-        truncate_to = follower.on_new_epoch(log.end_offset, self.high_watermark, log.epochs.latest)
+        known_by = follower.compares_by(log.epochs.latest)
+        truncate_to = follower.on_new_epoch(log.end_offset, self.high_watermark, known_by)
         if truncate_to is None:
             self.stage = Stage.EPOCH_END
         else:
             self._truncate(truncate_to)
             self.stage = Stage.FETCH
-        effects.append(StartFetching(self.tp, self.leader))
 
     def _stop(self, effects: list[Effect]) -> None:
         self._step_down(effects)
@@ -453,7 +461,7 @@ class Partition:
             self._settle(self.pending_isr, zk_version, now, effects)
 
     def _isr_write_refused(self, effects: list[Effect]) -> None:
-        if self.pending_isr is not None:
+        if self.pending_isr is not None and isr.looks_again():
             self.isr_in_doubt = True
             effects.append(RefreshIsr(self.tp))
 
@@ -490,9 +498,8 @@ class Partition:
     # As a follower. An answer to a question of another epoch is ignored (KAFKA-7786).
 
     def _asked(self, leader_epoch: Epoch, stage: Stage) -> bool:
-        return (
-            self.role is Role.FOLLOWER and self.stage is stage and leader_epoch == self.leader_epoch
-        )
+        is_awaited = self.role is Role.FOLLOWER and self.stage is stage
+        return follower.counts(leader_epoch, self.leader_epoch, is_awaited)
 
     def _epoch_end_answered(self, event: EpochEndAnswered) -> None:
         asked = self._asked(event.leader_epoch, Stage.EPOCH_END)
@@ -515,7 +522,8 @@ class Partition:
     def _truncate(self, offset: Offset) -> None:
         """Cut the log, and its epochs even if no record goes (KAFKA-10706)."""
         log = self.log
-        log.truncate_to(offset)
+        if follower.cuts(offset, log.end_offset):
+            log.truncate_to(offset)
         self.high_watermark = watermark.bounded(
             self.high_watermark, log.start_offset, log.end_offset
         )
@@ -671,6 +679,7 @@ class Partition:
             epoch_start=self.epoch_start,
             log_start=self.log.start_offset,
             high_watermark=self.high_watermark,
+            exposed=self.exposed,
             log_end=self.log.end_offset,
             isr=tuple(sorted(self.isr)),
             maximal_isr=tuple(sorted(self.maximal_isr)),

@@ -12,7 +12,7 @@ import msgspec
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log.manager import LogManager
-from broker_impl.replica import fencing, isr, watermark
+from broker_impl.replica import fencing, follower, isr, watermark
 from broker_impl.replica.events import (
     Append,
     AppendDone,
@@ -386,7 +386,7 @@ class Replicas:
                         _KINDS[partition.stage],
                         partition.leader_epoch,
                         log.end_offset,
-                        log.epochs.latest,
+                        follower.compares_by(log.epochs.latest),
                         log.start_offset,
                     )
                 )

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import logging
 import secrets
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from broker_impl.errors import BrokerError
 from broker_impl.node.os_disk import OsDisk
+from broker_impl.node.port_file import publish
 from broker_impl.zookeeper.pipeline import Pipeline
 from broker_impl.zookeeper.server import Server
 from broker_impl.zookeeper.sessions import SessionTracker
@@ -55,19 +55,12 @@ async def _serve(options: argparse.Namespace) -> None:
     host, port = options.listen
     port = await server.start(host, port, reuse_port=options.reuse_port)
     if options.port_file is not None:
-        _publish(options.port_file, port)
+        publish(options.port_file, {"CLIENT": port})
     sys.stdout.write(f"listening {host}:{port}\n")
     sys.stdout.flush()
     await server.ended
     await server.stop()
     store.close()
-
-
-def _publish(path: Path, port: int) -> None:
-    """Write the port for others to read: all of it or nothing."""
-    draft = path.with_name(path.name + ".tmp")
-    draft.write_text(json.dumps({"CLIENT": port}))
-    draft.replace(path)
 
 
 def _parser() -> argparse.ArgumentParser:

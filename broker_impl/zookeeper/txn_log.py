@@ -40,8 +40,8 @@ def read(data: bytes, path: str) -> Iterator[tuple[Proposal, int]]:
     Raises:
         StorageError: the file is no log, or a whole entry is none.
     """
-    if len(data) < len(HEADER):
-        return
+    if len(data) < len(HEADER) or not any(data[: len(HEADER)]):
+        return  # never synced: a crash may leave a later page, and zeros before it
     if data[: len(HEADER)] != HEADER:
         raise StorageError(f"{path}: not a transaction log")
     at = len(HEADER)

@@ -27,6 +27,8 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
         ("log.dirs", "/a,/b", "one directory is supported"),
         ("faultline.peer.two", "h:1", "must end in a broker id"),
         ("faultline.peer.2", "h", "must be host:port"),
+        ("log.retention.hours", "long", "log.retention.hours=long: must be a whole number"),
+        ("log.retention.hour", "1", "did you mean log.retention.hours?"),
     ],
 )
 def test_what_cannot_be_obeyed_is_named(name: str, text: str, message: str) -> None:
@@ -78,6 +80,18 @@ def test_every_default_survives_being_written_and_read(setting: config.Setting) 
     assert setting.parse(setting.format(setting.default)) == setting.default
 
 
+def test_a_value_is_told_with_where_it_is_from() -> None:
+    """Of a topic, of the broker's file or by default; what is overridden comes after."""
+    parsed = config.parse(MINIMAL | {"log.retention.ms": "60000"})
+    values = {name: values for name, _, values in parsed.topic_settings({"retention.ms": "1000"})}
+    assert values.keys() == config.TOPIC_SETTINGS.keys()
+    assert values["retention.ms"] == [
+        ("retention.ms", 1000, config.Source.TOPIC),
+        ("log.retention.ms", 60000, config.Source.FILE),
+    ]
+    assert values["retention.bytes"] == [("log.retention.bytes", -1, config.Source.DEFAULT)]
+
+
 def test_a_properties_file_is_read(tmp_path: Path) -> None:
     """server.properties: comments, spaces and both separators."""
     file = tmp_path / "server.properties"
@@ -90,3 +104,42 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     """A file that cannot be read is a ConfigError, not a traceback."""
     with pytest.raises(ConfigError, match="cannot read"):
         config.load(tmp_path / "none")
+
+
+def test_variables_are_settings_by_the_custom_of_kafkas_images() -> None:
+    """KAFKA_ goes, the rest is a name; what Kafka's start scripts read is not ours to refuse."""
+    environment = {
+        "KAFKA_LOG_RETENTION_HOURS": "60",
+        "KAFKA_FAULTLINE_PEER_2": "toxiproxy:20001",
+        "KAFKA_HEAP_OPTS": "-Xmx1G",
+        "KAFKA_OPTS": "",
+        "PATH": "/bin",
+    }
+    assert config.from_environment(environment) == {
+        "log.retention.hours": "60",
+        "faultline.peer.2": "toxiproxy:20001",
+    }
+
+
+def test_a_misspelt_variable_is_refused_like_a_misspelt_setting() -> None:
+    """No setting is ignored for the way that it came."""
+    settings = config.from_environment({"KAFKA_LOG_RETENTON_HOURS": "60"})
+    with pytest.raises(ConfigError, match=r"did you mean log\.retention\.hours\?"):
+        config.parse(MINIMAL | settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "retention_ms"),
+    [
+        ({"log.retention.hours": "2"}, 7_200_000),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
+    ],
+)
+def test_the_finest_unit_counts(settings: dict[str, str], retention_ms: int) -> None:
+    """Of the three names of retention the finest that is given is obeyed, as in Kafka."""
+    parsed = config.parse(MINIMAL | settings)
+    assert parsed.log_retention_ms == retention_ms
+    assert "log.retention.ms" in parsed.given
+    assert "log.retention.hours" not in parsed.given

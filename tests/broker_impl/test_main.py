@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from broker_impl import __main__ as main
 from broker_impl import config as configuration
-from broker_impl.config import Endpoint
 from broker_impl.errors import StorageError
+from broker_impl.node.ending import BAD_CONFIG, FAILED, OK, STORAGE_FAILED
 from tests.broker_impl.conftest import ZooKeeperInLoop, until
 
 
@@ -32,29 +33,80 @@ def test_a_bad_setting_is_64(
     settings: tuple[str, ...], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One line says which, and what would be right."""
-    assert run(*settings) == main.BAD_CONFIG
+    assert run(*settings) == BAD_CONFIG
     assert [text in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_variables_count_more_than_the_file_and_less_than_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, then environment, then ``--set``: the later one wins."""
+    seen: list[configuration.BrokerConfig] = []
+
+    async def serve(config: configuration.BrokerConfig, **options: Any) -> None:
+        seen.append(config)
+
+    monkeypatch.setattr(main, "serve", serve)
+    monkeypatch.setattr(main, "tune_malloc", lambda: None)
+    file = tmp_path / "server.properties"
+    file.write_text("broker.id=1\nzookeeper.connect=file:1\nbroker.rack=file\n")
+    variables = {"KAFKA_BROKER_RACK": "variable", "KAFKA_BROKER_ID": "2"}
+    status = main.run(file, ("broker.id=3",), (), None, variables=variables, reuse_port=False)
+    assert status == OK
+    assert (seen[0].zookeeper_connect, seen[0].broker_rack, seen[0].broker_id) == (
+        "file:1",
+        "variable",
+        3,
+    )
+
+
+@pytest.mark.parametrize(("flags", "status"), [([], BAD_CONFIG), (["--environment"], OK)])
+def test_variables_are_read_only_when_asked_for(
+    flags: list[str], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stray KAFKA_ variable of a user's shell is nothing to a broker of the harness."""
+
+    async def serve(config: configuration.BrokerConfig, **options: Any) -> None:
+        assert config.broker_rack == "a"
+
+    monkeypatch.setattr(main, "serve", serve)
+    monkeypatch.setattr(main, "tune_malloc", lambda: None)
+    environment = {"KAFKA_BROKER_RACK": "a", "KAFKA_ZOOKEEPER_CONNECT": "h:1"}
+    done = CliRunner().invoke(main.main, ["--set", "broker.id=1", *flags], env=environment)
+    assert done.exit_code == status
 
 
 def test_an_unknown_mutant_or_file_is_64(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A bug that nobody knows cannot be planted; a file that is not there cannot be read."""
-    assert run("broker.id=1", "zookeeper.connect=h:1", mutants=("no-such",)) == main.BAD_CONFIG
-    assert run(properties=tmp_path / "nothing") == main.BAD_CONFIG
+    assert run("broker.id=1", "zookeeper.connect=h:1", mutants=("no-such",)) == BAD_CONFIG
+    assert run(properties=tmp_path / "nothing") == BAD_CONFIG
     assert len(caplog.records) == 2
 
 
-@pytest.mark.parametrize("error", [StorageError("EIO"), AssertionError("out"), OSError("port")])
-def test_failures_are_1(
-    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (StorageError("EIO"), STORAGE_FAILED),
+        (AssertionError("out"), FAILED),
+        (OSError("port"), FAILED),
+        (ValueError("odd"), FAILED),
+    ],
+)
+def test_only_a_failed_disk_is_74(
+    error: Exception,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The disk, an invariant, the network: one record in the log each."""
+    """An invariant, the network, what nobody expects are 1: no fault of a disk explains them. Each
+    is one record in the log."""
 
     async def serve(*args: Any, **options: Any) -> None:
         raise error
 
     monkeypatch.setattr(main, "serve", serve)
     monkeypatch.setattr(main, "tune_malloc", lambda: None)
-    assert run("broker.id=1", "zookeeper.connect=h:1") == main.FAILED
+    assert run("broker.id=1", "zookeeper.connect=h:1") == status
     assert [str(error) in record.getMessage() for record in caplog.records] == [True]
 
 
@@ -79,10 +131,3 @@ async def test_a_broker_serves_until_sigterm(
     os.kill(os.getpid(), signal.SIGTERM)
     await serving
     assert caplog.records[-1].getMessage() == "ZooKeeper session: CLOSED"
-
-
-def test_the_port_file_is_whole_or_not_there(tmp_path: Path) -> None:
-    """It is renamed into place."""
-    main.publish(tmp_path / "ports", [Endpoint("A", "h", 1), Endpoint("B", "h", 2)])
-    assert msgspec.json.decode((tmp_path / "ports").read_bytes()) == {"A": 1, "B": 2}
-    assert [path.name for path in tmp_path.iterdir()] == ["ports"]

@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from broker_impl.config import TOPIC_SETTINGS, BrokerConfig
+from broker_impl.config import BrokerConfig
 from broker_impl.wire.messages.create_topics_response import CreatableTopicConfigs
-
-_FROM_TOPIC, _FROM_FILE, _FROM_DEFAULT = 1, 4, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +41,12 @@ class ControllerConfig:
 
 
 def _topic_rows(config: BrokerConfig, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
-    merged = config.for_topic(overrides)
-    rows = []
-    for name, setting in TOPIC_SETTINGS.items():
-        source = _FROM_FILE if setting.name in config.given else _FROM_DEFAULT
-        rows.append(
-            CreatableTopicConfigs(
-                name=name,
-                value=setting.format(getattr(merged, setting.field)),
-                config_source=_FROM_TOPIC if name in overrides else source,
-                is_sensitive=setting.is_secret,
-            )
+    return [
+        CreatableTopicConfigs(
+            name=name,
+            value=setting.format(values[0].value),
+            config_source=values[0].source,
+            is_sensitive=setting.is_secret,
         )
-    return rows
+        for name, setting, values in config.topic_settings(overrides)
+    ]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, assert_never
 
+from broker_impl import points
 from broker_impl.controller.context import Context
 from broker_impl.controller.requests import Order, Outbox
 from broker_impl.errors import ErrorCode
@@ -193,7 +194,8 @@ class ControllerRuntime:
             self._events.clear()
             self._event_came.clear()
             holder = await self._znodes.holder(watch)
-            self.controller_id = NOBODY if holder is None else holder.broker_id
+            # One's own claim counts from the term on: until then requests are turned away.
+            self.controller_id = NOBODY if holder is None or holder.is_me else holder.broker_id
             if holder is None:
                 if await self._znodes.claim(self._broker_id, self._wall_ms()):
                     return
@@ -223,6 +225,7 @@ class ControllerRuntime:
                 await self._event_came.wait()
             event = next(iter(self._events))
             del self._events[event]
+            await points.point(points.CONTROLLER_EVENT)
             if isinstance(event, Asked):
                 await self._answer(term, event)
             else:

@@ -127,6 +127,68 @@ def test_power_is_lost_at_any_step(chance: int | None) -> None:
         check_log(manager.logs[TP], story)
 
 
+def test_what_was_seen_to_be_gone_stays_gone() -> None:
+    """A kill in the midst of a removal loses nothing; power lost later must not undo it either.
+
+    Whoever started in between has built upon what it saw (docs/findings/0004).
+    """
+    for step in range(1, steps() + 1):
+        disk = MemoryDisk()
+        left = step
+
+        def strikes(operation: str, path: str) -> bool:
+            nonlocal left
+            left -= 1
+            return left <= 0
+
+        disk.fails = strikes
+        story = Story(disk)
+        with pytest.raises(StorageError):
+            story.tell()
+        disk.fails = lambda operation, path: False
+        disk.kill()
+        seen = found_again(disk)
+        disk.crash()
+        left_over = found_again(disk)
+        assert left_over == seen[: len(left_over)], f"killed at step {step}"
+
+
+def found_again(disk: MemoryDisk) -> list[BatchHeader]:
+    manager = LogManager(disk, lambda topic: CONFIG, broker_id=1, cluster_id="c")
+    manager.open(0)
+    return list(headers(manager.logs[TP])) if TP in manager.logs else []
+
+
+@pytest.mark.parametrize("lost", ["fsync_dir", "fsync"])
+def test_a_truncation_that_was_killed_is_not_undone(lost: str) -> None:
+    """A segment removed, or a segment cut: the next start syncs it before it goes on from there."""
+    disk = MemoryDisk()
+    disk.make_dir("t-0")
+    disk.fsync_dir("")
+
+    def opened() -> PartitionLog:
+        return PartitionLog.open(
+            disk, "t-0", TP, CONFIG, clean=False, recovery_point=0, start_offset=0, now_ms=0
+        )
+
+    log = opened()
+    for _ in range(4):
+        data = batch.encode_batch([Record(value=bytes(40))])
+        log.append_as_leader(data, leader_epoch=0, now_ms=0)
+    log.flush()
+    assert log.segment_offsets == [0, 2]
+    disk.fails = lambda operation, path: operation == lost
+    with pytest.raises(StorageError):
+        log.truncate_to(1 if lost == "fsync_dir" else 3)
+    disk.fails = lambda operation, path: False
+    seen = opened()
+    data = batch.encode_batch([Record(value=b"a")])
+    seen.append_as_leader(data, leader_epoch=0, now_ms=0)
+    end = seen.end_offset - 1
+    disk.crash()
+    assert opened().end_offset == end
+
+
 def check_log(log: PartitionLog, story: Story) -> None:
     assert log.end_offset >= story.synced
     found = list(headers(log))

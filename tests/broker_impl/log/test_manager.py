@@ -11,6 +11,7 @@ from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
 from broker_impl.wire.types import TopicPartition
 
+MARKER = ".kafka_cleanshutdown"
 A, B = TopicPartition("a.b-c", 0), TopicPartition("b", 12)
 CONFIG = LogConfig(segment_bytes=200, delete_delay_ms=10, retention_ms=1000, segment_ms=500)
 
@@ -268,6 +269,39 @@ def test_a_new_log_survives_a_crash() -> None:
     assert opened(disk).logs[A].end_offset == 2
 
 
+def test_a_clean_end_counts_once_though_the_next_start_is_killed() -> None:
+    """The marker is away for good before a log is opened, whoever removed it (docs/findings/0004).
+
+    A marker that power loss brings back would have a torn log taken for a whole one.
+    """
+    disk = MemoryDisk()
+    opened(disk).close({})
+    disk.fails = lambda operation, path: operation == "fsync_dir" and not disk.exists(MARKER)
+    with pytest.raises(StorageError):
+        opened(disk)
+    disk.fails = lambda operation, path: False
+    disk.kill()
+    opened(disk)
+    disk.crash()
+    assert not disk.exists(MARKER)
+
+
+def test_a_name_that_a_killed_broker_made_survives() -> None:
+    """A directory of a log whose creator was killed is synced before it is written to."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    disk.fails = lambda operation, path: operation == "fsync_dir"
+    with pytest.raises(StorageError):
+        manager.create(A)
+    disk.fails = lambda operation, path: False
+    disk.kill()
+    log = opened(disk).logs[A]
+    append(log, 2)
+    log.flush()
+    disk.crash()
+    assert opened(disk).logs[A].end_offset == 2
+
+
 def test_a_truncation_reaches_the_recovery_checkpoint() -> None:
     """What is appended after a truncation is not trusted because of what was synced before it."""
     disk = MemoryDisk()
@@ -277,6 +311,30 @@ def test_a_truncation_reaches_the_recovery_checkpoint() -> None:
     manager.checkpoint({})
     manager.logs[A].truncate_to(2)
     assert disk.read("recovery-point-offset-checkpoint") == b"0\n1\na.b-c 0 2\n"
+
+
+def test_a_truncation_that_was_killed_lowers_the_recovery_checkpoint() -> None:
+    """The next start does it before anything is appended (docs/findings/0006).
+
+    Else what it appends below the old recovery point would be taken for synced by the start after.
+    """
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 9)
+    manager.logs[A].flush()
+    manager.checkpoint({})
+    disk.fails = lambda operation, path: path == "recovery-point-offset-checkpoint"
+    with pytest.raises(StorageError):
+        manager.logs[A].truncate_to(2)
+    disk.fails = lambda operation, path: False
+    disk.kill()
+    append(opened(disk).logs[A], 9)
+    disk.kill()
+    log = opened(disk).logs[A]
+    assert (log.recovery_point, log.end_offset) == (2, 11)
+    log.flush()
+    disk.crash()
+    assert opened(disk).logs[A].end_offset == 11
 
 
 @pytest.mark.parametrize(

@@ -342,3 +342,29 @@ def test_closing_a_session_is_durable_too() -> None:
     database = Server(disk).database
     assert (database.sessions, database.ephemerals) == ({}, {})
     assert "/a/e" not in database.nodes
+
+
+def test_a_new_log_whose_first_page_was_not_written_is_torn() -> None:
+    """Pages reach a disk in any order: zeros where the header should be were never synced.
+
+    See docs/findings/0005. A header that is damaged otherwise, or in front of other files, is not
+    explained by a crash.
+    """
+    disk = MemoryDisk()
+    Server(disk).do(*WRITES[:2])
+    disk.kill()
+    old = logs(disk)
+    disk.write(f"{FOLDER}/{txn_log.name(3)}", bytes(4096) + b"an entry's end")
+    again = Server(disk)
+    assert again.database.last_zxid == 2
+    assert logs(disk) == old
+    again.store.close()
+    disk.write(f"{FOLDER}/{old[0]}", bytes(4096))
+    disk.write(f"{FOLDER}/{txn_log.name(3)}", txn_log.HEADER)
+    with pytest.raises(StorageError, match="damaged at 0"):
+        Server(disk)
+    disk.kill()
+    disk.write(f"{FOLDER}/{txn_log.name(3)}", b"X" + txn_log.HEADER[1:])
+    disk.remove(f"{FOLDER}/{old[0]}")
+    with pytest.raises(StorageError, match="not a transaction log"):
+        Server(disk)

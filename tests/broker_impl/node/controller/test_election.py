@@ -11,8 +11,34 @@ from broker_impl.wire.messages.create_topics_request import CreatableTopic, Crea
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequest
 from broker_impl.wire.types import TopicPartition
+from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.errors import ConnectionLoss
 
 T0 = TopicPartition("t", 0)
+
+
+class AdoptedLate:
+    """A client whose claim is in doubt though done, and that learns its epoch when it may."""
+
+    def __init__(self, zk: ZooKeeper) -> None:
+        self._zk = zk
+        self._is_claimed = False
+        self.adopts = asyncio.Event()
+        self.may_adopt = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._zk, name)
+
+    async def multi(self, *arguments: Any) -> None:
+        await self._zk.multi(*arguments)
+        self._is_claimed = True
+        raise ConnectionLoss("in doubt")
+
+    async def get(self, path: str, *watch: Any) -> Any:
+        if self._is_claimed and path == zk_paths.CONTROLLER_EPOCH:
+            self.adopts.set()
+            await self.may_adopt.wait()
+        return await self._zk.get(path, *watch)
 
 
 async def stored_epoch(world: Any) -> bytes:
@@ -132,6 +158,23 @@ async def test_a_lost_connection_is_no_lost_term(world: Any) -> None:
     await world.topic("t", [2, 1])
     await world.led(T0, 2, 2, 1)
     assert contender.runtime.controller_epoch == 1
+
+
+async def test_nobody_is_sent_to_a_controller_to_be(world: Any) -> None:
+    """A broker names itself the controller once it answers as one, not when it finds its claim."""
+    clients: list[AdoptedLate] = []
+
+    def through(zk: ZooKeeper) -> AdoptedLate:
+        clients.append(AdoptedLate(zk))
+        return clients[0]
+
+    contending = asyncio.create_task(world.contend(1, through=through))
+    await world.until(lambda: bool(clients) and clients[0].adopts.is_set())
+    [contender] = world.contenders
+    assert (contender.runtime.controller_id, contender.runtime.is_active) == (-1, False)
+    clients[0].may_adopt.set()
+    await contending
+    assert (contender.runtime.controller_id, contender.runtime.is_active) == (1, True)
 
 
 async def test_an_expired_session_is_the_end(world: Any) -> None:

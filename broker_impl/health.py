@@ -1,0 +1,80 @@
+"""``python -m broker_impl.health kafka://host:port``: does a server answer, in one small exchange?
+
+A broker is asked for its API versions, a ZooKeeper server whether it is well (``ruok``). Exit
+status 0 when the answer is right, 1 otherwise, with one line that says why: a container's health
+check, which by default asks what ``FAULTLINE_HEALTH`` names. Standard library only, for it runs
+every few seconds.
+"""
+
+import os
+import socket
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+TIMEOUT_S = 4.0
+_CORRELATION = 0x0FA17
+_CLIENT = b"health"
+
+
+class Unwell(Exception):
+    """The answer was wrong, or there was none."""
+
+
+def api_versions_request() -> bytes:
+    """ApiVersions v0, framed."""
+    header = struct.pack(">hhih", 18, 0, _CORRELATION, len(_CLIENT)) + _CLIENT
+    return struct.pack(">i", len(header)) + header
+
+
+def ask_kafka(connection: socket.socket) -> None:
+    """Ask a broker for its API versions."""
+    connection.sendall(api_versions_request())
+    size, correlation, error = struct.unpack(">iih", _exactly(connection, 10))
+    if size < 6 or correlation != _CORRELATION or error:
+        raise Unwell(f"a frame of {size} bytes, correlation id {correlation}, error {error}")
+
+
+def ask_zookeeper(connection: socket.socket) -> None:
+    """Ask a ZooKeeper server whether it is well."""
+    connection.sendall(b"ruok")
+    if (answer := _exactly(connection, 4)) != b"imok":
+        raise Unwell(f"it said {answer!r}")
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        more = connection.recv(count - len(data))
+        if not more:
+            raise Unwell(f"it closed the connection after {len(data)} of {count} bytes")
+        data += more
+    return data
+
+
+ASK: dict[str, Callable[[socket.socket], None]] = {
+    "kafka": ask_kafka,
+    "zookeeper": ask_zookeeper,
+}
+
+
+def main(arguments: Sequence[str], timeout_s: float = TIMEOUT_S) -> int:
+    """The exit status of one question."""
+    target = arguments[0] if arguments else os.environ.get("FAULTLINE_HEALTH", "")
+    kind, _, address = target.partition("://")
+    host, _, port = address.rpartition(":")
+    if kind not in ASK or not host or not port.isdigit():
+        sys.stderr.write(f"{target!r}: must be kafka://host:port or zookeeper://host:port\n")
+        return 1
+    try:
+        with closing(socket.create_connection((host, int(port)), timeout_s)) as connection:
+            ASK[kind](connection)
+    except (Unwell, OSError) as error:
+        sys.stderr.write(f"{target}: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

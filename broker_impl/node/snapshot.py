@@ -1,0 +1,199 @@
+"""A broker's state as plain values, for somebody who looks on from outside and must change nothing.
+
+Whoever wants to look brings an ``Onlooker``, which remembers what it has read of each log and reads
+on from there; without one nobody pays. It reads through a function that is handed in, not through
+the broker's own disk, for which a read is an event.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from broker_impl.log.epochs import EpochStart
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.log.producers import BatchMetadata
+from broker_impl.replica.partition import Partition, PartitionSnapshot
+from broker_impl.replica.replicas import Replicas
+from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, parse_header
+from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
+
+Peek = Callable[[str, int, int], bytes]
+"""The bytes of a file of the data directory: its path, from where, how many."""
+
+
+class ProducerSnapshot(msgspec.Struct, frozen=True):
+    """What a log remembers of one idempotent producer."""
+
+    producer_id: int
+    epoch: Epoch
+    batches: tuple[BatchMetadata, ...]
+
+
+class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One log, with the headers of all its batches."""
+
+    start: Offset
+    end: Offset
+    is_offline: bool
+    """A failed disk has taken it down; what it holds is not known."""
+    headers: Sequence[BatchHeader]
+    """Only the first ``count`` belong to this snapshot; those never change."""
+    count: int
+    epochs: tuple[EpochStart, ...]
+    cuts: tuple[Offset, ...]
+    """Where records were cut off since the start, oldest first."""
+    producers: tuple[ProducerSnapshot, ...] | None
+    """None when they were not asked for."""
+
+
+class ReplicaSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A log, and what this broker is for its partition; ``state`` is None until it was told."""
+
+    tp: TopicPartition
+    log: LogSnapshot
+    state: PartitionSnapshot | None
+
+
+class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """All replicas of one broker, and its part in the cluster."""
+
+    broker: BrokerId
+    broker_epoch: Epoch
+    """Of its registration; -1 before it."""
+    controller_epoch: Epoch
+    """The highest it was ordered by."""
+    term: Epoch | None
+    """The controller epoch in which this broker is the controller."""
+    replicas: tuple[ReplicaSnapshot, ...]
+
+
+class Onlooker:
+    """Takes snapshots of one life of one broker.
+
+    A replica that has not changed since the last time is the same object again, and so is the
+    broker's snapshot when nothing has.
+    """
+
+    def __init__(self, peek: Peek) -> None:
+        self._peek = peek
+        self._logs: dict[TopicPartition, _Reading] = {}
+        self._last: BrokerSnapshot | None = None
+
+    def look(
+        self,
+        replicas: Replicas,
+        logs: dict[TopicPartition, PartitionLog],
+        *,
+        term: Epoch | None,
+        producers: bool,
+    ) -> BrokerSnapshot:
+        """The state between two events. ``producers``: with what is remembered of them, which is
+        not kept up to date between two times that it is asked for."""
+        for tp in [tp for tp in self._logs if tp not in logs]:
+            del self._logs[tp]
+        shots = []
+        for tp, log in logs.items():
+            reading = self._logs.get(tp)
+            if reading is None or reading.log is not log:
+                reading = self._logs[tp] = _Reading(tp, log)
+            shots.append(reading.look(replicas.partitions.get(tp), self._peek, producers))
+        last = self._last
+        place = (replicas.broker_epoch, replicas.controller_epoch, term)
+        if (
+            last is not None
+            and place == (last.broker_epoch, last.controller_epoch, last.term)
+            and len(shots) == len(last.replicas)
+            and all(map(_is, shots, last.replicas))
+        ):
+            return last
+        self._last = BrokerSnapshot(
+            broker=replicas.broker_id,
+            broker_epoch=place[0],
+            controller_epoch=place[1],
+            term=term,
+            replicas=tuple(shots),
+        )
+        return self._last
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+class _Reading:
+    """What was read of one log so far."""
+
+    def __init__(self, tp: TopicPartition, log: PartitionLog) -> None:
+        self.log = log
+        self._tp = tp
+        self._begin()
+        self._seen: tuple[object, ...] = ()
+        self._last: ReplicaSnapshot
+
+    def _begin(self) -> None:
+        self._cuts = len(self.log.cuts)
+        self._headers: list[BatchHeader] = []
+        self._base: Offset = -1  # of the segment that was read last
+        self._at = 0  # how far that was read
+
+    def look(self, partition: Partition | None, peek: Peek, producers: bool) -> ReplicaSnapshot:
+        """The replica as it is now; the last snapshot of it when nothing has changed."""
+        log = self.log
+        seen: tuple[object, ...] = (
+            log.end_offset,
+            len(log.cuts),
+            log.start_offset,
+            log.offline,
+            log.epochs.entries,
+            producers,
+        )
+        if partition is not None:
+            seen += (
+                partition.role,
+                partition.leader_epoch,
+                partition.high_watermark,
+                partition.zk_version,
+                partition.maximal_isr,
+                partition.isr,
+                partition.exposed,
+            )
+        if seen == self._seen:
+            return self._last
+        self._seen = seen
+        if len(log.cuts) != self._cuts:
+            self._begin()
+        if log.offline is None:
+            self._read_on(peek)
+        self._last = ReplicaSnapshot(
+            tp=self._tp,
+            log=LogSnapshot(
+                start=log.start_offset,
+                end=log.end_offset,
+                is_offline=log.offline is not None,
+                headers=self._headers,
+                count=len(self._headers),
+                epochs=log.epochs.entries,
+                cuts=tuple(log.cuts),
+                producers=_producers(log) if producers else None,
+            ),
+            state=None if partition is None else partition.snapshot(),
+        )
+        return self._last
+
+    def _read_on(self, peek: Peek) -> None:
+        for base, path, size in self.log.files:
+            if base < self._base:
+                continue
+            if base > self._base:
+                self._base, self._at = base, 0
+            while self._at < size:
+                header = parse_header(peek(path, self._at, HEADER_BYTES))
+                self._headers.append(header)
+                self._at += header.size
+
+
+def _producers(log: PartitionLog) -> tuple[ProducerSnapshot, ...]:
+    return tuple(
+        ProducerSnapshot(producer_id, entry.epoch, entry.batches)
+        for producer_id, entry in log.producers.entries.items()
+    )

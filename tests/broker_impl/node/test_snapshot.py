@@ -1,0 +1,151 @@
+from collections.abc import Sequence
+
+import pytest
+
+from broker_impl.log.config import LogConfig
+from broker_impl.log.manager import LogManager
+from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.node.snapshot import BrokerSnapshot, Onlooker, ReplicaSnapshot
+from broker_impl.replica.replicas import ReplicaConfig, Replicas
+from broker_impl.wire import batch
+from broker_impl.wire.messages.leader_and_isr_request import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from broker_impl.wire.types import TopicPartition
+
+TP = TopicPartition("t", 0)
+
+
+class Watched:
+    """Broker 1, and somebody who looks at it."""
+
+    def __init__(self, disk: MemoryDisk | None = None) -> None:
+        self.disk = disk or MemoryDisk()
+        self.logs = LogManager(
+            self.disk, lambda _: LogConfig(segment_bytes=300), broker_id=1, cluster_id="c"
+        )
+        self.logs.open(0)
+        self.replicas = Replicas(
+            1,
+            self.logs,
+            ReplicaConfig(),
+            clock=lambda: 0.0,
+            wall_ms=lambda: 1,
+            on_effect=lambda effect: None,
+        )
+        self.onlooker = Onlooker(lambda path, at, size: self.disk.open(path).pread(at, size))
+
+    def order(self, leader: int, epoch: int) -> None:
+        """A LeaderAndIsr."""
+        row = LeaderAndIsrPartitionState(
+            partition_index=0,
+            controller_epoch=1,
+            leader=leader,
+            leader_epoch=epoch,
+            isr=[1, 2],
+            replicas=[1, 2],
+        )
+        topic = LeaderAndIsrTopicState(topic_name="t", partition_states=[row])
+        request = LeaderAndIsrRequest(controller_epoch=1, broker_epoch=-1, topic_states=[topic])
+        assert self.replicas.leader_and_isr(request).partition_errors[0].error_code == 0
+
+    def append(self, producer_id: int = -1, sequence: int = -1) -> None:
+        data = batch.encode_batch(
+            [batch.Record(value=b"v" * 20)],
+            producer_id=producer_id,
+            producer_epoch=0 if producer_id >= 0 else -1,
+            base_sequence=sequence,
+        )
+        assert self.replicas.append(TP, data, acks=1).error == 0
+
+    def look(self, *, producers: bool = False) -> BrokerSnapshot:
+        return self.onlooker.look(self.replicas, self.logs.logs, term=None, producers=producers)
+
+    def replica(self, *, producers: bool = False) -> ReplicaSnapshot:
+        (shot,) = self.look(producers=producers).replicas
+        return shot
+
+
+@pytest.fixture
+def broker() -> Watched:
+    return Watched()
+
+
+def offsets(shot: ReplicaSnapshot) -> Sequence[int]:
+    return [header.base_offset for header in shot.log.headers[: shot.log.count]]
+
+
+def test_a_snapshot_has_all_batches_across_segments_and_keeps_them(broker: Watched) -> None:
+    """What was appended since is read on from where the last look ended; an older snapshot keeps
+    what it had."""
+    broker.order(1, 0)
+    for _ in range(3):
+        broker.append()
+    older = broker.replica()
+    for _ in range(7):
+        broker.append()
+    newer = broker.replica()
+    assert len(broker.logs.logs[TP].files) > 2, "the log has rolled"
+    assert (offsets(older), older.log.end) == ([0, 1, 2], 3)
+    assert (offsets(newer), newer.log.end) == (list(range(10)), 10)
+    assert newer.log.headers is older.log.headers, "nothing is read twice"
+    assert newer.state is not None
+    assert (newer.state.role, newer.state.leader_epoch, newer.log.epochs) == (
+        "leader",
+        0,
+        ((0, 0),),
+    )
+
+
+def test_what_has_not_changed_is_the_same_object(broker: Watched) -> None:
+    """The whole snapshot, too; any event on the replica makes another."""
+    broker.order(1, 0)
+    first = broker.look()
+    assert broker.look() is first
+    broker.append()
+    assert broker.look() is not first
+
+
+def test_a_log_that_was_cut_is_read_anew(broker: Watched) -> None:
+    """Even when it has grown to the same length again."""
+    broker.order(1, 0)
+    broker.append()
+    broker.append()
+    before = broker.replica()
+    broker.logs.logs[TP].truncate_to(1)
+    broker.append()
+    after = broker.replica()
+    assert (offsets(before), offsets(after)) == ([0, 1], [0, 1])
+    assert after.log.headers is not before.log.headers
+
+
+def test_a_log_is_seen_before_its_broker_is_told_of_it(broker: Watched) -> None:
+    """After a start, with what recovery made of it."""
+    broker.order(1, 0)
+    broker.append()
+    broker.disk.kill()
+    shot = Watched(broker.disk).replica()
+    assert (shot.state, offsets(shot), shot.log.end) == (None, [0], 1)
+
+
+def test_producers_are_told_when_asked_for(broker: Watched) -> None:
+    """They cost a copy each."""
+    broker.order(1, 0)
+    broker.append(producer_id=5, sequence=0)
+    broker.append(producer_id=5, sequence=1)
+    assert broker.replica().log.producers is None
+    told = broker.replica(producers=True).log.producers
+    assert told is not None
+    assert [(p.producer_id, p.epoch, [b.last_sequence for b in p.batches]) for p in told] == [
+        (5, 0, [0, 1])
+    ]
+
+
+def test_a_deleted_log_is_forgotten(broker: Watched) -> None:
+    """Nothing of it is left in the next snapshot."""
+    broker.order(1, 0)
+    broker.look()
+    broker.logs.delete(TP)
+    assert broker.look().replicas == ()

@@ -1,0 +1,50 @@
+"""Points at which the broker can be held."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_impl import points
+
+
+@pytest.fixture(autouse=True)
+def _nobody_holds() -> Iterator[None]:
+    yield
+    points.hold_by(None)
+
+
+async def test_nobody_is_held_by_default() -> None:
+    """A point is passed without a turn of the loop."""
+    turns: list[str] = []
+    asyncio.get_running_loop().call_soon(turns.append, "a turn")
+    await points.point(points.ISR_WRITE)
+    assert turns == []
+
+
+async def test_whoever_holds_is_told_the_name() -> None:
+    """And is waited for."""
+    came: list[str] = []
+    go_on = asyncio.Event()
+
+    async def hold(name: str) -> None:
+        came.append(name)
+        await go_on.wait()
+
+    points.hold_by(hold)
+    held = asyncio.create_task(points.point(points.CONTROLLER_WRITE))
+    await asyncio.sleep(0)
+    assert (came, held.done()) == ([points.CONTROLLER_WRITE], False)
+    go_on.set()
+    await held
+
+
+def test_every_point_stands_somewhere() -> None:
+    """A name without a place in the code holds nobody."""
+    folder = Path(points.__file__).parent
+    code = "".join(path.read_text() for path in sorted((folder / "node").rglob("*.py")))
+    names = [name for name, value in vars(points).items() if value in points.POINTS]
+    assert len(names) == len(points.POINTS)
+    for name in names:
+        assert f"await points.point(points.{name})" in code
