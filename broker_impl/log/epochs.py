@@ -69,7 +69,7 @@ class LeaderEpochs:
         if above == len(self._entries):
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         known = self._entries[above - 1].epoch if above else epoch
-        return known, self._entries[above].start
+        return told(epoch, known), self._entries[above].start
 
     def truncate_from_end(self, offset: Offset) -> bool:
         """The log was cut at `offset`: epochs that start there or later never were.
@@ -103,6 +103,14 @@ class LeaderEpochs:
             (older_epoch, older_start), (epoch, start) = self._entries[-2:]
             assert older_epoch < epoch, f"epoch {epoch} after epoch {older_epoch}"
             assert older_start < start, f"epoch {epoch} starts at {start}, after {older_start}"
+
+
+def told(asked: Epoch, known: Epoch) -> Epoch:
+    """Which epoch is told beside an end offset: the largest that is known, up to the one asked for.
+
+    Who hears of another than he asked for has to ask again (KIP-279).
+    """
+    return known
 
 
 def _epoch_of(entry: EpochStart) -> Epoch:

@@ -1,8 +1,10 @@
 """A log's directory becomes segments, epochs and producers again, after any kind of end.
 
 After a clean end everything is taken as it lies there. After a crash only what lies wholly below
-the recovery point is; the rest is checked batch by batch (`recovery`). Loading syncs nothing, so
-the recovery point stays where it was (KAFKA-10101).
+the recovery point is; the rest is checked batch by batch (`recovery`), and stays unsynced, so that
+the recovery point stays where it was (KAFKA-10101). But the names found and the last segment are
+synced: a broker that was killed may have changed them a moment before it would have done so, and
+power lost later would bring back what was removed.
 """
 
 import logging
@@ -57,9 +59,13 @@ def load(
     clean: the last broker that had this directory closed it in order.
     recovery_point, start_offset: as checkpointed; 0 when unknown.
     """
+    if not clean:
+        disk.fsync_dir(directory)
     _remove_deleted(disk, directory)
     snapshots = Snapshots(disk, directory)
     segments, found = _load_segments(disk, directory, config, clean, recovery_point, now_ms)
+    if segments and not clean:
+        segments[-1].fsync()
     if segments and segments[-1].next_offset < start_offset:
         logger.warning(
             "%s: ends at %d, before its start %d; it begins anew there",

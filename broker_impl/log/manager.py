@@ -66,6 +66,7 @@ class LogManager:
         """
         self._now_ms = self._producers_checked_ms = self._retained_ms = now_ms
         self._disk.lock()
+        self._disk.fsync_dir("")  # always: whoever changed a name may have been killed before this
         self._identify()
         clean = self._consume_clean_marker()
         recovery_points = self._read_offsets(RECOVERY_POINTS)
@@ -86,6 +87,7 @@ class LogManager:
                 )
         for tp in [tp for tp in self.high_watermarks if tp not in self.logs]:
             del self.high_watermarks[tp]
+        self._write_recovery_points()  # before an append: a log may end below the one it had
         self._is_open = True
         logger.info(
             "%d logs loaded after %s end", len(self.logs), "a clean" if clean else "an unclean"

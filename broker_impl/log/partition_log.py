@@ -77,6 +77,8 @@ class PartitionLog:
         """The offset that the next record will have (LEO)."""
         self.offline: StorageError | None = None
         """Why nothing may be changed any more."""
+        self.cuts: list[Offset] = []
+        """Where records were cut off, each time: what was read from there on is wrong since."""
         self.directory = directory
         self._disk = disk
         self._segments = loaded.segments
@@ -126,6 +128,13 @@ class PartitionLog:
     def segment_offsets(self) -> list[Offset]:
         """The base offsets of the segments, in order."""
         return [segment.base_offset for segment in self._segments]
+
+    @property
+    def files(self) -> list[tuple[Offset, str, int]]:
+        """Of each segment, in order: its base offset, where its batches are, in how many bytes."""
+        return [
+            (segment.base_offset, segment.file_path, segment.size) for segment in self._segments
+        ]
 
     def check(self) -> None:
         """The invariants L1 and L2, and that the segments join."""
@@ -359,6 +368,7 @@ class PartitionLog:
                     loading.remove_segment(self._disk, self.directory, self._segments.pop())
                 self._segments[-1].truncate(offset)
                 self._end_moved_back()
+                self.cuts.append(self.end_offset)
                 cut = self.end_offset
                 self._snapshots.remove_above(cut)
                 self.producers = loading.replay(
@@ -370,6 +380,7 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Remove everything; the log is empty, and its next record has `offset`."""
         with self._changing():
+            self.cuts.append(offset if self.start_offset < self.end_offset else self.end_offset)
             now_ms = self._segments[-1].written_ms
             while self._segments:
                 loading.remove_segment(self._disk, self.directory, self._segments.pop())

@@ -59,9 +59,11 @@ class Segment:
     ) -> None:
         self._disk = disk
         self._stem = f"{directory}/{base_offset:020d}"
+        self.file_path = self._stem + LOG_SUFFIX
+        """Where its batches are."""
         self.base_offset = base_offset
         self.next_offset = base_offset
-        self.file = disk.open(self._stem + LOG_SUFFIX, create=True)
+        self.file = disk.open(self.file_path, create=True)
         self.size = self.file.size
         self.offsets = OffsetIndex(
             disk, self._stem + INDEX_SUFFIX, base_offset, config.index_bytes_max

@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeVar
 
 from broker_impl.errors import ConfigError
 
-Kind = Literal["historic", "mutation", "control"]
-"""A defect that was; a fault of ours in a documented rule; a loss inherent in a configuration."""
+Kind = Literal["historic", "mutation", "control", "protocol"]
+"""A defect that was; a fault of ours in a documented rule; a loss inherent in a configuration;
+another protocol, correct by itself, under which bugs show that ours would hide."""
 
 _SECTIONS = ("epochs", "isr", "producers")
 
@@ -31,7 +32,7 @@ class Mutant:
     """Catalogue id, JIRA, KIP."""
     kind: Kind
     symptom: str
-    """The anomaly that it must be reported as."""
+    """The anomaly that it must be reported as; empty for a protocol."""
     schedule: str
     """What has to happen for it to show, in a sentence."""
     rule: Callable[..., Any]

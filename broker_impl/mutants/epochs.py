@@ -1,7 +1,8 @@
 """Bugs in leader epochs and truncation."""
 
+from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
-from broker_impl.wire.types import Epoch, Offset
+from broker_impl.wire.types import BrokerId, Epoch, Offset
 
 
 @mutant(
@@ -22,3 +23,76 @@ def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -
     them. Until KIP-101 that was the protocol.
     """
     return min(high_watermark, log_end)
+
+
+@mutant(
+    "epochs-by-question",
+    of="broker_impl.replica.follower:diverges",
+    source="KIP-101, KIP-279, KIP-320; before KIP-595",
+    kind="protocol",
+    symptom="",
+    schedule="None: it loses nothing.",
+)
+def diverges(last_epoch: Epoch, offset: Offset, answer: tuple[Epoch, Offset]) -> bool:
+    """A leader does not look whose records a follower has when it fetches.
+
+    So it was until Kafka 2.7: a follower asks where to cut at the start of each leader epoch, and
+    nobody looks again. That is enough, and it is all there is: bugs in it that KIP-595 would mend
+    a moment later show.
+    """
+    return False
+
+
+@mutant(
+    "fast-failover-no-epoch-in-reply",
+    of="broker_impl.log.epochs:told",
+    source="A03, KAFKA-6361, KIP-279",
+    kind="historic",
+    symptom="lost-write",
+    schedule="Two elections in a row, so that a follower's last epoch is one that the leader has "
+    "never seen, and lies where the leader has records of the epoch before.",
+)
+def told(asked: Epoch, known: Epoch) -> Epoch:
+    """A leader tells where the next epoch begins, and not of which epoch it speaks.
+
+    A follower whose last records are of an epoch that the leader does not know takes the answer for
+    the end of that epoch. It keeps records that the leader has others in place of, and both call
+    themselves in sync. Until Kafka 2.0 the answer had no room for an epoch.
+    """
+    return asked
+
+
+@mutant(
+    "skip-follower-step-same-leader",
+    of="broker_impl.replica.follower:starts_over",
+    source="A04, KAFKA-7164",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A follower misses an epoch: its leader is replaced, cuts its log under the other, "
+    "and leads again, while the controller's orders do not reach the follower.",
+)
+def starts_over(former_leader: BrokerId | None, leader: BrokerId) -> bool:
+    """A follower whose leader stays the same goes on as it was, whatever the epoch.
+
+    Between the two epochs somebody else may have led, under whom the leader has cut its log. The
+    follower keeps what was cut off, fetches what comes behind it, and counts as in sync.
+    """
+    return former_leader != leader
+
+
+@mutant(
+    "fetch-epoch-unfenced",
+    of="broker_impl.replica.fencing:current_leader_epoch",
+    source="A08, KAFKA-7395, KIP-320",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A follower hears of no new epoch and goes on fetching from a leader that was "
+    "replaced meanwhile, has cut its log, and leads again.",
+)
+def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
+    """Nobody compares leader epochs: a follower of any epoch is served, and counts.
+
+    It has not been told of the leader's epoch, so it has not made its log a prefix of the leader's.
+    What the leader takes for a copy of its records may be a copy of others.
+    """
+    return ErrorCode.NONE

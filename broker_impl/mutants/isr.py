@@ -2,7 +2,7 @@
 
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
-from broker_impl.wire.types import Offset
+from broker_impl.wire.types import BrokerId, Offset
 
 
 @mutant(
@@ -40,3 +40,65 @@ def enough_in_sync(in_sync: int, isr_min: int) -> bool:
     these records exists once, which is what the setting was to exclude.
     """
     return True
+
+
+@mutant(
+    "hw-uses-proposed-isr",
+    of="broker_impl.replica.isr:counts",
+    source="B03, KIP-497, KAFKA-8836",
+    kind="mutation",
+    symptom="lost-write",
+    schedule="A leader loses ZooKeeper and its followers for longer than replica.lag.time.max.ms, "
+    "and another is elected while clients still write to it.",
+)
+def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float) -> bool:
+    """The watermark waits only for followers that keep up, whoever is in the ISR.
+
+    A follower that lags counts no longer from the moment at which the leader would have it out of
+    the ISR. The controller, which was never told, takes the next leader from the ISR that
+    ZooKeeper has, and with it one that lacks what was committed in the meantime.
+    """
+    return now - caught_up_at <= lag_max
+
+
+@mutant(
+    "hw-advances-under-min-isr",
+    of="broker_impl.replica.watermark:high_watermark",
+    source="B06, KAFKA-15583, KIP-966",
+    kind="historic",
+    symptom="lost-write",
+    schedule="Producers with acks=1 write to a leader that is alone in the ISR, consumers read, "
+    "and the leader loses what it has, or is replaced uncleanly.",
+)
+def high_watermark(current: Offset, replicated: Offset, enough_in_sync: bool) -> Offset:
+    """The watermark rises however few replicas are in sync.
+
+    What a single survivor holds counts as committed and is shown to consumers, although the topic
+    asks for more copies. If the survivor loses it, they have read what never was. acks=all is
+    refused all the while, so only acks=1 writes such records.
+    """
+    return max(current, replicated)
+
+
+@mutant(
+    "consumer-reads-to-leo",
+    of="broker_impl.replica.watermark:read_limit",
+    source="B15, KAFKA-725",
+    kind="mutation",
+    symptom="lost-write",
+    schedule="Followers are cut off or dead while producers write and consumers read, and the "
+    "leader is replaced.",
+)
+def read_limit(
+    replica_id: BrokerId,
+    isolation: int,
+    high_watermark: Offset,
+    last_stable_offset: Offset,
+    log_end: Offset,
+) -> Offset:
+    """Consumers read to the log's end, like followers.
+
+    They are served what no follower has yet. If the leader dies, the next one puts other records
+    at those offsets, and what was read is in no log.
+    """
+    return log_end
