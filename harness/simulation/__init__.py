@@ -1,0 +1,1 @@
+"""Deterministic simulation: asyncio programs on virtual time, one loop per simulated process."""

@@ -1,0 +1,193 @@
+"""What a process sees of its host's disk: one directory tree, and handles on files.
+
+It takes the operations that a program would ask of its system. None of them waits: how long they
+take is told to the process (`SimDisk.attach`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from harness.simulation.disk_inode import PAGE_BYTES, Inode
+from harness.simulation.disk_names import Directory
+
+if TYPE_CHECKING:
+    from harness.simulation.disk import SimDisk
+
+LOCK_NAME = ".lock"
+_TEMPORARY_SUFFIX = ".tmp"
+_Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class SimFile:
+    """An open file that grows at its end."""
+
+    __slots__ = ("_access", "_disk", "_inode", "_is_open", "_path")
+
+    def __init__(self, access: "DiskAccess", disk: "SimDisk", path: str, inode: Inode) -> None:
+        self._access = access
+        self._disk = disk
+        self._path = path
+        self._inode = inode
+        self._is_open = True
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return len(self._inode.data)
+
+    def append(self, buffers: Sequence[_Buffer]) -> None:
+        """Write at the end; on a full disk as much as fits, and then the error."""
+        data = b"".join(buffers)
+        self._begin(self._disk.latency.write, len(data))
+        room = self._disk.fits(len(data))
+        self._inode.append(data if room == len(data) else data[:room])
+        if room < len(data):
+            raise self._disk.error(f"append to {self._path}: no space left on the disk")
+
+    def pread(self, at: int, length: int) -> bytes:
+        """The bytes from `at` on; fewer only at the end."""
+        self._begin(self._disk.latency.read, length)
+        if not self._inode.is_readable(at, length):
+            raise self._disk.error(f"read {self._path}: input/output error")
+        return bytes(memoryview(self._inode.data)[at : at + length])
+
+    def truncate(self, size: int) -> None:
+        """Cut off what is behind `size`."""
+        self._begin(self._disk.latency.name, 0)
+        self._inode.truncate(size)
+
+    def fsync(self) -> None:
+        """Make every byte survive."""
+        self._begin(self._disk.latency.sync, self._inode.unsynced)
+        if self._disk.sync_fails():
+            self._inode.fail_sync(self._disk.rng)
+            raise self._disk.error(f"fsync {self._path}: input/output error")
+        self._inode.sync()
+
+    def close(self) -> None:
+        """Give the handle back."""
+        if not self._is_open:
+            raise self._disk.error(f"close {self._path}: it is closed")
+        self._is_open = False
+
+    def _begin(self, span: tuple[float, float], size: int) -> None:
+        if not self._is_open:
+            raise self._disk.error(f"{self._path} is closed")
+        self._access.begin(span, size)
+
+
+class DiskAccess:
+    """A disk in the hands of one process; every failure is an error of the disk's class."""
+
+    def __init__(
+        self, disk: "SimDisk", busy: Callable[[float], object], is_ended: Callable[[], bool]
+    ) -> None:
+        self._disk = disk
+        self._names = disk.names
+        self._busy = busy
+        self._is_ended = is_ended
+        self._boots = disk.boots
+
+    @property
+    def is_alive(self) -> bool:
+        """Does the process still run, on the power that it was started with?"""
+        return self._boots == self._disk.boots and not self._is_ended()
+
+    def begin(self, span: tuple[float, float], size: int = 0) -> None:
+        """Every operation begins here; the dead begin none."""
+        disk = self._disk
+        disk.count()
+        if not self.is_alive:
+            raise disk.error("whoever asks has ended")
+        self._busy(disk.seconds(span, size))
+
+    # Files.
+
+    def open(self, path: str, *, create: bool = False) -> SimFile:
+        """Open a file, with `create` one that may not exist yet."""
+        self._begin_name()
+        inode = self._names.create(path) if create else self._names.file(path)
+        return SimFile(self, self._disk, path, inode)
+
+    def read(self, path: str) -> bytes:
+        """The whole of a file."""
+        file = self.open(path)
+        return file.pread(0, file.size)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Replace a file, as programs do it: another file is made, synced, and renamed.
+
+        An error in between leaves that file behind.
+        """
+        temporary = path + _TEMPORARY_SUFFIX
+        file = self.open(temporary, create=True)
+        if file.size:
+            file.truncate(0)
+        file.append([data])
+        file.fsync()
+        self.rename(temporary, path)
+        self.fsync_dir(path.rpartition("/")[0])
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        self._begin_name()
+        self._names.remove(path)
+
+    # Names.
+
+    def exists(self, path: str) -> bool:
+        """Is there a file or directory of this name?"""
+        self._begin_name()
+        return self._names.find(path) is not None
+
+    def is_dir(self, path: str) -> bool:
+        """Is there a directory of this name?"""
+        self._begin_name()
+        return isinstance(self._names.find(path), Directory)
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+        self._begin_name()
+        return sorted(self._names.directory(path).names)
+
+    def make_dir(self, path: str) -> None:
+        """Create a directory whose parent exists; it needs a page of room."""
+        self._begin_name()
+        if self._disk.fits(PAGE_BYTES) < PAGE_BYTES:
+            raise self._disk.error(f"make {path}: no space left on the disk")
+        self._names.make_dir(path)
+
+    def remove_dir(self, path: str) -> None:
+        """Remove a directory with all that is in it."""
+        self._begin_name()
+        self._names.remove_tree(path, self._disk.rng)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file or directory another name."""
+        self._begin_name()
+        self._names.rename(old, new)
+
+    def fsync_dir(self, path: str) -> None:
+        """Make the names in a directory survive."""
+        self.begin(self._disk.latency.sync)
+        if self._disk.sync_fails():
+            raise self._disk.error(f"fsync {path}: input/output error")
+        self._names.sync(path)
+
+    # The lock.
+
+    def lock(self) -> None:
+        """Keep others out for as long as this process lives, or until `unlock`."""
+        self.open(LOCK_NAME, create=True)
+        holder = self._disk.lock_holder
+        if holder is not None and holder.is_alive:
+            raise self._disk.error("the disk is locked by another process")
+        self._disk.lock_holder = self
+
+    def unlock(self) -> None:
+        """Let others in again."""
+        if self._disk.lock_holder is self:
+            self._disk.lock_holder = None
+
+    def _begin_name(self) -> None:
+        self.begin(self._disk.latency.name)

@@ -1,0 +1,130 @@
+"""What a loss of power leaves of one file's bytes.
+
+The rules, as ext4 (ordered, delayed allocation) and XFS allow them:
+
+- Synced bytes stay. Of what was written since, pages reach the disk at any time and in any order.
+- Lengths change in order: the file has a length that it had at some moment since the last sync, or
+  any between two of them (a write is torn at any byte). A page within that length that was not
+  written reads as zeros.
+- So a cut that was not synced may be lost: what it removed is there again. Only the page in which
+  it fell is written in place, and may hold what came afterwards, or zeros.
+- After a sync that failed, the kernel takes its pages for clean: some of them are never written,
+  whatever later syncs say, until somebody writes into them again.
+"""
+
+import random
+from typing import Final, NamedTuple
+
+PAGE_BYTES: Final = 4096
+SECTOR_BYTES: Final = 512
+
+
+class _Cut(NamedTuple):
+    """A truncation since the last sync, and what undoes it."""
+
+    synced_before: int
+    at: int
+    removed: bytes
+
+
+class Inode:
+    """A file's bytes, without a name."""
+
+    __slots__ = ("_cuts", "_never_written", "bad_sectors", "data", "synced")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        """What a read sees."""
+        self.synced = 0
+        """So many bytes of it are sure to survive."""
+        self.bad_sectors: set[int] = set()
+        """Numbers of sectors that cannot be read."""
+        self._cuts: list[_Cut] = []
+        self._never_written: dict[int, int] = {}  # page → from which byte of the file on
+
+    @property
+    def unsynced(self) -> int:
+        """Bytes that the next sync has to write."""
+        return len(self.data) - self.synced
+
+    def append(self, data: bytes) -> None:
+        """Write at the end."""
+        if self._never_written:
+            self._never_written.pop(len(self.data) // PAGE_BYTES, None)
+        self.data += data
+
+    def truncate(self, size: int) -> None:
+        """Cut off what is behind `size`."""
+        assert size <= len(self.data), f"cut to {size} bytes, of which only {len(self.data)} exist"
+        self._cuts.append(_Cut(self.synced, size, bytes(self.data[size:])))
+        del self.data[size:]
+        self.synced = min(self.synced, size)
+        for page in [page for page in self._never_written if page >= size // PAGE_BYTES]:
+            del self._never_written[page]
+        self._forget_sectors_behind(size)
+
+    def sync(self) -> None:
+        """Make it all survive."""
+        self.synced = len(self.data)
+        self._cuts.clear()
+
+    def fail_sync(self, rng: random.Random) -> None:
+        """A sync that failed: nothing is sure now, and some pages are given up."""
+        for page, start, _ in _pages(self.synced, len(self.data)):
+            if rng.random() < 0.5:
+                self._never_written.setdefault(page, start)
+
+    def lose_power(self, rng: random.Random) -> None:
+        """Forget what the rules above allow, as chance will have it."""
+        if self._cuts:
+            self._undo_cuts(rng)
+        if self.synced < len(self.data):
+            self._tear(rng)
+        for page, start in self._never_written.items():
+            end = min((page + 1) * PAGE_BYTES, len(self.data))
+            self._blank(start, end)
+        self._never_written.clear()
+        self._forget_sectors_behind(len(self.data))
+        self.sync()
+
+    def is_readable(self, at: int, length: int) -> bool:
+        """Is there no bad sector among these bytes?"""
+        if not self.bad_sectors:
+            return True
+        end = min(at + length, len(self.data))
+        sectors = range(at // SECTOR_BYTES, -(-end // SECTOR_BYTES))
+        return self.bad_sectors.isdisjoint(sectors)
+
+    def _undo_cuts(self, rng: random.Random) -> None:
+        for _ in range(rng.randint(0, len(self._cuts))):
+            synced_before, at, removed = self._cuts.pop()
+            if rng.random() < 0.5:
+                length = min(PAGE_BYTES - at % PAGE_BYTES, len(removed))
+                in_place = bytes(self.data[at : at + length]).ljust(length, b"\0")
+                removed = in_place + removed[length:]
+            self.data[at:] = removed
+            self.synced = synced_before
+
+    def _tear(self, rng: random.Random) -> None:
+        written = len(self.data)
+        size = rng.choice((self.synced, written, rng.randint(self.synced, written)))
+        del self.data[size:]
+        if rng.random() < 0.5:
+            for _, start, end in _pages(self.synced, size):
+                if rng.random() < 0.5:
+                    self._blank(start, end)
+
+    def _blank(self, start: int, end: int) -> None:
+        if start < end:
+            self.data[start:end] = bytes(end - start)
+
+    def _forget_sectors_behind(self, size: int) -> None:
+        self.bad_sectors = {sector for sector in self.bad_sectors if sector * SECTOR_BYTES < size}
+
+
+def _pages(start: int, end: int) -> list[tuple[int, int, int]]:
+    """Number, first byte and end of the part of each page that lies between two places."""
+    pages = range(start // PAGE_BYTES, -(-end // PAGE_BYTES))
+    return [
+        (page, max(start, page * PAGE_BYTES), min(end, (page + 1) * PAGE_BYTES)) for page in pages
+    ]

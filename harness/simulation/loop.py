@@ -1,0 +1,280 @@
+"""The event loop of one simulated process: asyncio's own, but the world drives it.
+
+Callbacks come in the order in which they were made ready, as in every asyncio loop; which process
+takes the next step is the world's choice.
+"""
+
+import asyncio
+import random
+import socket
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVarTuple
+
+from harness.simulation.clock import HostClock
+from harness.simulation.network import LOOPBACK
+from harness.simulation.segment import Address
+from harness.simulation.server import SimServer
+from harness.simulation.stack import Stack
+from harness.simulation.tasks import SimFuture, SimTask
+from harness.simulation.timeline import Timeline, Timer
+from harness.simulation.transport import SimTransport
+
+if TYPE_CHECKING:
+    from harness.simulation.process import Process
+
+_Args = TypeVarTuple("_Args")
+
+_EXECUTOR_S = (1e-5, 1e-3)
+"""How long what is given to an executor takes, at least and at most."""
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """A loop on virtual time, with a network that is not there."""
+
+    def __init__(
+        self,
+        process: "Process",
+        *,
+        timeline: Timeline,
+        runnable: "list[SimLoop]",
+        clock: HostClock,
+        stack: Stack,
+        rng: random.Random,
+        next_number: Callable[[], int],
+    ) -> None:
+        """``runnable``: the loops that have something to do, a list of the world."""
+        super().__init__()
+        self.set_debug(False)  # whatever the environment says
+        self.process = process
+        self.clock = clock
+        self.ready: deque[asyncio.Handle] = deque()
+        self.is_queued = False
+        """It is among the runnable ones; or halted, and must not come among them."""
+        self.is_over = False
+        """Nothing of it will run again, and none of its connections is open."""
+        self.tasks: list[SimTask] = []
+        """All that may not have ended; asyncio holds them weakly, and would let them be lost."""
+        self.next_number = next_number
+        self._timeline = timeline
+        self._runnable = runnable
+        self._stack = stack
+        self._rng = rng
+
+    # The world's side.
+
+    def enqueue(self, handle: asyncio.Handle) -> None:
+        """This handle runs after those that are ready."""
+        self.ready.append(handle)
+        if not self.is_queued:
+            self.is_queued = True
+            self._runnable.append(self)
+
+    def halt(self) -> None:
+        """Nothing of it runs any more; what becomes ready waits."""
+        if self in self._runnable:
+            self._runnable.remove(self)
+        self.is_queued = True
+
+    def go_on(self) -> None:
+        """It runs again."""
+        self.is_queued = bool(self.ready)
+        if self.is_queued:
+            self._runnable.append(self)
+
+    def forget_done_tasks(self) -> None:
+        """Tasks that have ended need nobody to hold them."""
+        self.tasks = [task for task in self.tasks if not task.done()]
+
+    def discard(self) -> None:
+        """The world is over: end the coroutines of what has not ended, unheard.
+
+        Not earlier: the ``finally`` of a killed process must not run while it could be seen.
+        """
+        for task in self.tasks:
+            if not task.done():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                with suppress(BaseException):
+                    task.get_coro().close()
+        self.tasks.clear()
+        self.ready.clear()
+        self._closed = True
+
+    # asyncio's side: time and callbacks.
+
+    def time(self) -> float:
+        return self.clock.monotonic()
+
+    def is_running(self) -> bool:
+        return asyncio._get_running_loop() is self
+
+    def call_soon(
+        self,
+        callback: Callable[[*_Args], object],
+        *args: *_Args,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self.ready.append(handle)
+        if not self.is_queued:
+            self.is_queued = True
+            self._runnable.append(self)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*_Args], object],
+        *args: *_Args,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        timer = Timer(when, callback, args, self, context)
+        timer.loop = self
+        self._timeline.add_timer(self.clock.due(when), timer)
+        return timer
+
+    def _timer_handle_cancelled(self, handle: Timer) -> None:
+        if handle.is_waiting:
+            self._timeline.timer_cancelled()
+
+    def create_future(self) -> "asyncio.Future[Any]":
+        return SimFuture(loop=self)
+
+    def create_task(self, coro: Any, *, name: Any = None, **options: Any) -> SimTask:
+        number = self.next_number()
+        name = f"Task-{number}" if name is None else str(name)
+        task = SimTask(coro, loop=self, number=number, name=name, **options)
+        self.tasks.append(task)
+        return task
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> "asyncio.Future[Any]":
+        """There are no threads: it is done in the loop, a little later."""
+        future = self.create_future()
+
+        def work() -> None:
+            if future.done():
+                return
+            try:
+                future.set_result(func(*args))
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+                future.set_exception(error)
+
+        self.call_later(self._rng.uniform(*_EXECUTOR_S), work)
+        return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """There is none."""
+
+    # asyncio's side: the network.
+
+    async def getaddrinfo(  # type: ignore[override]
+        self, host: Any, port: Any, **hints: int
+    ) -> list[tuple[Any, Any, int, str, tuple[str, int]]]:
+        ip = LOOPBACK if not host else self._stack.network.resolve(_text(host))
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, int(port or 0)))]
+
+    async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
+        return str(sockaddr[0]), str(sockaddr[1])
+
+    async def create_connection(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: Any = None,
+        port: Any = None,
+        *,
+        ssl: Any = None,
+        sock: Any = None,
+        local_addr: Any = None,
+        **ignored: Any,
+    ) -> tuple[SimTransport, asyncio.BaseProtocol]:
+        """Connect by TCP; plain, from an address of the kernel's choice."""
+        if ssl or sock is not None or local_addr is not None:
+            raise NotImplementedError("simulated connections have no ssl, sock or local_addr")
+        address = Address(self._stack.network.resolve(_text(host or "localhost")), int(port))
+        connection = self._stack.connect(address, self.process)
+        connected = self.create_future()
+
+        def told(error: OSError | None) -> None:
+            if connected.done():
+                return
+            if error is None:
+                connected.set_result(None)
+            else:
+                text = f"Connect call failed {tuple(address)}"
+                connected.set_exception(OSError(error.errno, text))
+
+        connection.on_connected = told
+        try:
+            await connected
+        except BaseException:
+            connection.close()
+            raise
+        protocol = protocol_factory()
+        waiter = self.create_future()
+        transport = SimTransport(self, connection, protocol, waiter=waiter)
+        try:
+            await waiter
+        except BaseException:
+            transport.close()
+            raise
+        return transport, protocol
+
+    async def create_server(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: Any = None,
+        port: Any = None,
+        *,
+        ssl: Any = None,
+        sock: Any = None,
+        backlog: int = 100,
+        start_serving: bool = True,
+        **ignored: Any,
+    ) -> SimServer:
+        """Listen on one address, or on all."""
+        if ssl or sock is not None:
+            raise NotImplementedError("simulated servers have no ssl and no sock")
+        if isinstance(host, list | tuple):
+            (host,) = host
+        server = SimServer(
+            self,
+            protocol_factory,
+            lambda on_ready: self._stack.listen(
+                host and _text(host), int(port or 0), backlog, on_ready, self.process
+            ),
+        )
+        if start_serving:
+            await server.start_serving()
+        return server
+
+    # What a simulated process cannot do.
+
+    def run_forever(self) -> NoReturn:
+        raise RuntimeError("the world runs this loop")
+
+    def run_until_complete(self, future: Any) -> NoReturn:
+        raise RuntimeError("the world runs this loop")
+
+    def stop(self) -> NoReturn:
+        raise RuntimeError("the world runs this loop")
+
+    def add_signal_handler(self, sig: int, callback: Any, *args: Any) -> NoReturn:  # type: ignore[override]
+        raise NotImplementedError("no signal reaches a simulated process: kill, pause or call it")
+
+    async def create_datagram_endpoint(self, *args: Any, **options: Any) -> NoReturn:
+        raise NotImplementedError("the simulated network knows TCP only")
+
+    async def start_tls(self, *args: Any, **options: Any) -> NoReturn:
+        raise NotImplementedError("simulated connections are plain")
+
+
+def _text(host: str | bytes) -> str:
+    return host.decode() if isinstance(host, bytes) else host

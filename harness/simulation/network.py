@@ -1,0 +1,185 @@
+"""The network: hosts by name and address, and a link for each direction between two of them."""
+
+import random
+import socket
+from typing import TYPE_CHECKING
+
+from harness.simulation.segment import RST, SYN, Segment
+from harness.simulation.taps import Tap
+from harness.simulation.timeline import Timeline
+from harness.simulation.tracing import Trace
+
+if TYPE_CHECKING:
+    from harness.simulation.stack import Stack
+
+LOOPBACK = "127.0.0.1"
+
+
+class Link:
+    """The way from one host to another. What is lost on it, TCP sends again."""
+
+    def __init__(self, network: "Network", source: "Stack", target: "Stack", number: int) -> None:
+        self.source = source
+        self.target = target
+        self.name = f"{source.name}>{target.name}"
+        self.latency_s = network.latency_s if source is not target else network.latency_s / 10
+        self.jitter_s = network.jitter_s if source is not target else network.jitter_s / 10
+        """The latency is longer by up to this, evenly distributed."""
+        self.bytes_per_s: float | None = None
+        """Bandwidth; None without a limit."""
+        self.is_cut = False
+        """A black hole: what is sent, and what is under way, is lost without a word."""
+        self.refuses = False
+        """Connects are answered with a reset, whoever listens."""
+        self.loss = 0.0
+        """The share of segments that get lost by chance, 0 to 1."""
+        self.dropped = 0
+        """Segments that got lost by chance."""
+        self.taps: list[Tap] = []
+        self.carried = 0
+        """Segments that arrived."""
+        self.lost = 0
+        """Segments that a cut, or a host that is off, has swallowed."""
+        self.back: Link = self
+        self._number = number
+        self._network = network
+        self._timeline = network.timeline
+        self._random = network.rng.random
+        self._free_at = 0.0
+
+    def carry(self, segment: Segment, not_before: float) -> float:
+        """Send a segment; return when it arrives, which is never before ``not_before``."""
+        if self.is_cut:
+            self.lost += 1
+            return not_before
+        if self.loss and self._random() < self.loss:
+            self.dropped += 1
+            return not_before
+        leaves = self._timeline.now
+        if self.bytes_per_s is not None:
+            leaves = max(leaves, self._free_at) + len(segment.data) / self.bytes_per_s
+            self._free_at = leaves
+        arrives = leaves + self.latency_s + self.jitter_s * self._random()
+        if arrives < not_before:
+            arrives = not_before
+        self._timeline.at(arrives, self._arrive, segment)
+        return arrives
+
+    def _arrive(self, segment: Segment) -> None:
+        if self.is_cut or not self.target.is_on:
+            self.lost += 1
+            return
+        self.carried += 1
+        flags = segment.flags
+        self._network.trace.segment(
+            self._timeline.now, self._number, self.name, flags, segment.data
+        )
+        if self.refuses and flags & SYN and segment.ack < 0:
+            self.target.refuse(segment)
+        else:
+            self.target.arrive(segment)
+
+
+class Network:
+    """All hosts and links of a world."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        trace: Trace,
+        rng: random.Random,
+        *,
+        latency_s: float = 0.0002,
+        jitter_s: float = 0.0008,
+    ) -> None:
+        """``latency_s``, ``jitter_s``: of links that nobody has changed; loopbacks take a tenth."""
+        self.timeline = timeline
+        self.trace = trace
+        self.rng = rng
+        self.latency_s = latency_s
+        self.jitter_s = jitter_s
+        self._by_name: dict[str, Stack] = {}
+        self._by_ip: dict[str, Stack] = {}
+        self._links: dict[tuple[str, str], Link] = {}
+
+    def add(self, stack: "Stack") -> None:
+        """A host joins."""
+        if stack.name in self._by_name or stack.ip in self._by_ip:
+            raise ValueError(f"there is a host {stack.name} or an address {stack.ip} already")
+        self._by_name[stack.name] = self._by_ip[stack.ip] = stack
+
+    def resolve(self, name: str) -> str:
+        """The address that a name means; addresses mean themselves.
+
+        Raises:
+            socket.gaierror: nobody has that name.
+        """
+        if name == "localhost" or name.startswith("127."):
+            return LOOPBACK
+        stack = self._by_name.get(name)
+        if stack is not None:
+            return stack.ip
+        if name.replace(".", "").isdigit() and name.count(".") == 3:
+            return name
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    def route(self, origin: "Stack", ip: str) -> Link:
+        """The link on which segments for an address leave; a black hole when nobody has it."""
+        target = origin if ip == LOOPBACK else self._by_ip.get(ip)
+        if target is not None:
+            return self.link(origin.name, target.name)
+        nowhere = Link(self, origin, origin, -1)
+        nowhere.is_cut = True
+        return nowhere
+
+    def link(self, source: str, target: str) -> Link:
+        """The link from one host to another, by name."""
+        found = self._links.get((source, target))
+        if found is None:
+            there, back = self._by_name[source], self._by_name[target]
+            found = self._links[source, target] = Link(self, there, back, len(self._links))
+            if source != target:
+                found.back = self.link(target, source)
+                found.back.back = found
+        return found
+
+    # Faults.
+
+    def cut(self, source: str, target: str) -> None:
+        """Nothing gets from one host to the other any more; the way back is another link."""
+        self._note(f"cut {source}>{target}")
+        self.link(source, target).is_cut = True
+
+    def heal(self, source: str, target: str) -> None:
+        """It does again; what was lost comes when TCP sends it next."""
+        self._note(f"heal {source}>{target}")
+        self.link(source, target).is_cut = False
+
+    def reset(self, one: str, other: str) -> int:
+        """End every connection between two hosts by a RST to both ends; return how many ends."""
+        self._note(f"reset {one}-{other}")
+        ends = self._by_name[one].towards(self._by_name[other].ip)
+        if one != other:
+            ends += self._by_name[other].towards(self._by_name[one].ip)
+        for end in ends:
+            end.reset()
+        return len(ends)
+
+    def refuse(self, source: str, target: str) -> None:
+        """Connects from one host to the other are refused; those that exist go on."""
+        self._note(f"refuse {source}>{target}")
+        self.link(source, target).refuses = True
+
+    def admit(self, source: str, target: str) -> None:
+        """They are refused no longer."""
+        self._note(f"admit {source}>{target}")
+        self.link(source, target).refuses = False
+
+    def _note(self, what: str) -> None:
+        self.trace.note(self.timeline.now, what)
+
+
+def rst(to: Segment) -> Segment:
+    """The answer of a kernel that knows nothing of a connection."""
+    seq = max(to.ack, 0)
+    return Segment(to.target, to.source, seq, b"", RST, to.end, 0, to.stamp, to.stamp)

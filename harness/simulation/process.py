@@ -1,0 +1,192 @@
+"""A simulated process: one main coroutine, one loop, and an end that its kernel tidies up after."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.simulation.loop import SimLoop
+
+if TYPE_CHECKING:
+    from harness.simulation.host import Host
+
+Main = Callable[[], Coroutine[Any, Any, Any]]
+
+
+class ProcessKilled(Exception):
+    """There is no result: the process was killed, or its host lost power."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something of a process failed and nobody in it has heard."""
+
+    at_s: float
+    process: str
+    message: str
+    exception: BaseException | None
+
+    def __str__(self) -> str:
+        what = "" if self.exception is None else f": {self.exception!r}"
+        return f"{self.at_s:.6f} {self.process}: {self.message}{what}"
+
+
+class Process:
+    """It runs from ``spawn`` until its main ends, or somebody ends it.
+
+    When main returns or raises, the other tasks are cancelled and waited for, as ``asyncio.run``
+    does, and the kernel closes what is still open.
+    """
+
+    def __init__(self, host: "Host", name: str, number: int) -> None:
+        self.host = host
+        self.name = name
+        self.number = number
+        """Counts the processes of the world."""
+        self.is_done = False
+        """It has ended, in whatever way."""
+        self.was_killed = False
+        self.is_paused = False
+        self._busy_until = 0.0
+        self.loop: SimLoop
+        self.main: asyncio.Task[Any]
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def __repr__(self) -> str:
+        return f"<Process {self.name}>"
+
+    def start(self, loop: SimLoop, main: Main) -> None:
+        """Begin; the host calls this."""
+        self.loop = loop
+        loop.set_exception_handler(self._unheard)
+        self.main = loop.create_task(main(), name="main", context=contextvars.Context())
+        self.main.add_done_callback(self._wind_down)
+
+    # What others do to it.
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of it runs any more; its kernel closes its connections.
+
+        A process that kills itself goes on until it next awaits.
+        """
+        if not self.is_done:
+            self._note("killed")
+            self._vanish()
+            self.host.stack.close_all(self)
+
+    def lose_power(self) -> None:
+        """Its host is off: nothing is tidied up."""
+        if not self.is_done:
+            self._vanish()
+
+    def pause(self) -> None:
+        """SIGSTOP: its kernel goes on without it."""
+        if not self.is_done and not self.is_paused:
+            self._note("paused")
+            self.is_paused = True
+            self.loop.halt()
+
+    def resume(self) -> None:
+        """SIGCONT: timers that came due in the meantime fire now."""
+        if not self.is_done and self.is_paused:
+            self._note("resumed")
+            self.is_paused = False
+            if self._busy_until <= self.host.world.now:
+                self.loop.go_on()
+
+    def busy(self, seconds: float) -> None:
+        """It does nothing else for so long, from the end of this step on; spans add up."""
+        world = self.host.world
+        if self._busy_until > world.now:
+            self._busy_until += seconds
+        else:
+            self._busy_until = world.now + seconds
+            self.loop.halt()
+            world.timeline.at(self._busy_until, self._idle)
+
+    def _idle(self) -> None:
+        world = self.host.world
+        if self._busy_until > world.now:
+            world.timeline.at(self._busy_until, self._idle)
+        elif not self.is_done and not self.is_paused:
+            self.loop.go_on()
+
+    def call(self, callback: Callable[..., object], *args: Any) -> None:
+        """Have it call this in its own loop, as a handler of a signal would."""
+        self.loop.call_soon(callback, *args, context=contextvars.Context())
+
+    def discard(self) -> None:
+        """The world ends with it still running."""
+        if not self.is_done:
+            self._vanish()
+
+    # How it ended.
+
+    async def ended(self) -> None:
+        """Wait for its end, from another process."""
+        if not self.is_done:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
+
+    def result(self) -> Any:
+        """What main returned; raises what main raised.
+
+        Raises:
+            ProcessKilled: it did neither.
+            RuntimeError: it has not ended.
+        """
+        if not self.is_done:
+            raise RuntimeError(f"{self.name} has not ended")
+        if self.was_killed and not self.main.done():
+            raise ProcessKilled(f"{self.name} was killed")
+        self.host.world.heard(self.main)
+        return self.main.result()
+
+    def _wind_down(self, main: "asyncio.Task[Any]") -> None:
+        others = [task for task in self.loop.tasks if not task.done()]
+        for task in others:
+            task.cancel()
+        if not main.cancelled() and main.exception() is not None:
+            self.host.world.failed(
+                Failure(self.host.world.now, self.name, "main failed", main.exception()), main
+            )
+        self.loop.create_task(self._exit(others), name="exit", context=contextvars.Context())
+
+    async def _exit(self, others: "list[Any]") -> None:
+        outcomes = await asyncio.gather(*others, return_exceptions=True)
+        for task, outcome in zip(others, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                message = f"{task.get_name()} failed when cancelled"
+                self.host.world.failed(Failure(self.host.world.now, self.name, message, outcome))
+        del others, outcomes
+        await self.loop.shutdown_asyncgens()
+        self.loop.forget_done_tasks()
+        self._note("ended")
+        self._end()
+        self.host.stack.close_all(self)
+
+    def _vanish(self) -> None:
+        self.was_killed = True
+        self.loop.is_over = True
+        self._end()
+
+    def _end(self) -> None:
+        self.is_done = True
+        self.is_paused = False
+        self.loop.halt()
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _unheard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if self.was_killed:
+            return  # the dead do not speak
+        world = self.host.world
+        message = str(context.get("message"))
+        world.failed(Failure(world.now, self.name, message, context.get("exception")))
+
+    def _note(self, what: str) -> None:
+        self.host.world.note(f"{self.name} {what}")

@@ -1,0 +1,202 @@
+"""A host's kernel, as far as TCP goes: who listens, which connections there are."""
+
+import errno
+import os
+import random
+from collections import deque
+from collections.abc import Callable
+
+from harness.simulation.network import LOOPBACK, Network, rst
+from harness.simulation.segment import RST, SYN, Address, Segment, TcpOptions
+from harness.simulation.tcp import Socket
+
+_PORTS = range(32768, 61000)
+"""What connects, and servers that ask for port 0, are given."""
+
+
+class Listener:
+    """A listening socket: the kernel shakes hands and queues, the process accepts."""
+
+    def __init__(
+        self,
+        stack: "Stack",
+        address: Address,
+        backlog: int,
+        on_ready: Callable[[], None],
+        owner: object,
+    ) -> None:
+        self.address = address
+        self.owner = owner
+        self._stack = stack
+        self._backlog = backlog
+        self._on_ready = on_ready
+        self._embryos: dict[Socket, None] = {}
+        self._ready: deque[Socket] = deque()
+
+    def syn(self, segment: Segment) -> None:
+        """Somebody connects. With too many waiting, nothing is answered: it will ask again."""
+        if len(self._embryos) + len(self._ready) > self._backlog:
+            return
+        socket = self._stack.socket(segment.target, segment.source, self.owner, self)
+        self._embryos[socket] = None
+        socket.open(segment)
+
+    def established(self, socket: Socket) -> None:
+        """The handshake is done."""
+        del self._embryos[socket]
+        self._ready.append(socket)
+        self._on_ready()
+
+    def lost(self, socket: Socket) -> None:
+        """A connection ended before it was accepted."""
+        self._embryos.pop(socket, None)
+        if socket in self._ready:
+            self._ready.remove(socket)
+
+    def accept(self) -> Socket | None:
+        """The connection that has waited for longest."""
+        if not self._ready:
+            return None
+        socket = self._ready.popleft()
+        socket.listener = None
+        return socket
+
+    def close(self) -> None:
+        """Nobody listens here any more; who has not been accepted is reset."""
+        self._stack.stop_listening(self)
+        for socket in [*self._embryos, *self._ready]:
+            socket.listener = None
+            socket.abort()
+        self._embryos.clear()
+        self._ready.clear()
+
+
+class Stack:
+    """TCP on one host. Its connections outlive the processes that made them, as on Linux."""
+
+    def __init__(
+        self, name: str, ip: str, network: Network, options: TcpOptions, rng: random.Random
+    ) -> None:
+        self.name = name
+        self.ip = ip
+        self.is_on = True
+        self.options = options
+        self.rng = rng
+        self.network = network
+        self.timeline = network.timeline
+        self._sockets: dict[tuple[Address, Address], Socket] = {}
+        self._listeners: dict[Address, Listener] = {}
+        self._next_port = 0
+        network.add(self)
+
+    # For processes.
+
+    def listen(
+        self, host: str | None, port: int, backlog: int, on_ready: Callable[[], None], owner: object
+    ) -> Listener:
+        """Listen; ``port`` 0 takes one that is free.
+
+        Raises:
+            OSError: the port is taken, or the address is not this host's.
+        """
+        ip = self.local_ip(host)
+        if not port:
+            port = self._free_port(lambda port: not self._is_taken(ip, port))
+        elif self._is_taken(ip, port):
+            raise OSError(errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}: {ip}:{port}")
+        address = Address(ip, port)
+        listener = self._listeners[address] = Listener(self, address, backlog, on_ready, owner)
+        return listener
+
+    def local_ip(self, host: str | None) -> str:
+        """The address to listen on; "" stands for all.
+
+        Raises:
+            OSError: it is another host's.
+        """
+        if host is None or host in ("", "0.0.0.0", "::"):
+            return ""
+        ip = self.network.resolve(host)
+        if ip not in (self.ip, LOOPBACK):
+            raise OSError(errno.EADDRNOTAVAIL, f"{os.strerror(errno.EADDRNOTAVAIL)}: {host}")
+        return ip
+
+    def connect(self, remote: Address, owner: object) -> Socket:
+        """Begin to connect; the socket tells how it ends."""
+        ip = LOOPBACK if remote.ip == LOOPBACK else self.ip
+        port = self._free_port(lambda port: (Address(ip, port), remote) not in self._sockets)
+        socket = self.socket(Address(ip, port), remote, owner)
+        socket.open()
+        return socket
+
+    def close_all(self, owner: object) -> None:
+        """A process has ended: its kernel closes what it had."""
+        for listener in [each for each in self._listeners.values() if each.owner is owner]:
+            listener.close()
+        for socket in [each for each in self._sockets.values() if each.owner is owner]:
+            socket.close()
+
+    def power_off(self) -> None:
+        """All is forgotten, and nobody is told."""
+        self.is_on = False
+        self._listeners.clear()
+        for socket in list(self._sockets.values()):
+            socket.vanish()
+
+    def towards(self, ip: str) -> list[Socket]:
+        """The ends of open connections with an address."""
+        return [each for each in self._sockets.values() if each.remote.ip == ip and each.is_open]
+
+    # For the network.
+
+    def arrive(self, segment: Segment) -> None:
+        """A segment has come for this host."""
+        socket = self._sockets.get((segment.target, segment.source))
+        if socket is not None:
+            socket.arrive(segment)
+            return
+        if segment.flags & SYN and segment.ack < 0:
+            target = segment.target
+            listener = self._listeners.get(target) or self._listeners.get(Address("", target.port))
+            if listener is not None:
+                listener.syn(segment)
+                return
+        if not segment.flags & RST:
+            self.refuse(segment)
+
+    def refuse(self, segment: Segment) -> None:
+        """Nothing here knows of it: a RST goes back."""
+        self.network.route(self, segment.source.ip).carry(rst(segment), 0.0)
+
+    # For sockets and listeners.
+
+    def socket(
+        self, local: Address, remote: Address, owner: object, listener: Listener | None = None
+    ) -> Socket:
+        """A new end of a connection."""
+        link = self.network.route(self, remote.ip)
+        socket = Socket(self, link, local, remote, owner=owner, listener=listener)
+        self._sockets[local, remote] = socket
+        return socket
+
+    def forget(self, socket: Socket) -> None:
+        """It is gone."""
+        self._sockets.pop((socket.local, socket.remote), None)
+
+    def stop_listening(self, listener: Listener) -> None:
+        """Its port is free."""
+        self._listeners.pop(listener.address, None)
+
+    def _is_taken(self, ip: str, port: int) -> bool:
+        return any(
+            other.port == port and (not ip or not other.ip or ip == other.ip)
+            for other in self._listeners
+        )
+
+    def _free_port(self, is_free: Callable[[int], bool]) -> int:
+        for _ in _PORTS:
+            port = _PORTS[self._next_port % len(_PORTS)]
+            self._next_port += 1
+            if is_free(port):
+                return port
+        raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))

@@ -1,0 +1,90 @@
+"""The one order of a simulated world: virtual time, and what is due when."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.simulation.clock import HostClock
+    from harness.simulation.loop import SimLoop
+
+_COMPACT_ABOVE = 256
+"""Cancelled timers that may lie around; beyond it they go once they are the majority."""
+
+
+class Timer(asyncio.TimerHandle):
+    """A timer of a process's loop."""
+
+    __slots__ = ("is_waiting", "loop")
+
+    loop: "SimLoop"
+    is_waiting: bool
+    """Has it yet to come due?"""
+
+
+class Timeline:
+    """Virtual seconds since the world began, and a heap of what is still to come.
+
+    An entry is an action of the network or a kernel, ``(when, number, action, args)``, or a timer
+    of a process, ``(when, number, timer, None)``. What is due at the same moment comes in the
+    order in which it was entered.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.heap: list[tuple[float, int, Any, tuple[Any, ...] | None]] = []
+        self._numbers = itertools.count()
+        self._cancelled = 0
+
+    def at(self, when: float, action: Callable[..., object], *args: Any) -> None:
+        """Do this at ``when``, outside every process."""
+        heapq.heappush(self.heap, (when, next(self._numbers), action, args))
+
+    def add_timer(self, when: float, timer: Timer) -> None:
+        """A process waits for ``when`` (world time)."""
+        timer.is_waiting = True
+        heapq.heappush(self.heap, (when, next(self._numbers), timer, None))
+
+    def timer_cancelled(self) -> None:
+        """A waiting timer was cancelled; it stays in the heap until there are too many of them."""
+        self._cancelled += 1
+        if self._cancelled > _COMPACT_ABOVE and self._cancelled * 2 > len(self.heap):
+            self._rebuild([entry for entry in self.heap if not _is_cancelled(entry)])
+
+    def pass_due(self, now: float) -> None:
+        """Carry out what is due by now; timers that are due become ready in their loops."""
+        heap = self.heap
+        pop = heapq.heappop
+        while heap and heap[0][0] <= now:
+            _, _, item, args = pop(heap)
+            if args is not None:
+                item(*args)
+                continue
+            item.is_waiting = False
+            if item._cancelled:
+                self._cancelled -= 1
+            else:
+                item.loop.enqueue(item)
+
+    def retime(self, clock: "HostClock") -> None:
+        """A clock's rate has changed: its host's timers come due at other moments now."""
+        self._rebuild(
+            [
+                (clock.due(item.when()), number, item, args)
+                if args is None and item.loop.clock is clock
+                else (when, number, item, args)
+                for when, number, item, args in self.heap
+                if not _is_cancelled((when, number, item, args))
+            ]
+        )
+
+    def _rebuild(self, entries: list[tuple[float, int, Any, tuple[Any, ...] | None]]) -> None:
+        self.heap[:] = entries
+        heapq.heapify(self.heap)
+        self._cancelled = 0
+
+
+def _is_cancelled(entry: tuple[float, int, Any, tuple[Any, ...] | None]) -> bool:
+    return entry[3] is None and bool(entry[2]._cancelled)

@@ -1,0 +1,195 @@
+"""The faults of a simulated disk, and the time that it takes."""
+
+import random
+
+import pytest
+
+from broker_impl.errors import StorageError
+from harness.simulation.disk import Latency, SimDisk
+
+
+def disk(seed: int = 5) -> SimDisk:
+    return SimDisk(random.Random(seed), StorageError)
+
+
+def test_a_full_disk_takes_a_part() -> None:
+    """As much as fits is written before the error; a removal makes room, and so does `free`."""
+    host = disk()
+    access = host.attach()
+    access.write("old", bytes(100))
+    host.fill(leave_bytes=3)
+    file = access.open("f", create=True)
+    with pytest.raises(StorageError, match="no space"):
+        file.append([b"abcde"])
+    assert (file.size, host.peek("f")) == (3, b"abc")
+    with pytest.raises(StorageError, match="no space"):
+        access.make_dir("d")
+    access.remove("old")
+    file.append([b"defgh"])
+    host.fill()
+    with pytest.raises(StorageError, match="no space"):
+        file.append([b"x"])
+    host.free()
+    file.append([b"x"])
+    access.make_dir("d")
+    assert host.peek("f") == b"abcdefghx"
+
+
+def test_a_write_that_does_not_fit_changes_nothing() -> None:
+    """The file is as it was; what fitted lies beside it."""
+    host = disk()
+    access = host.attach()
+    access.write("f", b"old")
+    host.fill(leave_bytes=1)
+    with pytest.raises(StorageError, match="no space"):
+        access.write("f", b"new")
+    assert host.peek("f") == b"old"
+    assert host.paths() == ["f", "f.tmp"]
+    host.free()
+    access.write("f", b"newer")
+    assert (host.peek("f"), host.paths()) == (b"newer", ["f"])
+
+
+def test_syncs_fail_so_many_times() -> None:
+    """Of files and of directories; or all of them, until it is called off."""
+    host = disk()
+    access = host.attach()
+    file = access.open("f", create=True)
+    host.fail_fsync(2)
+    for sync in (file.fsync, lambda: access.fsync_dir("")):
+        with pytest.raises(StorageError, match="fsync"):
+            sync()
+    file.fsync()
+    host.fail_fsync()
+    for _ in range(3):
+        with pytest.raises(StorageError, match="fsync"):
+            file.fsync()
+    host.fail_fsync(0)
+    file.fsync()
+
+
+def test_a_name_whose_sync_failed_may_be_lost() -> None:
+    """A failed sync of a directory promises nothing."""
+    left = set()
+    for seed in range(30):
+        host = disk(seed)
+        access = host.attach()
+        access.open("f", create=True)
+        host.fail_fsync(1)
+        with pytest.raises(StorageError):
+            access.fsync_dir("")
+        host.power_loss()
+        left.add(tuple(host.paths()))
+    assert left == {(), ("f",)}
+
+
+def test_a_flipped_bit_is_one_bit_of_what_is_synced() -> None:
+    """It is told where, a reader sees it, and a loss of power does not mend it."""
+    host = disk()
+    access = host.attach()
+    assert host.flip_bit() is None
+    access.write("f", bytes(50))
+    access.open("f").append([bytes(1000)])
+    access.write("g", bytes(50))
+    place = host.flip_bit("f")
+    assert place is not None
+    assert place.path == "f"
+    assert place.at < 50
+    assert access.read("f")[place.at].bit_count() == 1
+    assert sum(byte.bit_count() for byte in access.read("f")) == 1
+    host.power_loss()
+    assert host.peek("f")[place.at].bit_count() == 1
+    flipped = [host.flip_bit() for _ in range(50)]
+    assert {place.path for place in flipped if place} == {"f", "g"}
+
+
+def test_a_broken_sector_cannot_be_read() -> None:
+    """Reads that touch it fail, others do not; it goes with the bytes that lay in it."""
+    host = disk()
+    access = host.attach()
+    access.write("f", bytes(2000))
+    place = host.break_sector("f")
+    assert place is not None
+    assert place.at % 512 == 0
+    file = access.open("f")
+    with pytest.raises(StorageError, match="input/output"):
+        file.pread(place.at, 1)
+    with pytest.raises(StorageError, match="input/output"):
+        access.read("f")
+    assert len(file.pread(0, place.at)) == place.at
+    file.pread(place.at + 512, 1000)
+    file.truncate(place.at)
+    file.append([bytes(10)])
+    assert file.pread(0, 2000) == bytes(place.at + 10)
+    assert host.break_sector("nothing of this name") is None
+
+
+def test_every_operation_takes_its_time() -> None:
+    """It is told to the process: within the span, more for more bytes, and more on a slow disk."""
+    spent: list[float] = []
+    latency = Latency(
+        read=(1, 2), write=(10, 20), sync=(100, 200), name=(1000, 2000), bytes_per_s=0.5
+    )
+    host = SimDisk(random.Random(1), StorageError, latency=latency)
+    file = host.attach(busy=spent.append).open("f", create=True)
+    file.append([b"ab"])
+    file.pread(0, 1)
+    file.fsync()
+    file.fsync()
+    host.slow(5000)
+    file.fsync()
+    host.slow(0)
+    file.fsync()
+    low = [1000, 10 + 4, 1 + 2, 100 + 4, 100, 5100, 100]
+    high = [2000, 20 + 4, 2 + 2, 200 + 4, 200, 5200, 200]
+    assert all(a <= s <= b for a, s, b in zip(low, spent, high, strict=True)), spent
+
+
+def test_an_interruption_comes_between_two_operations() -> None:
+    """After so many of them, once; what the action does counts for the next operation."""
+    host = disk()
+    ended = False
+
+    def end() -> None:
+        nonlocal ended
+        ended = True
+
+    access = host.attach(is_ended=lambda: ended)
+    host.interrupt(2, end)
+    file = access.open("f", create=True)
+    file.append([b"a"])
+    with pytest.raises(StorageError, match="ended"):
+        file.append([b"b"])
+    assert host.peek("f") == b"a"
+    called: list[bool] = []
+    host.interrupt(0, lambda: called.append(True))
+    host.cancel_interrupt()
+    host.attach().exists("f")
+    assert not called
+
+
+def test_the_seed_decides() -> None:
+    """The same seed loses the same bytes; another one, others."""
+
+    def left(seed: int) -> bytes:
+        host = disk(seed)
+        access = host.attach()
+        file = access.open("f", create=True)
+        access.fsync_dir("")
+        for number in range(20):
+            file.append([bytes([number + 1]) * 1000])
+        host.power_loss()
+        return host.peek("f")
+
+    assert left(1) == left(1)
+    assert len({left(seed) for seed in range(20)}) > 5
+
+
+def test_looking_disturbs_nothing() -> None:
+    """Neither chance nor time nor an interruption hears of `paths` and `peek`."""
+    host = disk()
+    host.attach().write("f", b"x")
+    host.interrupt(0, lambda: pytest.fail("an operation"))
+    before = host.rng.getstate()
+    assert (host.paths(), host.peek("f")) == (["f"], b"x")
+    assert host.rng.getstate() == before

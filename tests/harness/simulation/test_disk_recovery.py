@@ -1,0 +1,252 @@
+"""The broker's own log, and ZooKeeper's, on the simulated disk: nothing synced is ever lost.
+
+Power goes and processes are killed between any two operations on the disk, in the midst of an
+append, a roll, a truncation, a checkpoint, or of the recovery itself.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import pytest
+
+from broker_impl.errors import StorageError
+from broker_impl.log.config import LogConfig
+from broker_impl.log.manager import LogManager
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.log.producers import ProducerStates
+from broker_impl.wire import batch
+from broker_impl.wire.batch import Record
+from broker_impl.wire.types import TopicPartition
+from broker_impl.zookeeper.proposer import Proposer
+from broker_impl.zookeeper.records import OPEN_ACL, CreateRequest, Op
+from broker_impl.zookeeper.store import Store
+from broker_impl.zookeeper.transactions import CreateSessionTxn
+from harness.simulation.disk import SimDisk
+
+TP = TopicPartition("t", 0)
+CONFIG = LogConfig(
+    segment_bytes=20_000, index_interval_bytes=150, delete_delay_ms=0, retention_ms=-1
+)
+
+
+def sent(rng: random.Random, sequence: int) -> bytes:
+    """A batch of producer 7; some are larger than a page."""
+    size = rng.choice((3, 60, 300, 5000))
+    records = [Record(value=rng.randbytes(size), timestamp_ms=5) for _ in range(rng.randint(1, 3))]
+    return batch.encode_batch(records, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+
+def stored(log: PartitionLog) -> list[bytes]:
+    """Every batch of a log, read as a consumer reads."""
+    found = []
+    offset = log.start_offset
+    while data := log.read(offset, bytes_max=1, limit=log.end_offset):
+        found.append(bytes(data[0]))
+        offset = batch.parse_header(data[0]).next_offset
+    assert offset == log.end_offset
+    return found
+
+
+class Life:
+    """A broker's data directory through many starts and ends, and what must be in it."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.disk = SimDisk(self.rng, StorageError)
+        self.batches: list[bytes] = []
+        """What the log holds; after an end in the midst of a change, what it may hold."""
+        self.synced = 0
+        """The log reaches at least to this offset, whatever happens."""
+        self.epoch = 0
+        self.start()
+
+    def start(self) -> None:
+        dead = [False]
+        self.end_process: Callable[[], None] = lambda: dead.__setitem__(0, True)
+        access = self.disk.attach(is_ended=lambda: dead[0])
+        self.manager = LogManager(
+            access, lambda topic: CONFIG, broker_id=1, cluster_id="c", retention_check_ms=0
+        )
+        self.manager.open(0)
+        self.log = self.manager.logs[TP] if TP in self.manager.logs else self.manager.create(TP)
+
+    # What a broker does.
+
+    def append(self) -> None:
+        entry = self.log.producers.entries.get(7)
+        data = bytearray(sent(self.rng, 0 if entry is None else entry.last_sequence + 1))
+        placed = bytearray(data)
+        batch.patch(placed, 0, self.log.end_offset, self.epoch)
+        self.batches.append(bytes(placed))
+        self.log.append_as_leader(bytes(data), leader_epoch=self.epoch, now_ms=0)
+
+    def flush(self) -> None:
+        self.log.flush()
+        self.synced = self.log.end_offset
+
+    def roll(self) -> None:
+        self.log.roll_if_due(CONFIG.segment_ms + 1)
+
+    def checkpoint(self) -> None:
+        self.manager.checkpoint({TP: self.log.end_offset})
+
+    def elect(self) -> None:
+        self.epoch += 1
+        self.log.assign_epoch(self.epoch, self.log.end_offset)
+
+    def settle(self) -> None:
+        self.log.flush_settled(40_000)
+        self.synced = max(self.synced, self.log.recovery_point)
+
+    def truncate(self) -> None:
+        cut_to = max(0, self.log.end_offset - self.rng.randint(0, 5))
+        self.synced = min(self.synced, cut_to)
+        for data in self.batches:
+            header = batch.parse_header(data)
+            if header.base_offset <= cut_to < header.next_offset:
+                self.synced = min(self.synced, header.base_offset)
+        self.log.truncate_to(cut_to)
+        self.batches = [b for b in self.batches if batch.parse_header(b).last_offset < cut_to]
+
+    def close(self) -> None:
+        self.manager.close({TP: self.log.end_offset})
+        self.synced = self.log.end_offset
+        self.start()
+
+    # How it ends.
+
+    def interrupted(self, doing: Callable[[], None], action: Callable[[], None]) -> None:
+        """Begin with something, and end in its midst, if it takes that long."""
+        self.disk.interrupt(self.rng.randint(0, 12), action)
+        with suppress(StorageError):  # of one that has ended
+            doing()
+        self.disk.cancel_interrupt()
+        action()  # at the latest
+
+    def kill(self) -> None:
+        self.end_process()
+
+    def lose_power(self) -> None:
+        self.disk.power_loss()
+
+    def verify(self) -> None:
+        """What is there now begins what was there, and nothing synced is missing."""
+        found = stored(self.log)
+        assert found == self.batches[: len(found)]
+        assert self.log.end_offset >= self.synced
+        fold = ProducerStates()
+        for data in found:
+            fold.fold(batch.parse_header(data), now_ms=0)
+        assert self.log.producers.entries == fold.entries
+        for data in found:
+            header = batch.parse_header(data)
+            epoch, end = self.log.epochs.end_offset_for(
+                header.partition_leader_epoch, self.log.end_offset
+            )
+            assert epoch == header.partition_leader_epoch
+            assert end >= header.next_offset
+        self.batches = found
+        self.epoch = max(self.epoch, self.log.epochs.latest)
+
+    def live(self, steps: int) -> None:
+        everyday = [self.append] * 6 + [
+            *(self.flush, self.flush, self.roll, self.checkpoint, self.checkpoint),
+            *(self.elect, self.settle, self.truncate, self.close),
+        ]
+        for _ in range(steps):
+            doing = self.rng.choice(everyday)
+            if self.rng.random() < 0.7:
+                doing()
+                continue
+            self.interrupted(doing, self.rng.choice((self.kill, self.lose_power)))
+            while self.rng.random() < 0.3:  # the start is interrupted, too
+                self.interrupted(self.start, self.rng.choice((self.kill, self.lose_power)))
+            self.start()
+            self.verify()
+
+
+FOUND = [452, 9565, 13477]
+"""Lives that lost something once: docs/findings/0004 and 0006."""
+
+
+@pytest.mark.parametrize("seeds", [range(n, n + 50) for n in range(0, 500, 50)] + [FOUND], ids=str)
+def test_a_log_survives_every_end(seeds: Sequence[int]) -> None:
+    """What was synced is there after any sequence of changes and ends; the rest is a prefix."""
+    for seed in seeds:
+        try:
+            Life(seed).live(20)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+class Ensemble:
+    """A ZooKeeper server's data directory; every transaction but the first makes a node."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.disk = SimDisk(self.rng, StorageError)
+        self.durable = 0
+        """Transactions that were acknowledged, or seen by a later start."""
+        self.written = 0
+        """Those that a start may find."""
+        self.start()
+
+    def start(self) -> None:
+        dead = [False]
+        self.end_process: Callable[[], None] = lambda: dead.__setitem__(0, True)
+        self.store = Store(self.disk.attach(is_ended=lambda: dead[0]), snap_count=9)
+        self.database = self.store.recover()
+        count = self.database.last_zxid
+        assert self.durable <= count <= self.written
+        nodes = [path for path in self.database.nodes if path.startswith("/n")]
+        assert nodes == [f"/n{zxid}" for zxid in range(2, count + 1)]
+        self.durable = self.written = count
+
+    def kill(self) -> None:
+        self.end_process()
+
+    def request(self, zxid: int) -> tuple[int, CreateSessionTxn | CreateRequest]:
+        if zxid == 1:
+            return Op.CREATE_SESSION, CreateSessionTxn(4000)
+        data = self.rng.randbytes(self.rng.choice((9, 3000)))
+        return Op.CREATE, CreateRequest(f"/n{zxid}", data, OPEN_ACL, 0)
+
+    def transact(self) -> None:
+        proposer = Proposer(self.database)
+        count = self.rng.randint(1, 4)
+        self.written = self.durable + count
+        proposals = [
+            proposer.propose(*self.request(zxid), session_id=7, cxid=1, ids=(), now_ms=3)
+            for zxid in range(self.durable + 1, self.written + 1)
+        ]
+        self.store.append(proposals)
+        self.durable = self.written
+        for proposal in proposals:
+            self.database.apply(proposal)
+        self.store.applied(self.database)
+
+    def live(self, steps: int) -> None:
+        for _ in range(steps):
+            doing = self.transact
+            while self.rng.random() < 0.4:
+                end = self.rng.choice((self.kill, self.disk.power_loss))
+                self.disk.interrupt(self.rng.randint(0, 12), end)
+                with suppress(StorageError):  # of one that has ended
+                    doing()
+                self.disk.cancel_interrupt()
+                end()
+                doing = self.start
+            doing()
+
+
+@pytest.mark.parametrize("seeds", [range(n, n + 50) for n in range(0, 200, 50)], ids=str)
+def test_zookeepers_log_survives_every_end(seeds: range) -> None:
+    """What was acknowledged is there after every end; the rest in its order, and for good."""
+    for seed in seeds:
+        try:
+            Ensemble(seed).live(16)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise

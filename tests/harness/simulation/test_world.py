@@ -1,0 +1,294 @@
+"""Programs talk, fail, end and are ended; and nothing of it takes real time."""
+
+import asyncio
+import time
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from harness.simulation.process import ProcessKilled
+from harness.simulation.stuck import Deadlock, Livelock, OutOfTime
+from harness.simulation.world import Unheard, World
+
+
+def test_two_programs_talk(pair: Any) -> None:
+    """Streams over the simulated network carry what was written."""
+    pair.echo()
+    assert pair.run(lambda: pair.ask(b"hello")) == b"hello"
+    assert 0 < pair.world.now < 0.1
+
+
+def test_killed_server_is_gone(pair: Any) -> None:
+    """Whoever talks to a process that is killed learns of it, and its port refuses."""
+    server = pair.echo()
+
+    async def main() -> None:
+        reader, writer = await pair.connect()
+        writer.write(b"x")
+        await reader.readexactly(1)
+        server.kill()
+        assert await reader.read() == b""
+        with pytest.raises(ConnectionRefusedError):
+            await pair.connect()
+        writer.close()
+
+    pair.run(main)
+    with pytest.raises(ProcessKilled):
+        server.result()
+
+
+def test_cut_swallows(pair: Any) -> None:
+    """Over a cut nothing comes back; after the heal, what TCP has kept does."""
+    pair.echo()
+    network = pair.world.network
+
+    async def main() -> None:
+        reader, writer = await pair.connect()
+        network.cut("beta", "alpha")
+        writer.write(b"late")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await reader.readexactly(4)
+        network.heal("beta", "alpha")
+        assert await reader.readexactly(4) == b"late"
+        writer.close()
+
+    pair.run(main)
+    assert 5 < pair.world.now < 13, "the next retransmission is at most as far off as the last one"
+
+
+def test_hours_take_no_time(pair: Any) -> None:
+    """With nothing to do, time jumps to the next timer."""
+    began = time.process_time()
+    pair.run(lambda: asyncio.sleep(36_000), limit_s=40_000)
+    assert pair.world.now >= 36_000
+    assert time.process_time() - began < 2
+
+
+def test_time_advances_with_every_step(pair: Any) -> None:
+    """No two steps of a process are at the same time, so that strict comparisons come to an end."""
+
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        times = []
+        for _ in range(50):
+            times.append(loop.time())
+            await asyncio.sleep(0)
+        return times
+
+    times = pair.run(main)
+    steps = [later - earlier for earlier, later in pairwise(times)]
+    assert all(1e-6 <= step <= 21e-6 for step in steps)
+    assert len(set(steps)) > 40
+
+
+def test_callbacks_are_first_in_first_out(pair: Any) -> None:
+    """Within a process, order is asyncio's."""
+
+    async def main() -> list[int]:
+        seen: list[int] = []
+        for number in range(100):
+            asyncio.get_running_loop().call_soon(seen.append, number)
+        await asyncio.sleep(0)
+        return seen
+
+    assert pair.run(main) == list(range(100))
+
+
+def test_processes_interleave_by_the_seed() -> None:
+    """Whose turn it is between processes differs from seed to seed, and not within one."""
+
+    def order(seed: int) -> str:
+        seen: list[str] = []
+
+        async def main(name: str) -> None:
+            for _ in range(20):
+                seen.append(name)
+                await asyncio.sleep(0)
+
+        with World(seed) as world:
+            host = world.host("alpha")
+            processes = [host.spawn(lambda name=name: main(name)) for name in "abc"]  # type: ignore[misc]
+            for process in processes:
+                world.run(process)
+        return "".join(seen)
+
+    assert order(1) == order(1)
+    assert len({order(seed) for seed in range(10)}) == 10
+
+
+def test_deadlock_names_who_waits(pair: Any) -> None:
+    """When nothing can happen any more, every waiting task is told with its place."""
+
+    async def waits_for_ever() -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(waits_for_ever(), name="patience")
+
+    pair.alpha.spawn(waits_for_ever, "sleeper")
+    with pytest.raises(Deadlock) as told:
+        pair.run(main)
+    text = str(told.value)
+    assert "beta: patience at" in text
+    assert "test_world.py" in text
+    assert "in test_deadlock_names_who_waits.<locals>.waits_for_ever" in text
+    assert "sleeper: main at" in text
+
+
+def test_livelock_names_who_spins() -> None:
+    """Steps without end in which time hardly moves are told with what is ready."""
+
+    async def spin() -> None:
+        while True:  # noqa: ASYNC110 - nobody would set an event
+            await asyncio.sleep(0)
+
+    with World(1, busy_steps_max=30_000) as world:
+        process = world.host("alpha").spawn(spin)
+        with pytest.raises(
+            Livelock, match=r"40000 steps without an idle moment(.|\n)*alpha: .*spin"
+        ):
+            world.run(process)
+
+
+def test_out_of_time_names_who_waits(pair: Any) -> None:
+    """A run that wants more time than it was given is ended, and tells on what it waits."""
+
+    async def main() -> None:
+        while True:  # noqa: ASYNC110 - nobody would set an event
+            await asyncio.sleep(1)
+
+    with pytest.raises(OutOfTime, match=r"beta: main at .*test_world.py"):
+        pair.run(main, limit_s=30)
+    assert 30 < pair.world.now < 32
+
+
+def test_failure_of_a_task_is_told() -> None:
+    """A task that fails unheard fails the world."""
+
+    async def fails() -> None:
+        raise ValueError("nobody hears")
+
+    async def main() -> None:
+        task = asyncio.create_task(fails())
+        await asyncio.sleep(1)
+        del task
+
+    with pytest.raises(Unheard, match="nobody hears"), World(1) as world:
+        world.run(world.host("alpha").spawn(main))
+
+
+def test_failure_of_a_callback_is_told(pair: Any) -> None:
+    """An exception in a callback does not get lost; who asks for it gets it once."""
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(lambda: 1 / 0)
+        await asyncio.sleep(1)
+
+    pair.run(main)
+    (failure,) = pair.world.take_failures()
+    assert isinstance(failure.exception, ZeroDivisionError)
+    assert failure.process == "beta"
+    assert pair.world.take_failures() == []
+
+
+def test_failure_of_main_is_told_once(pair: Any) -> None:
+    """What main raises comes to whoever asks for the result, and else to the world."""
+
+    async def main() -> None:
+        raise ValueError("main")
+
+    with pytest.raises(ValueError, match="main"):
+        pair.run(main)
+    pair.alpha.spawn(main)
+    pair.run(lambda: asyncio.sleep(1))
+    assert "main failed" in str(pair.world.take_failures()[0])
+
+
+def test_a_process_ends_like_asyncio_run(pair: Any) -> None:
+    """When main has ended, its other tasks are cancelled, and may tidy up with time passing."""
+    seen: list[str] = []
+
+    async def background() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(1)
+            seen.append("tidied up")
+
+    async def main() -> str:
+        asyncio.create_task(background())  # noqa: RUF006 - that is the point
+        await asyncio.sleep(0.1)
+        return "done"
+
+    assert pair.run(main) == "done"
+    assert seen == ["tidied up"]
+    assert 1.1 < pair.world.now < 2
+
+
+def test_nothing_of_a_killed_process_runs(pair: Any) -> None:
+    """Neither its finally clauses nor its timers, until the world is over."""
+    seen: list[str] = []
+
+    async def victim() -> None:
+        try:
+            await asyncio.sleep(1)
+        finally:
+            seen.append("finally")
+
+    process = pair.alpha.spawn(victim)
+
+    async def main() -> None:
+        await asyncio.sleep(0.5)
+        process.kill()
+        await asyncio.sleep(5)
+        await process.ended()
+
+    pair.run(main)
+    assert process.is_done
+    assert seen == []
+
+
+def test_paused_process_catches_up(pair: Any) -> None:
+    """A stopped process does nothing; timers that came due meanwhile fire when it goes on."""
+    ticks: list[float] = []
+
+    async def ticker() -> None:
+        while True:
+            await asyncio.sleep(1)
+            ticks.append(asyncio.get_running_loop().time())
+
+    process = pair.alpha.spawn(ticker)
+
+    async def main() -> None:
+        await asyncio.sleep(2.5)
+        process.pause()
+        await asyncio.sleep(10)
+        assert len(ticks) == 2
+        process.resume()
+        await asyncio.sleep(1.5)
+
+    pair.run(main)
+    assert len(ticks) == 4
+    assert 12.5 < ticks[2] < 12.51
+
+
+def test_call_runs_in_the_process(pair: Any) -> None:
+    """Calling into a process is a step of that process, as a signal's handler is."""
+    stop = asyncio.Event()
+
+    async def main() -> float:
+        await stop.wait()
+        return asyncio.get_running_loop().time()
+
+    process = pair.alpha.spawn(main)
+
+    async def other() -> None:
+        await asyncio.sleep(3)
+        process.call(stop.set)
+        await process.ended()
+
+    pair.run(other)
+    assert 3 < process.result() < 3.1
