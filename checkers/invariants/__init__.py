@@ -1,0 +1,35 @@
+"""White-box checks: what must hold between any two events, whatever clients have seen.
+
+Each invariant is a fold over snapshots of the cluster: it takes a step, remembers what it needs,
+and yields violations. A docstring says why it holds for every correct broker of Kafka's 2.8 line
+with ZooKeeper, since a false alarm would make all of them worthless; what holds only under some
+settings takes them from the ``Rules``. Names such as R4 count the rules of Kafka's protocol as
+docs/anomalies.md lists them.
+
+Sampling is sound: snapshots may be any consistent cuts, with gaps between them. Only what a fold
+can see decreases with fewer of them.
+"""
+
+MEANING = {
+    "log-matching": "Below its watermark a replica's log is not what was committed.",
+    "leader-completeness": "A leader lacks, or has otherwise, what was committed before it.",
+    "candidate-completeness": "A member of the ISR lacks what was committed: it may be elected.",
+    "truncation-below-hw": "A replica cut its log below what it knew to be committed.",
+    "one-log-per-epoch": "One offset of one leader epoch is two different batches.",
+    "one-leader-per-epoch": "Two brokers led a partition in the same epoch.",
+    "leader-as-elected": "A broker leads that ZooKeeper does not name.",
+    "leader-hw-monotone": "A leader's high watermark went back within its epoch.",
+    "hw-below-min-isr": "The high watermark moved with too few replicas in sync.",
+    "isr-superset": "A leader counts fewer replicas than the ISR in ZooKeeper has.",
+    "exposed-end-monotone": "Clients were told an end of the log that went back later.",
+    "offsets-in-order": "Log start, high watermark and log end are out of order.",
+    "log-in-order": "A log's offsets or leader epochs do not rise.",
+    "epoch-cache": "A leader epoch cache does not agree with its log, or does not rise.",
+    "producer-state": "What a log remembers of a producer is not what its batches tell.",
+    "state-version": "A partition's state changed in ZooKeeper without a conditional write.",
+    "leader-epoch-monotone": "Leader epochs went back, or two leaders stand under one.",
+    "isr-within-replicas": "An ISR is empty, lacks the leader, or holds who is not assigned.",
+    "controller-epoch-monotone": "Controller epochs went back, or one was never given out.",
+    "one-controller-per-epoch": "Two brokers were the controller of the same epoch.",
+}
+"""Of each invariant, what its violation says; the names as findings have them."""

@@ -1,0 +1,197 @@
+"""What leaders may do: one to an epoch, as elected, with a watermark that keeps its word."""
+
+from collections.abc import Iterator, Sequence
+
+from checkers.invariants.step import Changed, Rules, Step
+from model.snapshot import Batch
+from model.violation import Violation
+
+
+class Leaders:
+    """``one-leader-per-epoch``, ``leader-as-elected``.
+
+    A broker leads only by an order of a controller, which is sent after the leader and its epoch
+    stand in ZooKeeper, and each change of leader is a new epoch (E1, E2). So a broker never leads
+    in a later epoch than ZooKeeper's, and in ZooKeeper's only if it is the leader there. One that
+    leads in an earlier epoch has merely not heard yet. The same broker may lead in one epoch twice,
+    with a start in between that no controller noticed.
+    """
+
+    def __init__(self) -> None:
+        self._leader: dict[tuple[str, int], int] = {}
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        for seen in step.changed:
+            replica = seen.now
+            if replica.role != "leader":
+                continue
+            epoch = replica.leader_epoch
+            leader = self._leader.setdefault((seen.key, epoch), seen.broker)
+            if leader != seen.broker:
+                yield step.violation(
+                    "one-leader-per-epoch",
+                    f"brokers {leader} and {seen.broker} both led in epoch {epoch}",
+                    key=seen.key,
+                    brokers=(leader, seen.broker),
+                    epochs=(epoch,),
+                )
+            state = step.partition(seen.key)
+            if state is None:
+                continue
+            if epoch > state.leader_epoch or (
+                epoch == state.leader_epoch and state.leader != seen.broker
+            ):
+                yield step.violation(
+                    "leader-as-elected",
+                    f"broker {seen.broker} leads in epoch {epoch}; in ZooKeeper the leader is"
+                    f" {state.leader} in epoch {state.leader_epoch}",
+                    key=seen.key,
+                    brokers=(seen.broker, state.leader),
+                    epochs=(epoch, state.leader_epoch),
+                )
+
+
+class Watermarks:
+    """``leader-hw-monotone``, ``hw-below-min-isr``, ``isr-superset``, ``exposed-end-monotone``.
+
+    - In one epoch of one life of a broker its watermark as a leader never goes back (R7). Across
+      epochs it may: a new leader knows less than its predecessor did.
+    - While fewer are in the ISR than min.insync.replicas asks for (or than there are replicas, if
+      that is less), the watermark stands still (KIP-966, KAFKA-15583). Judged between two snapshots
+      with the same version of the state, so that the ISR was the same all the time; only where the
+      brokers promise it (``Rules.isr_min``).
+    - A leader in ZooKeeper's epoch counts for its watermark at least the ISR that stands there
+      (KIP-497): it adds whoever is to join before it writes, and lets go of whoever is to leave
+      after the write is confirmed; every change by the controller is a new epoch.
+    - The end that clients are told by ListOffsets never goes back from one epoch to a later one
+      (KIP-207): a leader tells none before its watermark has reached the end that its log had when
+      it was elected, and that is not below any end that an earlier leader could tell, then or
+      later. Not with unclean elections.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._told: dict[str, dict[int, tuple[int, int]]] = {}
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        for seen in step.changed:
+            if seen.now.role == "leader":
+                yield from self._mark(step, seen)
+                if seen.now.exposed and not self._rules.unclean_elections:
+                    yield from self._exposed(step, seen)
+        for key in step.touched:
+            yield from _superset(step, key)
+
+    def _mark(self, step: Step, seen: Changed) -> Iterator[Violation]:
+        before, now, isr_min = seen.before, seen.now, self._rules.isr_min
+        if (
+            before is None
+            or before.role != "leader"
+            or before.leader_epoch != now.leader_epoch
+            or before.high_watermark == now.high_watermark
+        ):
+            return
+        why = None
+        if now.high_watermark < before.high_watermark:
+            name, why = "leader-hw-monotone", "went back"
+        elif isr_min is not None and now.state_version == before.state_version:
+            state = step.partition(seen.key)
+            wanted = isr_min if state is None else min(isr_min, len(state.replicas))
+            if len(now.isr) < wanted and now.isr == before.isr:
+                name = "hw-below-min-isr"
+                why = f"moved while the ISR was {list(now.isr)} and {wanted} were wanted"
+        if why is not None:
+            yield step.violation(
+                name,
+                f"the watermark of leader {seen.broker} {why}: {before.high_watermark}, then"
+                f" {now.high_watermark}",
+                key=seen.key,
+                offset=now.high_watermark,
+                brokers=(seen.broker,),
+                epochs=(now.leader_epoch,),
+            )
+
+    def _exposed(self, step: Step, seen: Changed) -> Iterator[Violation]:
+        told = self._told.setdefault(seen.key, {})
+        epoch, end = seen.now.leader_epoch, seen.now.exposed
+        told[epoch] = end, seen.broker
+        for other, (other_end, broker) in told.items():
+            if (other < epoch and other_end > end) or (other > epoch and other_end < end):
+                (first, above), (then, below) = sorted([(epoch, end), (other, other_end)])
+                yield step.violation(
+                    "exposed-end-monotone",
+                    f"clients were told end {above} in epoch {first} and {below} in epoch {then}",
+                    key=seen.key,
+                    offset=below,
+                    brokers=(seen.broker, broker),
+                    epochs=(first, then),
+                )
+
+
+def _superset(step: Step, key: str) -> Iterator[Violation]:
+    state = step.partition(key)
+    if state is None:
+        return
+    for number, replica in step.replicas(key):
+        if replica.role == "leader" and replica.leader_epoch == state.leader_epoch:
+            uncounted = set(state.isr) - set(replica.maximal_isr)
+            if uncounted:
+                yield step.violation(
+                    "isr-superset",
+                    f"the ISR in ZooKeeper is {list(state.isr)} (version {state.version}), leader"
+                    f" {number} counts {list(replica.maximal_isr)} only",
+                    key=key,
+                    brokers=(number, *sorted(uncounted)),
+                    epochs=(state.leader_epoch,),
+                )
+
+
+class OneLogPerEpoch:
+    """``one-log-per-epoch``: an offset in a leader epoch is one batch, on all brokers and for ever.
+
+    Only the one leader of an epoch makes its batches, at the end of its log, which it never cuts
+    while it leads; everybody else copies. A restart of that leader in the same epoch changes
+    nothing, for a plain end loses nothing. Where its disk lost something, it may lead in the epoch
+    again and write other batches: then that epoch is not looked at any more.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, int, int], tuple[Batch, int]] = {}
+        self._read: dict[tuple[int, str], tuple[Sequence[Batch], int]] = {}
+        self._led: dict[int, dict[str, int]] = {}
+        self._spoilt: set[tuple[str, int]] = set()
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        for number in step.damaged():
+            self._spoilt.update(self._led.get(number, {}).items())
+        for seen in step.changed:
+            if seen.now.role == "leader":
+                self._led.setdefault(seen.broker, {})[seen.key] = seen.now.leader_epoch
+            yield from self._see(step, seen)
+
+    def _see(self, step: Step, seen: Changed) -> Iterator[Violation]:
+        batches, count = seen.now.batches.all, seen.now.batches.count
+        place = seen.broker, seen.key
+        known = self._read.get(place)
+        begin = known[1] if known is not None and known[0] is batches else 0
+        self._read[place] = batches, count
+        for number in range(begin, count):
+            batch = batches[number]
+            made, maker = self._made.setdefault(
+                (seen.key, batch.epoch, batch.base), (batch, seen.broker)
+            )
+            if made.identity != batch.identity and (seen.key, batch.epoch) not in self._spoilt:
+                yield step.violation(
+                    "one-log-per-epoch",
+                    f"in epoch {batch.epoch} offset {batch.base} is a batch up to {made.next} with"
+                    f" CRC {made.crc:08x} on broker {maker}, and one up to {batch.next} with CRC"
+                    f" {batch.crc:08x} on broker {seen.broker}",
+                    key=seen.key,
+                    offset=batch.base,
+                    brokers=(maker, seen.broker),
+                    epochs=(batch.epoch,),
+                )
+                return

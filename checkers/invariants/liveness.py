@@ -1,0 +1,59 @@
+"""``stuck``: once all faults are healed, the cluster becomes whole within a bound."""
+
+from collections.abc import Callable, Iterator
+
+from checkers.invariants.step import Rules, Step
+from model.snapshot import PartitionState
+from model.violation import Violation
+
+
+class Liveness:
+    """Whole: each partition is led by whom ZooKeeper names, every replica is in the ISR, and all
+    that was ever committed can be read again.
+
+    No promise of a protocol but of a run: its bound must leave time for sessions to expire, dead
+    connections to be noticed, ``replica.lag.time.max.ms``, and the replicas to catch up. Judged
+    once for each calm, at the first snapshot after the bound.
+    """
+
+    def __init__(self, rules: Rules, committed_end: Callable[[str], int | None]) -> None:
+        self._bound_s = rules.recovery_s
+        self._committed_end = committed_end
+        self._judged: int | None = None
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        since = step.now.calm_since_ns
+        zookeeper = step.now.zookeeper
+        if self._bound_s is None or since is None or since == self._judged or zookeeper is None:
+            return
+        if step.now.time_ns - since < self._bound_s * 1e9:
+            return
+        self._judged = since
+        for key, state in zookeeper.partitions.items():
+            lacks = self._lacks(step, key, state)
+            if lacks is not None:
+                yield step.violation(
+                    "stuck",
+                    f"{self._bound_s:g} s after the last heal {lacks}",
+                    key=key,
+                    brokers=state.replicas,
+                    epochs=(state.leader_epoch,),
+                )
+
+    def _lacks(self, step: Step, key: str, state: PartitionState) -> str | None:
+        leader = step.now.brokers.get(state.leader)
+        replica = None if leader is None else leader.replicas.get(key)
+        if replica is None or replica.role != "leader":
+            return f"nobody leads: ZooKeeper names {state.leader} in epoch {state.leader_epoch}"
+        if replica.leader_epoch != state.leader_epoch:
+            return (
+                f"broker {state.leader} leads in epoch {replica.leader_epoch}, ZooKeeper says"
+                f" {state.leader_epoch}"
+            )
+        if set(state.isr) != set(state.replicas):
+            return f"the ISR is {sorted(state.isr)} of {sorted(state.replicas)}"
+        end = self._committed_end(key)
+        if end is not None and replica.high_watermark < end:
+            return f"only offsets below {replica.high_watermark} can be read of {end} committed"
+        return None

@@ -1,0 +1,243 @@
+"""What one replica must be by itself: its offsets, its epochs, its producers."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from checkers.invariants.step import Changed, Rules, Step
+from model.snapshot import Batch, EpochStart, Producer, RememberedBatch, ReplicaState
+from model.violation import Violation
+
+_REMEMBERED: Final = 5
+_SEQUENCES: Final = 1 << 31
+
+
+class Offsets:
+    """``offsets-in-order``: log start ≤ high watermark ≤ log end (L1).
+
+    Whatever moves one of them bounds it by the others: a follower takes the leader's watermark as
+    far as its own log goes, retention ends at the watermark (KAFKA-5634), a log that is cut takes
+    its watermark along. A log whose broker was not told of its partition has no watermark yet.
+    """
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        for seen in step.changed:
+            replica = seen.now
+            marks = [replica.log_start, replica.log_end]
+            if replica.role != "untold":
+                marks.insert(1, replica.high_watermark)
+            if marks != sorted(marks):
+                yield step.violation(
+                    "offsets-in-order",
+                    f"on broker {seen.broker} log start, high watermark and log end are {marks}",
+                    key=seen.key,
+                    offset=replica.high_watermark,
+                    brokers=(seen.broker,),
+                    epochs=(replica.leader_epoch,),
+                )
+
+
+class Epochs:
+    """``log-in-order``, ``epoch-cache``: a log and its leader epoch cache tell the same story.
+
+    - Along a log offsets rise, and leader epochs never fall: a leader appends at its end in its own
+      epoch, a follower only what continues its log (KAFKA-3047). The last batch ends the log.
+    - In the cache epochs and start offsets rise strictly, none starts behind the log's end (E4): a
+      leader enters its epoch at its log's end before it serves (KAFKA-7415), a cut removes what
+      starts at or after it even if no record goes (KAFKA-10706), a start removes it, too.
+    - The cache's epoch at a batch's first offset that may be read is the batch's epoch: both are
+      written by the same append, and rebuilt together in recovery (KAFKA-10432).
+    """
+
+    def __init__(self) -> None:
+        self._checked: dict[tuple[int, str], tuple[Sequence[Batch], tuple[EpochStart, ...], int]]
+        self._checked = {}
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        for seen in step.changed:
+            yield from self._cache(step, seen)
+            yield from self._log(step, seen)
+
+    def _cache(self, step: Step, seen: Changed) -> Iterator[Violation]:
+        epochs = seen.now.epochs
+        for older, newer in pairwise(epochs):
+            if older.epoch >= newer.epoch or older.start >= newer.start:
+                yield _of(
+                    step,
+                    seen,
+                    "epoch-cache",
+                    newer.start,
+                    f"epoch {newer.epoch} from {newer.start} follows epoch {older.epoch} from"
+                    f" {older.start}",
+                    (older.epoch, newer.epoch),
+                )
+        if epochs and epochs[-1].start > seen.now.log_end:
+            yield _of(
+                step,
+                seen,
+                "epoch-cache",
+                epochs[-1].start,
+                f"epoch {epochs[-1].epoch} starts at {epochs[-1].start}, the log ends at"
+                f" {seen.now.log_end}",
+                (epochs[-1].epoch,),
+            )
+
+    def _log(self, step: Step, seen: Changed) -> Iterator[Violation]:
+        replica = seen.now
+        batches, count = replica.batches.all, replica.batches.count
+        place = seen.broker, seen.key
+        known = self._checked.get(place)
+        begin = 0
+        if known is not None and known[0] is batches and known[1] == replica.epochs:
+            begin = known[2]
+        self._checked[place] = batches, replica.epochs, count
+        fault = _first_disorder(replica, begin)
+        if fault is not None:
+            name, offset, why, epochs = fault
+            yield _of(step, seen, name, offset, why, epochs)
+        elif count and batches[count - 1].next != replica.log_end:
+            yield _of(
+                step,
+                seen,
+                "log-in-order",
+                replica.log_end,
+                f"the log ends at {replica.log_end}, its last batch at {batches[count - 1].next}",
+                (batches[count - 1].epoch,),
+            )
+
+
+def _first_disorder(
+    replica: ReplicaState, begin: int
+) -> tuple[str, int, str, tuple[int, ...]] | None:
+    """The first batch from the one of number ``begin`` on that does not fit: which invariant it
+    breaks, where, and why."""
+    batches, epochs, start = replica.batches.all, replica.epochs, replica.log_start
+    entry = -1
+    for number in range(begin, replica.batches.count):
+        batch = batches[number]
+        if batch.next <= batch.base:
+            return "log-in-order", batch.base, f"a batch ends at {batch.next}", (batch.epoch,)
+        if number:
+            last = batches[number - 1]
+            if batch.base < last.next or batch.epoch < last.epoch:
+                why = (
+                    f"a batch of epoch {batch.epoch} from {batch.base} follows one of epoch"
+                    f" {last.epoch} up to {last.next}"
+                )
+                return "log-in-order", batch.base, why, (last.epoch, batch.epoch)
+        if batch.next <= start:
+            continue  # deleted, and its epochs with it
+        first = max(batch.base, start)
+        while entry + 1 < len(epochs) and epochs[entry + 1].start <= first:
+            entry += 1
+        if entry < 0 or epochs[entry].epoch != batch.epoch:
+            said = "none" if entry < 0 else str(epochs[entry].epoch)
+            why = f"offset {first} is of epoch {batch.epoch}; the epoch cache says {said}"
+            return "epoch-cache", first, why, (batch.epoch,)
+    return None
+
+
+class Producers:
+    """``producer-state``: what is remembered of producers is what a replay of the log gives (P3).
+
+    The memory at the log's end is a fold over its batches: on the leader that appended them, on
+    followers, which never refuse (KAFKA-6003), and after a start, which replays from a snapshot.
+    Per producer that is its epoch and its last five batches of it. Where retention has deleted the
+    beginning, more may be remembered than the log still tells (KIP-360), so only what it does tell
+    is compared; and who was silent for ``producer.id.expiration.ms`` may be forgotten.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._expiration_ns = rules.producer_expiration_s * 1e9
+        self._replays: dict[tuple[int, str], _Replay] = {}
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        may_forget = step.now.time_ns >= self._expiration_ns
+        for seen in step.changed:
+            remembered = seen.now.producers
+            if remembered is None:
+                continue
+            place = seen.broker, seen.key
+            replay = self._replays.get(place)
+            if replay is None or replay.batches is not seen.now.batches.all:
+                replay = self._replays[place] = _Replay(seen.now.batches.all)
+            replay.go_on(seen.now.batches.count)
+            is_whole = (
+                replay.batches[0].base == 0 if seen.now.batches.count else not seen.now.log_end
+            )
+            for producer in sorted(replay.producers.keys() | remembered.keys()):
+                told = replay.told(producer)
+                found = remembered.get(producer)
+                if not _agree(told, found, is_whole, may_forget):
+                    yield _of(
+                        step,
+                        seen,
+                        "producer-state",
+                        None if told is None else told.batches[-1].last_offset,
+                        f"of producer {producer} is remembered {_said(found)}, the log tells"
+                        f" {_said(told)}",
+                        (seen.now.leader_epoch,),
+                    )
+                    break
+
+
+class _Replay:
+    """The producers of a log, folded as far as it was looked at."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.batches = batches
+        self.producers: dict[int, tuple[int, deque[RememberedBatch]]] = {}
+        self._count = 0
+
+    def go_on(self, count: int) -> None:
+        for number in range(self._count, count):
+            batch = self.batches[number]
+            if batch.producer < 0:
+                continue
+            known = self.producers.get(batch.producer)
+            if known is None or known[0] != batch.producer_epoch:
+                known = batch.producer_epoch, deque(maxlen=_REMEMBERED)
+                self.producers[batch.producer] = known
+            records = batch.next - batch.base
+            last = (batch.sequence + records - 1) % _SEQUENCES
+            known[1].append(RememberedBatch(last, batch.next - 1, records))
+        self._count = max(self._count, count)
+
+    def told(self, producer: int) -> Producer | None:
+        known = self.producers.get(producer)
+        return None if known is None else Producer(known[0], tuple(known[1]))
+
+
+def _agree(told: Producer | None, found: Producer | None, is_whole: bool, may_forget: bool) -> bool:
+    if told is None:
+        return found is None or not is_whole
+    if found is None:
+        return may_forget
+    if told.epoch != found.epoch:
+        return False
+    batches = found.batches if is_whole else found.batches[-len(told.batches) :]
+    return told.batches == batches
+
+
+def _said(producer: Producer | None) -> str:
+    if producer is None:
+        return "nothing"
+    ends = ", ".join(f"{batch.last_sequence}@{batch.last_offset}" for batch in producer.batches)
+    return f"epoch {producer.epoch} with last sequences {ends or 'none'}"
+
+
+def _of(
+    step: Step, seen: Changed, name: str, offset: int | None, why: str, epochs: tuple[int, ...]
+) -> Violation:
+    return step.violation(
+        name,
+        f"on broker {seen.broker}: {why}",
+        key=seen.key,
+        offset=offset,
+        brokers=(seen.broker,),
+        epochs=epochs,
+    )

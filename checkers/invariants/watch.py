@@ -1,0 +1,45 @@
+"""All invariants at once: snapshots in, violations out, each told once."""
+
+from collections.abc import Iterator
+
+from checkers.invariants.committed import Committed
+from checkers.invariants.leaders import Leaders, OneLogPerEpoch, Watermarks
+from checkers.invariants.liveness import Liveness
+from checkers.invariants.logs import Epochs, Offsets, Producers
+from checkers.invariants.step import Fold, Rules, Stepper
+from checkers.invariants.zookeeper import Controllers, States
+from model.snapshot import ClusterState
+from model.violation import Violation
+
+
+class Watch:
+    """The fold of folds."""
+
+    def __init__(self, rules: Rules) -> None:
+        committed = Committed()
+        self._stepper = Stepper()
+        self._folds: list[Fold] = [
+            States(),
+            Controllers(),
+            Offsets(),
+            Epochs(),
+            Producers(rules),
+            Leaders(),
+            Watermarks(rules),
+            OneLogPerEpoch(),
+        ]
+        if not rules.unclean_elections:
+            self._folds.append(committed)
+        self._folds.append(Liveness(rules, committed.end))
+        self._told: set[tuple[str, str | None]] = set()
+
+    def step(self, now: ClusterState) -> Iterator[Violation]:
+        """What is violated and was not before: each invariant is told once for each partition, for
+        it mostly stays violated, and drags others along."""
+        step = self._stepper.step(now)
+        for fold in self._folds:
+            for violation in fold.step(step):
+                place = violation.invariant, violation.key
+                if place not in self._told:
+                    self._told.add(place)
+                    yield violation

@@ -1,0 +1,167 @@
+"""What stands in ZooKeeper: partition states and controllers."""
+
+from collections.abc import Iterator
+
+from checkers.invariants.step import Step
+from model.snapshot import NOBODY, PartitionState
+from model.violation import Violation
+
+
+class States:
+    """``state-version``, ``leader-epoch-monotone``, ``isr-within-replicas``.
+
+    - The state znode changes by writes on a condition, and each makes the next version: another
+      content under the same version, or a version that goes back, is a write that nobody made
+      (R14).
+    - Leader epochs never go back, and another leader begins a new one: the controller raises the
+      epoch in the same write that names a leader, or takes one away (E1). Two samples with the same
+      leader may well lie on either side of another leader's term, so only a difference is judged.
+    - The ISR is never empty (KAFKA-5083), holds the leader, and only assigned replicas (R14).
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, PartitionState] = {}
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        for key in step.touched:
+            state = step.partition(key)
+            before = self._last.get(key)
+            if state is None or state is before:
+                continue
+            self._last[key] = state
+            yield from _members(step, key, state)
+            if before is not None:
+                yield from _change(step, key, before, state)
+
+
+def _members(step: Step, key: str, state: PartitionState) -> Iterator[Violation]:
+    isr = set(state.isr)
+    if not isr:
+        why = "the ISR is empty"
+    elif not isr <= set(state.replicas):
+        why = f"the ISR {list(state.isr)} is not within the replicas {list(state.replicas)}"
+    elif state.leader != NOBODY and state.leader not in isr:
+        why = f"leader {state.leader} is not in the ISR {list(state.isr)}"
+    else:
+        return
+    yield step.violation(
+        "isr-within-replicas",
+        f"{why} (version {state.version})",
+        key=key,
+        brokers=state.isr,
+        epochs=(state.leader_epoch,),
+    )
+
+
+def _change(
+    step: Step, key: str, before: PartitionState, now: PartitionState
+) -> Iterator[Violation]:
+    epochs = (before.leader_epoch, now.leader_epoch)
+    leaders = (before.leader, now.leader)
+    content = (now.leader, now.leader_epoch, now.isr, now.controller_epoch)
+    was = (before.leader, before.leader_epoch, before.isr, before.controller_epoch)
+    if now.version < before.version or (now.version == before.version and content != was):
+        yield step.violation(
+            "state-version",
+            f"version {before.version} said leader, epoch, ISR, controller epoch {was},"
+            f" then version {now.version} {content}",
+            key=key,
+            epochs=epochs,
+        )
+    elif now.leader_epoch < before.leader_epoch:
+        yield step.violation(
+            "leader-epoch-monotone",
+            f"leader epoch {before.leader_epoch} was followed by {now.leader_epoch}",
+            key=key,
+            brokers=leaders,
+            epochs=epochs,
+        )
+    elif now.leader != before.leader and now.leader_epoch == before.leader_epoch:
+        yield step.violation(
+            "leader-epoch-monotone",
+            f"leader {before.leader} was followed by {now.leader} in the same epoch"
+            f" {now.leader_epoch}",
+            key=key,
+            brokers=leaders,
+            epochs=epochs,
+        )
+
+
+class Controllers:
+    """``controller-epoch-monotone``, ``one-controller-per-epoch``.
+
+    /controller and /controller_epoch change in one transaction, on a condition (KAFKA-6082): the
+    epoch never goes back, and whoever holds an epoch is the only one that ever does. Two brokers
+    may take themselves for the controller at once, but in different epochs. Nothing carries a
+    controller epoch that ZooKeeper has not given out: neither a broker that was ordered by it, nor
+    a state.
+    """
+
+    def __init__(self) -> None:
+        self._epoch = 0
+        self._holder: dict[int, int] = {}
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        zookeeper = step.now.zookeeper
+        if zookeeper is None:
+            return
+        before, now = step.before, step.now
+        if before is None or before.zookeeper is not zookeeper:
+            if zookeeper.controller_epoch < self._epoch:
+                yield step.violation(
+                    "controller-epoch-monotone",
+                    f"controller epoch {self._epoch} was followed by {zookeeper.controller_epoch}",
+                    epochs=(self._epoch, zookeeper.controller_epoch),
+                )
+            self._epoch = max(self._epoch, zookeeper.controller_epoch)
+            if zookeeper.controller != NOBODY:
+                yield from self._holds(step, zookeeper.controller, zookeeper.controller_epoch)
+            for key in step.touched:
+                state = step.partition(key)
+                if state is not None and state.controller_epoch > self._epoch:
+                    yield step.violation(
+                        "controller-epoch-monotone",
+                        f"the state is of controller epoch {state.controller_epoch}, ZooKeeper has"
+                        f" given out {self._epoch}",
+                        key=key,
+                        epochs=(state.controller_epoch, self._epoch),
+                    )
+        for number, broker in now.brokers.items():
+            was = None if before is None else before.brokers.get(number)
+            if was is broker:
+                continue
+            if broker.term is not None:
+                yield from self._holds(step, number, broker.term)
+            heard = max(broker.controller_epoch, -1 if broker.term is None else broker.term)
+            if heard > self._epoch:
+                yield step.violation(
+                    "controller-epoch-monotone",
+                    f"broker {number} knows of controller epoch {heard}, ZooKeeper has given out"
+                    f" {self._epoch}",
+                    brokers=(number,),
+                    epochs=(heard, self._epoch),
+                )
+            if (
+                was is not None
+                and was.life == broker.life
+                and broker.controller_epoch < was.controller_epoch
+            ):
+                yield step.violation(
+                    "controller-epoch-monotone",
+                    f"broker {number} obeyed controller epoch {was.controller_epoch}, and then"
+                    f" {broker.controller_epoch}",
+                    brokers=(number,),
+                    epochs=(was.controller_epoch, broker.controller_epoch),
+                )
+
+    def _holds(self, step: Step, broker: int, epoch: int) -> Iterator[Violation]:
+        holder = self._holder.setdefault(epoch, broker)
+        if holder != broker:
+            yield step.violation(
+                "one-controller-per-epoch",
+                f"brokers {holder} and {broker} both were the controller of epoch {epoch}",
+                brokers=(holder, broker),
+                epochs=(epoch,),
+            )

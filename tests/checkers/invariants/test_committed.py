@@ -1,0 +1,150 @@
+from tests.checkers.invariants.streams import (
+    broker,
+    cluster,
+    leader,
+    log,
+    replica,
+    state,
+    violated,
+)
+
+OLD = log(0, 0, 0)
+"""Three records of epoch 0."""
+
+
+def test_logs_agree_below_their_watermarks() -> None:
+    """R4: beyond its own watermark a follower may hold anything."""
+    other = [*log(0, 0), *log(0, 0, 1, crc=7)[2:]]
+    at_two = cluster(state(), {1: leader(OLD, hw=2), 2: replica(other, hw=2)})
+    assert violated(at_two) == []
+    beyond = cluster(state(isr=(1,)), {1: leader(OLD, hw=3), 2: replica(other, hw=3)})
+    assert violated(beyond) == ["log-matching"]
+
+
+def test_a_log_is_compared_with_what_a_dead_leader_committed() -> None:
+    """The record is the checker's: it outlives whoever committed."""
+    committed = cluster(state(), {1: leader(OLD, hw=3)})
+    out = state(isr=(1,), version=1)
+    assert violated(committed, cluster(out, {3: replica(OLD, hw=3)})) == []
+    assert violated(committed, cluster(out, {3: replica(log(1), hw=0)})) == []
+    assert violated(committed, cluster(out, {3: replica(log(1), hw=1)})) == ["log-matching"]
+
+
+def test_a_leader_holds_what_was_committed_before_it() -> None:
+    """R1: to the last offset, unchanged."""
+    committed = cluster(state(), {1: leader(OLD, hw=3)})
+    whole = leader([*OLD, *log(0, 0, 0, 1)[3:]], hw=0, epoch=1)
+    assert violated(committed, cluster(state(2, 1, (2, 3)), {2: whole})) == []
+    short = leader(OLD[:2], epoch=1)
+    assert violated(committed, cluster(state(2, 1, (2, 3)), {2: short})) == ["leader-completeness"]
+    changed = leader(log(0, 0, 1), epoch=1)
+    assert violated(committed, cluster(state(2, 1, (2, 3)), {2: changed})) == [
+        "leader-completeness"
+    ]
+
+
+def test_a_deposed_leader_need_not_know_what_came_later() -> None:
+    """A zombie of epoch 0 is judged by what epoch 0 committed."""
+    zombie = leader(OLD[:1], hw=1)
+    newer = leader([*OLD[:1], *log(1, 1, 1)[1:]], hw=3, epoch=1)
+    assert violated(cluster(state(2, 1, (2, 3)), {1: zombie, 2: newer})) == []
+
+
+def test_what_a_deposed_leader_commits_late_binds_its_successor() -> None:
+    """It waited for the successor, too (KIP-497), or else two histories are committed."""
+    zombie = leader(OLD, hw=3)
+    after = cluster(state(2, 1, (2, 3)), {1: zombie, 2: leader(OLD[:2], epoch=1)})
+    assert violated(after) == ["leader-completeness"]
+
+
+def test_each_running_member_of_the_isr_holds_what_is_committed() -> None:
+    """R2: whoever is out of the ISR may lag, and so may who is down."""
+    behind = replica(OLD[:2], hw=2)
+    assert violated(cluster(state(isr=(1, 3)), {1: leader(OLD, hw=3), 2: behind})) == []
+    assert violated(cluster(state(isr=(1, 2)), {1: leader(OLD, hw=3)})) == []
+    assert violated(cluster(state(isr=(1, 2)), {1: leader(OLD, hw=3), 2: behind})) == [
+        "candidate-completeness"
+    ]
+    assert violated(cluster(state(isr=(1, 2)), {1: leader(OLD, hw=3), 2: None})) == [
+        "candidate-completeness"
+    ]
+    assert violated(cluster(state(isr=(1, 2)), {1: leader(OLD, hw=2), 2: behind})) == []
+
+
+def test_a_failed_disk_is_not_judged() -> None:
+    """What it holds is not known, and its broker is about to end."""
+    offline = replica([], role="offline", log_end=3)
+    assert violated(cluster(state(), {1: leader(OLD, hw=3), 2: offline})) == []
+
+
+def test_a_cut_that_was_fetched_again_counts() -> None:
+    """A member of the ISR could have been elected in between; its own watermark lagged."""
+    led = leader(OLD, hw=3)
+    before = cluster(state(), {1: led, 2: replica(OLD, hw=2)})
+    after = {1: led, 2: replica(OLD, hw=3, cuts=(2,))}
+    assert violated(before, cluster(state(), after)) == ["candidate-completeness"]
+    elsewhere = state(isr=(1, 2), version=5)
+    assert violated(before, cluster(elsewhere, after)) == [], "it may have been out meanwhile"
+    harmless = {1: led, 2: replica(OLD, hw=3, cuts=(3,))}
+    assert violated(before, cluster(state(), harmless)) == []
+
+
+def test_nobody_cuts_below_its_own_watermark() -> None:
+    """Not even out of the ISR; and a cut of an earlier life is not known."""
+    led = leader(OLD, hw=3)
+    out = state(isr=(1,))
+    before = cluster(out, {1: led, 2: replica(OLD, hw=2)})
+    cut = replica(OLD[:1], hw=1, cuts=(1,))
+    assert violated(before, cluster(out, {1: led, 2: cut})) == ["truncation-below-hw"]
+    at_it = replica(OLD[:2], hw=2, cuts=(2,))
+    assert violated(before, cluster(out, {1: led, 2: at_it})) == []
+    assert violated(before, cluster(out, {1: led, 2: broker(cut, life=2)})) == []
+
+
+def test_after_a_power_loss_a_member_of_the_isr_may_lack_what_it_had_not_synced() -> None:
+    """Until it has caught up once; others keep what is committed (L4)."""
+    led = leader(OLD, hw=3)
+    before = cluster(state(), {1: led, 2: replica(OLD, hw=3)})
+    hit = {"damages": {2: 1}}
+    back = cluster(state(), {1: led, 2: broker(replica(OLD[:1], hw=1), life=2)}, **hit)
+    whole = cluster(state(), {1: led, 2: broker(replica(OLD, hw=3), life=2)}, **hit)
+    again = cluster(state(), {1: led, 2: broker(replica(OLD[:1], hw=1), life=3)}, **hit)
+    assert violated(before, back) == []
+    assert violated(before, back, whole) == []
+    assert violated(before, back, whole, again) == ["candidate-completeness"]
+
+
+def test_when_the_last_whole_member_of_the_isr_loses_power_nothing_is_promised() -> None:
+    """B23 and B24: the loss is inherent. With another one left, it is not."""
+    before = cluster(state(isr=(1, 2)), {1: leader(OLD, hw=3), 2: replica(OLD, hw=3)})
+    elected = leader(OLD[:1], hw=1, epoch=1, isr=(1,), maximal_isr=(1,))
+
+    def after(*hit: int) -> list[str]:
+        damages = dict.fromkeys(hit, 1)
+        off = cluster(state(isr=(1, 2)), {}, damages=damages)
+        back = cluster(state(1, 1, (1,)), {1: broker(elected, life=2)}, damages=damages)
+        return violated(before, off, back)
+
+    assert after(1, 2) == []
+    assert after(1) == ["leader-completeness"]
+
+
+def test_unclean_elections_lose_what_was_committed() -> None:
+    """R15: by configuration."""
+    committed = cluster(state(), {1: leader(OLD, hw=3)})
+    short = cluster(state(2, 1, (2,)), {2: leader(OLD[:1], epoch=1)})
+    assert violated(committed, short, unclean_elections=True) == []
+
+
+def test_a_topic_that_was_deleted_is_out_of_sight() -> None:
+    """A broker that was away may hold the old one under the name of the new."""
+    committed = cluster(state(), {1: leader(OLD, hw=3)})
+    anew = cluster(state(birth=9), {1: broker(leader(log(0, crc=9), hw=1))})
+    assert violated(committed, anew) == []
+
+
+def test_a_log_without_its_beginning_is_compared_from_where_it_starts() -> None:
+    """Retention is each broker's own business."""
+    led = leader(OLD[1:], hw=3, log_start=1)
+    longer = replica(OLD, hw=3)
+    assert violated(cluster(state(), {1: led, 2: longer})) == []

@@ -1,0 +1,111 @@
+from typing import Any
+
+import pytest
+
+from model.snapshot import ReplicaState
+from tests.checkers.invariants.streams import (
+    broker,
+    cluster,
+    leader,
+    log,
+    replica,
+    state,
+    violated,
+)
+
+OLD = log(0, 0, 0)
+
+
+def test_an_epoch_has_one_leader() -> None:
+    """For ever; the same broker may lead in it twice."""
+    first = cluster(state(), {1: leader(OLD)})
+    nobody = cluster(state(-1, 0), {})
+    again = cluster(state(), {1: broker(leader(OLD), life=2)})
+    assert violated(first, nobody, again)[1:] == []
+    other = cluster(state(2, 1, (2, 3)), {2: leader(OLD)})
+    assert violated(first, other) == ["one-leader-per-epoch"]
+
+
+@pytest.mark.parametrize(
+    ("number", "epoch", "names"),
+    [
+        (1, 2, []),
+        (1, 1, []),  # a zombie
+        (2, 2, ["leader-as-elected"]),
+        (1, 3, ["leader-as-elected"]),
+    ],
+)
+def test_who_leads_was_elected(number: int, epoch: int, names: list[str]) -> None:
+    """ZooKeeper names 1 in epoch 2: nobody is ahead of it."""
+    assert violated(cluster(state(1, 2), {number: leader([], epoch=epoch)})) == names
+
+
+def marks(*pairs: ReplicaState, **rules: Any) -> list[str]:
+    """Of snapshots of broker 1 alone."""
+    return violated(*(cluster(state(), {1: pair}) for pair in pairs), **rules)
+
+
+def test_a_leaders_watermark_rises_within_its_epoch() -> None:
+    """R7: the next epoch, or the next life, may know less."""
+    assert marks(leader(OLD, hw=2), leader(OLD, hw=1)) == ["leader-hw-monotone"]
+    assert marks(leader(OLD, hw=2), leader(OLD, hw=3)) == []
+    newer = cluster(state(1, 1), {1: leader(OLD, hw=1, epoch=1)})
+    assert violated(cluster(state(), {1: leader(OLD, hw=2)}), newer) == []
+    restarted = cluster(state(), {1: broker(leader(OLD, hw=1), life=2)})
+    assert violated(cluster(state(), {1: leader(OLD, hw=2)}), restarted) == []
+
+
+def test_the_watermark_stands_still_below_min_isr() -> None:
+    """KIP-966, where brokers promise it; not when the ISR may have been another in between."""
+    alone: dict[str, Any] = {"isr": (1,), "maximal_isr": (1,)}
+
+    def moved(before: ReplicaState, after: ReplicaState, isr_min: int | None = 2) -> list[str]:
+        stream = [cluster(state(isr=(1,)), {1: held}) for held in (before, after)]
+        return violated(*stream, isr_min=isr_min)
+
+    held, beyond = leader(OLD, hw=1, **alone), leader(OLD, hw=2, **alone)
+    assert moved(held, beyond) == ["hw-below-min-isr"]
+    assert moved(held, leader(log(0, 0, 0, 0), hw=1, **alone)) == []
+    assert moved(held, beyond, isr_min=None) == []
+    assert moved(held, leader(OLD, hw=2, **alone | {"state_version": 1})) == []
+    both: dict[str, Any] = {"isr": (1, 2), "maximal_isr": (1, 2)}
+    assert moved(leader(OLD, hw=1, **both), leader(OLD, hw=2, **both)) == []
+
+
+def test_a_leader_counts_all_that_stand_in_the_isr() -> None:
+    """KIP-497: more than those, never fewer; a deposed one may have missed a change."""
+    fewer = leader(OLD, isr=(1, 2), maximal_isr=(1, 2))
+    assert violated(cluster(state(isr=(1, 2, 3)), {1: fewer})) == ["isr-superset"]
+    assert violated(cluster(state(isr=(1, 2)), {1: leader(OLD, isr=(1, 2))})) == []
+    assert violated(cluster(state(2, 1, (1, 2, 3)), {1: fewer})) == []
+
+
+def test_the_end_that_clients_were_told_never_goes_back() -> None:
+    """KIP-207: neither in a later epoch, nor by a deposed leader that tells more, later."""
+    told = cluster(state(), {1: leader(OLD, exposed=3, hw=3)})
+    later = leader([*OLD, *log(0, 0, 0, 1)[3:]], hw=3, epoch=1, exposed=3)
+    assert violated(told, cluster(state(2, 1, (2, 3)), {2: later})) == []
+    less = leader(OLD, hw=2, epoch=1, exposed=2)
+    assert violated(told, cluster(state(2, 1, (2, 3)), {2: less})) == ["exposed-end-monotone"]
+    silent = leader(OLD, hw=2, epoch=1)
+    assert violated(told, cluster(state(2, 1, (2, 3)), {2: silent})) == []
+
+
+def test_an_epochs_offset_is_one_batch() -> None:
+    """Wherever it lies; another epoch may have another there."""
+    one = cluster(state(isr=(1,)), {1: leader(log(0, 0)), 2: replica(log(0, 0, crc=1))})
+    assert violated(one) == ["one-log-per-epoch"]
+    other = cluster(state(isr=(1,)), {1: leader(log(0, 0)), 2: replica(log(0, 1, crc=0))})
+    assert violated(other) == []
+    both = replica(log(0, 0, crc=1))
+    later = [cluster(state(isr=(1,)), {2: both}), cluster(state(isr=(1,)), {3: replica(log(0))})]
+    assert violated(*later) == ["one-log-per-epoch"]
+
+
+def test_a_leader_that_lost_power_may_write_its_epoch_anew() -> None:
+    """When no controller noticed its absence."""
+    isr = state(isr=(1,))
+    led = cluster(isr, {1: leader(log(0, 0), isr=(1,), maximal_isr=(1,))})
+    anew = broker(leader([*log(0), *log(0, 0, crc=5)[1:]], isr=(1,), maximal_isr=(1,)), life=2)
+    assert violated(led, cluster(isr, {1: anew}, damages={1: 1})) == []
+    assert violated(led, cluster(isr, {1: anew})) == ["one-log-per-epoch"]

@@ -1,0 +1,52 @@
+from typing import Any
+
+import pytest
+
+from model.snapshot import ClusterState, PartitionState, ReplicaState
+from tests.checkers.invariants.streams import cluster, leader, log, state, violated
+
+S = 1_000_000_000
+LOG = log(0, 0)
+WHOLE = leader(LOG, hw=2)
+
+
+def at(second: int, since: int | None, held: ReplicaState | None, **said: Any) -> ClusterState:
+    calm = None if since is None else since * S
+    znode: PartitionState = said.pop("znode", state())
+    brokers = {} if held is None else {1: held}
+    return cluster(znode, brokers, time_ns=second * S, calm_since_ns=calm)
+
+
+@pytest.mark.parametrize(
+    ("held", "znode", "names"),
+    [
+        (WHOLE, state(), []),
+        (None, state(), ["stuck"]),
+        (None, state(-1, 1), ["stuck"]),
+        (leader(LOG, hw=2, role="fenced"), state(), ["stuck"]),
+        (WHOLE, state(1, 1), ["stuck"]),
+        (WHOLE, state(isr=(1, 2), version=1), ["stuck"]),
+        (leader(LOG, hw=2, epoch=1), state(1, 1), []),
+        (leader(LOG, hw=1, epoch=1), state(1, 1), ["stuck"]),
+    ],
+)
+def test_the_cluster_is_whole_in_time(
+    held: ReplicaState | None, znode: PartitionState, names: list[str]
+) -> None:
+    """Led by whom ZooKeeper names, all in sync, all that was committed readable."""
+    before = at(0, None, WHOLE)
+    assert violated(before, at(70, 40, held, znode=znode), recovery_s=30) == names
+    assert violated(before, at(69, 40, held, znode=znode), recovery_s=30) == []
+
+
+def test_only_a_calm_that_lasts_is_judged() -> None:
+    """A new fault takes the bound away; without a promise there is none."""
+    assert violated(at(70, None, None), recovery_s=30) == []
+    assert violated(at(70, 60, None), at(80, None, None), at(95, 80, None), recovery_s=30) == []
+    assert violated(at(99, 0, None)) == []
+
+
+def test_each_calm_is_judged_once() -> None:
+    """What happens after the cluster has been whole is no recovery."""
+    assert violated(at(30, 0, WHOLE), at(40, 0, None), recovery_s=30) == []
+    assert violated(at(30, 0, WHOLE), at(90, 50, None), recovery_s=30) == ["stuck"]

@@ -1,0 +1,152 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from model.snapshot import Batch, EpochStart, ReplicaState
+from tests.checkers.invariants.streams import (
+    broker,
+    cluster,
+    log,
+    remembered,
+    replica,
+    state,
+    violated,
+)
+
+
+def alone(*held: ReplicaState, **other: Any) -> list[str]:
+    """Of snapshots of broker 2, which is nobody's member."""
+    return violated(*(cluster(state(isr=(1,)), {2: one}, **other) for one in held))
+
+
+@pytest.mark.parametrize(
+    ("marks", "role", "names"),
+    [
+        ((0, 0, 0), "follower", []),
+        ((1, 2, 3), "leader", []),
+        ((2, 1, 3), "follower", ["offsets-in-order"]),
+        ((0, 4, 3), "stopped", ["offsets-in-order"]),
+        ((2, 0, 3), "untold", []),
+        ((4, 0, 3), "untold", ["offsets-in-order"]),
+    ],
+)
+def test_start_watermark_and_end_are_in_order(
+    marks: tuple[int, int, int], role: str, names: list[str]
+) -> None:
+    """L1; who was not told of its partition has no watermark."""
+    start, mark, end = marks
+    batches = [Batch(0, end, 0, 1)] if end else []
+    held = replica(batches, mark, log_start=start, role=role, epochs=_from(start, end))
+    found = violated(cluster(state(2, isr=(2,)), {2: held}))
+    assert [name for name in found if name == "offsets-in-order"] == names
+
+
+def _from(start: int, end: int) -> tuple[EpochStart, ...]:
+    return (EpochStart(0, start),) if start < end else ()
+
+
+@pytest.mark.parametrize(
+    ("batches", "end", "names"),
+    [
+        (log(0, 0, 1), 3, []),
+        (log(2, 1), 2, ["log-in-order"]),
+        ([Batch(0, 2, 0, 1), Batch(1, 3, 0, 2)], 3, ["log-in-order"]),
+        ([Batch(0, 2, 0, 1), Batch(4, 5, 0, 2)], 5, []),  # compaction leaves holes
+        (log(0, 0), 3, ["log-in-order"]),
+    ],
+)
+def test_offsets_and_epochs_rise_along_a_log(
+    batches: list[Batch], end: int, names: list[str]
+) -> None:
+    """Up to the log's end."""
+    found = alone(replica(batches, log_end=end))
+    assert [name for name in found if name == "log-in-order"] == names
+
+
+@pytest.mark.parametrize(
+    ("entries", "names"),
+    [
+        ([(0, 0), (1, 2)], []),
+        ([(0, 0), (1, 2), (3, 3)], []),  # a leader that has written nothing
+        ([(0, 0)], ["epoch-cache"]),
+        ([(0, 0), (1, 1)], ["epoch-cache"]),
+        ([(1, 2)], ["epoch-cache"]),
+        ([(0, 0), (1, 2), (1, 3)], ["epoch-cache"]),
+        ([(0, 0), (1, 2), (3, 4)], ["epoch-cache"]),
+        ([], ["epoch-cache"]),
+    ],
+)
+def test_the_epoch_cache_agrees_with_the_log(
+    entries: list[tuple[int, int]], names: list[str]
+) -> None:
+    """E4: of records of epochs 0, 0, 1; what is deleted needs no entry."""
+    epochs = tuple(EpochStart(*entry) for entry in entries)
+    assert alone(replica(log(0, 0, 1), epochs=epochs)) == names
+
+
+def test_the_cache_begins_with_the_log() -> None:
+    """Retention moves both; a batch that the start divides counts from there."""
+    batches = [Batch(0, 4, 0, 1), Batch(4, 8, 1, 2)]
+    epochs = (EpochStart(0, 2), EpochStart(1, 4))
+    assert alone(replica(batches, hw=2, log_start=2, epochs=epochs)) == []
+    assert alone(replica(batches, hw=5, log_start=5, epochs=(EpochStart(1, 5),))) == []
+
+
+def test_batches_that_were_checked_are_checked_again_with_another_cache() -> None:
+    """An entry that disappears leaves old batches without one."""
+    first = replica(log(0, 0, 1))
+    later = msgspec.structs.replace(first, epochs=first.epochs[1:])
+    assert alone(first, later) == ["epoch-cache"]
+
+
+SENT = [Batch(at, at + 1, 0, at, producer=7, producer_epoch=0, sequence=at) for at in range(7)]
+LAST = [(at, at) for at in range(2, 7)]
+
+
+@pytest.mark.parametrize(
+    ("producers", "names"),
+    [
+        (None, []),
+        ({7: remembered(0, *LAST)}, []),
+        ({}, ["producer-state"]),
+        ({7: remembered(0, *LAST[:-1])}, ["producer-state"]),
+        ({7: remembered(1, *LAST)}, ["producer-state"]),
+        ({7: remembered(0, *LAST), 8: remembered(0, (0, 0))}, ["producer-state"]),
+        ({7: remembered(0, (1, 1), *LAST)}, ["producer-state"]),
+    ],
+)
+def test_producers_are_what_the_log_tells(producers: Any, names: list[str]) -> None:
+    """P3: seven batches of producer 7, of which five are remembered."""
+    assert alone(replica(SENT, producers=producers)) == names
+
+
+def test_of_a_log_without_its_beginning_more_may_be_remembered() -> None:
+    """KIP-360; what the log still tells must agree."""
+    later = SENT[4:]
+    start: dict[str, Any] = {"hw": 4, "log_start": 4, "epochs": (EpochStart(0, 4),)}
+    known = {7: remembered(0, *LAST), 8: remembered(3, (9, 1))}
+    assert alone(replica(later, **start, producers=known)) == []
+    lacking = {7: remembered(0, *LAST[:-1])}
+    assert alone(replica(later, **start, producers=lacking)) == ["producer-state"]
+
+
+def test_a_producer_may_be_forgotten_once_it_was_silent_long_enough() -> None:
+    """Not wrongly remembered."""
+    day = {"time_ns": 86_400_000_000_000}
+    assert alone(replica(SENT, producers={}), **day) == []
+    assert alone(replica(SENT, producers={7: remembered(1)}), **day) == ["producer-state"]
+
+
+def test_a_new_epoch_of_a_producer_begins_anew() -> None:
+    """And sequence numbers go round at 2^31."""
+    bumped = [*SENT, Batch(7, 9, 0, 9, producer=7, producer_epoch=1, sequence=2**31 - 1)]
+    held = remembered(1)._replace(batches=(remembered(1, (0, 8)).batches[0]._replace(records=2),))
+    assert alone(replica(bumped, producers={7: held})) == []
+
+
+def test_another_life_is_folded_anew() -> None:
+    """Its batches are another list."""
+    first = cluster(state(isr=(1,)), {2: replica(SENT, producers={7: remembered(0, *LAST)})})
+    short = replica(SENT[:1], producers={7: remembered(0, (0, 0))})
+    assert violated(first, cluster(state(isr=(1,)), {2: broker(short, life=2)})) == []

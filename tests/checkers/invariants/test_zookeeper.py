@@ -1,0 +1,101 @@
+import pytest
+
+from model.snapshot import PartitionState, ZooKeeperState
+from tests.checkers.invariants.streams import KEY, broker, cluster, state, violated
+
+
+def states(*stream: PartitionState) -> list[str]:
+    """Of snapshots of ZooKeeper alone."""
+    return violated(*(cluster(one, {}) for one in stream))
+
+
+@pytest.mark.parametrize(
+    ("isr", "leader", "names"),
+    [
+        ((1, 2), 1, []),
+        ((2,), -1, []),  # nobody of it is alive
+        ((), -1, ["isr-within-replicas"]),
+        ((2, 3), 1, ["isr-within-replicas"]),
+        ((1, 4), 1, ["isr-within-replicas"]),
+    ],
+)
+def test_an_isr_holds_its_leader_and_only_replicas(
+    isr: tuple[int, ...], leader: int, names: list[str]
+) -> None:
+    """R14, KAFKA-5083."""
+    assert states(state(leader, isr=isr)) == names
+
+
+@pytest.mark.parametrize(
+    ("after", "names"),
+    [
+        (state(1, 3, version=8), []),
+        (state(1, 3, (1, 2), version=9), []),
+        (state(2, 4, version=9), []),
+        (state(1, 5, version=11), []),
+        (state(1, 3, (1, 2), version=8), ["state-version"]),
+        (state(1, 3, version=7), ["state-version"]),
+        (state(1, 2, version=9), ["leader-epoch-monotone"]),
+        (state(2, 3, version=9), ["leader-epoch-monotone"]),
+    ],
+)
+def test_a_state_changes_by_conditional_writes(after: PartitionState, names: list[str]) -> None:
+    """R14, E1: from leader 1 in epoch 3, version 8."""
+    assert states(state(1, 3, version=8), after) == names
+
+
+def controllers(*stream: tuple[int, int]) -> list[str]:
+    """Of (holder, epoch) in ZooKeeper."""
+    return violated(
+        *(
+            cluster(ZooKeeperState(partitions={}, controller=holder, controller_epoch=epoch), {})
+            for holder, epoch in stream
+        )
+    )
+
+
+def test_controller_epochs_rise_and_have_one_holder() -> None:
+    """Even if the holder goes and comes."""
+    assert controllers((1, 1), (-1, 1), (2, 2), (1, 3)) == []
+    assert controllers((1, 1), (2, 1)) == ["one-controller-per-epoch"]
+    assert controllers((1, 2), (1, 1)) == ["controller-epoch-monotone"]
+
+
+def test_two_brokers_may_take_themselves_for_the_controller_in_different_epochs_only() -> None:
+    """The earlier one has not heard yet."""
+    zookeeper = ZooKeeperState(partitions={}, controller=2, controller_epoch=2)
+
+    def both(one: int, other: int) -> list[str]:
+        brokers = {1: broker(None, term=one), 2: broker(None, term=other)}
+        return violated(cluster(zookeeper, brokers))
+
+    assert both(1, 2) == []
+    assert both(2, 2) == ["one-controller-per-epoch"]
+    assert both(3, 2) == ["controller-epoch-monotone"]
+
+
+def test_nobody_obeys_an_epoch_that_was_not_given_out_or_is_past() -> None:
+    """E2; another life begins with none."""
+    zookeeper = ZooKeeperState(partitions={}, controller=2, controller_epoch=2)
+
+    def obeyed(*epochs: int, lives: tuple[int, ...] = (1, 1)) -> list[str]:
+        return violated(
+            *(
+                cluster(zookeeper, {3: broker(None, life=life, controller_epoch=epoch)})
+                for life, epoch in zip(lives, epochs, strict=False)
+            )
+        )
+
+    assert obeyed(1, 2) == []
+    assert obeyed(2, 1) == ["controller-epoch-monotone"]
+    assert obeyed(2, -1, lives=(1, 2)) == []
+    assert obeyed(3) == ["controller-epoch-monotone"]
+
+
+def test_no_state_is_of_a_controller_to_come() -> None:
+    """Its epoch comes from /controller_epoch."""
+    for epoch, names in ((2, []), (3, ["controller-epoch-monotone"])):
+        zookeeper = ZooKeeperState(
+            partitions={KEY: state(controller_epoch=epoch)}, controller_epoch=2
+        )
+        assert violated(cluster(zookeeper, {})) == names
