@@ -7,8 +7,10 @@ the high watermark.
 """
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from model import options
 from model.generator import (
     PENDING,
     Answer,
@@ -25,8 +27,31 @@ from model.generator import (
 from model.op import Op
 from model.plan import Plan
 from model.roles import Client
-from workloads.client.confluent import ConfluentClient, refusal
+from workloads.client import aio, confluent
 from workloads.package import Workload
+
+Make = Callable[[str, int, Mapping[str, str], Mapping[str, str], Mapping[str, str]], Client]
+"""Makes a process from bootstrap servers, its number, and settings of its producer, its consumer
+and the topics that it creates."""
+Refusal = Callable[[Mapping[str, str], Mapping[str, str]], str | None]
+"""Why settings of producer and consumer are refused."""
+
+CLIENTS: Mapping[str, tuple[Make, Refusal]] = {
+    "librdkafka": (confluent.ConfluentClient, confluent.refusal),
+    "aiokafka": (aio.AioClient, aio.refusal),
+}
+"""By the name that the option ``client`` has for it."""
+
+LEAST: Mapping[str, float] = {
+    "topics": 1,
+    "late_topics": 0,
+    "partitions": 1,
+    "replication_factor": 1,
+    "batch_max": 1,
+    "process_life_s": 0.001,
+    "final_time_limit_s": 0.001,
+}
+"""The smallest number that each of the plan's options may be."""
 
 RETRY_CREATION_S = 1.0
 """How long after a failed creation a topic is asked for again."""
@@ -247,22 +272,36 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
-    """A process by librdkafka."""
-    topic = {"replication.factor": str(plan.options["replication_factor"])}
-    return ConfluentClient(bootstrap, process, plan.producer, plan.consumer, topic)
+    """A process by the client that the plan names."""
+    topic = {
+        "replication.factor": str(plan.options["replication_factor"]),
+        "replicas": " ".join(str(number) for number in plan.options["replicas"]),
+    }
+    make, _ = CLIENTS[plan.options["client"]]
+    return make(bootstrap, process, plan.producer, plan.consumer, topic)
 
 
 def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
     if plan.concurrency < 2:
         return "--concurrency: idempotent needs at least 2, a writer and a reader"
+    if (misfit := options.refusal(plan.options, LEAST)) is not None:
+        return misfit
     if int(plan.options["replication_factor"]) > plan.brokers:
         return f"--brokers: {plan.options['replication_factor']} replicas need as many brokers"
+    placed = [int(number) for number in plan.options["replicas"]]
+    if placed and len(placed) != int(plan.options["replication_factor"]):
+        return f"options: replicas={placed}: replication_factor is not {len(placed)}"
+    if len(set(placed)) < len(placed) or not set(placed) <= set(range(1, plan.brokers + 1)):
+        return f"options: replicas={placed}: brokers from 1 to {plan.brokers}, each once"
+    if plan.options["client"] not in CLIENTS:
+        return f"options: client={plan.options['client']}: one of {', '.join(CLIENTS)}"
+    _, refusal = CLIENTS[plan.options["client"]]
     return refusal(plan.producer, plan.consumer)
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Longer than librdkafka needs to give a record up."""
+    """Longer than a client needs to give a record up."""
     return int(plan.producer["delivery.timeout.ms"]) / 1000 + 10.0
 
 
@@ -280,10 +319,13 @@ WORKLOAD = Workload(
     checkers=("loss", "duplicates", "offsets", "phantom", "order", "polls", "availability"),
     rate_hz=250.0,
     options={
+        "client": "librdkafka",
         "topics": 3,
         "late_topics": 3,
         "partitions": 2,
         "replication_factor": 3,
+        # By broker.id, the preferred leader first, for each partition; none: as brokers choose.
+        "replicas": [],
         "batch_max": 12,
         "process_life_s": 5.0,
         "final_time_limit_s": 60.0,

@@ -11,6 +11,8 @@ import pytest
 from model.generator import Context, Generator, Invocation, Wait
 from model.op import Op
 from model.plan import Plan
+from workloads.client.aio import AioClient
+from workloads.client.confluent import ConfluentClient
 from workloads.idempotent import WORKLOAD, Topics, first_keys
 
 PLAN = Plan(
@@ -261,6 +263,17 @@ def test_nothing_written_nothing_to_read() -> None:
         ({"concurrency": 1}, "--concurrency"),
         ({"brokers": 2}, "--brokers"),
         ({"producer": {"acks": "most"}}, "--set producer"),
+        ({"options": {**PLAN.options, "topics": 0}}, "options: topics=0: must be"),
+        ({"options": {**PLAN.options, "partitions": 0}}, "options: partitions=0: must be"),
+        ({"options": {**PLAN.options, "batch_max": "x"}}, "options: batch_max=x: must be"),
+        ({"options": {**PLAN.options, "process_life_s": -1.0}}, "options: process_life_s=-1.0: "),
+        ({"options": {**PLAN.options, "replicas": [1, 2]}}, "options: replicas=[1, 2]: "),
+        ({"options": {**PLAN.options, "replicas": [1, 2, 2]}}, "options: replicas=[1, 2, 2]: "),
+        ({"options": {**PLAN.options, "replicas": [1, 2, 4]}}, "options: replicas=[1, 2, 4]: "),
+        (
+            {"options": {**PLAN.options, "client": "kafkacat"}},
+            "options: client=kafkacat: one of librdkafka, aiokafka",
+        ),
     ],
 )
 def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> None:
@@ -271,7 +284,19 @@ def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> 
     assert WORKLOAD.refuse(PLAN) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "made"), [("librdkafka", ConfluentClient), ("aiokafka", AioClient)]
+)
+async def test_the_plan_names_the_client(name: str, made: type) -> None:
+    """And that client's own module says which settings it refuses."""
+    plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"client": name})
+    assert WORKLOAD.refuse(plan) is None
+    assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), made)
+    grouped = msgspec.structs.replace(plan, consumer={**plan.consumer, "debug": "broker"})
+    assert (WORKLOAD.refuse(grouped) is None) is (name == "librdkafka")
+
+
 def test_an_operation_may_take_longer_than_a_delivery() -> None:
-    """librdkafka gives a record up first, so that the history says which one."""
+    """The client gives a record up first, so that the history says which one."""
     slow = msgspec.structs.replace(PLAN, producer={"delivery.timeout.ms": "30000"})
     assert WORKLOAD.op_timeout_s(slow) > 30.0

@@ -105,13 +105,15 @@ class ConfluentClient:
         topic: Mapping[str, str],
     ) -> None:
         """``producer`` and ``consumer`` are librdkafka's settings; ``topic`` those of topics that
-        this process creates, ``replication.factor`` among them."""
+        this process creates, ``replication.factor`` among them, or in its place ``replicas``: the
+        ids of the brokers that hold each partition, the preferred leader first."""
         common = {**_QUIET, "bootstrap.servers": bootstrap, "client.id": f"process-{process}"}
         self._producer_config = {**common, **producer}
         self._consumer_config = {**common, "group.id": f"process-{process}", **consumer}
         self._admin_config = common
         self._topic_config = dict(topic)
         self._replicas = int(self._topic_config.pop("replication.factor"))
+        self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
         self._writer: _Writer | None = None
         self._reader: _Reader | None = None
         self._alive = True
@@ -132,8 +134,7 @@ class ConfluentClient:
             case "poll":
                 return await self._poll(op)
             case "assign":
-                await self._open_reader().assign(op.value)
-                return _completed(op, "ok", op.value)
+                return await self._assign(op)
             case "catch-up":
                 return await self._catch_up(op)
             case "create-topic":
@@ -153,10 +154,16 @@ class ConfluentClient:
         if reader is not None:
             await reader.close()
 
-    def _open_reader(self) -> "_Reader":
-        if self._reader is None:
-            self._reader = _Reader(self._consumer_config)
-        return self._reader
+    async def _assign(self, op: Op) -> Op:
+        """By a new consumer, which goes on where the one before it has stopped."""
+        old, places = self._reader, {} if self._reader is None else self._reader.positions
+        if old is not None:
+            old.leave()
+        self._reader = _Reader(
+            self._consumer_config, {key: places.get(key, -1) for key in op.value}
+        )
+        await self._reader.open()
+        return _completed(op, "ok", op.value)
 
     async def _send(self, op: Op) -> Op:
         keys = {key for _, key, _ in op.value}
@@ -177,15 +184,17 @@ class ConfluentClient:
         return _completed(op, combined, completed, errors[0] if errors else None)
 
     async def _poll(self, op: Op) -> Op:
-        records, error = await self._open_reader().poll()
+        assert self._reader is not None, "a process has keys assigned before it polls"
+        records, error = await self._reader.poll()
         if error is not None:
             return _completed(op, "info", [["poll", records]], error)
         return _completed(op, "ok", [["poll", records]])
 
     async def _catch_up(self, op: Op) -> Op:
+        assert self._reader is not None, "a process has keys assigned before it catches up"
         ((_, key),) = op.value
         try:
-            position, end = await self._open_reader().progress(key)
+            position, end = await self._reader.progress(key)
         except KafkaException as error:
             return _completed(op, "fail", op.value, error.args[0].name())
         value = [["catch-up", key, position, end]]
@@ -193,12 +202,10 @@ class ConfluentClient:
 
     async def _create_topic(self, op: Op) -> Op:
         ((_, topic, partitions),) = op.value
-        new = NewTopic(
-            topic,
-            num_partitions=partitions,
-            replication_factor=self._replicas,
-            config=self._topic_config,
-        )
+        size: dict[str, Any] = {"replication_factor": self._replicas}
+        if self._placed:
+            size = {"replica_assignment": [self._placed] * partitions}
+        new = NewTopic(topic, num_partitions=partitions, **size, config=self._topic_config)
         error = await _in_thread(lambda: _create(self._admin_config, new))
         return _completed(op, outcome.of_creation(error), op.value, error)
 
@@ -273,20 +280,24 @@ class _Writer:
 
 
 class _Reader:
-    """A consumer and the thread that makes its blocking calls."""
+    """A consumer that is assigned once, and the thread that makes its blocking calls.
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    Once: a consumer whose leaders have changed may deadlock within (librdkafka #5476: a lookup of a
+    leader epoch against a broker that is given up), and to assign to it then would hold Python's
+    global lock for ever, and with it every other client and the test.
+    """
+
+    def __init__(self, config: Mapping[str, Any], places: Mapping[str, int]) -> None:
+        """``places``: by key, the offset to begin at; -1 for the beginning of the log."""
         self._consumer = Consumer(dict(config))
         self._worker = _Worker("reader")
-        self._positions: dict[str, int] = {}
+        self.positions = dict(places)
         """By assigned key: the offset after the last record read; -1 before the first."""
 
-    async def assign(self, keys: list[str]) -> None:
-        """Read these keys from now on: new ones from the beginning, kept ones go on."""
-        old = [key for key in self._positions if key not in keys]
-        new = [key for key in keys if key not in self._positions]
-        self._positions = {key: self._positions.get(key, -1) for key in keys}
-        await self._worker.call(lambda: self._reassign(old, new))
+    async def open(self) -> None:
+        await self._worker.call(
+            lambda: self._consumer.assign([_place(*entry) for entry in self.positions.items()])
+        )
 
     async def poll(self) -> tuple[dict[str, list[list[int]]], str | None]:
         """Records by key, in the order they came; and the error that ended the poll, if any."""
@@ -300,13 +311,9 @@ class _Reader:
         await self._worker.call(self._consumer.close)
         self._worker.stop()
 
-    def _reassign(self, old: list[str], new: list[str]) -> None:
-        if old:
-            self._consumer.incremental_unassign([TopicPartition(*split(key)) for key in old])
-        if new:
-            self._consumer.incremental_assign(
-                [TopicPartition(*split(key), OFFSET_BEGINNING) for key in new]
-            )
+    def leave(self) -> None:
+        """Close it some time; nobody waits, for it may take for ever."""
+        self._worker.last(self._consumer.close)
 
     def _consume(self) -> tuple[dict[str, list[list[int]]], str | None]:
         records: dict[str, list[list[int]]] = {}
@@ -321,14 +328,14 @@ class _Reader:
             assert offset is not None, "a record that was read has an offset"
             value = payload.decode(key, message.key(), message.value())
             records.setdefault(key, []).append([offset, value])
-            self._positions[key] = offset + 1
+            self.positions[key] = offset + 1
         return records, first_error
 
     def _progress(self, key: str) -> tuple[int, int]:
         low, high = self._consumer.get_watermark_offsets(
             TopicPartition(*split(key)), timeout=QUERY_TIMEOUT_S, cached=False
         )
-        position = self._positions[key]
+        position = self.positions[key]
         return (low if position < 0 else position), high
 
 
@@ -353,6 +360,16 @@ class _Worker:
 
         self._calls.put(run)
         return await answer
+
+    def last(self, function: Callable[[], object]) -> None:
+        """One more call, of which nobody hears, and the end."""
+
+        def run() -> None:
+            with suppress(Exception):
+                function()
+
+        self._calls.put(run)
+        self.stop()
 
     def stop(self) -> None:
         self._calls.put(None)
@@ -382,6 +399,10 @@ def _create(config: Mapping[str, Any], new: NewTopic) -> str | None:
         name: str = error.args[0].name()
         return name
     return None
+
+
+def _place(key: str, offset: int) -> TopicPartition:
+    return TopicPartition(*split(key), OFFSET_BEGINNING if offset < 0 else offset)
 
 
 def split(key: str) -> tuple[str, int]:

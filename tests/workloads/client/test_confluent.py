@@ -1,9 +1,10 @@
 """librdkafka behind the one interface, against the mock brokers it carries in itself."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -119,6 +120,39 @@ async def test_an_assignment_keeps_the_place_in_kept_keys(clients: Any) -> None:
     await ask(reader, "assign", ["b-1"])
     await ask(reader, "assign", ["b-1", "b-0"])
     assert await read(reader, 2) == {"b-0": [[0, 0], [1, 1]]}
+
+
+class Deadlocked:
+    """A consumer after librdkafka #5476: what needs its main thread never returns."""
+
+    made: ClassVar[list["Deadlocked"]] = []
+
+    def __init__(self, config: Any) -> None:
+        self.places: list[Any] | None = None
+        self.freed = threading.Event()
+        self.made.append(self)
+
+    def assign(self, places: list[Any]) -> None:
+        assert self.places is None, "this call would never return, and nobody else could go on"
+        self.places = places
+
+    def close(self) -> None:
+        self.freed.wait()
+
+
+async def test_a_deadlocked_consumer_holds_up_nobody(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each assignment is a new consumer's; the one before it may take for ever to close."""
+    monkeypatch.setattr("workloads.client.confluent.Consumer", Deadlocked)
+    client = clients(0, "nowhere:1")
+    for keys in (["a-0"], ["a-0", "b-1"]):
+        assert (await asyncio.wait_for(ask(client, "assign", keys), 5)).type == "ok"
+    first, second = Deadlocked.made
+    assert [place.topic for place in second.places or ()] == ["a", "b"]
+    second.freed.set()
+    await asyncio.wait_for(client.close(), 5)
+    first.freed.set()
 
 
 @pytest.mark.slow

@@ -1,0 +1,50 @@
+"""Errors of aiokafka and what they say about a record."""
+
+import pytest
+from aiokafka import errors
+
+from workloads.client import aio_errors
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (None, "ok"),
+        (errors.MessageSizeTooLargeError(), "fail"),
+        (errors.TopicAuthorizationFailedError("t"), "fail"),
+        (errors.NotLeaderForPartitionError(), "info"),  # also: waited too long for a leader
+        (errors.LeaderNotAvailableError(), "info"),
+        (errors.RequestTimedOutError(), "info"),
+        (errors.NotEnoughReplicasError(), "info"),  # the attempt before may have succeeded
+        (errors.OutOfOrderSequenceNumber(), "info"),
+        (errors.CorruptRecordException(), "info"),  # not retried, but perhaps not the first attempt
+        (errors.ProducerClosed(), "info"),
+        (errors.UnknownError(), "info"),  # whatever came after Kafka 2.2
+        (errors.KafkaError("Unexpected error during batch delivery"), "info"),
+        (TimeoutError(), "info"),
+    ],
+)
+def test_of_send(error: Exception | None, expected: str) -> None:
+    """Only what is refused at every attempt has certainly not happened."""
+    assert aio_errors.of_send(error) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (errors.NoError, "ok"),
+        (errors.TopicAlreadyExistsError, "ok"),
+        (errors.InvalidReplicationFactorError, "fail"),
+        (errors.RequestTimedOutError, "info"),
+        (errors.NotControllerError, "info"),
+    ],
+)
+def test_of_creation(error: type[errors.KafkaError], expected: str) -> None:
+    """A topic that exists was created by us before: names are used once."""
+    assert aio_errors.of_creation(error) == expected
+
+
+@pytest.mark.parametrize("error", sorted(aio_errors.REFUSED_SENDS, key=str))
+def test_what_is_refused_is_not_retried(error: type[errors.KafkaError]) -> None:
+    """aiokafka itself takes it for final: otherwise it would not be the only attempt's answer."""
+    assert not error.retriable

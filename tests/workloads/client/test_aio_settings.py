@@ -1,0 +1,105 @@
+"""Plans speak Kafka's names, aiokafka its own."""
+
+import inspect
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from workloads.client import aio_settings
+from workloads.client.aio_settings import consumer_arguments, producer_arguments, refusal
+from workloads.idempotent import WORKLOAD
+
+
+def test_the_workloads_own_settings_are_taken() -> None:
+    """What the workload asks of librdkafka by default is asked of aiokafka."""
+    assert refusal(WORKLOAD.producer, WORKLOAD.consumer) is None
+    assert producer_arguments(WORKLOAD.producer) == {
+        "acks": "all",
+        "enable_idempotence": True,
+        "linger_ms": 0,
+        "request_timeout_ms": 3000,
+        "retry_backoff_ms": 50,
+        "metadata_max_age_ms": 2000,
+        "delivery_timeout_ms": 10_000,
+    }
+    assert consumer_arguments(WORKLOAD.consumer) == {
+        "isolation_level": "read_uncommitted",
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "fetch_max_wait_ms": 100,
+        "retry_backoff_ms": 100,
+        "request_timeout_ms": 4000,
+        "metadata_max_age_ms": 2000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("client", "table"),
+    [
+        (AIOKafkaProducer, aio_settings.PRODUCER),
+        (AIOKafkaConsumer, aio_settings.CONSUMER),
+    ],
+)
+def test_names_are_those_of_aiokafka(
+    client: type, table: dict[str, tuple[str, aio_settings.Parse]]
+) -> None:
+    """A misspelt argument would end a run at its first operation."""
+    known = {*inspect.signature(client).parameters, aio_settings.DELIVERY_TIMEOUT}
+    assert {argument for argument, _ in table.values()} <= known
+
+
+def test_the_defaults_are_the_contracts() -> None:
+    """What is judged strictly unless a plan says otherwise is asked for strictly."""
+    producer = producer_arguments({})
+    assert (producer["acks"], producer["enable_idempotence"]) == ("all", True)
+    assert consumer_arguments({})["isolation_level"] == "read_committed"
+    assert producer_arguments({"acks": "1"})["enable_idempotence"] is False
+    assert producer_arguments({"acks": "-1"})["enable_idempotence"] is True
+
+
+def test_kafkas_name_counts_before_librdkafkas() -> None:
+    """Of two names for one thing, the workload's and a user's, the user's is obeyed."""
+    arguments = consumer_arguments({"request.timeout.ms": "7", "socket.timeout.ms": "4000"})
+    assert arguments["request_timeout_ms"] == 7
+
+
+@pytest.mark.parametrize(
+    ("producer", "consumer", "told"),
+    [
+        ({"acks": "most"}, {}, "producer.acks=most: one of all, -1, 1, 0"),
+        (
+            {"acks": "1", "enable.idempotence": "true"},
+            {},
+            "producer.enable.idempotence=true: needs",
+        ),
+        ({"enable.idempotence": "yes"}, {}, "producer.enable.idempotence=yes: one of true, false"),
+        ({"linger.ms": "-1"}, {}, "producer.linger.ms=-1: a whole number"),
+        ({"compression.type": "rar"}, {}, "producer.compression.type=rar: one of none, gzip"),
+        ({"message.timeout.ms": "1"}, {}, "producer.message.timeout.ms: write delivery.timeout.ms"),
+        ({"request.required.acks": "1"}, {}, "producer.request.required.acks: write acks"),
+        ({"bootstrap.servers": "x:1"}, {}, "producer.bootstrap.servers: clients talk to the run's"),
+        (
+            {"max.in.flight.requests.per.connection": "5"},
+            {},
+            "producer.max.in.flight.requests.per.connection=5: 1; aiokafka has one request",
+        ),
+        ({}, {"enable.auto.commit": "true"}, "consumer.enable.auto.commit=true: false; clients"),
+        ({}, {"auto.offset.reset": "end"}, "consumer.auto.offset.reset=end: one of error, none"),
+        ({}, {"no.such.key": "1"}, "consumer.no.such.key: aiokafka has no such setting"),
+        ({}, {"group.id": "g"}, "consumer.group.id: aiokafka has no such setting"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_refused(
+    producer: dict[str, str], consumer: dict[str, str], told: str
+) -> None:
+    """In one line that names the setting."""
+    why = refusal(producer, consumer) or ""
+    assert why.startswith(f"--set {told}")
+    assert "\n" not in why
+
+
+def test_one_request_at_a_time_is_not_refused() -> None:
+    """The one value that aiokafka always has."""
+    assert refusal({"max.in.flight.requests.per.connection": "1"}, {}) is None
+    assert refusal({"compression.type": "none"}, {"check.crcs": "true"}) is None
+    assert producer_arguments({"compression.type": "gzip"})["compression_type"] == "gzip"

@@ -1,0 +1,464 @@
+"""aiokafka, unmodified, as the client of a process: plain asyncio, on sockets and in simulation.
+
+A process owns at most one producer, which writes one partition all its life, and one consumer,
+which is assigned partitions, belongs to no group and commits nothing.
+
+**What bounds a send.** aiokafka has no ``delivery.timeout.ms``. Its batches expire after
+``request_timeout_ms``; those of an idempotent producer only while the partition has no leader
+(``message_accumulator.drain_by_nodes``), else they are retried for ever (``sender._can_retry``).
+The bound here is ours: what is not reported on by then is in doubt, and so is the rest of the
+producer's life.
+
+**Order.** One batch per partition is under way at a time, one request per broker, and a batch that
+is retried goes to the head of its queue (``sender._muted_partitions``,
+``message_accumulator.reenqueue``). After a batch that has failed, the sequence numbers that it took
+are gone, and an idempotent producer is refused for ever after: it is given up, as every producer is
+that has failed.
+
+**Ends.** Nothing in aiokafka's ways of stopping is bounded, and some do not end: flushing what can
+never be sent, a metadata update that nobody makes any more. So ends are forced here and waited for
+within bounds, which needs a few of its private names.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Literal
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError, NoError, ProducerClosed, for_code
+
+from model.op import Op
+from workloads.client import aio_errors, outcome, payload
+from workloads.client.aio_settings import (
+    DELIVERY_TIMEOUT,
+    consumer_arguments,
+    producer_arguments,
+    refusal,
+)
+
+__all__ = ["AioClient", "refusal"]
+
+POLL_RECORDS_MAX = 1000
+"""Records per poll at most."""
+POLL_TIMEOUT_S = 0.1
+"""How long a poll gathers records; and the pause between two attempts to find the cluster."""
+QUERY_TIMEOUT_S = 5.0
+"""How long to wait for offsets, for a consumer to find the cluster, or for a topic's creation."""
+STOP_TIMEOUT_S = 2.0
+"""How long a client of aiokafka may take to close its connections."""
+
+_SILENT = logging.getLogger("aiokafka")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+_SILENT.setLevel(logging.CRITICAL)
+
+
+class AioClient:
+    """A process by aiokafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
+    ``catch-up`` and ``crash``."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        process: int,
+        producer: Mapping[str, str],
+        consumer: Mapping[str, str],
+        topic: Mapping[str, str],
+    ) -> None:
+        """``producer`` and ``consumer`` are settings by Kafka's names; ``topic`` those of topics
+        that this process creates, ``replication.factor`` among them, or in its place ``replicas``:
+        the ids of the brokers that hold each partition, the preferred leader first. Raises
+        :class:`~workloads.client.aio_settings.BadSetting`."""
+        self._common = {"bootstrap_servers": bootstrap, "client_id": f"process-{process}"}
+        self._producer_arguments = producer_arguments(producer)
+        self._delivery_timeout_s = self._producer_arguments.pop(DELIVERY_TIMEOUT) / 1000
+        self._consumer_arguments = consumer_arguments(consumer)
+        self._topic_config = dict(topic)
+        self._replicas = int(self._topic_config.pop("replication.factor"))
+        self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
+        self._writer: _Writer | None = None
+        self._reader: _Reader | None = None
+        self._alive = True
+
+    @property
+    def alive(self) -> bool:
+        """False after a refused send: the sequence numbers of what was refused are gone."""
+        return self._alive
+
+    async def open(self) -> None:
+        """Nothing to do: producer and consumer are made when they are first needed."""
+
+    async def invoke(self, op: Op) -> Op:
+        match op.f:
+            case "send":
+                return await self._send(op)
+            case "poll":
+                return await self._poll(op)
+            case "assign":
+                error = await self._open_reader().assign(op.value)
+                return _completed(op, "ok" if error is None else "fail", op.value, error)
+            case "catch-up":
+                return await self._catch_up(op)
+            case "create-topic":
+                return await self._create_topic(op)
+            case "crash":
+                return _completed(op, "info", op.value, "crash")
+            case _:
+                raise ValueError(f"no operation is called {op.f}")
+
+    async def close(self) -> None:
+        """Give up what is queued and under way, and close every connection, within a bound."""
+        self._alive = False
+        used, self._writer, self._reader = (self._writer, self._reader), None, None
+        await asyncio.gather(*(each.close() for each in used if each is not None))
+
+    def _open_reader(self) -> "_Reader":
+        if self._reader is None:
+            self._reader = _Reader({**self._common, **self._consumer_arguments})
+        return self._reader
+
+    async def _send(self, op: Op) -> Op:
+        keys = {key for _, key, _ in op.value}
+        assert len(keys) == 1, "an operation writes one key"
+        (key,) = keys
+        if self._writer is None:
+            arguments = {**self._common, **self._producer_arguments}
+            self._writer = _Writer(arguments, key, self._delivery_timeout_s)
+        assert self._writer.key == key, f"this process writes {self._writer.key}"
+        reports = await self._writer.send([value for _, _, value in op.value])
+        completed = [
+            ["send", key, [report.offset, value] if report.outcome == "ok" else value]
+            for (_, _, value), report in zip(op.value, reports, strict=True)
+        ]
+        errors = [report.error for report in reports if report.error is not None]
+        combined = outcome.of_several([report.outcome for report in reports])
+        self._alive = self._alive and combined == "ok"
+        return _completed(op, combined, completed, errors[0] if errors else None)
+
+    async def _poll(self, op: Op) -> Op:
+        records, error = await self._open_reader().poll()
+        if error is not None:
+            return _completed(op, "info", [["poll", records]], error)
+        return _completed(op, "ok", [["poll", records]])
+
+    async def _catch_up(self, op: Op) -> Op:
+        ((_, key),) = op.value
+        try:
+            position, end = await self._open_reader().progress(key)
+        except (KafkaError, TimeoutError) as error:
+            return _completed(op, "fail", op.value, _name(error))
+        value = [["catch-up", key, position, end]]
+        return _completed(op, "ok" if position >= end else "fail", value)
+
+    async def _create_topic(self, op: Op) -> Op:
+        ((_, topic, partitions),) = op.value
+        size: dict[str, Any] = {"num_partitions": partitions, "replication_factor": self._replicas}
+        if self._placed:
+            size = dict.fromkeys(size, -1)
+            size["replica_assignments"] = dict.fromkeys(range(partitions), self._placed)
+        new = NewTopic(topic, **size, topic_configs=self._topic_config)
+        kind, error = await _create(self._common, new)
+        return _completed(op, kind, op.value, error)
+
+
+class _Report(msgspec.Struct, frozen=True):
+    """What came of one record."""
+
+    outcome: outcome.Outcome
+    offset: int | None = None
+    """Unknown without acknowledgements, and for a record that the broker calls a duplicate of one
+    it no longer remembers."""
+    error: str | None = None
+
+
+class _Writer:
+    """A producer, which starts when it first sends."""
+
+    def __init__(self, arguments: Mapping[str, Any], key: str, delivery_timeout_s: float) -> None:
+        self.key = key
+        self._topic, self._partition = split(key)
+        self._delivery_timeout_s = delivery_timeout_s
+        self._producer = AIOKafkaProducer(**arguments)
+        self._starting = asyncio.ensure_future(self._producer.start())
+        self._queued: list[asyncio.Future[Any]] = []
+        """What the operation under way has handed over."""
+
+    async def send(self, values: list[int]) -> list[_Report]:
+        """All of them at once, as one batch if they fit; returns when every one has been reported
+        on, or when the time to deliver them is over."""
+        until = asyncio.get_running_loop().time() + self._delivery_timeout_s
+        self._queued = []
+        try:
+            refused = await self._queue(values, until)
+            reports = [await _report(future, until) for future in self._queued]
+        finally:
+            for future in self._queued:
+                _forget(future)
+        unsent = len(values) - len(reports)
+        return _known_offsets(reports) + [_Report("fail", None, refused)] * unsent
+
+    async def close(self) -> None:
+        """Let go of what is queued and on its way."""
+        producer = self._producer
+        await _end_start(self._starting)
+        sender = producer._sender.sender_task
+        if sender is not None:
+            await _end(sender)
+            # Nobody sends any more: flushing would wait for ever. Its own way to fail what is
+            # queued trips over batches that wait for another attempt (``_pop_batch``'s callback).
+            accumulator = producer._message_accumulator
+            accumulator._batches.clear()
+            accumulator._pending_batches.clear()
+        for future in self._queued:
+            if not future.done():
+                future.set_exception(ProducerClosed())
+        await _stop(producer.stop, producer.client.close)
+
+    async def _queue(self, values: list[int], until: float) -> str | None:
+        """Hand records over, up to the first that is not taken; the error by which it is not."""
+        try:
+            async with asyncio.timeout_at(until):
+                with _its_assertions():
+                    await asyncio.shield(self._starting)
+                    for value in values:
+                        record_key, record_value = payload.encode(self.key, value)
+                        future = await self._producer.send(
+                            self._topic,
+                            value=record_value,
+                            key=record_key,
+                            partition=self._partition,
+                        )
+                        self._queued.append(future)
+        except (KafkaError, TimeoutError) as error:
+            return _name(error)
+        return None
+
+
+class _Reader:
+    """A consumer, which finds the cluster when it is first assigned something."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self._consumer = AIOKafkaConsumer(**arguments)
+        self._starting: asyncio.Task[None] | None = None
+        self._positions: dict[str, int] = {}
+        """By assigned key: the offset after the last record read; -1 before the first."""
+
+    async def assign(self, keys: list[str]) -> str | None:
+        """Read these keys from now on: new ones from the beginning, kept ones go on. The error by
+        which nothing was assigned, when the cluster cannot be found."""
+        error = await self._start()
+        if error is not None:
+            return error
+        self._positions = {key: self._positions.get(key, -1) for key in keys}
+        self._consumer.assign([TopicPartition(*split(key)) for key in keys])
+        # An assignment replaces the former one, places and all. Between it and the last of the
+        # places nothing may be awaited: aiokafka would look for places of its own.
+        unread = []
+        for key, position in self._positions.items():
+            if position < 0:
+                unread.append(TopicPartition(*split(key)))
+            else:
+                self._consumer.seek(TopicPartition(*split(key)), position)
+        if unread:
+            with suppress(TimeoutError):  # it goes on in the background, and need not be waited for
+                async with asyncio.timeout(POLL_TIMEOUT_S):
+                    await self._consumer.seek_to_beginning(*unread)
+        return None
+
+    async def poll(self) -> tuple[dict[str, list[list[int]]], str | None]:
+        """Records by key, in the order they came; and the error that ended the poll, if any.
+
+        Looks twice: aiokafka fetches by itself meanwhile.
+        """
+        records: dict[str, list[list[int]]] = {}
+        try:
+            with _its_assertions():
+                left = POLL_RECORDS_MAX - await self._take(records, POLL_RECORDS_MAX)
+                if left:
+                    await asyncio.sleep(POLL_TIMEOUT_S)
+                    await self._take(records, left)
+                fetcher = self._consumer._fetcher
+                if fetcher is not None and fetcher.error_future.done():
+                    raise KafkaError("the task that fetches has ended")
+        except KafkaError as error:
+            return records, _name(error)
+        return records, None
+
+    async def progress(self, key: str) -> tuple[int, int]:
+        """The position in a key, and its end as its leader has it now: the high watermark, or under
+        ``read_committed`` the last stable offset."""
+        partition = TopicPartition(*split(key))
+        async with asyncio.timeout(QUERY_TIMEOUT_S):
+            with _its_assertions():
+                ends = await self._consumer.end_offsets([partition])
+                return await self._consumer.position(partition), ends[partition]
+
+    async def close(self) -> None:
+        if self._starting is not None:
+            await _end_start(self._starting)
+        fetcher = self._consumer._fetcher
+        if fetcher is not None:
+            # It would cancel its fetches one by one, and end itself by the cancellation of the
+            # first that was pausing after an error, with the others and all connections open.
+            await _end(fetcher.error_future)
+            fetches = list(fetcher._pending_tasks)
+            fetcher._pending_tasks.clear()
+            await asyncio.gather(*map(_end, fetches))
+        await _stop(self._consumer.stop, self._consumer._client.close)
+
+    async def _start(self) -> str | None:
+        """The error by which the consumer has not started in time; one whose start goes on is
+        waited for again by the next assignment."""
+        error = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(QUERY_TIMEOUT_S):
+                while True:
+                    if self._starting is None:
+                        self._starting = asyncio.ensure_future(self._consumer.start())
+                    try:
+                        await asyncio.shield(self._starting)
+                        return None
+                    except KafkaError as failed:
+                        error = _name(failed)
+                        self._starting = None
+                    await asyncio.sleep(POLL_TIMEOUT_S)
+        return error or "TimeoutError"
+
+    async def _take(self, records: dict[str, list[list[int]]], count_max: int) -> int:
+        """Take what has been fetched; how many records that was."""
+        count = 0
+        taken = await self._consumer.getmany(timeout_ms=0, max_records=count_max)
+        for partition, messages in taken.items():
+            key = f"{partition.topic}-{partition.partition}"
+            pairs = records.setdefault(key, [])
+            for message in messages:
+                pairs.append([message.offset, payload.decode(key, message.key, message.value)])
+                self._positions[key] = message.offset + 1
+            count += len(messages)
+        return count
+
+
+async def _report(future: "asyncio.Future[Any]", until: float) -> _Report:
+    """What came of a record that was queued."""
+    try:
+        async with asyncio.timeout_at(until):
+            metadata = await future
+    except (KafkaError, TimeoutError) as error:
+        return _Report(aio_errors.of_send(error), None, _name(error))
+    return _Report("ok", None if metadata is None else metadata.offset)
+
+
+def _known_offsets(reports: list[_Report]) -> list[_Report]:
+    """Without the offsets that aiokafka has made up.
+
+    A batch that the broker calls a duplicate of one it no longer remembers is answered with base
+    offset -1, which aiokafka takes for a number: the batch's records are reported at -1, 0, 1, …
+    (``sender.handle_response``, ``message_accumulator.done``). No true offset can continue such a
+    row: what comes after those records in the log lies behind as many as they are.
+    """
+    known = []
+    made_up = -1  # the next one, if the row goes on
+    for report in reports:
+        if report.offset is not None and report.offset in (-1, made_up):
+            made_up = report.offset + 1
+            known.append(_Report(report.outcome, None, report.error))
+        else:
+            made_up = -1
+            known.append(report)
+    return known
+
+
+async def _create(common: Mapping[str, Any], new: NewTopic) -> tuple[outcome.Outcome, str | None]:
+    """Ask for a topic; the outcome, and the name of the error."""
+    admin = AIOKafkaAdminClient(**common, request_timeout_ms=int(QUERY_TIMEOUT_S * 1000))
+    starting = asyncio.ensure_future(admin.start())
+    # Until it has found the controller, nothing is asked for.
+    in_doubt: Literal["fail", "info"] = "fail"
+    try:
+        async with asyncio.timeout(QUERY_TIMEOUT_S):
+            with _its_assertions():
+                await asyncio.shield(starting)
+                if admin._client.cluster.controller is None:
+                    return "fail", "NoController"  # it would look that up, and not look whether
+                in_doubt = "info"
+                answer = await admin.create_topics([new])
+    except (KafkaError, TimeoutError) as error:
+        return in_doubt, _name(error)
+    finally:
+        await _end_start(starting)
+        await _stop(admin.close, admin._client.close)
+    ((_, code, *_),) = answer.topic_errors
+    answered = for_code(code)
+    return aio_errors.of_creation(answered), None if answered is NoError else answered.__name__
+
+
+async def _end(task: "asyncio.Future[Any]") -> None:
+    """Cancel a task until it has ended: aiokafka's sender takes the first time for a wish to see
+    what is on the wire through, however long that takes."""
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0)
+    _forget(task)
+
+
+async def _end_start(starting: "asyncio.Task[None]") -> None:
+    """Cancel a start, unless it is over.
+
+    While it asks its first broker for metadata (``client.bootstrap``) only its frame knows of that
+    connection, and nobody would close it.
+    """
+    connection = None
+    coroutine: Any = starting.get_coro()
+    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+        connection = frame.f_locals.get("bootstrap_conn", connection)
+        coroutine = coroutine.cr_await
+    await _end(starting)
+    if connection is not None:
+        connection.close()
+
+
+async def _stop(stop: Callable[[], Awaitable[None]], close: Callable[[], Awaitable[None]]) -> None:
+    """Stop a client of aiokafka, and close its connections even when that fails or takes long."""
+    for ending in (stop, close):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                (error,) = await asyncio.gather(ending(), return_exceptions=True)
+                if error is None:
+                    return
+
+
+def _forget(future: "asyncio.Future[Any]") -> None:
+    """Nobody waits for this any more; an error that it ends in is not to be told."""
+    if not future.done():
+        future.cancel()
+    elif not future.cancelled():
+        future.exception()
+
+
+@contextmanager
+def _its_assertions() -> Iterator[None]:
+    """A broken assertion in here is aiokafka's, not one of ours: an error like others."""
+    try:
+        yield
+    except AssertionError as error:
+        raise KafkaError(f"AssertionError: {error}") from error
+
+
+def split(key: str) -> tuple[str, int]:
+    """Topic and partition of a key."""
+    topic, _, partition = key.rpartition("-")
+    return topic, int(partition)
+
+
+def _name(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def _completed(
+    op: Op, kind: outcome.Outcome, value: list[Any] | None, error: str | None = None
+) -> Op:
+    return msgspec.structs.replace(op, type=kind, value=value, error=error)

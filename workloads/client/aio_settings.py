@@ -1,0 +1,188 @@
+"""Settings go by Kafka's and librdkafka's names; what aiokafka has of them goes by its own.
+
+A name that aiokafka has no counterpart for is refused rather than dropped, because what a run was
+configured to do is what it is judged by. :data:`LEFT_OUT` are the exceptions: how patient
+librdkafka is with connections, which the workloads set and which no verdict depends on. The
+defaults that a verdict does depend on are the contract's (``checkers.expectations``), not
+aiokafka's own: left to itself it would produce with ``acks=1``, without idempotence.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiokafka import codec
+
+LEFT_OUT = frozenset(
+    {
+        "reconnect.backoff.ms",  # connects again whenever it has something to send
+        "reconnect.backoff.max.ms",
+        "retry.backoff.max.ms",  # the pause between two attempts does not grow
+        "socket.connection.setup.timeout.ms",  # request_timeout_ms bounds connecting, too
+        "topic.metadata.propagation.max.ms",  # as long as a record may wait for its topic
+    }
+)
+"""Settings without a counterpart that change no promise."""
+
+Parse = Callable[[str], Any]
+
+
+class BadSetting(ValueError):
+    """A setting that aiokafka cannot obey; the message begins with the setting's name."""
+
+
+def _whole(value: str) -> int:
+    if not value.isdecimal():
+        raise BadSetting("a whole number")
+    return int(value)
+
+
+def _flag(value: str) -> bool:
+    return bool(_one_of({"true": True, "false": False})(value))
+
+
+def _one_of(values: Mapping[str, Any]) -> Parse:
+    def parse(value: str) -> Any:
+        if value not in values:
+            raise BadSetting(f"one of {', '.join(values)} for aiokafka")
+        return values[value]
+
+    return parse
+
+
+def _compression(value: str) -> str | None:
+    if value == "none":
+        return None
+    known = {
+        "gzip": codec.has_gzip,
+        "snappy": codec.has_snappy,
+        "lz4": codec.has_lz4,
+        "zstd": codec.has_zstd,
+    }
+    if value not in known or not known[value]():
+        raise BadSetting(f"one of none, {', '.join(known)}, with its library installed")
+    return value
+
+
+_COMMON: Mapping[str, tuple[str, Parse]] = {
+    "topic.metadata.refresh.interval.ms": ("metadata_max_age_ms", _whole),
+    "metadata.max.age.ms": ("metadata_max_age_ms", _whole),
+    "connections.max.idle.ms": ("connections_max_idle_ms", _whole),
+    # librdkafka's patience with a connection, and Kafka's with a request: aiokafka has one bound,
+    # and a request that exceeds it costs the connection.
+    "socket.timeout.ms": ("request_timeout_ms", _whole),
+    "request.timeout.ms": ("request_timeout_ms", _whole),
+}
+
+DELIVERY_TIMEOUT = "delivery_timeout_ms"
+"""Not aiokafka's, which has no such bound: ours."""
+
+PRODUCER: Mapping[str, tuple[str, Parse]] = {
+    **_COMMON,
+    "acks": ("acks", _one_of({"all": "all", "-1": "all", "1": 1, "0": 0})),
+    "enable.idempotence": ("enable_idempotence", _flag),
+    "linger.ms": ("linger_ms", _whole),
+    "batch.size": ("max_batch_size", _whole),
+    "message.max.bytes": ("max_request_size", _whole),
+    "max.request.size": ("max_request_size", _whole),
+    "compression.type": ("compression_type", _compression),
+    "retry.backoff.ms": ("retry_backoff_ms", _whole),
+    "delivery.timeout.ms": (DELIVERY_TIMEOUT, _whole),
+}
+"""By the plan's name: aiokafka's, and how to read a value. Of two names for one thing, the later
+one here counts."""
+
+CONSUMER: Mapping[str, tuple[str, Parse]] = {
+    **_COMMON,
+    "isolation.level": (
+        "isolation_level",
+        _one_of({level: level for level in ("read_uncommitted", "read_committed")}),
+    ),
+    "auto.offset.reset": (
+        "auto_offset_reset",
+        _one_of({"error": "none", "none": "none", "earliest": "earliest", "latest": "latest"}),
+    ),
+    "fetch.wait.max.ms": ("fetch_max_wait_ms", _whole),
+    "fetch.max.wait.ms": ("fetch_max_wait_ms", _whole),
+    "fetch.min.bytes": ("fetch_min_bytes", _whole),
+    "fetch.max.bytes": ("fetch_max_bytes", _whole),
+    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", _whole),
+    "fetch.error.backoff.ms": ("retry_backoff_ms", _whole),
+    "retry.backoff.ms": ("retry_backoff_ms", _whole),
+    "client.rack": ("client_rack", str),
+    "check.crcs": ("check_crcs", _flag),
+}
+"""The same for consumers."""
+
+_FIXED: Mapping[str, tuple[str, str]] = {
+    "max.in.flight.requests.per.connection": ("1", "aiokafka has one request per broker under way"),
+    "enable.auto.commit": ("false", "clients are assigned partitions and commit nothing"),
+}
+"""What cannot be chosen: the one right value, and why."""
+
+_INSTEAD: Mapping[str, str] = {
+    "request.required.acks": "acks",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "queue.buffering.max.ms": "linger.ms",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+}
+"""librdkafka's second names, which the contract does not know."""
+
+
+def _arguments(
+    settings: Mapping[str, str], names: Mapping[str, tuple[str, Parse]]
+) -> dict[str, Any]:
+    for name, value in settings.items():
+        if name in _INSTEAD:
+            raise BadSetting(f"{name}: write {_INSTEAD[name]}")
+        if name in ("bootstrap.servers", "metadata.broker.list"):
+            raise BadSetting(f"{name}: clients talk to the run's own cluster, through its proxies")
+        if name in _FIXED and value != _FIXED[name][0]:
+            right, why = _FIXED[name]
+            raise BadSetting(f"{name}={value}: {right}; {why}")
+        if name not in names and name not in _FIXED and name not in LEFT_OUT:
+            raise BadSetting(f"{name}: aiokafka has no such setting")
+    arguments = {}
+    for name, (argument, parse) in names.items():
+        if name in settings:
+            try:
+                arguments[argument] = parse(settings[name])
+            except BadSetting as error:
+                raise BadSetting(f"{name}={settings[name]}: {error}") from None
+    return arguments
+
+
+def producer_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
+    """What to make an ``AIOKafkaProducer`` with, and :data:`DELIVERY_TIMEOUT`. Raises
+    :class:`BadSetting`."""
+    given = _arguments(settings, PRODUCER)
+    acks = given.get("acks", "all")
+    arguments = {
+        "acks": acks,
+        "enable_idempotence": acks == "all",
+        DELIVERY_TIMEOUT: 120_000,  # Kafka's default
+        **given,
+    }
+    if arguments["enable_idempotence"] and acks != "all":
+        raise BadSetting(f"enable.idempotence=true: needs acks=all, not {acks}")
+    return arguments
+
+
+def consumer_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
+    """What to make an ``AIOKafkaConsumer`` with. Raises :class:`BadSetting`."""
+    return {
+        "isolation_level": "read_committed",
+        "enable_auto_commit": False,
+        **_arguments(settings, CONSUMER),
+    }
+
+
+def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | None:
+    """Why aiokafka refuses these settings; ``None`` when it takes them."""
+    try:
+        kind = "producer"
+        producer_arguments(producer)
+        kind = "consumer"
+        consumer_arguments(consumer)
+    except BadSetting as error:
+        return f"--set {kind}.{error}"
+    return None
