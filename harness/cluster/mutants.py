@@ -13,7 +13,7 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    """``historic``, ``mutation`` or ``control``."""
+    """``historic``, ``mutation``, ``control`` or ``protocol``."""
     source: str
     of: str
     """The rule that it replaces, ``module:function``."""

@@ -5,7 +5,6 @@ up or put to sleep by it.
 """
 
 import asyncio
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +18,7 @@ from broker_impl.wire.messages.produce_request import (
     ProduceRequest,
     TopicProduceData,
 )
-from harness.cluster.ports import HOST
+from harness.cluster.address import Address
 from harness.cluster.sight import Sight, Unseen
 from harness.cluster.waiting import until
 from model.roles import NodeId
@@ -29,34 +28,34 @@ ASK_TIMEOUT_S = 5.0
 
 _CREATE_TOPICS = (19, 4)
 _PRODUCE = (0, 7)
-_CORRELATION_IDS = itertools.count(1)
+_CORRELATION_ID = 1
 
 
-async def until_writable(view: Sight, ports: Mapping[NodeId, int]) -> None:
+async def until_writable(view: Sight, brokers: Mapping[NodeId, Address]) -> None:
     """Wait until every broker is registered, one controls, and a record is on all of them.
 
-    ``ports``: of each broker's client listener itself. Never ends if the cluster never gets there;
-    the caller has the clock.
+    ``brokers``: where the client listener of each is, past the mesh. Never ends if the cluster
+    never gets there; the caller has the clock.
     """
-    await until(lambda: _created(view, ports))
-    await until(lambda: _written(view, ports))
+    await until(lambda: _created(view, brokers))
+    await until(lambda: _written(view, brokers))
 
 
-async def _created(view: Sight, ports: Mapping[NodeId, int]) -> bool:
+async def _created(view: Sight, brokers: Mapping[NodeId, Address]) -> bool:
     try:
         controller = await view.controller()
-        if controller is None or len(await view.live()) < len(ports):
+        if controller is None or len(await view.live()) < len(brokers):
             return False
     except Unseen:
         return False
-    topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=min(3, len(ports)))
+    topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=min(3, len(brokers)))
     request = CreateTopicsRequest(topics=[topic], timeout_ms=2000)
-    answer = await _ask(ports[controller], _CREATE_TOPICS, request)
+    answer = await _ask(brokers[controller], _CREATE_TOPICS, request)
     made = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     return answer is not None and answer.topics[0].error_code in made
 
 
-async def _written(view: Sight, ports: Mapping[NodeId, int]) -> bool:
+async def _written(view: Sight, brokers: Mapping[NodeId, Address]) -> bool:
     try:
         partition = await view.partition(f"{TOPIC}-0")
     except Unseen:
@@ -73,20 +72,20 @@ async def _written(view: Sight, ports: Mapping[NodeId, int]) -> bool:
             )
         ],
     )
-    answer = await _ask(ports[partition.leader], _PRODUCE, request)
+    answer = await _ask(brokers[partition.leader], _PRODUCE, request)
     if answer is None:
         return False
     error: int = answer.responses[0].partition_responses[0].error_code
     return error == ErrorCode.NONE
 
 
-async def _ask(port: int, api: tuple[int, int], request: Any) -> Any | None:
+async def _ask(broker: Address, api: tuple[int, int], request: Any) -> Any | None:
     """The answer to one request on a connection of its own; ``None`` for none."""
     key, version = api
-    header = RequestHeader(key, version, next(_CORRELATION_IDS), "faultline")
+    header = RequestHeader(key, version, _CORRELATION_ID, "faultline")
     try:
         async with asyncio.timeout(ASK_TIMEOUT_S):
-            reader, writer = await asyncio.open_connection(HOST, port)
+            reader, writer = await asyncio.open_connection(*broker)
             try:
                 writer.writelines(
                     encode_request(header, request_module(key).encode(request, version))

@@ -1,22 +1,35 @@
 """Which processes a harness has started, written down where the next harness finds them.
 
 A harness that was SIGKILLed cannot end its nodes; the next one does. A process is told by its id
-*and* its start time, so that a stranger who was given a recycled id is never touched.
+*and* its start, so that a stranger who was given a recycled id is never touched. Between its start
+and its being written down it is told by a mark in its environment.
 """
 
+import contextlib
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import psutil
+
+MARK = "FAULTLINE_STARTED_BY"
+"""The variable that every node has in its environment."""
+GONE_S = 5.0
+"""How long the system may take to end what was killed."""
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_START = 22 - 3
+"""Of the fields in ``/proc/<pid>/stat`` that come after the name, the first of which is the third
+(proc(5): starttime)."""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
     """A process, told apart from all that ever had its id."""
 
     pid: int
-    started: float
-    """Seconds since the epoch, as the system has it."""
+    started: str
+    """When, as :func:`start_of` has it."""
     what: str = ""
 
     def alive(self) -> bool:
@@ -27,16 +40,33 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
         """The process itself, ``None`` when it has gone."""
         try:
             process = psutil.Process(self.pid)
-            same = process.create_time() == self.started
+            same = start_of(self.pid) == self.started
             return process if same and process.status() != psutil.STATUS_ZOMBIE else None
         except psutil.NoSuchProcess:
             return None
 
 
+def start_of(pid: int) -> str:
+    """When a process began: which boot that was, and the kernel's ticks since then.
+
+    The time of day would not do: it is reckoned from that of the boot, which moves when the clock
+    is set. Where there is no ``/proc`` there is nothing better. Raises ``psutil.NoSuchProcess``.
+    """
+    try:
+        boot = _BOOT.read_text().strip()
+    except OSError:
+        return f"epoch:{psutil.Process(pid).create_time()!r}"
+    try:
+        _, _, after_name = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
+    except OSError:
+        raise psutil.NoSuchProcess(pid) from None
+    return f"{boot}:{after_name.split()[_START]}"
+
+
 def known(pid: int, what: str = "") -> Known | None:
     """What to write down of a process; ``None`` when it has gone already."""
     try:
-        return Known(pid=pid, started=psutil.Process(pid).create_time(), what=what)
+        return Known(pid=pid, started=start_of(pid), what=what)
     except psutil.NoSuchProcess:
         return None
 
@@ -45,6 +75,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One harness's file."""
 
     owner: Known
+    mark: str = ""
+    """What the processes have in their environment; empty: nothing."""
     processes: tuple[Known, ...] = ()
 
 
@@ -65,7 +97,23 @@ class Registry:
         self._folder = folder or state_folder()
         self._path = self._folder / f"{owner.pid}-{name}.json"
         self._copy = copy
+        self._mark = f"{owner.pid} {owner.started} {name}"
+        self._starting = 0
         self._processes: dict[int, Known] = {}
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[dict[str, str]]:
+        """Around the start of a process up to :meth:`add`; gives what its environment must hold.
+
+        Were this harness killed in between, nobody else would know of the process.
+        """
+        self._starting += 1
+        self._write()
+        try:
+            yield {MARK: self._mark}
+        finally:
+            self._starting -= 1
+            self._write()
 
     def add(self, pid: int, what: str) -> None:
         """Write a process down; at once, for the next moment may be our last."""
@@ -79,10 +127,11 @@ class Registry:
             self._write()
 
     def _write(self) -> None:
-        entry = Entry(owner=self._owner, processes=tuple(self._processes.values()))
+        processes = tuple(self._processes.values())
+        entry = Entry(owner=self._owner, mark=self._mark, processes=processes)
         if self._copy is not None:
             self._copy.write_bytes(msgspec.json.encode(entry))
-        if not entry.processes:
+        if not processes and not self._starting:
             self._path.unlink(missing_ok=True)
             return
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -92,9 +141,10 @@ class Registry:
 
 
 def reap(folder: Path | None = None) -> list[Known]:
-    """Kill what harnesses that are gone have left behind; who was killed."""
+    """End what harnesses that are gone have left behind, and wait for that; what was ended."""
     reaped: list[Known] = []
-    for path in sorted((folder or state_folder()).glob("*.json")):
+    folder = folder or state_folder()
+    for path in sorted(folder.glob("*.json")):
         try:
             entry = msgspec.json.decode(path.read_bytes(), type=Entry)
         except (msgspec.MsgspecError, OSError):
@@ -102,9 +152,27 @@ def reap(folder: Path | None = None) -> list[Known]:
             continue
         if entry.owner.alive():
             continue
-        for stray in entry.processes:
+        strays = {stray.pid: stray for stray in (*_marked(entry.mark), *entry.processes)}
+        for stray in strays.values():
             if (process := stray.process()) is not None:
-                process.kill()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
                 reaped.append(stray)
         path.unlink(missing_ok=True)
+    for draft in sorted(folder.glob("*.draft")):
+        if not psutil.pid_exists(int(draft.name.partition("-")[0])):
+            draft.unlink(missing_ok=True)
+    end_s = time.monotonic() + GONE_S
+    while any(stray.alive() for stray in reaped) and time.monotonic() < end_s:
+        time.sleep(0.005)
     return reaped
+
+
+def _marked(mark: str) -> Iterator[Known]:
+    """The processes with this mark, whether they were written down or not."""
+    if not mark:
+        return
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # it has just ended, or is somebody else's
+            if process.environ().get(MARK) == mark and (one := known(process.pid)) is not None:
+                yield one

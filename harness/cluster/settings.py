@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import javaproperties
 
 from broker_impl.config import SETTINGS, unknown_setting
 from broker_impl.errors import ConfigError
-from harness.cluster.ports import HOST
+from harness.cluster.address import Address
 
 CLIENT_LISTENER = "CLIENT"
 PEER_LISTENER = "REPLICATION"
@@ -56,17 +56,22 @@ def session_timeout_s(overrides: Mapping[str, str]) -> float:
     return int({**SCALED, **overrides}["zookeeper.session.timeout.ms"]) / 1000
 
 
+def min_isr(brokers: int, overrides: Mapping[str, str]) -> int:
+    """How many replicas must have a record before it is acknowledged."""
+    return int(overrides.get("min.insync.replicas", min(2, brokers)))
+
+
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """Where one broker listens, what it says of itself, and where it finds the others."""
 
-    listeners: Mapping[str, int]
-    """Listener name to port; the replication listener among them."""
-    advertised: Mapping[str, int]
-    """Where a listener is reached: a proxy's port where it has one."""
-    zookeeper: int
-    peers: Mapping[int, int] = field(default_factory=dict)
-    """``broker.id`` to the port of the link that leads there."""
+    listeners: Mapping[str, Address]
+    """What it binds, by the listener's name; the replication listener among them."""
+    advertised: Mapping[str, Address]
+    """Where a listener is reached: at a proxy where it has one."""
+    zookeeper: Address
+    peers: Mapping[int, Address] = field(default_factory=dict)
+    """``broker.id`` to the link that leads there."""
 
 
 def client_listener(name: str | None) -> str:
@@ -78,7 +83,7 @@ def of_broker(
     number: int,
     brokers: int,
     addresses: Addresses,
-    data: Path,
+    data: PurePath,
     overrides: Mapping[str, str],
 ) -> dict[str, str]:
     """Every setting of one broker; ``overrides`` are the plan's and win."""
@@ -91,11 +96,11 @@ def of_broker(
         ),
         "inter.broker.listener.name": PEER_LISTENER,
         "log.dirs": str(data),
-        "zookeeper.connect": f"{HOST}:{addresses.zookeeper}",
+        "zookeeper.connect": str(addresses.zookeeper),
         "default.replication.factor": str(min(3, brokers)),
         **SCALED,
-        "min.insync.replicas": str(min(2, brokers)),
-        **{f"faultline.peer.{peer}": f"{HOST}:{port}" for peer, port in addresses.peers.items()},
+        "min.insync.replicas": str(min_isr(brokers, overrides)),
+        **{f"faultline.peer.{peer}": str(link) for peer, link in addresses.peers.items()},
         **overrides,
     }
 
@@ -105,5 +110,5 @@ def write(path: Path, settings: Mapping[str, str]) -> None:
     path.write_text(javaproperties.dumps(settings, timestamp=False, sort_keys=True))
 
 
-def _listed(listeners: Iterable[tuple[str, int]]) -> str:
-    return ",".join(f"{name}://{HOST}:{port}" for name, port in listeners)
+def _listed(listeners: Iterable[tuple[str, Address]]) -> str:
+    return ",".join(f"{name}://{address}" for name, address in listeners)

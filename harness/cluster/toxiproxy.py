@@ -25,20 +25,24 @@ import psutil
 from toxiproxy import Proxy, Toxiproxy
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
-from harness.cluster.node import Node
+from harness.cluster.address import Address
+from harness.cluster.counters import Counters, counted
+from harness.cluster.node import ClusterError
 from harness.cluster.ports import HOST
+from harness.cluster.process import Process
 from model.roles import NodeId
 
 Answer = TypeVar("Answer")
 
 OURS = Path(__file__).parents[2] / ".tools" / "bin" / "toxiproxy-server"
 """Where set-up puts it when the machine has none."""
-CALL_TIMEOUT_S = 5.0
+CALL_TIMEOUT_S = 10.0
+"""A link is closed only when nobody is being connected through it: see the containers' mesh."""
 _ONE_ADDRESS = threading.Lock()
 """The client holds one server's address per process; calls to several servers take turns."""
 
 
-class MeshError(Exception):
+class MeshError(ClusterError):
     """Toxiproxy is missing, does not answer, or did not do what it was asked."""
 
 
@@ -54,12 +58,34 @@ def find_server() -> Path:
 
 
 def command() -> list[str]:
-    """How the server is started: on any free port, which :meth:`Mesh.start` then looks up."""
-    return [str(find_server()), "-host", HOST, "-port", "0"]
+    """How the server is started: on any free port, which :func:`serve` then looks up."""
+    return [str(find_server()), "-host", HOST, "-port", "0", "-proxy-metrics"]
 
 
 ENVIRONMENT = {"LOG_LEVEL": "error"}
 """Of the server: at its default it tells of every connection that ends."""
+
+
+async def serve(server: Process) -> Address:
+    """Start a server of :func:`command` as a process, and find the port that it was given."""
+    await server.start()
+    async with asyncio.timeout(CALL_TIMEOUT_S):
+        while (port := _listening_port(server.pid)) is None:
+            if server.pid is None:
+                raise MeshError(f"toxiproxy-server ended: {await server.last_line()}")
+            await asyncio.sleep(0.005)
+    return Address(HOST, port)
+
+
+class Door(NamedTuple):
+    """Where a proxy is entered, when that is known before it is there."""
+
+    binds: Address
+    """What the proxy listens on, in its own network."""
+    inside: Address
+    """Where that is for the nodes."""
+    outside: Address
+    """Where that is for this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +94,19 @@ class Link:
 
     opener: NodeId
     acceptor: NodeId
-    listens: int
-    """The proxy's port: where the opener connects to."""
-    upstream: int
-    """The acceptor's own port."""
+    listens: Address
+    """Where the opener connects to: the proxy, as the nodes reach it."""
+    upstream: Address
+    """Where the proxy connects to: the acceptor, as the proxy reaches it."""
+    reached: Address
+    """The proxy, as this machine reaches it."""
+    past: Address
+    """The acceptor, as this machine reaches it with no fault between."""
+
+    @property
+    def name(self) -> str:
+        """That of its proxy."""
+        return f"{self.opener}.{self.acceptor}"
 
 
 class _Toxic(NamedTuple):
@@ -85,11 +120,9 @@ class _Toxic(NamedTuple):
 class Mesh:
     """The links of one cluster; what is done to one is counted, so that faults may overlap."""
 
-    def __init__(self, server: Node) -> None:
-        """``server`` is the process of :func:`command`, not yet started."""
-        self._server = server
+    def __init__(self) -> None:
         self._client = Toxiproxy()
-        self._api_port = 0
+        self._api: Address | None = None
         self._one_call = asyncio.Lock()
         self._proxies: dict[tuple[NodeId, NodeId], Proxy] = {}
         self._links: dict[tuple[NodeId, NodeId], Link] = {}
@@ -109,26 +142,43 @@ class Mesh:
             raise MeshError(f"no link between {one} and {other}")
         return links
 
-    async def start(self) -> None:
-        """Start the server and find the port that the system gave it."""
+    def connect(self, api: Address) -> None:
+        """Use the server whose API is there."""
         _bypass_http_proxies()
-        await self._server.start()
-        async with asyncio.timeout(CALL_TIMEOUT_S):
-            while (port := _listening_port(self._server.pid)) is None:
-                if self._server.pid is None:
-                    raise MeshError(f"toxiproxy-server ended: {self._server.last_line()}")
-                await asyncio.sleep(0.005)
-        self._api_port = port
+        self._api = api
 
-    async def add(self, opener: NodeId, acceptor: NodeId, upstream: int) -> Link:
-        """A new link, through a port of its own."""
-        proxy = await self._call(
-            lambda: self._client.create(f"{HOST}:{upstream}", f"{opener}.{acceptor}")
-        )
-        link = Link(opener, acceptor, int(proxy.listen.rpartition(":")[2]), upstream)
+    async def answers(self) -> bool:
+        """Does the server answer?"""
+        try:
+            await self._call(self._client.proxies)
+        except MeshError:
+            return False
+        return True
+
+    async def add(
+        self, opener: NodeId, acceptor: NodeId, upstream: Address, past: Address, door: Door | None
+    ) -> Link:
+        """A new link, through a port of its own; without a door any port of this machine."""
+        listen = str(door.binds) if door is not None else None
+        name = f"{opener}.{acceptor}"
+        proxy = await self._call(lambda: self._client.create(str(upstream), name, listen))
+        taken = Address(HOST, Address.of(proxy.listen).port)
+        listens, reached = (door.inside, door.outside) if door is not None else (taken, taken)
+        link = Link(opener, acceptor, listens, upstream, reached, past)
         self._proxies[opener, acceptor] = proxy
         self._links[opener, acceptor] = link
         return link
+
+    async def counters(self) -> Counters:
+        """How many bytes each link has taken in and passed on, over connections that have ended."""
+        api = self._api
+        assert api is not None, "the server was started"
+        return await self._call(lambda: counted(api, CALL_TIMEOUT_S))
+
+    async def is_closed(self, link: Link) -> bool:
+        """Does the server itself say that the link is refused?"""
+        proxy = await self._call(lambda: self._client.get_proxy(link.name))
+        return proxy is not None and not proxy.enabled
 
     async def cut(self, source: NodeId, target: NodeId) -> None:
         """Swallow what goes from source to target."""
@@ -227,14 +277,18 @@ class Mesh:
         raise MeshError(f"{proxy.name} cannot listen on {proxy.listen} again: the port is taken")
 
     async def _call(self, call: Callable[[], Answer]) -> Answer:
+        assert self._api is not None, "the server was started"
+        host, port = self._api
+
         def called() -> Answer:
             with _ONE_ADDRESS:
-                self._client.update_api_consumer(HOST, self._api_port)
+                self._client.update_api_consumer(host, port)
                 return call()
 
         async with self._one_call:
             try:
-                return await asyncio.wait_for(asyncio.to_thread(called), CALL_TIMEOUT_S)
+                async with asyncio.timeout(CALL_TIMEOUT_S):  # wait_for may lose a cancellation
+                    return await asyncio.to_thread(called)
             except TimeoutError:
                 raise MeshError(f"toxiproxy-server was silent for {CALL_TIMEOUT_S:g} s") from None
             except (OSError, NotFound, ProxyExists, InvalidToxic, KeyError) as error:

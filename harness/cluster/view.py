@@ -11,7 +11,8 @@ import msgspec
 
 from broker_impl.zookeeper.client import State, ZooKeeper
 from broker_impl.zookeeper.errors import NoNode, ZooKeeperError
-from harness.cluster.sight import Partition, Unseen
+from broker_impl.zookeeper.records import Stat
+from harness.cluster.sight import Partition, Registration, Unseen
 from model import roles
 from model.roles import NodeId
 
@@ -57,6 +58,11 @@ class View:
         """The brokers that have a session."""
         return tuple(roles.broker(int(child)) for child in await self._children("/brokers/ids"))
 
+    async def registration(self, broker: NodeId) -> Registration | None:
+        """By which a broker is registered; ``None`` when it is not."""
+        found = await self._find(f"/brokers/ids/{roles.number(broker)}")
+        return None if found is None else Registration(found[1].czxid, found[1].ephemeral_owner)
+
     async def topics(self) -> tuple[str, ...]:
         return tuple(await self._children("/brokers/topics"))
 
@@ -92,9 +98,13 @@ class View:
         )
 
     async def _read(self, path: str) -> bytes | None:
+        found = await self._find(path)
+        return None if found is None else found[0]
+
+    async def _find(self, path: str) -> tuple[bytes, Stat] | None:
         try:
             async with asyncio.timeout(READ_TIMEOUT_S):
-                return (await (await self._session()).get(path))[0]
+                return await (await self._session()).get(path)
         except NoNode:
             return None
         except (ZooKeeperError, TimeoutError) as error:

@@ -15,6 +15,7 @@ def test_every_mutant_is_told_in_full() -> None:
     for name, mutant in known.items():
         assert mutant.name == name
         assert ":" in mutant.of
-        assert mutant.kind in ("historic", "mutation", "control")
-        assert all((mutant.source, mutant.symptom, mutant.schedule, mutant.story))
+        assert mutant.kind in ("historic", "mutation", "control", "protocol")
+        assert all((mutant.source, mutant.schedule, mutant.story))
+        assert bool(mutant.symptom) == (mutant.kind != "protocol")
         assert "\n" not in mutant.story

@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from harness.cluster import probe
+from harness.cluster.address import Address
 from harness.cluster.ports import HOST, Ports
+from harness.cluster.probe import Sign
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @pytest.fixture
-async def serve() -> AsyncIterator[Callable[[Handler], Awaitable[int]]]:
+async def serve() -> AsyncIterator[Callable[[Handler], Awaitable[Address]]]:
     servers: list[asyncio.Server] = []
 
-    async def served(handler: Handler) -> int:
+    async def served(handler: Handler) -> Address:
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
                 await handler(reader, writer)
@@ -25,15 +27,14 @@ async def serve() -> AsyncIterator[Callable[[Handler], Awaitable[int]]]:
 
         server = await asyncio.start_server(connected, HOST, 0)
         servers.append(server)
-        port: int = server.sockets[0].getsockname()[1]
-        return port
+        return Address(HOST, server.sockets[0].getsockname()[1])
 
     yield served
     for server in servers:
         server.close()
 
 
-Serve = Callable[[Handler], Awaitable[int]]
+Serve = Callable[[Handler], Awaitable[Address]]
 
 
 async def kafka(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -63,28 +64,33 @@ async def babbling(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 async def test_broker_answers(serve: Serve) -> None:
     """A server that answers ApiVersions with our number is alive."""
-    assert await probe.answers(HOST, await serve(kafka), "kafka", 2)
+    assert await probe.answers(await serve(kafka), "kafka", 2)
 
 
 async def test_zookeeper_answers(serve: Serve) -> None:
     """A server that answers a connect request is alive."""
-    assert await probe.answers(HOST, await serve(zookeeper), "zookeeper", 2)
+    assert await probe.answers(await serve(zookeeper), "zookeeper", 2)
 
 
-@pytest.mark.parametrize("handler", [silent, closing, babbling])
-async def test_everything_else_is_no_answer(serve: Serve, handler: Handler) -> None:
+@pytest.mark.parametrize(
+    ("handler", "sign"), [(silent, "silence"), (closing, "end"), (babbling, "end")]
+)
+async def test_everything_else_is_no_answer(serve: Serve, handler: Handler, sign: Sign) -> None:
     """Silence, a closed connection and an answer to somebody else's question mean no."""
-    assert not await probe.answers(HOST, await serve(handler), "kafka", 0.05)
+    address = await serve(handler)
+    assert not await probe.answers(address, "kafka", 0.05)
+    assert await probe.sign(address, "kafka", 0.05) == sign
 
 
 async def test_nobody_there() -> None:
     """A refused connection is no answer, and nobody accepts."""
     with Ports() as ports:
-        port = ports.reserve()
-        assert not await probe.answers(HOST, port, "kafka", 1)
-        assert not await probe.accepts(HOST, port)
+        nowhere = Address(HOST, ports.reserve())
+        assert not await probe.answers(nowhere, "kafka", 1)
+        assert not await probe.accepts(nowhere)
+        assert await probe.sign(nowhere, "kafka", 1) == "end"
 
 
 async def test_accepts(serve: Serve) -> None:
     """Somebody who listens accepts."""
-    assert await probe.accepts(HOST, await serve(silent))
+    assert await probe.accepts(await serve(silent))

@@ -13,8 +13,9 @@ from broker_impl.wire.messages import create_topics_response as created
 from broker_impl.wire.messages import produce_response as produced
 from broker_impl.wire.messages import request_module
 from harness.cluster import readiness
+from harness.cluster.address import Address
 from harness.cluster.ports import HOST
-from harness.cluster.sight import Partition, Unseen
+from harness.cluster.sight import Partition, Registration, Unseen
 from model.roles import NodeId
 
 A, B = "broker-1", "broker-2"
@@ -91,6 +92,9 @@ class FakeSight:
     async def live(self) -> tuple[NodeId, ...]:
         return (A, B)[: self._now[1]]
 
+    async def registration(self, broker: NodeId) -> Registration | None:
+        return Registration(epoch=1, session_id=1) if broker in await self.live() else None
+
     async def partition(self, key: str) -> Partition | None:
         assert key == "faultline-ready-0"
         return self._now[2]
@@ -118,7 +122,9 @@ async def brokers() -> AsyncIterator[dict[NodeId, FakeBroker]]:
 
 async def ready(sight: FakeSight, brokers: dict[NodeId, FakeBroker]) -> None:
     async with asyncio.timeout(5):
-        await readiness.until_writable(sight, {name: b.port for name, b in brokers.items()})
+        await readiness.until_writable(
+            sight, {name: Address(HOST, b.port) for name, b in brokers.items()}
+        )
 
 
 async def test_record_goes_to_the_leader(brokers: dict[NodeId, FakeBroker]) -> None:

@@ -1,14 +1,17 @@
 """Strays of a dead harness are ended; strangers and the living are left alone."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
-from harness.cluster.registry import Entry, Known, Registry, known, reap, state_folder
+from harness.cluster import registry
+from harness.cluster.registry import MARK, Entry, Known, Registry, known, reap, state_folder
 
 
 @pytest.fixture
@@ -26,9 +29,9 @@ def gone() -> Known:
     return entry
 
 
-def file_of(folder: Path, owner: Known, *processes: Known) -> Path:
+def file_of(folder: Path, owner: Known, *processes: Known, mark: str = "") -> Path:
     path = folder / f"{owner.pid}-x.json"
-    path.write_bytes(msgspec.json.encode(Entry(owner=owner, processes=processes)))
+    path.write_bytes(msgspec.json.encode(Entry(owner=owner, mark=mark, processes=processes)))
     return path
 
 
@@ -44,33 +47,92 @@ def test_stray_of_a_dead_harness_is_killed(
     assert not path.exists()
 
 
+def test_stray_that_was_not_yet_written_down_is_killed(tmp_path: Path) -> None:
+    """A harness may be killed right after it has started a process: its mark tells of it."""
+    mark = f"mark of {tmp_path}"
+    argv = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, env={MARK: mark}) as stray:
+        file_of(tmp_path, gone(), mark=mark)
+        assert [known.pid for known in reap(tmp_path)] == [stray.pid]
+        assert stray.wait(5) == -9
+
+
+def test_starting_is_written_down_before_anything_starts(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    """The file is there with the mark while a process is started, whatever else ends meanwhile."""
+    held = Registry("a", tmp_path)
+    held.add(sleeper.pid, "broker-1")
+    with held.starting() as environment:
+        held.remove(sleeper.pid)
+        [path] = tmp_path.glob("*.json")
+        assert msgspec.json.decode(path.read_bytes(), type=Entry).mark == environment[MARK]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_half_a_file_goes_with_its_owner(tmp_path: Path) -> None:
+    """One that was killed while it wrote leaves no draft behind; a living one still writes."""
+    (tmp_path / f"{gone().pid}-x.draft").write_bytes(b"{")
+    living = tmp_path / f"{os.getpid()}-x.draft"
+    living.write_bytes(b"{")
+    assert reap(tmp_path) == []
+    assert list(tmp_path.iterdir()) == [living]
+
+
 def test_recycled_id_is_a_stranger(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
     """A process with the same id but another start time is never touched."""
-    path = file_of(tmp_path, gone(), Known(pid=sleeper.pid, started=1.0))
+    path = file_of(tmp_path, gone(), Known(pid=sleeper.pid, started="boot:1"))
     assert reap(tmp_path) == []
     assert sleeper.poll() is None
     assert not path.exists()
 
 
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="others know the time of day alone"
+)
+def test_a_clock_that_is_set_makes_no_strangers(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A living harness keeps what it has started, and a stray is still told from a stranger."""
+    harness, stray = known(os.getpid()), known(sleeper.pid, "broker-1")
+    assert harness is not None
+    assert stray is not None
+    boot_s = psutil.boot_time()
+    monkeypatch.setattr(psutil._pslinux, "boot_time", lambda: boot_s - 7)
+    file_of(tmp_path, harness, stray)
+    assert reap(tmp_path) == []
+    file_of(tmp_path, gone(), stray)
+    assert reap(tmp_path) == [stray]
+
+
+def test_without_proc_a_process_is_told_by_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is nothing better."""
+    monkeypatch.setattr(registry, "_BOOT", Path("/none"))
+    assert (this := known(os.getpid())) is not None
+    assert this.started.startswith("epoch:")
+    assert this.alive()
+    assert known(gone().pid) is None
+
+
 def test_living_harness_keeps_its_own(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
     """Processes of a harness that still runs are its own business."""
-    registry = Registry("a", tmp_path)
-    registry.add(sleeper.pid, "broker-1")
+    held = Registry("a", tmp_path)
+    held.add(sleeper.pid, "broker-1")
     assert reap(tmp_path) == []
     assert sleeper.poll() is None
     assert len(list(tmp_path.glob("*.json"))) == 1
-    registry.remove(sleeper.pid)
+    held.remove(sleeper.pid)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_copy_lists_what_runs(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
     """The run's own folder has the same list, also after the last process has ended."""
     copy = tmp_path / "pids.json"
-    registry = Registry("a", tmp_path / "state", copy)
-    registry.add(sleeper.pid, "broker-1")
+    held = Registry("a", tmp_path / "state", copy)
+    held.add(sleeper.pid, "broker-1")
     [process] = msgspec.json.decode(copy.read_bytes(), type=Entry).processes
     assert (process.pid, process.what) == (sleeper.pid, "broker-1")
-    registry.remove(sleeper.pid)
+    held.remove(sleeper.pid)
     assert msgspec.json.decode(copy.read_bytes(), type=Entry).processes == ()
 
 
@@ -83,8 +145,8 @@ def test_garbage_is_cleared(tmp_path: Path) -> None:
 
 def test_dead_process_is_not_written_down(tmp_path: Path) -> None:
     """A process that has ended before it could be asked is no stray."""
-    registry = Registry("a", tmp_path)
-    registry.add(gone().pid, "broker-1")
+    held = Registry("a", tmp_path)
+    held.add(gone().pid, "broker-1")
     assert list(tmp_path.iterdir()) == []
 
 

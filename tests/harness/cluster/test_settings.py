@@ -7,22 +7,24 @@ import pytest
 
 from broker_impl import config
 from harness.cluster import settings
+from harness.cluster.address import Address
 from harness.cluster.settings import Addresses
 
 ADDRESSES = Addresses(
-    listeners={"CLIENT": 1001, "REPLICATION": 1002},
-    advertised={"CLIENT": 2001, "REPLICATION": 1002},
-    zookeeper=3001,
-    peers={1: 4001, 3: 4003},
+    listeners={"CLIENT": Address("0.0.0.0", 1001), "REPLICATION": Address("0.0.0.0", 1002)},
+    advertised={"CLIENT": Address("127.0.0.1", 2001), "REPLICATION": Address("broker-2", 1002)},
+    zookeeper=Address("toxiproxy", 3001),
+    peers={1: Address("toxiproxy", 4001), 3: Address("toxiproxy", 4003)},
 )
 
 
 def test_settings_are_kafka_s_own() -> None:
     """Listeners, what is advertised, and the way to every peer."""
     made = settings.of_broker(2, 3, ADDRESSES, Path("/data"), {"min.insync.replicas": "1"})
-    assert made["listeners"] == "CLIENT://127.0.0.1:1001,REPLICATION://127.0.0.1:1002"
-    assert made["advertised.listeners"] == "CLIENT://127.0.0.1:2001,REPLICATION://127.0.0.1:1002"
-    assert made["faultline.peer.3"] == "127.0.0.1:4003"
+    assert made["listeners"] == "CLIENT://0.0.0.0:1001,REPLICATION://0.0.0.0:1002"
+    assert made["advertised.listeners"] == "CLIENT://127.0.0.1:2001,REPLICATION://broker-2:1002"
+    assert made["faultline.peer.3"] == "toxiproxy:4003"
+    assert made["zookeeper.connect"] == "toxiproxy:3001"
     assert made["min.insync.replicas"] == "1", "the plan's settings win"
     assert made["default.replication.factor"] == "3"
 

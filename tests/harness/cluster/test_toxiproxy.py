@@ -3,16 +3,20 @@
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from harness.cluster import toxiproxy
-from harness.cluster.node import Node
-from harness.cluster.ports import HOST
+from harness.cluster.address import Address
+from harness.cluster.counters import swallowed
+from harness.cluster.ports import HOST, Ports
+from harness.cluster.process import Process
 from harness.cluster.registry import Registry
-from harness.cluster.toxiproxy import Mesh, MeshError
+from harness.cluster.toxiproxy import Link, Mesh, MeshError
+from harness.cluster.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("toxiproxy_server")]
 
@@ -63,14 +67,14 @@ class Talk:
         self._writer.close()
 
 
-async def connected(port: int) -> Talk:
-    return Talk(*await asyncio.open_connection(HOST, port))
+async def connected(link: Address) -> Talk:
+    return Talk(*await asyncio.open_connection(*link))
 
 
 @pytest.fixture
 async def mesh(tmp_path: Path) -> AsyncIterator[Mesh]:
     registry = Registry("mesh", tmp_path / "state")
-    server = Node(
+    server = Process(
         "toxiproxy",
         toxiproxy.command(),
         tmp_path / "toxiproxy",
@@ -78,10 +82,15 @@ async def mesh(tmp_path: Path) -> AsyncIterator[Mesh]:
         on_exit=lambda _: None,
         environment=toxiproxy.ENVIRONMENT,
     )
-    mesh = Mesh(server)
-    await mesh.start()
+    mesh = Mesh()
+    mesh.connect(await toxiproxy.serve(server))
     yield mesh
     await server.kill()
+
+
+async def added(mesh: Mesh, opener: str, acceptor: str, echo: Echo) -> Link:
+    upstream = Address(HOST, echo.port)
+    return await mesh.add(opener, acceptor, upstream, past=upstream, door=None)
 
 
 @pytest.fixture
@@ -94,23 +103,23 @@ async def echo() -> AsyncIterator[Echo]:
 
 async def test_whole_link_carries_both_ways(mesh: Mesh, echo: Echo) -> None:
     """What goes in comes out."""
-    link = await mesh.add("a", "b", echo.port)
-    talk = await connected(link.listens)
+    link = await added(mesh, "a", "b", echo)
+    talk = await connected(link.reached)
     assert await talk.echoed(b"x") == b"x"
     talk.close()
 
 
 async def test_cut_towards_the_acceptor_stops_requests(mesh: Mesh, echo: Echo) -> None:
     """a → b: what a's connections send does not arrive; healed, new connections work."""
-    link = await mesh.add("a", "b", echo.port)
-    talk = await connected(link.listens)
+    link = await added(mesh, "a", "b", echo)
+    talk = await connected(link.reached)
     assert await talk.echoed(b"before") == b"before"
     await mesh.cut("a", "b")
     assert await talk.echoed(b"during") is None
     assert echo.heard == b"before"
     await mesh.heal("a", "b")
     assert await talk.echoed(b"after") == b"", "Toxiproxy closes what it had swallowed bytes of"
-    again = await connected(link.listens)
+    again = await connected(link.reached)
     assert await again.echoed(b"after") == b"after"
     again.close()
     talk.close()
@@ -118,9 +127,9 @@ async def test_cut_towards_the_acceptor_stops_requests(mesh: Mesh, echo: Echo) -
 
 async def test_cut_towards_the_opener_stops_answers(mesh: Mesh, echo: Echo) -> None:
     """b → a: requests arrive, answers do not."""
-    link = await mesh.add("a", "b", echo.port)
+    link = await added(mesh, "a", "b", echo)
     await mesh.cut("b", "a")
-    talk = await connected(link.listens)
+    talk = await connected(link.reached)
     assert await talk.echoed(b"during") is None
     assert echo.heard == b"during"
     talk.close()
@@ -128,12 +137,12 @@ async def test_cut_towards_the_opener_stops_answers(mesh: Mesh, echo: Echo) -> N
 
 async def test_cut_acts_on_connections_of_either_side(mesh: Mesh, echo: Echo) -> None:
     """a → b with links both ways: a's requests and a's answers are lost, b's requests arrive."""
-    there = await mesh.add("a", "b", echo.port)
+    there = await added(mesh, "a", "b", echo)
     other = Echo()
     await other.start()
-    back = await mesh.add("b", "a", other.port)
+    back = await added(mesh, "b", "a", other)
     await mesh.cut("a", "b")
-    by_a, by_b = await connected(there.listens), await connected(back.listens)
+    by_a, by_b = await connected(there.reached), await connected(back.reached)
     assert await by_a.echoed(b"of a") is None
     assert await by_b.echoed(b"of b") is None
     assert (echo.heard, other.heard) == (b"", b"of b")
@@ -144,15 +153,15 @@ async def test_cut_acts_on_connections_of_either_side(mesh: Mesh, echo: Echo) ->
 
 async def test_overlapping_cuts_are_counted(mesh: Mesh, echo: Echo) -> None:
     """A link is whole only when every fault that cut it was healed."""
-    link = await mesh.add("a", "b", echo.port)
+    link = await added(mesh, "a", "b", echo)
     await mesh.cut("a", "b")
     await mesh.cut("a", "b")
     await mesh.heal("a", "b")
-    talk = await connected(link.listens)
+    talk = await connected(link.reached)
     assert await talk.echoed(b"x") is None
     await mesh.heal("a", "b")
     await mesh.heal("a", "b")  # once too often: nothing happens
-    again = await connected(link.listens)
+    again = await connected(link.reached)
     assert await again.echoed(b"y") == b"y"
     for each in (talk, again):
         each.close()
@@ -160,15 +169,15 @@ async def test_overlapping_cuts_are_counted(mesh: Mesh, echo: Echo) -> None:
 
 async def test_refused_link_closes_and_refuses(mesh: Mesh, echo: Echo) -> None:
     """What is open ends at once, what is new is refused, until accepted again."""
-    link = await mesh.add("a", "b", echo.port)
-    talk = await connected(link.listens)
+    link = await added(mesh, "a", "b", echo)
+    talk = await connected(link.reached)
     assert await talk.echoed(b"x") == b"x"
     await mesh.refuse("b", "a")
     assert await talk.echoed(b"y") == b""
     with pytest.raises(ConnectionRefusedError):
-        await connected(link.listens)
+        await connected(link.reached)
     await mesh.accept("a", "b")
-    again = await connected(link.listens)
+    again = await connected(link.reached)
     assert await again.echoed(b"z") == b"z"
     for each in (talk, again):
         each.close()
@@ -176,24 +185,24 @@ async def test_refused_link_closes_and_refuses(mesh: Mesh, echo: Echo) -> None:
 
 async def test_port_that_was_taken_meanwhile_is_waited_for(mesh: Mesh, echo: Echo) -> None:
     """A refused link's port may be somebody else's for a moment; accepting waits for it."""
-    link = await mesh.add("a", "b", echo.port)
+    link = await added(mesh, "a", "b", echo)
     await mesh.refuse("a", "b")
-    thief = await asyncio.start_server(lambda _r, w: w.close(), HOST, link.listens)
+    thief = await asyncio.start_server(lambda _r, w: w.close(), *link.reached)
     accepting = asyncio.create_task(mesh.accept("a", "b"))
     await asyncio.sleep(0.1)
     assert not accepting.done()
     thief.close()
     await thief.wait_closed()
     await accepting
-    talk = await connected(link.listens)
+    talk = await connected(link.reached)
     assert await talk.echoed(b"x") == b"x"
     talk.close()
 
 
 async def test_slow_link_delivers_later(mesh: Mesh, echo: Echo) -> None:
     """Bytes one way take the latency, then both are quick again on the same connection."""
-    link = await mesh.add("a", "b", echo.port)
-    talk = await connected(link.listens)
+    link = await added(mesh, "a", "b", echo)
+    talk = await connected(link.reached)
     await mesh.slow("b", "a", 3 * SILENCE_S)
     assert mesh.slowness_s("a", "b") == 3 * SILENCE_S
     assert await talk.echoed(b"late") is None
@@ -207,25 +216,25 @@ async def test_slow_link_delivers_later(mesh: Mesh, echo: Echo) -> None:
 
 async def test_heal_all_heals_all(mesh: Mesh, echo: Echo) -> None:
     """Cuts, slowness and refusals, however often, are gone at once."""
-    link = await mesh.add("a", "b", echo.port)
+    link = await added(mesh, "a", "b", echo)
     for _ in range(2):
         await mesh.cut("a", "b")
         await mesh.cut("b", "a")
         await mesh.slow("b", "a", 1.0)
         await mesh.refuse("a", "b")
     await mesh.heal_all()
-    talk = await connected(link.listens)
+    talk = await connected(link.reached)
     assert await talk.echoed(b"x") == b"x"
     talk.close()
 
 
 async def test_busy_link_can_be_cut_and_healed(mesh: Mesh, echo: Echo) -> None:
     """Toxiproxy does not hang when a link is cut and healed while it is full of bytes."""
-    link = await mesh.add("a", "b", echo.port)
+    link = await added(mesh, "a", "b", echo)
 
     async def flood() -> None:
         with contextlib.suppress(OSError):
-            reader, writer = await asyncio.open_connection(HOST, link.listens)
+            reader, writer = await asyncio.open_connection(*link.reached)
             drain = asyncio.create_task(reader.read(-1))
             try:
                 while not writer.is_closing():
@@ -245,7 +254,7 @@ async def test_busy_link_can_be_cut_and_healed(mesh: Mesh, echo: Echo) -> None:
     for task in floods:
         task.cancel()
     await asyncio.gather(*floods, return_exceptions=True)
-    talk = await connected(link.listens)
+    talk = await connected(link.reached)
     assert await talk.echoed(b"x") == b"x"
     talk.close()
 
@@ -262,14 +271,14 @@ async def test_company_proxy_is_bypassed(
     """``http_proxy`` of the environment does not stand between us and our own Toxiproxy."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert HOST in os.environ["no_proxy"].split(",")
-    await mesh.add("a", "b", echo.port)
+    await added(mesh, "a", "b", echo)
 
 
 async def test_dead_server_is_an_error(tmp_path: Path) -> None:
-    """A server that ends at its start says so, and one that is gone cannot be asked."""
-    node = Node("toxiproxy", ["false"], tmp_path, Registry("x", tmp_path), lambda _: None)
+    """A server that ends at its start says so."""
+    server = Process("toxiproxy", ["false"], tmp_path, Registry("x", tmp_path), lambda _: None)
     with pytest.raises(MeshError, match="ended"):
-        await Mesh(node).start()
+        await toxiproxy.serve(server)
 
 
 def test_missing_server_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,3 +288,54 @@ def test_missing_server_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(toxiproxy, "OURS", tmp_path / "absent")
     with pytest.raises(MeshError, match="make setup"):
         toxiproxy.find_server()
+
+
+async def test_silent_server_is_an_error() -> None:
+    """A server that is not there (any more) cannot be asked."""
+    mesh = Mesh()
+    with Ports() as ports:
+        mesh.connect(Address(HOST, ports.reserve()))
+        assert not await mesh.answers()
+        with pytest.raises(MeshError, match="refused"):
+            await mesh.counters()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_call_that_is_given_up_is_given_up(mesh: Mesh, turns: int) -> None:
+    """Also in the moment in which its answer comes, turn by turn of the loop: whoever asks again
+    and again for so long would else ask for ever."""
+    call = asyncio.create_task(mesh.counters())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    time.sleep(0.05)  # noqa: ASYNC251 - the answer is there, and the loop does not know it yet
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    if call.cancel():
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+
+async def test_counters_tell_what_was_swallowed(mesh: Mesh, echo: Echo) -> None:
+    """Bytes that were taken in and not passed on are counted when the connection ends."""
+    link = await added(mesh, "a", "b", echo)
+    await mesh.cut("a", "b")
+    before = await mesh.counters()
+    talk = await connected(link.reached)
+    assert await talk.echoed(b"lost") is None
+    talk.close()
+
+    async def counted() -> bool:
+        return swallowed(before, await mesh.counters(), link.name, "upstream") == 4
+
+    async with asyncio.timeout(5):
+        await until(counted, 0.01)
+
+
+async def test_the_server_says_which_link_is_closed(mesh: Mesh, echo: Echo) -> None:
+    """A refused link is closed, by the server's own word, until it is accepted again."""
+    link = await added(mesh, "a", "b", echo)
+    assert not await mesh.is_closed(link)
+    await mesh.refuse("a", "b")
+    assert await mesh.is_closed(link)
+    await mesh.accept("a", "b")
+    assert not await mesh.is_closed(link)

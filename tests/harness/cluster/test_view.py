@@ -9,8 +9,9 @@ import pytest
 
 from broker_impl.zookeeper.client import ZooKeeper
 from harness.cluster import probe
-from harness.cluster.node import Node
+from harness.cluster.address import Address
 from harness.cluster.ports import HOST, Ports
+from harness.cluster.process import Process
 from harness.cluster.processes import Commands
 from harness.cluster.registry import Registry
 from harness.cluster.sight import Partition, Unseen
@@ -23,13 +24,13 @@ pytestmark = pytest.mark.cluster
 class Server:
     """A ZooKeeper process and its address."""
 
-    def __init__(self, node: Node, port: int) -> None:
+    def __init__(self, node: Process, port: int) -> None:
         self.node, self.port = node, port
         self.connect = f"{HOST}:{port}"
 
     async def up(self) -> None:
         async def answers() -> bool:
-            return await probe.answers(HOST, self.port, "zookeeper", 1.0)
+            return await probe.answers(Address(HOST, self.port), "zookeeper", 1.0)
 
         await self.node.start()
         async with asyncio.timeout(10):
@@ -41,7 +42,9 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     with Ports() as ports:
         port = ports.reserve()
         argv = Commands().zookeeper(port, tmp_path / "data")
-        node = Node("zookeeper", argv, tmp_path, Registry("zk", tmp_path / "state"), lambda _: None)
+        node = Process(
+            "zookeeper", argv, tmp_path, Registry("zk", tmp_path / "state"), lambda _: None
+        )
         server = Server(node, port)
         await server.up()
         yield server

@@ -1,13 +1,17 @@
 """A node's process: started, signalled, watched."""
 
 import asyncio
+import contextlib
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from harness.cluster.node import Exit, Node, NodeError
+from harness.cluster.node import Exit, NodeError
+from harness.cluster.process import Process
 from harness.cluster.registry import Registry
 from harness.cluster.waiting import until
 
@@ -26,11 +30,11 @@ class Nodes:
         self.folder = folder
         self.registry = Registry("test", folder / "state", folder / "pids.json")
         self.exits: list[Exit] = []
-        self.made: list[Node] = []
+        self.made: list[Process] = []
 
-    def make(self, code: str = LISTENER) -> Node:
+    def make(self, code: str = LISTENER) -> Process:
         argv = [sys.executable, "-c", code]
-        node = Node("broker-1", argv, self.folder / "n", self.registry, self.exits.append)
+        node = Process("broker-1", argv, self.folder / "n", self.registry, self.exits.append)
         self.made.append(node)
         return node
 
@@ -43,9 +47,9 @@ async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
         await node.kill()
 
 
-async def up(node: Node) -> None:
+async def up(node: Process) -> None:
     async def said() -> bool:
-        return node.last_line() == "up"
+        return await node.last_line() == "up"
 
     async with asyncio.timeout(5):
         await node.start()
@@ -67,7 +71,7 @@ async def test_clean_stop_has_exit_status_0(nodes: Nodes) -> None:
     """A node that obeys SIGTERM ends with its own status, paused or not."""
     node = nodes.make()
     await up(node)
-    node.pause()
+    await node.pause()
     assert await node.stop(5) == 0
 
 
@@ -82,15 +86,15 @@ async def test_pause_is_measured(nodes: Nodes) -> None:
     """A stopped process is seen as such by the system, until it is resumed."""
     node = nodes.make()
     await up(node)
-    node.pause()
+    await node.pause()
 
     async def paused() -> bool:
-        return node.is_paused
+        return await node.is_paused()
 
     async with asyncio.timeout(5):
         await until(paused, 0.001)
-    node.resume()
-    assert not node.is_paused
+    await node.resume()
+    assert not await node.is_paused()
 
 
 async def test_crash_is_noticed_with_its_last_words(nodes: Nodes) -> None:
@@ -105,6 +109,17 @@ async def test_crash_is_noticed_with_its_last_words(nodes: Nodes) -> None:
         await until(ended, 0.01)
     [end] = nodes.exits
     assert (end.node, end.status, end.last_line) == ("broker-1", 1, "out of luck")
+
+
+async def test_crash_right_before_a_kill_is_a_crash(nodes: Nodes) -> None:
+    """A node that had ended when its kill came ended by itself, though nobody knew it yet."""
+    node = nodes.make("import sys; sys.exit(3)")
+    await node.start()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while node.pid and psutil.Process(node.pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.001)  # noqa: ASYNC251 - the loop must not hear of it before the kill
+    await node.kill()
+    assert [end.status for end in nodes.exits] == [3]
 
 
 async def test_restart_keeps_the_log(nodes: Nodes) -> None:
@@ -127,7 +142,7 @@ async def test_nothing_to_signal(nodes: Nodes) -> None:
     """A node that does not run cannot be paused; ending it again is harmless."""
     node = nodes.make()
     with pytest.raises(NodeError, match="does not run"):
-        node.pause()
+        await node.pause()
     await node.kill()
     assert await node.stop(1) == 0
-    assert node.last_line() == ""
+    assert await node.last_line() == ""

@@ -1,0 +1,164 @@
+"""The image that ours are built on: named by hand, there, pulled, or made from Debian's packages.
+
+The last needs no registry: debootstrap unpacks a small Debian with Python and nftables, and the
+engine imports it. It is kept, so that this minute is spent once.
+"""
+
+import os
+import queue
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound
+from docker.utils import parse_repository_tag
+
+DEFAULT = "python:3.11-slim-bookworm"
+SUITE = "bookworm"
+"""The Debian whose python3 is the one that the wheels are for."""
+MADE = f"faultline-base:{SUITE}"
+MIRROR = "http://deb.debian.org/debian"
+INCLUDED = ("ca-certificates", "nftables", "python3")
+LEFT_OUT = (
+    "./dev/*",
+    "./usr/share/doc/*",
+    "./usr/share/info/*",
+    "./usr/share/lintian",
+    "./usr/share/locale/*",
+    "./usr/share/man/*",
+    "./var/cache/apt/*",
+    "./var/cache/debconf/*-old",
+    "./var/lib/apt/lists/*",
+    "./var/log/*",
+)
+"""What nobody reads in a container: half of the tree."""
+PATIENCE_S = 15.0
+"""How long a registry may say nothing."""
+
+
+class ImageError(Exception):
+    """An image is missing and cannot be had; one sentence that says what would help."""
+
+
+def candidates(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The base images that may be used, the preferred one first."""
+    named = environment.get("FAULTLINE_BASE_IMAGE")
+    return [named] if named else [DEFAULT, MADE]
+
+
+def obtain(
+    client: docker.DockerClient,
+    work: Path,
+    say: Callable[[str], None],
+    environment: Mapping[str, str] = os.environ,
+) -> str:
+    """The base image, there when this returns; ``work`` is a folder for what is in the making."""
+    names = candidates(environment)
+    for name in names:
+        if there(client, name):
+            return name
+    say(f"pulling {names[0]}")
+    refused = pull(client, names[0])
+    if refused is None:
+        return names[0]
+    if MADE not in names:
+        raise ImageError(
+            f"the base image {names[0]} of FAULTLINE_BASE_IMAGE is not here and cannot be pulled: "
+            f"{refused}"
+        )
+    say(f"no registry gives it ({refused})")
+    make(client, work, say, environment)
+    return MADE
+
+
+def there(client: docker.DockerClient, name: str) -> bool:
+    """Does the engine have this image?"""
+    try:
+        client.api.inspect_image(name)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def pull(client: docker.DockerClient, name: str, patience_s: float = PATIENCE_S) -> str | None:
+    """Pull an image; ``None``, or why not. Gives up on a registry that says nothing for a while."""
+    lines: queue.Queue[Mapping[str, Any] | None] = queue.Queue()
+
+    def follow() -> None:
+        try:
+            repository, tag = parse_repository_tag(name)
+            for line in client.api.pull(repository, tag=tag or "latest", stream=True, decode=True):
+                lines.put(line)
+        except (DockerException, OSError) as error:
+            lines.put({"error": _sentence(error)})
+        lines.put(None)
+
+    # A thread of its own: the engine tries for minutes, and a call to it cannot be broken off.
+    threading.Thread(target=follow, name=f"pull {name}", daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=patience_s)
+        except queue.Empty:
+            return f"nothing was heard of the registry for {patience_s:g} s"
+        if line is None:
+            return None
+        if "error" in line:
+            return str(line["error"])
+
+
+def _sentence(error: Exception) -> str:
+    return str(error.explanation if isinstance(error, APIError) else error)
+
+
+def make(
+    client: docker.DockerClient,
+    work: Path,
+    say: Callable[[str], None],
+    environment: Mapping[str, str] = os.environ,
+) -> None:
+    """Make ``faultline-base`` from Debian's packages."""
+    program = debootstrap(environment)
+    if program is None or os.geteuid() != 0:
+        raise ImageError(
+            f"there is no base image: reach a registry that has {DEFAULT}, or name an image that "
+            "is here in FAULTLINE_BASE_IMAGE, or install debootstrap and run `make image` as root "
+            "once"
+        )
+    mirror = environment.get("FAULTLINE_DEBIAN_MIRROR", MIRROR)
+    say(f"making {MADE} from the packages of {mirror} (about a minute, once)")
+    work.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=work, prefix="base-") as place:
+        root, archive = Path(place, "root"), Path(place, "base.tar")
+        include = f"--include={','.join(INCLUDED)}"
+        _run([program, "--variant=minbase", include, SUITE, str(root), mirror])
+        exclude = [f"--exclude={pattern}" for pattern in LEFT_OUT]
+        where = ["--numeric-owner", "--one-file-system", "-C", str(root)]
+        _run(["tar", "-cf", str(archive), *exclude, *where, "."])
+        repository, tag = MADE.split(":")
+        client.api.import_image_from_file(
+            str(archive), repository=repository, tag=tag, changes=["LABEL faultline=image"]
+        )
+    if not there(client, MADE):
+        raise ImageError(f"the engine did not take the {MADE} that debootstrap had made")
+
+
+def debootstrap(environment: Mapping[str, str]) -> str | None:
+    """The program; it lies where only root's path leads."""
+    return shutil.which("debootstrap", path=f"{environment.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ImageError(f"{Path(command[0]).name} failed: {last_line(done.stdout, done.stderr)}")
+
+
+def last_line(*texts: Iterable[str] | str) -> str:
+    """The last line of several outputs that says anything."""
+    lines = [line.strip() for text in texts for line in "".join(text).splitlines() if line.strip()]
+    return lines[-1] if lines else "it gave no reason"

@@ -1,0 +1,46 @@
+"""What outlives a container: its log and its data, copied out of the engine. All calls block."""
+
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+
+def log(client: "DockerClient", identity: str, folder: Path) -> None:
+    """``log.txt``: all that it has said, over all of its lives."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "log.txt").open("wb") as file:
+        file.writelines(client.api.logs(identity, stream=True, follow=False))
+
+
+def data(client: "DockerClient", identity: str, path: str, folder: Path) -> None:
+    """A folder of it with the folders and files in there; a container that is down will do."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stream, _ = client.api.get_archive(identity, path)
+    with tempfile.TemporaryFile() as archive:
+        archive.writelines(stream)
+        archive.seek(0)
+        with tarfile.open(fileobj=archive) as tar:
+            unpack(tar, folder)
+
+
+def unpack(tar: tarfile.TarFile, folder: Path) -> None:
+    """The folders and files of an archive; raises :class:`tarfile.TarError` at one that would lie
+    outside. Links and devices stay behind: nodes make none.
+
+    Not by ``extractall``: its filters came with Python 3.11.4.
+    """
+    for member in tar:
+        path = PurePosixPath(member.name)
+        if path.is_absolute() or ".." in path.parts:
+            raise tarfile.TarError(f"{member.name} would lie outside")
+        if member.isdir():
+            (folder / path).mkdir(parents=True, exist_ok=True)
+        elif member.isreg() and (content := tar.extractfile(member)) is not None:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            with content, (folder / path).open("wb") as file:
+                shutil.copyfileobj(content, file)

@@ -1,0 +1,126 @@
+"""The container engine: is there one on this machine, and how it is asked from the loop.
+
+The SDK blocks. Each call runs in a thread of a small pool of its own, so that calls which wait for
+a busy engine keep nobody else's threads; it has a time-out, so that an engine that hangs ends in an
+error. The SDK is imported where it is needed: most of what a user asks for needs none.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from harness.cluster.node import ClusterError
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+
+DEFAULT = "unix:///var/run/docker.sock"
+CONNECT_TIMEOUT_S = 10
+CALL_TIMEOUT_S = 30
+"""One call; the longest that we make starts a container with its ports."""
+THREADS = 6
+CONFLICT = 409
+"""What the engine answers when a container is not in the state that a call is for."""
+
+
+class EngineError(ClusterError):
+    """The engine is not there, is silent, or refused; the message says which and why."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        """``status``: that of its HTTP answer, where it has answered."""
+        super().__init__(message)
+        self.status = status
+
+
+def connect() -> "DockerClient":
+    """The engine of this machine; blocks. :class:`EngineError` when there is none."""
+    where = os.environ.get("DOCKER_HOST") or DEFAULT
+    if not where.startswith(("unix://", "http+unix://")):
+        raise EngineError(
+            f"DOCKER_HOST is {where}: ports would be published on another machine;"
+            " the target containers needs an engine on this one"
+        )
+    import docker
+    from docker.errors import DockerException
+
+    try:
+        _knock(where.partition("://")[2])
+        client = docker.from_env(timeout=CONNECT_TIMEOUT_S)
+    except (DockerException, OSError) as error:
+        raise EngineError(
+            f"no container engine answers at {where} ({_innermost(error)});"
+            " the target containers needs one (Docker 20.10 or newer)"
+        ) from error
+    client.api.timeout = CALL_TIMEOUT_S
+    return client
+
+
+def _knock(path: str) -> None:
+    """:class:`OSError` when nobody listens there: the SDK would leave its socket open."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(CONNECT_TIMEOUT_S)
+        connection.connect(path)
+
+
+def refusal() -> str | None:
+    """Why there can be no containers on this machine; ``None`` when there can."""
+    try:
+        connect().close()
+    except EngineError as error:
+        return str(error)
+    return None
+
+
+class Engine:
+    """Asks an engine without blocking the loop."""
+
+    def __init__(self, client: "DockerClient") -> None:
+        self.client = client
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="engine")
+        self._under_way: set[asyncio.Future[Any]] = set()
+
+    async def call(
+        self, function: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs
+    ) -> Answer:
+        """What the blocking call answers; :class:`EngineError` for what it raises.
+
+        A call that is not waited for any more still comes to its end: see :meth:`settle`.
+        """
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._threads, lambda: _told(function, *args, **kwargs))
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(future)
+
+    async def settle(self) -> None:
+        """Wait for the calls that are under way, whatever comes of them: they may make things."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.client.close()
+
+
+def _told(function: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+    from docker.errors import APIError, DockerException
+    from requests.exceptions import RequestException
+
+    try:
+        return function(*args, **kwargs)
+    except APIError as error:
+        raise EngineError(f"the engine: {error.explanation or error}", error.status_code) from error
+    except (DockerException, RequestException, OSError) as error:
+        raise EngineError(f"the engine: {type(error).__name__}: {error}") from error
+
+
+def _innermost(error: BaseException) -> str:
+    """The reason behind the reasons, in the system's own words where it has some."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,165 @@
+"""Single messages on the links of a simulated world: one is kept and let go later, or gets lost.
+
+A tap sees bytes; here they become Kafka's frames: a size, and behind it what the request is, or
+which request is answered. A tap that is set in the middle of a conversation finds its place at the
+first run of bytes that can only be the beginning of a message.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Final, Literal
+
+from broker_impl.wire.messages.apis import APIS
+from harness.simulation.network import Link, Network
+from harness.simulation.taps import Connection, Deliver, Hold, Kill, Run, Verdict
+from model.roles import NodeId
+
+What = Literal["hold-request", "hold-response", "drop-response"]
+
+_REQUEST: Final = Struct(">ihhi")
+"""Size, API, version, number."""
+_RESPONSE: Final = Struct(">ii")
+"""Size, number."""
+_SIZE_BYTES: Final = 4
+_FRAME_BYTES: Final = range(8, 1 << 27)
+"""No message is smaller or larger."""
+
+
+def api_key(name: str) -> int:
+    """The number of an API; ``ValueError`` when none has this name."""
+    for key, api in APIS.items():
+        if api.name == name:
+            return key
+    raise ValueError(f"no API is called {name}")
+
+
+class Walk:
+    """The beginnings of the frames in one direction of one connection, found as bytes go by."""
+
+    def __init__(self, head: Struct) -> None:
+        """``head``: what a frame begins with."""
+        self._head = head
+        self._is_lost = True
+        self._skip = 0
+        self._begun = b""
+
+    def frames(self, data: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Where in ``data`` each frame begins, and its head. One whose head ends in a later run
+        begins at 0 of that run."""
+        at = min(self._skip, len(data))
+        self._skip -= at
+        if self._is_lost:
+            self._begun = b""
+        while at < len(data):
+            start = max(at - len(self._begun), 0)
+            head = self._begun + data[at : at + self._head.size - len(self._begun)]
+            if len(head) < self._head.size:
+                self._begun = head
+                return
+            fields = self._head.unpack(head)
+            self._is_lost = fields[0] not in _FRAME_BYTES or not self._is_plausible(fields)
+            if self._is_lost:
+                return
+            end = at - len(self._begun) + _SIZE_BYTES + fields[0]
+            self._begun = b""
+            yield start, fields
+            at = min(end, len(data))
+            self._skip = end - at
+
+    def _is_plausible(self, fields: tuple[int, ...]) -> bool:
+        if self._head is _RESPONSE:
+            return fields[1] >= 0
+        _, key, version, number = fields
+        return key in APIS and version in APIS[key].versions and number >= 0
+
+
+class Trap:
+    """Waits on some links for one message, and does one thing to it."""
+
+    def __init__(self, links: Sequence[Link], api: str, what: What) -> None:
+        """``links`` lead from who asks to who answers."""
+        self._key = api_key(api)
+        self._api = api
+        self._what = what
+        self._links = tuple(links)
+        self._walks: dict[tuple[Connection, bool], Walk] = {}
+        self._asked: set[tuple[Connection, int]] = set()
+        self._held: Run | None = None
+        self.caught: str | None = None
+        """What it has caught, in words."""
+        for link in self._links:
+            link.taps.append(self._see_request)
+            if what != "hold-request":
+                link.back.taps.append(self._see_response)
+
+    @property
+    def is_holding(self) -> bool:
+        return self._held is not None
+
+    def open(self) -> None:
+        """Let go what it holds, and wait for nothing any more."""
+        self._remove()
+        held, self._held = self._held, None
+        if held is not None:
+            held.release()
+
+    def _see_request(self, run: Run) -> Verdict:
+        if not run.to_server:
+            return Deliver()
+        for start, (_, key, _, number) in self._walk(run, _REQUEST).frames(run.data):
+            if key != self._key:
+                continue
+            if self._what == "hold-request":
+                return self._catch(run, Hold(start), run.source, run.target)
+            self._asked.add((run.connection, number))
+        return Deliver()
+
+    def _see_response(self, run: Run) -> Verdict:
+        if run.to_server:
+            return Deliver()
+        for start, (_, number) in self._walk(run, _RESPONSE).frames(run.data):
+            if (run.connection, number) in self._asked:
+                verdict = Hold(start) if self._what == "hold-response" else Kill()
+                return self._catch(run, verdict, run.target, run.source)
+        return Deliver()
+
+    def _walk(self, run: Run, head: Struct) -> Walk:
+        return self._walks.setdefault((run.connection, run.to_server), Walk(head))
+
+    def _catch(self, run: Run, verdict: Hold | Kill, asks: NodeId, answers: NodeId) -> Verdict:
+        self._remove()
+        if isinstance(verdict, Hold):
+            self._held = run
+        self.caught = f"{self._api} of {asks} to {answers}"
+        return verdict
+
+    def _remove(self) -> None:
+        for link in self._links:
+            _take_out(link, self._see_request)
+            _take_out(link.back, self._see_response)
+
+
+def _take_out(link: Link, tap: object) -> None:
+    link.taps[:] = [each for each in link.taps if each != tap]
+
+
+class Messages:
+    """All traps of a cluster, by number."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._traps: list[Trap] = []
+
+    def trap(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: What) -> int:
+        """Set one; its number."""
+        found = [self._network.link(*link) for link in links]
+        self._traps.append(Trap(found, api, what))
+        return len(self._traps) - 1
+
+    def __getitem__(self, number: int) -> Trap:
+        return self._traps[number]
+
+    def open_all(self) -> None:
+        """Nothing is held or waited for."""
+        for trap in self._traps:
+            trap.open()

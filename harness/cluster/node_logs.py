@@ -1,0 +1,73 @@
+"""What simulated nodes say goes where that of real ones goes: each into its own log.
+
+All of them share the one ``logging`` of this process; whose line it is, the world knows.
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from io import TextIOWrapper
+from pathlib import Path
+
+from harness.simulation.world import World
+from model.roles import NodeId
+
+ROOT = "broker_impl"
+"""Below this logger is all that nodes say."""
+
+
+class NodeLogs(logging.Handler):
+    """Writes ``<node>/log.txt`` below a folder; times are those of the node's own wall clock."""
+
+    def __init__(self, folder: Path, world: World) -> None:
+        super().__init__()
+        self._folder = folder
+        self._world = world
+        self._files: dict[NodeId, TextIOWrapper] = {}
+        self._last: dict[NodeId, str] = {}
+        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        formatter.converter = time.gmtime
+        self.setFormatter(formatter)
+
+    def open(self, node: NodeId) -> None:
+        """From now on this node is listened to."""
+        folder = self._folder / node
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files[node] = (folder / "log.txt").open("a")
+
+    def last_line(self, node: NodeId) -> str:
+        """What it said last, empty if nothing."""
+        return self._last.get(node, "")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        speaker = self._world.current
+        file = self._files.get(speaker.host.name) if speaker is not None else None
+        if speaker is None or file is None:
+            return
+        text = self.format(record)
+        file.write(text + "\n")
+        self._last[speaker.host.name] = text.rpartition("\n")[2]
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+        super().close()
+
+
+@contextlib.contextmanager
+def listening(logs: NodeLogs) -> Iterator[None]:
+    """In here what nodes say, from INFO on, goes there and nowhere else."""
+    root = logging.getLogger(ROOT)
+    level, propagates = root.level, root.propagate
+    root.addHandler(logs)
+    root.setLevel(logging.INFO)
+    root.propagate = False
+    try:
+        yield
+    finally:
+        root.propagate = propagates
+        root.setLevel(level)
+        root.removeHandler(logs)
+        logs.close()

@@ -1,0 +1,149 @@
+"""A node that is a process of this machine."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from harness.cluster.node import Exit, NodeError
+from harness.cluster.registry import Registry
+from model.roles import NodeId
+
+
+class Process:
+    """Starts, signals and watches one process at a time; its log is kept over restarts."""
+
+    def __init__(
+        self,
+        name: NodeId,
+        argv: Sequence[str],
+        folder: Path,
+        registry: Registry,
+        on_exit: Callable[[Exit], None],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """``on_exit`` hears of ends that were not asked for; ``environment`` adds to ours."""
+        self.name = name
+        self.argv = tuple(argv)
+        self.folder = folder
+        self._registry = registry
+        self._on_exit = on_exit
+        self._environment = environment or {}
+        self._process: asyncio.subprocess.Process | None = None
+        self._watcher: asyncio.Task[int] | None = None
+        self._asked_to_end = False
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log.txt"
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id while it lives (stopped by SIGSTOP or not)."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    async def start(self) -> None:
+        """A new process; :class:`NodeError` when the last one still lives."""
+        if self.pid is not None:
+            raise NodeError(f"{self.name} already runs as process {self.pid}")
+        self._asked_to_end = False
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._registry.starting() as mark, self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | self._environment | mark,
+                start_new_session=True,  # the terminal's Ctrl-C is for the harness alone
+            )
+            self._registry.add(self._process.pid, self.name)
+        self._watcher = asyncio.create_task(self._watch(self._process), name=f"watch {self.name}")
+
+    async def kill(self) -> None:
+        """SIGKILL, and wait until the process has gone; nothing to do when it has."""
+        await self._end(signal.SIGKILL)
+
+    async def stop(self, timeout_s: float) -> int:
+        """SIGTERM; the exit status, that of SIGKILL (-9) when it did not end in time.
+
+        A process that was not running has the exit status of its last end, 0 if never started.
+        """
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._end(signal.SIGTERM)), timeout_s)
+        except TimeoutError:
+            return await self._end(signal.SIGKILL)
+
+    async def _end(self, how: signal.Signals) -> int:
+        process, watcher = self._process, self._watcher
+        if process is None or watcher is None:
+            return 0
+        if process.returncode is None and not _has_ended(process.pid):
+            self._asked_to_end = True
+            _signal(process.pid, how)
+            if how is not signal.SIGKILL:
+                _signal(process.pid, signal.SIGCONT)  # a stopped process takes no SIGTERM
+        return await asyncio.shield(watcher)
+
+    async def pause(self) -> None:
+        """SIGSTOP; :class:`NodeError` when nothing runs."""
+        _signal(self._living(), signal.SIGSTOP)
+
+    async def resume(self) -> None:
+        """SIGCONT; :class:`NodeError` when nothing runs."""
+        _signal(self._living(), signal.SIGCONT)
+
+    def _living(self) -> int:
+        if self.pid is None:
+            raise NodeError(f"{self.name} does not run")
+        return self.pid
+
+    async def is_up(self) -> bool:
+        return self.pid is not None
+
+    async def is_paused(self) -> bool:
+        """Measured: the system says that the process is stopped by a signal."""
+        try:
+            return (
+                self.pid is not None and psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
+            )
+        except psutil.NoSuchProcess:
+            return False
+
+    async def _watch(self, process: asyncio.subprocess.Process) -> int:
+        status = await process.wait()
+        self._registry.remove(process.pid)
+        if not self._asked_to_end:
+            self._on_exit(Exit(self.name, status, self._last_line()))
+        return status
+
+    async def last_line(self) -> str:
+        return self._last_line()
+
+    def _last_line(self) -> str:
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - 4096))
+            lines = [line for line in log.read().decode(errors="replace").splitlines() if line]
+        return lines[-1] if lines else ""
+
+
+def _has_ended(pid: int) -> bool:
+    """Has a child ended by itself, although the loop has not yet told us?"""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _signal(pid: int, which: signal.Signals) -> None:
+    """Not by ``Popen``: it would reap a process that has just ended, and its status were lost."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, which)

@@ -1,0 +1,76 @@
+"""Removes what carries certain labels: containers first, then networks and volumes.
+
+All calls block; whoever is asked to remove what somebody else has just removed is content.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.cluster import labels
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+Labels = Mapping[str, str] | None
+
+TRIES = 20
+BETWEEN_S = 0.5
+"""What a container has held is let go of a moment after it has gone; on a busy machine, seconds."""
+
+
+class _Thing(NamedTuple):
+    """Something that can be removed."""
+
+    what: str
+    labels: Labels
+    remove: Callable[[], Any]
+
+
+def reap(client: "DockerClient") -> list[str]:
+    """Remove what harnesses that are gone have left behind; what could not be removed."""
+    return sweep(client, labels.is_stray)
+
+
+def sweep(client: "DockerClient", doomed: Callable[[Labels], bool]) -> list[str]:
+    """Remove everything that has an owner and such labels; what could not be removed, and why."""
+    from docker.errors import DockerException, NotFound
+    from requests.exceptions import RequestException
+
+    left: list[str] = []
+    for attempt in range(TRIES):
+        left = []
+        for things in (_containers(client), _networks(client), _volumes(client)):
+            for thing in things:
+                if doomed(thing.labels):
+                    try:
+                        thing.remove()
+                    except NotFound:
+                        continue
+                    except (DockerException, RequestException) as error:
+                        left.append(f"{thing.what}: {error}")
+        if not left:
+            break
+        if attempt < TRIES - 1:
+            time.sleep(BETWEEN_S)
+    return left
+
+
+def _containers(client: "DockerClient") -> Iterator[_Thing]:
+    remove = functools.partial(client.api.remove_container, force=True, v=True)
+    for found in client.api.containers(all=True, filters={"label": labels.OWNER}):
+        what = f"container {found['Id'][:12]}"
+        yield _Thing(what, found["Labels"], functools.partial(remove, found["Id"]))
+
+
+def _networks(client: "DockerClient") -> Iterator[_Thing]:
+    for found in client.api.networks(filters={"label": labels.OWNER}):
+        remove = functools.partial(client.api.remove_network, found["Id"])
+        yield _Thing(f"network {found['Name']}", found["Labels"], remove)
+
+
+def _volumes(client: "DockerClient") -> Iterator[_Thing]:
+    for found in client.api.volumes(filters={"label": labels.OWNER})["Volumes"] or ():
+        remove = functools.partial(client.api.remove_volume, found["Name"])
+        yield _Thing(f"volume {found['Name']}", found["Labels"], remove)

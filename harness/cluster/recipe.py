@@ -1,0 +1,94 @@
+"""How containers of a cluster are made: what is the same for all of them, and what is not.
+
+None is privileged, none keeps a capability that it was not given, none comes back by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.network import Network
+from harness.cluster.ports import HOST
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+CPU_PERIOD_US = 100_000
+PIDS_MAX = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One container, before it is made."""
+
+    image: str
+    command: Sequence[str]
+    labels: Mapping[str, str]
+    host: str | None = None
+    """Its name on the network; without one it is on none of its own."""
+    user: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    """Where a volume is seen, to the volume's name."""
+    publishes: Sequence[int] = ()
+    """Ports that this machine reaches, each by one that the engine chooses."""
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    """Of its own network's kernel."""
+    memory_bytes: int | None = None
+    cpus: float | None = None
+    capabilities: Sequence[str] = ()
+    network_mode: str = "none"
+    """Whose network it shares when it has no host name."""
+
+
+def create(
+    client: "DockerClient", name: str | None, recipe: Recipe, network: Network | None
+) -> str:
+    """Make it, not start it; its id. Blocks."""
+    from docker.types import LogConfig, Mount
+
+    api = client.api
+    limits: dict[str, Any] = {"pids_limit": PIDS_MAX}
+    if recipe.memory_bytes is not None:
+        limits |= {"mem_limit": recipe.memory_bytes, "memswap_limit": recipe.memory_bytes}
+    if recipe.cpus is not None:
+        # Not by NanoCpus: a limit that was set so cannot be changed by period and quota.
+        limits |= {"cpu_period": CPU_PERIOD_US, "cpu_quota": round(recipe.cpus * CPU_PERIOD_US)}
+    networking = None
+    if recipe.host is not None:
+        assert network is not None, "a host is on a network"
+        limits |= {"network_mode": network.identity, "extra_hosts": dict(network.hosts)}
+        endpoint = endpoint_of(recipe.host, network)
+        networking = {"EndpointsConfig": {network.identity: api.create_endpoint_config(**endpoint)}}
+    else:
+        limits["network_mode"] = recipe.network_mode
+    host_config = api.create_host_config(
+        sysctls=dict(recipe.sysctls),
+        cap_drop=["ALL"],
+        cap_add=list(recipe.capabilities),
+        security_opt=["no-new-privileges"],
+        port_bindings=dict.fromkeys(recipe.publishes, (HOST,)),
+        mounts=[Mount(target, volume, type="volume") for target, volume in recipe.volumes.items()],
+        log_config=LogConfig(type=LogConfig.types.JSON),  # whatever the engine's default is
+        **limits,
+    )
+    made: str = api.create_container(
+        recipe.image,
+        list(recipe.command),
+        name=name,
+        hostname=recipe.host,
+        user=recipe.user,
+        environment=dict(recipe.environment),
+        labels=dict(recipe.labels),
+        ports=list(recipe.publishes),
+        healthcheck={"test": ["NONE"]},  # the harness asks by itself, and nobody else should
+        host_config=host_config,
+        networking_config=networking,
+        use_config_proxy=False,
+    )["Id"]
+    return made
+
+
+def endpoint_of(host: str, network: Network) -> dict[str, Any]:
+    """Its place on the network: the same each time that it is connected."""
+    return {"ipv4_address": network.hosts[host], "aliases": [host]}

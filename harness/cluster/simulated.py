@@ -1,0 +1,350 @@
+"""The target ``simulated``: brokers, ZooKeeper and clients in one process, on virtual time.
+
+Every node is a host of a simulated world, with a disk of its own. The harness and all clients are
+one process on the host ``clients``; what it measures it measures as elsewhere, by probes over
+connections: past all faults from a host that no fault touches, and through a link from the host at
+its end.
+"""
+
+import asyncio
+import contextlib
+import functools
+import random
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import ClassVar, cast
+
+from broker_impl import mutants, points
+from broker_impl.errors import StorageError
+from broker_impl.zookeeper.store import SECRET
+from harness.cluster import links, probe, settings, simulated_node, usurper
+from harness.cluster.address import Address
+from harness.cluster.evidence import GRACE_S, PROBE_TIMEOUT_S, ROUND_TRIP_S_MAX, SLOWNESS_S_MAX
+from harness.cluster.excuses import Excuses
+from harness.cluster.halts import Halts
+from harness.cluster.links import HARNESS, Wanted
+from harness.cluster.machines import Machines
+from harness.cluster.messages import Messages, What
+from harness.cluster.node import ClusterError, Exit
+from harness.cluster.node_logs import NodeLogs, listening
+from harness.cluster.probe import Sign, protocol_of
+from harness.cluster.readiness import until_writable
+from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
+from harness.cluster.sight import Sight, Unseen
+from harness.cluster.simulated_node import Program, SimulatedNode
+from harness.cluster.wires import Wires
+from harness.simulation.disk import SimDisk
+from harness.simulation.host import Host
+from harness.simulation.process import ProcessKilled
+from harness.simulation.world import World
+from model import roles
+from model.plan import Plan
+from model.roles import CLIENTS, ZOOKEEPER, NodeId
+
+PORTS: Mapping[str, int] = {CLIENT_LISTENER: 9092, PEER_LISTENER: 9093, ZOOKEEPER: 2181}
+"""Of a listener, by name."""
+OPTIONS: Mapping[str, float] = {"latency_ms": 0.2, "jitter_ms": 0.8, "start_gap_ms": 0}
+"""Of a plan: how long each link takes, and by how much longer at times; and how long after one
+broker the next is started. All at once is nearer to life, one by one makes the first of them the
+controller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a simulated cluster stands on, and what outlives it when it comes to a bad end."""
+
+    world: World
+    logs: NodeLogs
+    clients: Host
+    """Where the harness and all clients run."""
+    harness: Host
+    """Where probes begin that no fault is to touch."""
+    halts: Halts
+    """Who is held at a point of its code."""
+
+
+@contextlib.contextmanager
+def staged(plan: Plan, folder: Path) -> Iterator[Stage]:
+    """A world of this plan's seed; its mutants are planted meanwhile, once for all brokers."""
+    options = {**OPTIONS, **plan.options}
+    with World(plan.seed) as world:
+        world.network.latency_s = float(options["latency_ms"]) / 1000
+        world.network.jitter_s = float(options["jitter_ms"]) / 1000
+        logs = NodeLogs(folder / "nodes", world)
+        halts = Halts(world)
+        points.hold_by(halts.hold)
+        mutants.plant(plan.mutants)
+        try:
+            with listening(logs):
+                yield Stage(world, logs, world.host(CLIENTS), world.host(HARNESS), halts)
+        finally:
+            mutants.removed()
+            points.hold_by(None)
+
+
+class Simulated(Machines):
+    """A cluster of simulated hosts. To be used from the host ``clients``."""
+
+    START_TIMEOUT_S: ClassVar[float] = 20.0
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        rng: random.Random,
+        *,
+        stage: Stage,
+        sight: Callable[[str], Sight] | None = None,
+        ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+    ) -> None:
+        super().__init__(plan, folder, rng, sight=sight, ready=ready)
+        self._stage = stage
+        self._excuses = Excuses(lambda: stage.world.now)
+        self._machines: dict[NodeId, SimulatedNode] = {}
+        self._hosts: dict[NodeId, Host] = {CLIENTS: stage.clients, HARNESS: stage.harness}
+        self._wires = Wires(stage.world.network, (*self.nodes, CLIENTS, HARNESS))
+        self._messages = Messages(stage.world.network)
+        self._halts = stage.halts
+
+    # --- Cluster
+
+    def bootstrap(self, client: str | None = None) -> str:
+        assert client is None, "clients of a world have no listeners of their own"
+        return ",".join(str(self.direct(broker)) for broker in self.brokers)
+
+    def direct(self, node: NodeId) -> Address:
+        listener = ZOOKEEPER if node == ZOOKEEPER else CLIENT_LISTENER
+        return Address(node, PORTS[listener])
+
+    async def is_running(self, node: NodeId) -> bool:
+        """Measured: its process is there, or somebody accepts connections on its port."""
+        if await super().is_running(node):
+            return True
+        address = self.direct(node)
+        return await self._on(HARNESS, lambda: probe.accepts(address), f"probe of {node}")
+
+    # --- CanCut
+
+    async def cut(self, source: NodeId, target: NodeId) -> None:
+        self._wires.cut(source, target)
+
+    async def heal(self, source: NodeId, target: NodeId) -> None:
+        self._wires.heal(source, target)
+
+    async def heal_all(self) -> None:
+        self._wires.heal_all()
+
+    async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
+        verdicts = await asyncio.gather(
+            *(self._is_cut(link) for link in self._links(source, target))
+        )
+        told = [verdict for verdict in verdicts if verdict is not None]
+        return all(told) if told else None
+
+    # --- CanRefuse
+
+    async def refuse(self, one: NodeId, other: NodeId) -> None:
+        self._wires.refuse(one, other)
+
+    async def accept(self, one: NodeId, other: NodeId) -> None:
+        self._wires.accept(one, other)
+
+    async def is_refused(self, one: NodeId, other: NodeId) -> bool:
+        refused = await asyncio.gather(
+            *(self._is_refused(link) for link in self._links(one, other))
+        )
+        return all(refused)
+
+    # --- CanSlow
+
+    async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        self._wires.slow(source, target, latency_s)
+
+    async def quicken(self, source: NodeId, target: NodeId) -> None:
+        self._wires.quicken(source, target)
+
+    async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
+        took = await asyncio.gather(*(self._took_s(link) for link in self._links(source, target)))
+        return min((seconds for seconds in took if seconds is not None), default=None)
+
+    # --- CanDisconnect
+
+    async def disconnect(self, node: NodeId) -> None:
+        self._wires.disconnect(node)
+
+    async def reconnect(self, node: NodeId) -> None:
+        self._wires.reconnect(node)
+
+    async def is_disconnected(self, node: NodeId) -> bool:
+        return self._wires.is_off(node) and not await self._answers(node)
+
+    # --- CanDropPackets
+
+    async def drop_packets(self, node: NodeId, share: float) -> None:
+        self._wires.leak(node, share)
+
+    async def pass_packets(self, node: NodeId) -> None:
+        self._wires.seal(node)
+
+    async def packets_dropped(self, node: NodeId) -> int | None:
+        return self._wires.dropped(node)
+
+    # --- CanMeddle
+
+    async def meddle(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: str) -> int:
+        return self._messages.trap(links, api, cast(What, what))
+
+    async def caught(self, number: int) -> str | None:
+        return self._messages[number].caught
+
+    async def is_held(self, number: int) -> bool:
+        return self._messages[number].is_holding
+
+    async def let_go(self, number: int) -> None:
+        self._messages[number].open()
+
+    async def let_all_go(self) -> None:
+        self._messages.open_all()
+
+    # --- CanHalt
+
+    async def halt(self, node: NodeId, point: str) -> None:
+        self._halts.halt(node, point)
+
+    async def halted(self, node: NodeId, point: str) -> int:
+        return self._halts.waiting(node, point)
+
+    async def go_on(self, node: NodeId, point: str) -> None:
+        self._halts.release(node, point)
+
+    async def all_go_on(self) -> None:
+        self._halts.release_all()
+
+    # --- CanExpire
+
+    async def expire_session(self, node: NodeId) -> bool:
+        try:
+            found = await self.view.registration(node)
+        except Unseen:
+            return False
+        if found is None:
+            return False
+        secret = self._disk(ZOOKEEPER).peek(SECRET)
+        timeout_ms = int(settings.session_timeout_s(self._plan.broker) * 1000)
+        work = functools.partial(
+            usurper.end, self.direct(ZOOKEEPER), found.session_id, secret, timeout_ms
+        )
+        return await self._on(HARNESS, work, f"usurper of {node}")
+
+    # --- how
+
+    async def _prepare(self) -> None:
+        """Everything is there."""
+
+    async def _make_nodes(self) -> None:
+        self._make(ZOOKEEPER, simulated_node.zookeeper(PORTS[ZOOKEEPER]))
+        for number in self._numbers:
+            name = roles.broker(number)
+            told = self._settings_of(number)
+            self._make(name, simulated_node.broker(told))
+            settings.write(self._folder_of(name) / "server.properties", told)
+        await self._nodes[ZOOKEEPER].start()
+
+    async def _start_brokers(self) -> None:
+        gap_s = float({**OPTIONS, **self._plan.options}["start_gap_ms"]) / 1000
+        for broker in self.brokers:
+            await self._nodes[broker].start()
+            await asyncio.sleep(gap_s)
+
+    def _make(self, name: NodeId, program: Program) -> None:
+        world = self._stage.world
+        host = self._hosts[name] = world.host(name)
+        disk = SimDisk(random.Random(f"{world.seed} disk of {name}"), StorageError)
+        self._stage.logs.open(name)
+        node = SimulatedNode(host, program, disk, self._stage.logs, self._ended)
+        self._nodes[name] = self._machines[name] = node
+
+    def _settings_of(self, number: int) -> dict[str, str]:
+        """What the broker of this number is told: its host's name and ports, no proxies."""
+        name = roles.broker(number)
+        listeners = (CLIENT_LISTENER, PEER_LISTENER)
+        addresses = Addresses(
+            listeners={listener: Address("0.0.0.0", PORTS[listener]) for listener in listeners},
+            advertised={listener: Address(name, PORTS[listener]) for listener in listeners},
+            zookeeper=self.direct(ZOOKEEPER),
+        )
+        plan = self._plan
+        return settings.of_broker(
+            number, plan.brokers, addresses, PurePosixPath("/data"), plan.broker
+        )
+
+    def _ended(self, end: Exit) -> None:
+        if not self._excuses.cover(end, oom_killed=False):
+            self.unexpected_exits.append(end)
+
+    async def _end(self) -> None:
+        await asyncio.gather(*(node.kill() for node in self._nodes.values()))
+        for name, node in self._machines.items():
+            for path in node.disk.paths():
+                copy = self._folder_of(name) / "data" / path
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(node.disk.peek(path))
+
+    # --- what is measured
+
+    async def _answers(self, node: NodeId) -> bool:
+        return await self._sign(HARNESS, self._past(node), PROBE_TIMEOUT_S) == "answer"
+
+    def _past(self, node: NodeId) -> Wanted:
+        return Wanted(HARNESS, node, ZOOKEEPER if node == ZOOKEEPER else CLIENT_LISTENER)
+
+    def _links(self, one: NodeId, other: NodeId) -> list[Wanted]:
+        """Whatever connects the two, whoever opens it."""
+        ends = {one, other}
+        found = [link for link in links.between(self.brokers, ()) if {*link[:2]} == ends]
+        if not found:
+            raise ClusterError(f"nothing connects {one} and {other}")
+        return found
+
+    async def _is_cut(self, link: Wanted) -> bool | None:
+        """Was a probe through the link swallowed although one past it, sent later, was answered?
+
+        ``None`` when there is no telling.
+        """
+        slowness_s = self._wires.slowness_s(link.opener, link.acceptor)
+        if slowness_s > SLOWNESS_S_MAX:
+            return None
+        grace_s = GRACE_S + slowness_s
+        lost = self._wires.lost(link.opener, link.acceptor)
+        through = asyncio.create_task(self._sign(link.opener, link, PROBE_TIMEOUT_S + grace_s))
+        try:
+            if not await self._answers(link.acceptor):
+                return None
+            if await asyncio.wait_for(through, grace_s) == "answer":
+                return False
+        except TimeoutError:
+            pass
+        finally:
+            through.cancel()
+        return True if self._wires.lost(link.opener, link.acceptor) > lost else None
+
+    async def _is_refused(self, link: Wanted) -> bool:
+        sign = await self._sign(link.opener, link, PROBE_TIMEOUT_S)
+        return sign == "end" and self._wires.is_refused(link.opener, link.acceptor)
+
+    async def _took_s(self, link: Wanted) -> float | None:
+        world = self._stage.world
+        began_s = world.now
+        sign = await self._sign(link.opener, link, ROUND_TRIP_S_MAX)
+        return world.now - began_s if sign == "answer" else None
+
+    async def _sign(self, source: NodeId, link: Wanted, timeout_s: float) -> Sign:
+        """What comes of a probe from that host to where the link leads."""
+        address = Address(link.acceptor, PORTS[link.listener])
+        protocol = protocol_of(link.acceptor)
+        work = functools.partial(probe.sign, address, protocol, timeout_s)
+        try:
+            return await self._on(source, work, f"probe of {source}")
+        except ProcessKilled:
+            return "silence"

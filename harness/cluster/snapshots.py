@@ -1,0 +1,287 @@
+"""Snapshots of a simulated cluster: what brokers and ZooKeeper tell of themselves, as the model's
+values.
+
+Taking one changes nothing: it is done between two steps of the world, and reads the bytes of logs
+where they lie. What has not changed since the last snapshot is the same object again, so that one
+costs little more than asking each replica whether anything is new.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from broker_impl.node import zk_paths
+from broker_impl.node.broker import Broker
+from broker_impl.node.snapshot import BrokerSnapshot, LogSnapshot, Onlooker, ReplicaSnapshot
+from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.types import TopicPartition
+from broker_impl.zookeeper.tree import Database
+from harness.simulation.disk import SimDisk
+from model.snapshot import (
+    NOBODY,
+    Batch,
+    Batches,
+    BrokerState,
+    ClusterState,
+    EpochStart,
+    PartitionState,
+    Producer,
+    RememberedBatch,
+    ReplicaState,
+    Role,
+    ZooKeeperState,
+)
+
+_ROLES: Final[dict[str, Role]] = {
+    "leader": "leader",
+    "fenced": "fenced",
+    "follower": "follower",
+    "stopped": "stopped",
+}
+
+
+Look = Callable[[bool], BrokerSnapshot | None]
+"""A broker's own snapshot of its present life, with or without its producers."""
+
+
+def looking_at(broker: Broker, disk: SimDisk) -> Look:
+    """At a broker on this disk, which does not notice that it is read."""
+
+    def peek(path: str, at: int, size: int) -> bytes:
+        return bytes(disk.names.file(path).data[at : at + size])
+
+    onlooker = Onlooker(peek)
+    return lambda producers: broker.snapshot(onlooker, producers=producers)
+
+
+class Snapshots:
+    """Of one cluster. It is told of every start."""
+
+    def __init__(self) -> None:
+        self._lives: dict[int, _Life] = {}
+        self._starts: dict[int, int] = {}
+        self._distrusted: set[int] = set()
+        self._damages: dict[int, Callable[[], int]] = {}
+        self._zookeeper: _ZooKeeper | None = None
+        self.calm_since_ns: int | None = None
+        """Since when no fault has been active."""
+
+    def broker_started(
+        self,
+        number: int,
+        look: Look,
+        is_alive: Callable[[], bool],
+        power_losses: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """A broker begins a life; it is looked at while ``is_alive``. ``power_losses``: how many
+        its disk has had, in all of its lives."""
+        self._damages[number] = power_losses
+        self._starts[number] = self._starts.get(number, 0) + 1
+        self._lives[number] = _Life(self._starts[number], look, is_alive)
+
+    def zookeeper_started(self, database: Database) -> None:
+        """ZooKeeper serves from this. What it held counts on while it is down: nothing it has
+        answered is lost, and nobody else changes it."""
+        self._zookeeper = _ZooKeeper(database)
+
+    def disk_changed(self, number: int) -> None:
+        """Bytes on the disk of a broker are not what was written: nobody looks at it any more, and
+        nobody promises that the cluster will be whole again."""
+        self._distrusted.add(number)
+
+    def take(self, time_ns: int, *, producers: bool) -> ClusterState:
+        """The cluster as it is now. ``producers``: with what logs remember of them, which costs
+        more than all the rest."""
+        brokers = {}
+        for number in sorted(self._lives):
+            if number not in self._distrusted:
+                state = self._lives[number].look(producers)
+                if state is not None:
+                    brokers[number] = state
+        return ClusterState(
+            time_ns=time_ns,
+            brokers=brokers,
+            zookeeper=None if self._zookeeper is None else self._zookeeper.look(),
+            damages={
+                number: losses() + (number in self._distrusted)
+                for number, losses in self._damages.items()
+            },
+            calm_since_ns=None if self._distrusted else self.calm_since_ns,
+        )
+
+
+class _Life:
+    """One life of one broker."""
+
+    def __init__(self, number: int, look: Look, is_alive: Callable[[], bool]) -> None:
+        self._number = number
+        self._look = look
+        self._is_alive = is_alive
+        self._last: tuple[BrokerSnapshot, BrokerState] | None = None
+        self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}
+        self._batches: dict[TopicPartition, tuple[object, list[Batch]]] = {}
+
+    def look(self, producers: bool) -> BrokerState | None:
+        if not self._is_alive():
+            return None
+        shot = self._look(producers)
+        if shot is None:
+            return None
+        if self._last is None or self._last[0] is not shot:
+            state = BrokerState(
+                life=self._number,
+                controller_epoch=shot.controller_epoch,
+                term=shot.term,
+                replicas={_key(replica.tp): self._replica(replica) for replica in shot.replicas},
+            )
+            self._last = shot, state
+        return self._last[1]
+
+    def _replica(self, shot: ReplicaSnapshot) -> ReplicaState:
+        known = self._replicas.get(shot.tp)
+        if known is not None and known[0] is shot:
+            return known[1]
+        batches = self._batches_of(shot.tp, shot.log)
+        state = _replica(shot, batches)
+        self._replicas[shot.tp] = shot, state
+        return state
+
+    def _batches_of(self, tp: TopicPartition, log: LogSnapshot) -> Batches:
+        headers, batches = self._batches.get(tp, (None, []))
+        if headers is not log.headers:
+            batches = []
+            self._batches[tp] = log.headers, batches
+        batches += map(_batch, log.headers[len(batches) : log.count])
+        return Batches(batches, log.count)
+
+
+def _key(tp: TopicPartition) -> str:
+    return f"{tp.topic}-{tp.partition}"
+
+
+def _batch(header: BatchHeader) -> Batch:
+    return Batch(
+        header.base_offset,
+        header.next_offset,
+        header.partition_leader_epoch,
+        header.crc,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+    )
+
+
+def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
+    log, state = shot.log, shot.state
+    producers = None
+    if log.producers is not None:
+        producers = {
+            found.producer_id: Producer(
+                found.epoch,
+                tuple(
+                    RememberedBatch(batch.last_sequence, batch.last_offset, batch.offset_delta + 1)
+                    for batch in found.batches
+                ),
+            )
+            for found in log.producers
+        }
+    epochs = tuple(EpochStart(*entry) for entry in log.epochs)
+    if state is None:
+        return ReplicaState(
+            role="offline" if log.is_offline else "untold",
+            log_start=log.start,
+            log_end=log.end,
+            batches=batches,
+            epochs=epochs,
+            cuts=log.cuts,
+            producers=producers,
+        )
+    return ReplicaState(
+        role="offline" if log.is_offline else _ROLES[state.role],
+        leader_epoch=state.leader_epoch,
+        log_start=log.start,
+        high_watermark=state.high_watermark,
+        log_end=log.end,
+        batches=batches,
+        epochs=epochs,
+        cuts=log.cuts,
+        isr=state.isr,
+        maximal_isr=state.maximal_isr,
+        state_version=state.zk_version,
+        exposed=state.exposed,
+        producers=producers,
+    )
+
+
+class _ZooKeeper:
+    """What one life of ZooKeeper holds."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._zxid = -1
+        self._last = ZooKeeperState(partitions={})
+        self._partitions: dict[str, tuple[tuple[int, int], PartitionState]] = {}
+
+    def look(self) -> ZooKeeperState:
+        database = self._database
+        if database.last_zxid != self._zxid:
+            self._zxid = database.last_zxid
+            state = self._read()
+            if state != self._last or any(
+                partition is not self._last.partitions[key]
+                for key, partition in state.partitions.items()
+            ):
+                self._last = state
+        return self._last
+
+    def _read(self) -> ZooKeeperState:
+        nodes = self._database.nodes
+        epoch = nodes.get(zk_paths.CONTROLLER_EPOCH)
+        holder = nodes.get(zk_paths.CONTROLLER)
+        controller = NOBODY
+        if holder is not None:
+            data = holder.data or b""
+            controller = zk_paths.decode(
+                zk_paths.CONTROLLER, data, zk_paths.ControllerZnode
+            ).brokerid
+        return ZooKeeperState(
+            partitions=self._read_partitions(),
+            controller=controller,
+            controller_epoch=0 if epoch is None else int(epoch.data or b"0"),
+        )
+
+    def _read_partitions(self) -> dict[str, PartitionState]:
+        nodes, states = self._database.nodes, {}
+        topics = nodes.get(zk_paths.TOPICS)
+        for topic in () if topics is None else topics.children:
+            path = zk_paths.topic(topic)
+            node = nodes[path]
+            replicas: dict[str, list[int]] | None = None
+            parent = nodes.get(zk_paths.partitions(topic))
+            for name in () if parent is None else parent.children:
+                tp = TopicPartition(topic, int(name))
+                place = zk_paths.state(tp)
+                state = nodes.get(place)
+                if state is None:
+                    continue
+                key, made = _key(tp), (node.mzxid, state.mzxid)
+                known = self._partitions.get(key)
+                if known is None or known[0] != made:
+                    if replicas is None:
+                        said = zk_paths.decode(path, node.data or b"", zk_paths.TopicZnode)
+                        replicas = said.partitions
+                    znode = zk_paths.decode(place, state.data or b"", zk_paths.StateZnode)
+                    known = (
+                        made,
+                        PartitionState(
+                            leader=znode.leader,
+                            leader_epoch=znode.leader_epoch,
+                            isr=tuple(znode.isr),
+                            replicas=tuple(replicas[name]),
+                            controller_epoch=znode.controller_epoch,
+                            version=state.version,
+                            birth=node.czxid,
+                        ),
+                    )
+                    self._partitions[key] = known
+                states[key] = known[1]
+        return states

@@ -1,0 +1,90 @@
+"""The packages that the broker imports, as ``uv.lock`` has them: what goes into the node's image.
+
+The broker needs five small packages of the many that the project locks. Their names stand here; a
+test compares them with what ``broker_impl`` imports. Versions and checksums are the lock file's.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from setup import fetch
+from setup.pins import Pin
+
+PACKAGES = ("click", "cramjam", "fastcrc", "javaproperties", "msgspec")
+PYTHON = "cp311"
+"""The CPython that the base image brings."""
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+"""What an engine calls a processor, to what wheels call it."""
+
+
+class Locked(NamedTuple):
+    """One package of the lock file."""
+
+    name: str
+    version: str
+    wheels: tuple[Pin, ...]
+
+    def for_machine(self, machine: str) -> Pin | None:
+        """The wheel for our CPython on Linux (glibc) and this processor."""
+        fits = re.compile(rf"-(?:{PYTHON}-{PYTHON}-manylinux\S*_{machine}|py3-none-any)\.whl$")
+        return next((pin for pin in self.wheels if fits.search(pin.filename)), None)
+
+
+def locked(lock: Path) -> list[Locked]:
+    """The broker's packages, in the order of their names."""
+    table = {item["name"]: item for item in tomllib.loads(lock.read_text())["package"]}
+    return [
+        Locked(
+            name,
+            table[name]["version"],
+            tuple(
+                Pin(wheel["url"].rsplit("/", 1)[1], wheel["hash"].removeprefix("sha256:"))
+                for wheel in table[name]["wheels"]
+            ),
+        )
+        for name in sorted(PACKAGES)
+    ]
+
+
+def requirements(packages: list[Locked]) -> str:
+    """The same for pip: what a build uses that was given no wheels (``docker compose build``)."""
+    lines = ["# From uv.lock, by `make image`; pip reads it where a build is given no wheels."]
+    for package in packages:
+        pins = filter(None, map(package.for_machine, sorted(MACHINES.values())))
+        checksums = sorted({pin.sha256 for pin in pins})
+        lines.append(f"{package.name}=={package.version} \\")
+        lines.append(" \\\n".join(f"    --hash=sha256:{checksum}" for checksum in checksums))
+    return "\n".join(lines) + "\n"
+
+
+def fetched(
+    packages: list[Locked], machine: str, into: Path, say: Callable[[str], None]
+) -> list[Path]:
+    """The wheels as files that match their checksums; ``NotFetched`` says what is missing."""
+    return [_one(package, machine, into, say) for package in packages]
+
+
+def _one(package: Locked, machine: str, into: Path, say: Callable[[str], None]) -> Path:
+    pin = package.for_machine(machine)
+    if pin is None:
+        raise fetch.NotFetched(f"{package.name} {package.version} has no wheel for {machine}")
+    path = into / pin.filename
+    if path.exists():
+        fetch.verified(path.read_bytes(), pin)
+        return path
+    page_url = f"{fetch.index_url(os.environ)}/{package.name}/"
+    say(f"fetching {pin.filename} from {urlsplit(page_url).hostname}")
+    url = fetch.link_to(fetch.get(page_url).decode(errors="replace"), page_url, pin.filename)
+    if url is None:
+        raise fetch.NotFetched(f"{urlsplit(page_url).hostname} does not list {pin.filename}")
+    data = fetch.verified(fetch.get(url), pin)
+    into.mkdir(parents=True, exist_ok=True)
+    half = path.with_suffix(".part")
+    half.write_bytes(data)
+    half.replace(path)
+    return path

@@ -1,0 +1,167 @@
+"""What faults do to the links between the hosts of a simulated world, and take back.
+
+Several faults may do the same to one link; it is whole again when all of them have taken it back.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from harness.simulation.network import Link, Network
+from model.roles import NodeId
+
+Way = tuple[NodeId, NodeId]
+"""From one host to another."""
+
+
+class Wires:
+    """The links between some hosts."""
+
+    def __init__(self, network: Network, hosts: Sequence[NodeId]) -> None:
+        self._network = network
+        self._hosts = tuple(hosts)
+        self._cuts: Counter[Way] = Counter()
+        self._refusals: Counter[Way] = Counter()
+        self._slow: dict[Way, tuple[int, float]] = {}
+        """By how many faults, and by how many seconds, the first of which counts."""
+        self._off: dict[NodeId, None] = {}
+        self._leaks: dict[NodeId, tuple[float, int]] = {}
+        """Which share is lost, and what had been lost before."""
+
+    # Cut: nothing gets through, nobody is told.
+
+    def cut(self, source: NodeId, target: NodeId) -> None:
+        self._cuts[source, target] += 1
+        self._connect_or_not(source, target)
+
+    def heal(self, source: NodeId, target: NodeId) -> None:
+        self._cuts[source, target] -= self._cuts[source, target] > 0
+        self._connect_or_not(source, target)
+
+    def lost(self, one: NodeId, other: NodeId) -> int:
+        """Segments that have been swallowed between the two."""
+        link = self._network.link(one, other)
+        return link.lost + link.back.lost
+
+    # Refused: what is open is reset, what is new refused.
+
+    def refuse(self, one: NodeId, other: NodeId) -> None:
+        pair = _unordered(one, other)
+        self._refusals[pair] += 1
+        if self._refusals[pair] == 1:
+            self._network.refuse(one, other)
+            self._network.refuse(other, one)
+            self._network.reset(one, other)
+
+    def accept(self, one: NodeId, other: NodeId) -> None:
+        pair = _unordered(one, other)
+        if self._refusals[pair] == 1:
+            self._network.admit(one, other)
+            self._network.admit(other, one)
+        self._refusals[pair] -= self._refusals[pair] > 0
+
+    def is_refused(self, source: NodeId, target: NodeId) -> bool:
+        """Does the network itself refuse?"""
+        return self._network.link(source, target).refuses
+
+    # Slow.
+
+    def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        """A slow link gets no slower."""
+        count, slowness_s = self._slow.get((source, target), (0, latency_s))
+        self._slow[source, target] = count + 1, slowness_s
+        if not count:
+            self._network.link(source, target).latency_s += slowness_s
+
+    def quicken(self, source: NodeId, target: NodeId) -> None:
+        if (source, target) not in self._slow:
+            return
+        count, slowness_s = self._slow.pop((source, target))
+        if count > 1:
+            self._slow[source, target] = count - 1, slowness_s
+        else:
+            self._network.link(source, target).latency_s -= slowness_s
+
+    def slowness_s(self, one: NodeId, other: NodeId) -> float:
+        """How much longer a round trip between the two takes than it would by itself."""
+        ways = ((one, other), (other, one))
+        return sum(self._slow[way][1] for way in ways if way in self._slow)
+
+    def heal_all(self) -> None:
+        """Every link whole, whatever was done to it: no cut, no refusal, no slowness is left."""
+        for way in [way for way, count in self._cuts.items() if count]:
+            self._cuts[way] = 1
+            self.heal(*way)
+        for pair in [pair for pair, count in self._refusals.items() if count]:
+            self._refusals[pair] = 1
+            self.accept(*pair)
+        for way in list(self._slow):
+            self._slow[way] = 1, self._slow[way][1]
+            self.quicken(*way)
+
+    # A cable that is out.
+
+    def disconnect(self, node: NodeId) -> None:
+        self._off[node] = None
+        self._connect_or_not_all(node)
+
+    def reconnect(self, node: NodeId) -> None:
+        if self._off.pop(node, 0) is None:
+            self._connect_or_not_all(node)
+
+    def is_off(self, node: NodeId) -> bool:
+        """Does no link lead anywhere?"""
+        return all(link.is_cut for link in self._links(node))
+
+    # Packets that get lost.
+
+    def leak(self, node: NodeId, share: float) -> None:
+        """``share`` of what comes in is lost, and of what goes out."""
+        self._leaks.setdefault(node, (share, self._dropped(node)))
+        self._lose(node)
+
+    def seal(self, node: NodeId) -> None:
+        if self._leaks.pop(node, None):
+            self._lose(node)
+
+    def dropped(self, node: NodeId) -> int | None:
+        """How many segments were lost since; ``None`` for a node that loses none."""
+        if node not in self._leaks:
+            return None
+        _, before = self._leaks[node]
+        return self._dropped(node) - before
+
+    # How.
+
+    def _links(self, node: NodeId) -> list[Link]:
+        """All of a node's, both ways."""
+        ways = [(node, other) for other in self._hosts if other != node]
+        return [
+            link
+            for way in ways
+            for link in (self._network.link(*way), self._network.link(*reversed(way)))
+        ]
+
+    def _connect_or_not(self, source: NodeId, target: NodeId) -> None:
+        cut = self._cuts[source, target] > 0 or source in self._off or target in self._off
+        if cut and not self._network.link(source, target).is_cut:
+            self._network.cut(source, target)
+        elif not cut and self._network.link(source, target).is_cut:
+            self._network.heal(source, target)
+
+    def _connect_or_not_all(self, node: NodeId) -> None:
+        for other in self._hosts:
+            if other != node:
+                self._connect_or_not(node, other)
+                self._connect_or_not(other, node)
+
+    def _lose(self, node: NodeId) -> None:
+        for link in self._links(node):
+            ends = (link.source.name, link.target.name)
+            link.loss = max((self._leaks[end][0] for end in ends if end in self._leaks), default=0)
+
+    def _dropped(self, node: NodeId) -> int:
+        return sum(link.dropped for link in self._links(node))
+
+
+def _unordered(one: NodeId, other: NodeId) -> Way:
+    return (one, other) if one <= other else (other, one)

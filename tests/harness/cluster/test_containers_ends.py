@@ -1,0 +1,145 @@
+"""How a cluster of containers ends that never was, or was not watched to its end."""
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker.errors import APIError
+
+from harness.cluster import containers, engine, recipe
+from harness.cluster.containers import Containers, published
+from harness.cluster.image import Images
+from harness.cluster.node import ClusterError
+from model.plan import Plan
+
+NEVER = "0001-01-01T00:00:00Z"
+
+
+class FakeEngine:
+    """Makes networks, volumes and containers, removes them, and refuses what it is told to."""
+
+    def __init__(self) -> None:
+        self.api = self
+        self.things: dict[str, dict[str, str]] = {}
+        """Name to labels."""
+        self.refuses = ""
+        self.answers: Any = []
+        """To who asks which containers there are."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _make(self, what: str, labels: dict[str, str]) -> dict[str, str]:
+        if self.refuses == what:
+            raise APIError(f"no {what} today")
+        self.things[what] = labels
+        return {"Id": what, "Name": what}
+
+    def create_network(self, name: str, *, labels: dict[str, str], **_: Any) -> dict[str, str]:
+        return self._make("network", labels)
+
+    def inspect_network(self, _: str) -> dict[str, Any]:
+        return {"IPAM": {"Config": [{"Subnet": "10.9.0.0/24", "Gateway": "10.9.0.1"}]}}
+
+    def create_volume(self, name: str, *, labels: dict[str, str], **_: Any) -> dict[str, str]:
+        return self._make("volume", labels)
+
+    def inspect_container(self, _: str) -> dict[str, Any]:
+        state = {"Running": False, "Paused": False, "ExitCode": 0, "OOMKilled": False}
+        return {"State": {**state, "StartedAt": NEVER}}
+
+    def start(self, _: str) -> None:
+        raise APIError("cannot be started")
+
+    def get_archive(self, identity: str, path: str) -> Any:
+        raise RuntimeError("nobody expects this")
+
+    def logs(self, _: str, **how: Any) -> Any:
+        raise RuntimeError("nor this")
+
+    def containers(self, **_: Any) -> Any:
+        if "container" in self.things:
+            return [{"Id": "container", "Labels": self.things["container"], "State": "exited"}]
+        return self.answers
+
+    def networks(self, **_: Any) -> Any:
+        return [
+            {"Id": name, "Name": name, "Labels": found}
+            for name, found in self.things.items()
+            if name == "network"
+        ]
+
+    def volumes(self, **_: Any) -> Any:
+        found = self.things.get("volume")
+        return {"Volumes": [{"Name": "volume", "Labels": found}] if found else None}
+
+    def remove_container(self, name: str, **_: Any) -> None:
+        del self.things[name]
+
+    def remove_network(self, name: str) -> None:
+        del self.things[name]
+
+    def remove_volume(self, name: str) -> None:
+        del self.things[name]
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    fake = FakeEngine()
+
+    def create(client: Any, name: str, made: Any, network: Any) -> str:
+        return fake._make("container", made.labels)["Id"]
+
+    monkeypatch.setattr(engine, "connect", lambda: fake)
+    monkeypatch.setattr(recipe, "create", create)
+    monkeypatch.setattr(containers, "_images", lambda client, say: Images("node", "toxiproxy"))
+    monkeypatch.setattr(containers, "LOOK_S", 0.0)
+    return fake
+
+
+def cluster(folder: Path) -> Containers:
+    return Containers(Plan(brokers=1), folder / "a-run", random.Random(1))
+
+
+@pytest.mark.parametrize(
+    ("refuses", "told"),
+    [
+        ("network", "no network today"),
+        ("volume", "no volume today"),
+        ("container", "no container today"),
+        ("", "cannot be started"),
+    ],
+)
+async def test_the_first_reason_is_told_and_nothing_is_left(
+    refuses: str, told: str, fake: FakeEngine, tmp_path: Path
+) -> None:
+    """Whatever it is that cannot be made, and whatever cannot be collected then: what was made
+    before is removed."""
+    fake.refuses = refuses
+    with pytest.raises(ClusterError, match=told):
+        await cluster(tmp_path).start()
+    assert fake.things == {}
+
+
+async def test_a_watcher_that_dies_fails_the_run(fake: FakeEngine, tmp_path: Path) -> None:
+    """Nobody can say any more that no node has crashed; and all is removed before it is told."""
+    watched = cluster(tmp_path)
+    await watched._prepare()
+    await watched._lay()
+    fake.answers = [{"Id": "one without a state"}]
+    watched._watcher = asyncio.create_task(watched._watch())
+    with pytest.raises(KeyError):
+        await asyncio.shield(watched._watcher)
+    fake.answers = []
+    with pytest.raises(ClusterError, match="unseen: KeyError"):
+        await watched.stop()
+    assert fake.things == {}
+    assert watched.unexpected_exits == []
+
+
+def test_an_exposed_port_is_not_a_published_one() -> None:
+    """A base image may have EXPOSE."""
+    binding = [{"HostIp": "127.0.0.1", "HostPort": "40001"}]
+    assert published({"8474/tcp": binding, "5678/tcp": None, "9/tcp": []}) == {8474: 40001}

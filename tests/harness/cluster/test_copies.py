@@ -1,0 +1,83 @@
+"""What is copied out of a container, on any Python that we run on."""
+
+import io
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cluster import copies
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, **more: Any) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type = kind
+    made.mode = 0o755
+    for attribute, value in more.items():
+        setattr(made, attribute, value)
+    return made
+
+
+class FakeEngine:
+    """Has one archive, and one log."""
+
+    def __init__(self, *members: tarfile.TarInfo) -> None:
+        self.api = self
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            for one in members:
+                one.size = len(one.name) if one.isreg() else 0
+                tar.addfile(one, io.BytesIO(one.name.encode()))
+        self._archive = archive.getvalue()
+
+    def get_archive(self, identity: str, path: str) -> tuple[list[bytes], dict[str, Any]]:
+        return [self._archive[:700], self._archive[700:]], {}
+
+    def logs(self, identity: str, *, stream: bool, follow: bool) -> list[bytes]:
+        return [b"one\n", b"two\n"]
+
+
+def test_data_is_copied_without_the_filters_of_newer_pythons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.11.0 to 3.11.3 has none: an ``extractall`` that takes one is not there."""
+
+    def extractall(self: tarfile.TarFile, path: Path) -> None:
+        raise AssertionError("unsafe by itself")
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", extractall)
+    folder = member("data", tarfile.DIRTYPE)
+    copies.data(FakeEngine(folder, member("data/x-0/0.log")), "c0ffee", "/data", tmp_path)
+    assert (tmp_path / "data" / "x-0" / "0.log").read_text() == "data/x-0/0.log"
+
+
+@pytest.mark.parametrize("name", ["../outside", "data/../../outside", "/outside"])
+def test_nothing_lies_outside(tmp_path: Path, name: str) -> None:
+    """A name that leads out of the folder is an error."""
+    inside = tmp_path / "inside"
+    with pytest.raises(tarfile.TarError, match="outside"):
+        copies.data(FakeEngine(member(name)), "c0ffee", "/data", inside)
+    assert list(tmp_path.rglob("outside")) == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        member("data/odd", tarfile.SYMTYPE, linkname="/etc"),
+        member("data/odd", tarfile.LNKTYPE, linkname="/etc/passwd"),
+        member("data/odd", tarfile.CHRTYPE),
+        member("data/odd", tarfile.FIFOTYPE),
+    ],
+    ids=["symbolic link", "link", "device", "pipe"],
+)
+def test_links_and_devices_stay_behind(tmp_path: Path, odd: tarfile.TarInfo) -> None:
+    """And so what is named as if it lay behind a link is a file of the folder's own."""
+    copies.data(FakeEngine(odd, member("data/file")), "c0ffee", "/data", tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == ["data", "file"]
+
+
+def test_the_log_is_copied_whole(tmp_path: Path) -> None:
+    """Chunk by chunk."""
+    copies.log(FakeEngine(), "c0ffee", tmp_path / "broker-1")
+    assert (tmp_path / "broker-1" / "log.txt").read_text() == "one\ntwo\n"

@@ -1,0 +1,99 @@
+"""What the engine is asked to make: little rights, limited room, nothing for the world."""
+
+from typing import Any
+
+import docker
+import pytest
+
+from harness.cluster import recipe
+from harness.cluster.network import Network
+from harness.cluster.recipe import Recipe
+
+NETWORK = Network("net", {"toxiproxy": "172.18.0.2", "broker-1": "172.18.0.4"})
+
+
+class Api(docker.APIClient):  # type: ignore[misc]
+    """The SDK's own, up to the request that it would send."""
+
+    def __init__(self) -> None:
+        super().__init__(base_url="http://127.0.0.1:1", version="1.41")
+        self.asked: dict[str, Any] = {}
+
+    def create_container_from_config(self, config: Any, name: Any, platform: Any = None) -> Any:
+        self.asked = dict(config)
+        return {"Id": "made"}
+
+
+class Client:
+    def __init__(self) -> None:
+        self.api = Api()
+
+
+def asked(made: Recipe, network: Network | None = NETWORK) -> dict[str, Any]:
+    client = Client()
+    assert recipe.create(client, "name", made, network) == "made"
+    client.api.close()
+    return client.api.asked
+
+
+BROKER = Recipe(
+    image="faultline-node:1",
+    command=["python3"],
+    labels={"faultline": "run"},
+    host="broker-1",
+    volumes={"/data": "volume"},
+    publishes=[20001],
+    memory_bytes=64 << 20,
+    cpus=0.5,
+)
+
+
+def test_no_rights_and_no_return() -> None:
+    """Every capability dropped, none to be gained, not privileged, not started again."""
+    host = asked(BROKER)["HostConfig"]
+    assert host["CapDrop"] == ["ALL"]
+    assert not host.get("CapAdd")
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert not host.get("Privileged")
+    assert "RestartPolicy" not in host
+
+
+def test_limits_can_be_changed_later() -> None:
+    """CPU by period and quota; no swap beyond the memory."""
+    host = asked(BROKER)["HostConfig"]
+    assert (host["CpuPeriod"], host["CpuQuota"]) == (100_000, 50_000)
+    assert "NanoCpus" not in host
+    assert host["Memory"] == host["MemorySwap"] == 64 << 20
+    assert host["PidsLimit"] == recipe.PIDS_MAX
+
+
+def test_ports_are_for_this_machine_alone() -> None:
+    """On loopback, each on one that the engine chooses."""
+    told = asked(BROKER)
+    [binding] = told["HostConfig"]["PortBindings"]["20001/tcp"]
+    assert binding["HostIp"] == "127.0.0.1"
+    assert not binding["HostPort"]
+    assert "20001/tcp" in told["ExposedPorts"]
+
+
+def test_it_has_its_place_and_knows_the_others() -> None:
+    """A fixed address, its name, and everybody's in its hosts file."""
+    told = asked(BROKER)
+    endpoint = told["NetworkingConfig"]["EndpointsConfig"]["net"]
+    assert endpoint["IPAMConfig"]["IPv4Address"] == "172.18.0.4"
+    assert endpoint["Aliases"] == ["broker-1"]
+    assert "toxiproxy:172.18.0.2" in told["HostConfig"]["ExtraHosts"]
+    assert told["Labels"] == {"faultline": "run"}
+    assert told["Healthcheck"]["Test"] == ["NONE"]
+
+
+@pytest.mark.parametrize("mode", ["none", "container:abc"])
+def test_an_errand_has_no_place_of_its_own(mode: str) -> None:
+    """It shares somebody's network, or has none; and has the one right that it was given."""
+    errand = Recipe(
+        image="i", command=["nft"], labels={}, network_mode=mode, capabilities=["NET_ADMIN"]
+    )
+    host = asked(errand, None)["HostConfig"]
+    assert host["NetworkMode"] == mode
+    assert host["CapAdd"] == ["NET_ADMIN"]
+    assert host["CapDrop"] == ["ALL"]

@@ -1,0 +1,387 @@
+"""A simulated cluster: every capability bites, is measured, and is taken back; in virtual time."""
+
+import asyncio
+import importlib
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_impl import mutants
+from broker_impl.node.ending import STORAGE_FAILED
+from harness.cluster.node import ClusterError, NodeError
+from harness.cluster.simulated import Simulated, Stage, staged
+from harness.cluster.simulated_node import SimulatedNode
+from model.plan import Plan
+from model.roles import (
+    CLIENTS,
+    ZOOKEEPER,
+    CanCut,
+    CanDisconnect,
+    CanDropPackets,
+    CanFillDisk,
+    CanKill,
+    CanPause,
+    CanRefuse,
+    CanRestart,
+    CanSlow,
+    CanSqueeze,
+    HasData,
+    HasRoles,
+)
+
+ONE, TWO, THREE = "broker-1", "broker-2", "broker-3"
+KEY = "faultline-ready-0"
+"""The one partition that there is: of the topic that tells that a cluster is ready."""
+
+
+class Lab:
+    """Runs what a test does to a cluster, on the host of the clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(
+        self, work: Callable[[Simulated], Awaitable[Any]], seed: int = 1, **fields: Any
+    ) -> Any:
+        return self.on_stage(lambda cluster, stage: work(cluster), seed, **fields)
+
+    def on_stage(
+        self, work: Callable[[Simulated, Stage], Awaitable[Any]], seed: int = 1, **fields: Any
+    ) -> Any:
+        plan = Plan(target="simulated", seed=seed, **fields)
+        with staged(plan, self.folder) as stage:
+
+            async def main() -> Any:
+                cluster = Simulated(plan, self.folder, random.Random(1), stage=stage)
+                await cluster.start()
+                try:
+                    return await work(cluster, stage)
+                finally:
+                    await cluster.stop()
+
+            return stage.world.run(stage.clients.spawn(main), 300)
+
+    def log_of(self, node: str) -> str:
+        return (self.folder / "nodes" / node / "log.txt").read_text()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def test_it_offers_all_but_limits() -> None:
+    """What any target offers, but an engine's limits of CPU and memory."""
+    offers: tuple[type, ...] = (CanKill, CanRestart, CanPause, CanCut, CanRefuse, CanSlow)
+    offers += (CanDisconnect, CanFillDisk, CanDropPackets, HasRoles, HasData)
+    assert all(issubclass(Simulated, offer) for offer in offers)
+    assert not issubclass(Simulated, CanSqueeze)
+
+
+def test_it_starts_ready_and_leaves_logs_and_data(lab: Lab) -> None:
+    """A replicated topic can be written; logs tell virtual time; data can be dropped."""
+
+    async def work(cluster: Simulated) -> Simulated:
+        assert await cluster.controller() in cluster.brokers
+        assert await cluster.leader(KEY) in cluster.brokers
+        assert sorted(await cluster.isr(KEY)) == list(cluster.brokers)
+        assert cluster.bootstrap() == "broker-1:9092,broker-2:9092,broker-3:9092"
+        assert await cluster.recover(5.0)
+        assert cluster.unexpected_exits == []
+        return cluster
+
+    cluster: Simulated = lab(work)
+    for node in (*cluster.brokers, ZOOKEEPER):
+        assert any((lab.folder / "nodes" / node / "data").rglob("*"))
+    assert lab.log_of(ONE).startswith("2023-11-14 22:13:2")
+    assert "broker 1 started" in lab.log_of(ONE)
+    assert "broker 1 started" not in lab.log_of(TWO)
+    cluster.drop_data()
+    assert not (lab.folder / "nodes" / ONE / "data").exists()
+    assert lab.log_of(ONE)
+
+
+def test_brokers_that_start_one_by_one(lab: Lab) -> None:
+    """The first of them is the controller then, whatever the seed."""
+
+    async def work(cluster: Simulated) -> str | None:
+        return await cluster.controller()
+
+    controllers = [lab(work, seed, options={"start_gap_ms": 100}) for seed in range(4)]
+    assert controllers == [ONE] * 4
+
+
+def test_kill_and_start(lab: Lab) -> None:
+    """A killed broker is not running, and its port refuses; started again, it has its data."""
+
+    async def work(cluster: Simulated) -> None:
+        leader = await cluster.leader(KEY)
+        assert leader is not None
+        await cluster.kill(leader)
+        assert not await cluster.is_running(leader)
+        await asyncio.sleep(4.0)
+        assert leader not in await cluster.isr(KEY)
+        await cluster.start_node(leader)
+        assert await cluster.is_running(leader)
+        with pytest.raises(NodeError, match="already runs"):
+            await cluster.start_node(leader)
+        assert await cluster.recover(10.0)
+        assert cluster.unexpected_exits == []
+
+    lab(work)
+
+
+def test_restart(lab: Lab) -> None:
+    """A clean stop is a controlled shutdown with exit status 0, also of a frozen broker; one that
+    cannot end is killed."""
+
+    async def work(cluster: Simulated) -> None:
+        assert await cluster.stop_node(ONE) == 0
+        assert not await cluster.is_running(ONE)
+        await cluster.start_node(ONE)
+        assert await cluster.recover(10.0)
+        await cluster.pause(ONE)
+        assert await cluster.stop_node(ONE) == 0
+        assert cluster.unexpected_exits == []
+
+    lab(work)
+    assert lab.log_of(ONE).count("controlled shutdown") == 2
+
+
+def test_pause(lab: Lab) -> None:
+    """A frozen broker is up, and silent; it loses its session and comes back."""
+
+    async def work(cluster: Simulated) -> None:
+        await cluster.pause(TWO)
+        assert await cluster.is_running(TWO)
+        assert await cluster.is_paused(TWO)
+        await asyncio.sleep(5.0)
+        assert TWO not in await cluster.view.live()
+        await cluster.resume(TWO)
+        assert not await cluster.is_paused(TWO)
+        assert await cluster.recover(10.0)
+        await cluster.kill(TWO)
+        with pytest.raises(NodeError, match="does not run"):
+            await cluster.pause(TWO)
+
+    lab(work)
+
+
+@pytest.mark.parametrize(
+    "way", [(ONE, TWO), (TWO, ONE), (CLIENTS, ONE), (ONE, CLIENTS), (ZOOKEEPER, ONE)]
+)
+def test_cut(lab: Lab, way: tuple[str, str]) -> None:
+    """A cut link leaves probes unanswered in its one direction, while its ends are well; a
+    dead end tells nothing."""
+
+    async def work(cluster: Simulated) -> None:
+        assert await cluster.is_cut(*way) is False
+        await cluster.cut(*way)
+        assert await cluster.is_cut(*way) is True
+        assert await cluster.is_cut(TWO, THREE) is False
+        await cluster.heal(*way)
+        assert await cluster.is_cut(*way) is False
+        await cluster.cut(*way)
+        await cluster.heal_all()
+        assert await cluster.is_cut(*way) is False
+        if set(way) == {ONE, TWO}:
+            await cluster.kill(ONE)
+            await cluster.kill(TWO)
+            assert await cluster.is_cut(*way) is None
+
+    lab(work)
+
+
+def test_a_link_is_whole_when_all_cuts_are_healed(lab: Lab) -> None:
+    """Two faults may cut one link, and a cable may be out besides."""
+
+    async def work(cluster: Simulated) -> None:
+        await cluster.cut(ONE, TWO)
+        await cluster.cut(ONE, TWO)
+        await cluster.heal(ONE, TWO)
+        assert await cluster.is_cut(ONE, TWO)
+        await cluster.disconnect(TWO)
+        await cluster.heal(ONE, TWO)
+        assert await cluster.is_disconnected(TWO)
+        await cluster.reconnect(TWO)
+        assert await cluster.is_cut(ONE, TWO) is False
+
+    lab(work)
+
+
+def test_nothing_connects_clients_and_zookeeper(lab: Lab) -> None:
+    """What no link is there for cannot be probed."""
+
+    async def work(cluster: Simulated) -> None:
+        with pytest.raises(ClusterError, match="nothing connects"):
+            await cluster.is_cut(CLIENTS, ZOOKEEPER)
+
+    lab(work)
+
+
+def test_refuse(lab: Lab) -> None:
+    """A closed link resets what is open and refuses what is new; a dead node is no closed link."""
+
+    async def work(cluster: Simulated) -> None:
+        reader, _ = await asyncio.open_connection(ONE, 9092)
+        assert not await cluster.is_refused(CLIENTS, ONE)
+        await cluster.refuse(CLIENTS, ONE)
+        await cluster.refuse(ONE, CLIENTS)
+        assert await cluster.is_refused(CLIENTS, ONE)
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(ONE, 9092)
+        await cluster.accept(CLIENTS, ONE)
+        assert await cluster.is_refused(ONE, CLIENTS)
+        await cluster.accept(CLIENTS, ONE)
+        assert not await cluster.is_refused(CLIENTS, ONE)
+        await cluster.kill(ONE)
+        assert not await cluster.is_refused(CLIENTS, ONE)
+
+    lab(work)
+
+
+def test_slow(lab: Lab) -> None:
+    """Answers take longer by the latency, once, and a cut is told all the same."""
+
+    async def work(cluster: Simulated) -> None:
+        usual_s = await cluster.round_trip_s(ONE, TWO)
+        assert usual_s is not None
+        assert usual_s < 0.05
+        await cluster.slow(ONE, TWO, 0.2)
+        await cluster.slow(ONE, TWO, 0.5)
+        took_s = await cluster.round_trip_s(ONE, TWO)
+        assert took_s is not None
+        assert 0.2 <= took_s < 0.7
+        assert await cluster.is_cut(ONE, TWO) is False
+        await cluster.quicken(ONE, TWO)
+        assert (await cluster.round_trip_s(ONE, TWO) or 0) >= 0.2
+        await cluster.quicken(ONE, TWO)
+        assert (await cluster.round_trip_s(ONE, TWO) or 1) < 0.05
+        await cluster.slow(ONE, TWO, 2.0)
+        assert await cluster.is_cut(ONE, TWO) is None
+        await cluster.heal_all()
+        assert (await cluster.round_trip_s(ONE, TWO) or 1) < 0.05
+        await cluster.kill(TWO)
+        await cluster.kill(ONE)
+        assert await cluster.round_trip_s(ONE, TWO) is None
+
+    lab(work)
+
+
+@pytest.mark.parametrize("node", [TWO, ZOOKEEPER])
+def test_disconnect(lab: Lab, node: str) -> None:
+    """A cable that is out is out for everybody, and the node goes on running; what it had under way
+    goes on when it is in again."""
+
+    async def work(cluster: Simulated) -> None:
+        assert not await cluster.is_disconnected(node)
+        await cluster.disconnect(node)
+        assert await cluster.is_disconnected(node)
+        assert await cluster.is_running(node)
+        await cluster.reconnect(node)
+        await cluster.reconnect(node)
+        assert not await cluster.is_disconnected(node)
+        assert await cluster.recover(20.0)
+
+    lab(work)
+
+
+def test_drop_packets(lab: Lab) -> None:
+    """A share of the packets is lost and counted, and the cluster lives on."""
+
+    async def work(cluster: Simulated) -> None:
+        assert await cluster.packets_dropped(THREE) is None
+        await cluster.pass_packets(THREE)
+        await cluster.drop_packets(THREE, 0.2)
+        await asyncio.sleep(3.0)
+        assert (await cluster.packets_dropped(THREE) or 0) > 5
+        await cluster.pass_packets(THREE)
+        assert await cluster.packets_dropped(THREE) is None
+        assert await cluster.recover(20.0)
+
+    lab(work)
+
+
+def test_fill_disk(lab: Lab) -> None:
+    """A broker whose disk is full ends, which is no crash; freed and started again, it is whole."""
+
+    async def work(cluster: Simulated) -> None:
+        before = await cluster.disk_free_bytes(ONE)
+        await cluster.free_disk(ONE)
+        await cluster.fill_disk(ONE)
+        assert await cluster.disk_free_bytes(ONE) == 0 < before
+        await asyncio.sleep(8.0)
+        assert not await cluster.is_running(ONE)
+        await cluster.free_disk(ONE)
+        assert await cluster.disk_free_bytes(ONE) == before
+        await cluster.start_node(ONE)
+        assert await cluster.recover(10.0)
+        assert cluster.unexpected_exits == []
+
+    lab(work)
+    assert "storage failed, the log is offline" in lab.log_of(ONE)
+
+
+def test_an_end_that_nobody_asked_for_is_told(lab: Lab) -> None:
+    """With the status of a real broker, and what it said last."""
+
+    async def work(cluster: Simulated, stage: Stage) -> None:
+        node = cluster._nodes[TWO]
+        assert isinstance(node, SimulatedNode)
+        node.disk.fill()  # by no fault
+        await asyncio.sleep(8.0)
+        (end,) = cluster.unexpected_exits
+        assert (end.node, end.status) == (TWO, STORAGE_FAILED)
+        assert "storage failed, the log is offline" in end.last_line
+
+    lab.on_stage(work)
+
+
+def test_settings_that_cannot_be_obeyed_are_told(lab: Lab) -> None:
+    """The cluster does not start, and says what the broker said."""
+
+    async def work(cluster: Simulated) -> None:
+        raise AssertionError("it has started")
+
+    with pytest.raises(ClusterError, match=r"broker-1 ended at its start: .*no\.such"):
+        lab(work, broker={"no.such": "1"})
+
+
+def test_mutants_are_planted_once_and_removed_with_the_world(tmp_path: Path) -> None:
+    """Also when the world comes to a bad end: the next one has correct brokers."""
+    mutant = mutants.get("ack-on-local-append")
+    module, function = mutant.of.split(":")
+    rules = importlib.import_module(module)
+    correct = getattr(rules, function)
+    plan = Plan(target="simulated", mutants=(mutant.name,))
+
+    def come_to_a_bad_end() -> None:
+        with staged(plan, tmp_path):
+            assert getattr(rules, function) is mutant.rule
+            raise OSError("bad")
+
+    with pytest.raises(OSError, match="bad"):
+        come_to_a_bad_end()
+    assert getattr(rules, function) is correct
+
+
+def test_a_seed_is_a_run(tmp_path: Path) -> None:
+    """The same seed gives the same steps, another one others."""
+
+    def digest(seed: int, name: str) -> str:
+        async def work(cluster: Simulated, stage: Stage) -> str:
+            await cluster.kill(ONE)
+            await asyncio.sleep(1.0)
+            await cluster.start_node(ONE)
+            await cluster.recover(10.0)
+            return stage.world.trace.digest()
+
+        found: str = Lab(tmp_path / name).on_stage(work, seed)
+        return found
+
+    assert digest(1, "a") == digest(1, "b") != digest(2, "c")

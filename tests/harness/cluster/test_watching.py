@@ -1,0 +1,87 @@
+import asyncio
+
+import msgspec
+
+from checkers.invariants.step import Rules
+from harness.cluster.snapshots import Snapshots
+from harness.cluster.watching import Watcher, rules_of
+from harness.simulation.world import World
+from model.plan import Plan
+from model.snapshot import Batches, BrokerState, ClusterState, ReplicaState
+from model.violation import Row, Violation, Watched
+
+
+def rows(lines: list[bytes]) -> list[Row]:
+    """What was recorded."""
+    return [msgspec.json.decode(line, type=Row) for line in lines]
+
+
+def slept(seed: int, lines: list[bytes] | None) -> str:
+    """The trace of two processes that sleep for a second; ``lines``: somebody watches."""
+    with World(seed) as world:
+
+        async def main() -> None:
+            for _ in range(100):
+                await asyncio.sleep(0.01)
+
+        if lines is not None:
+            watcher = Watcher(world, Rules(), lines.append, now_s=lambda: world.now)
+        world.host("one").spawn(main)
+        world.run(world.host("two").spawn(main))
+        if lines is not None:
+            watcher.end()
+            watcher.end()
+        return world.trace.digest()
+
+
+def test_watching_changes_nothing() -> None:
+    """Not a step, not a moment, not a draw."""
+    lines: list[bytes] = []
+    assert slept(7, lines) == slept(7, None) != slept(8, None)
+    (end,) = rows(lines)
+    assert isinstance(end, Watched)
+    assert end.snapshots > 45
+    assert end.until_ns >= 1_000_000_000
+
+
+def test_violations_are_recorded_as_they_are_seen() -> None:
+    """At the history's time, before the end is told."""
+    lines: list[bytes] = []
+    broken = ReplicaState(role="follower", high_watermark=3, log_end=0, batches=Batches.of())
+    with World(1) as world:
+        watcher = Watcher(world, Rules(), lines.append, now_s=lambda: world.now - 5)
+        watcher.snapshots = _Always(broken)
+
+        async def main() -> None:
+            await asyncio.sleep(6)
+
+        world.run(world.host("one").spawn(main))
+        (violation,) = rows(lines)
+        assert isinstance(violation, Violation)
+        assert (violation.invariant, violation.key) == ("offsets-in-order", "t-0")
+        assert violation.time_ns == -5_000_000_000, "before the history began"
+        watcher.end()
+    assert isinstance(rows(lines)[-1], Watched)
+
+
+class _Always(Snapshots):
+    """One broker, whose replica is always the same."""
+
+    def __init__(self, replica: ReplicaState) -> None:
+        super().__init__()
+        self._broker = BrokerState(life=1, replicas={"t-0": replica})
+
+    def take(self, time_ns: int, *, producers: bool) -> ClusterState:
+        return ClusterState(time_ns=time_ns, brokers={1: self._broker}, zookeeper=None)
+
+
+def test_the_rules_are_the_plans() -> None:
+    """With what it expects in place of what it sets, as for the contract."""
+    assert rules_of(Plan(brokers=3)) == Rules(isr_min=2, recovery_s=60.0)
+    plan = Plan(
+        broker={"min.insync.replicas": "1", "producer.id.expiration.ms": "5000"},
+        expect={"broker.unclean.leader.election.enable": "true"},
+    )
+    assert rules_of(plan) == Rules(
+        unclean_elections=True, isr_min=1, producer_expiration_s=5.0, recovery_s=60.0
+    )
