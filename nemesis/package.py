@@ -1,13 +1,14 @@
 """A fault is a package: how it is drawn, applied, mended, proved, and coloured on a plot."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from model.roles import NodeId
 
 Lane = Literal["process", "network"]
+Piece = TypeVar("Piece")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Shape:
     """``topic-partition``s whose leaders can be aimed at."""
     session_timeout_s: float = 2.0
     """A broker that is silent for longer is declared dead."""
+    min_isr: int = 2
+    """``min.insync.replicas``: so many have what was acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,21 @@ class Applied:
     undo: Any = None
 
 
+class Broken(Generic[Piece]):
+    """The pieces that a fault has broken, each of which it takes back once, however often it is
+    healed: another fault may have broken the same piece, and that is for the other to mend."""
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self.pieces = tuple(pieces)
+        self._left = list(self.pieces)
+
+    async def mend(self, mend: Callable[[Piece], Awaitable[None]]) -> None:
+        """A piece whose mend raises, and those behind it, are still to be mended."""
+        while self._left:
+            await mend(self._left[0])
+            del self._left[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Package:
     """One kind of trouble. ``cluster`` offers every capability in ``needs``."""
@@ -68,13 +86,16 @@ class Package:
     color: str
     lane: Lane
     """At most one fault of a lane at a time; lanes may overlap."""
-    draw: Callable[[random.Random, Shape], Drawn]
+    draw: Callable[[random.Random, Shape], Drawn] | None
+    """None for one that is only for schedules written by hand."""
     apply: Callable[[Any, str, Any, dict[str, Any], random.Random], Awaitable[Applied]]
     """(cluster, fault, targets, options, rng): break it, measure that it is broken."""
     heal: Callable[[Any, Applied], Awaitable[Effect]]
     """Mend it, measure that it is mended."""
     weight: float = 1.0
     """How often it comes in its lane, compared with others there."""
+    room: Callable[[Shape], bool] = lambda shape: True
+    """May it be drawn for such a cluster? Some cannot survive it, however correct they are."""
 
     def fits(self, cluster: object) -> bool:
         """Does the cluster offer what this needs?"""

@@ -26,7 +26,7 @@ from model.roles import (
 )
 from nemesis import proof
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, Broken, Drawn, Effect, Package, Shape
 
 Cut = tuple[NodeId, NodeId]
 
@@ -130,7 +130,9 @@ def majorities_ring(ring: Sequence[NodeId]) -> list[Cut]:
 
 
 def _parties(names: Iterable[str], brokers: Sequence[NodeId]) -> list[NodeId]:
+    """Of parties, or of single nodes by their ids, which is for schedules written by hand."""
     members = {"brokers": list(brokers), "zookeeper": [ZOOKEEPER], "clients": [CLIENTS]}
+    members |= {node: [node] for node in brokers}
     return [node for name in names for node in members[name]]
 
 
@@ -150,7 +152,7 @@ async def apply(
     if unknown:
         how += f", {unknown} lead to nodes that are down"
     proved = silent > 0 and silent + unknown == len(lost)
-    return Applied(nodes, Effect(proved, f"{how}: {_text(lost)}"), ("cut", lost))
+    return Applied(nodes, Effect(proved, f"{how}: {_text(lost)}"), ("cut", Broken(lost)))
 
 
 async def _take_down(cluster: Cuttable, nodes: tuple[NodeId, ...], lost: list[Cut]) -> Applied:
@@ -159,19 +161,18 @@ async def _take_down(cluster: Cuttable, nodes: tuple[NodeId, ...], lost: list[Cu
         await cluster.refuse(*pair)
     refused = await asyncio.gather(*(cluster.is_refused(*pair) for pair in pairs))
     how = f"{refused.count(True)} of {len(pairs)} links refuse connections: {_text(pairs, '-')}"
-    return Applied(nodes, Effect(bool(pairs) and all(refused), how), ("down", pairs))
+    return Applied(nodes, Effect(bool(pairs) and all(refused), how), ("down", Broken(pairs)))
 
 
 async def heal(cluster: Cuttable, applied: Applied) -> Effect:
     """Proved when every link answers again (or leads to a node that is down)."""
-    way, links = applied.undo
+    way, broken = applied.undo
+    links = broken.pieces
     if way == "down":
-        for pair in links:
-            await cluster.accept(*pair)
+        await broken.mend(lambda pair: cluster.accept(*pair))
         refused = await asyncio.gather(*(cluster.is_refused(*pair) for pair in links))
         return Effect(not any(refused), f"{refused.count(False)} of {len(links)} links accept")
-    for cut in links:
-        await cluster.heal(*cut)
+    await broken.mend(lambda cut: cluster.heal(*cut))
     told = await asyncio.gather(*(cluster.is_cut(*cut) for cut in links))
     return Effect(True not in told, f"{told.count(False)} of {len(links)} links answer again")
 

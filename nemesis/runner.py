@@ -1,14 +1,29 @@
 """Carries out the faults of a schedule on a cluster, and remembers what is broken."""
 
+import functools
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from model.op import Op
-from model.roles import CanCut, CanPause, Cluster
+from model.roles import (
+    CanCut,
+    CanDisconnect,
+    CanDropPackets,
+    CanFillDisk,
+    CanHalt,
+    CanLosePower,
+    CanMeddle,
+    CanPause,
+    CanSetClock,
+    CanSlowDisk,
+    CanSqueeze,
+    Cluster,
+    NodeId,
+)
 from nemesis.package import Applied, Effect, Package
 
 log = logging.getLogger(__name__)
@@ -50,16 +65,18 @@ class Nemesis:
         A mend that fails does not spare the rest.
         """
         for number, (package, _) in reversed(list(self._broken.items())):
-            try:
-                await self._heal(number, None)
-            except Exception:
-                log.exception("%s %d could not be healed", package.name, number)
+            heal = functools.partial(self._heal, number, None)
+            await _try_to(f"{package.name} {number}", heal)
         if isinstance(self._cluster, CanCut):
-            await self._cluster.heal_all()
-        if isinstance(self._cluster, Cluster) and isinstance(self._cluster, CanPause):
-            for node in self._cluster.nodes:
-                if await self._cluster.is_paused(node):
-                    await self._cluster.resume(node)
+            await _try_to("the links", self._cluster.heal_all)
+        if isinstance(self._cluster, CanHalt):
+            await _try_to("the points", self._cluster.all_go_on)
+        if isinstance(self._cluster, CanMeddle):
+            await _try_to("the messages", self._cluster.let_all_go)
+        if isinstance(self._cluster, Cluster):
+            for what, mend in _leftovers(self._cluster):
+                for node in self._cluster.nodes:
+                    await _try_to(f"{what} of {node}", functools.partial(mend, node))
 
     async def _apply(self, op: Op) -> tuple[Any, Effect]:
         package = self._by_fault.get(op.f)
@@ -78,3 +95,37 @@ class Nemesis:
         if effect.proved:
             del self._broken[number]
         return list(applied.targets), effect
+
+
+async def _try_to(what: str, mend: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await mend()
+    except Exception as error:
+        said, *_ = [*str(error).splitlines(), ""]
+        log.error("%s could not be healed: %s: %s", what, type(error).__name__, said)
+        log.debug("how %s could not be healed", what, exc_info=True)
+
+
+def _leftovers(cluster: Any) -> Iterator[tuple[str, Callable[[NodeId], Awaitable[None]]]]:
+    """What a fault that failed half-way may have left on a node; none harms one that is whole."""
+    if isinstance(cluster, CanDisconnect):
+        yield "the network", cluster.reconnect
+    if isinstance(cluster, CanDropPackets):
+        yield "the packets", cluster.pass_packets
+    if isinstance(cluster, CanSqueeze):
+        yield "the limits", cluster.release
+    if isinstance(cluster, CanFillDisk):
+        yield "the disk", cluster.free_disk
+    if isinstance(cluster, CanSlowDisk):
+        yield "the slow disk", cluster.quicken_disk
+    if isinstance(cluster, CanSetClock):
+        yield "the clock", cluster.correct_clock
+    if isinstance(cluster, CanLosePower):
+        yield "the power", cluster.power_on
+    if isinstance(cluster, CanPause):
+        yield "the pause", functools.partial(_thaw, cluster)
+
+
+async def _thaw(cluster: CanPause, node: NodeId) -> None:
+    if await cluster.is_paused(node):
+        await cluster.resume(node)

@@ -36,16 +36,21 @@ def draw(
     time_limit_s: float,
     keys: Sequence[str] = (),
     session_timeout_s: float = 2.0,
+    min_isr: int = 2,
+    calm: float = 1.0,
 ) -> tuple[ScheduledFault, ...]:
-    """A schedule, the same for the same arguments; empty without packages.
+    """A schedule, the same for the same arguments; empty without packages
+    that have room in such a cluster.
 
+    ``calm`` stretches the pauses between faults, and makes quiet periods more likely.
     ``time_limit_s`` is the workload's; every fault is over before it. With time for it the
     schedule has enough faults of enough kinds to mean something (:data:`SECONDS_PER_FAULT`,
     :data:`KINDS`): draws that do not are drawn again.
     """
+    shape = Shape(tuple(brokers), tuple(keys), session_timeout_s, min_isr)
+    packages = [each for each in packages if each.draw is not None and each.room(shape)]
     if not packages:
         return ()
-    shape = Shape(tuple(brokers), tuple(keys), session_timeout_s)
     start_s = min(QUIET_START_S, time_limit_s / 6)
     end_s = time_limit_s - min(QUIET_END_S, time_limit_s / 6)
     wanted = int((end_s - start_s) / SECONDS_PER_FAULT)
@@ -53,7 +58,7 @@ def draw(
     best: list[tuple[float, str, Drawn]] = []
     for attempt in range(200):
         rng = random.Random(f"{seed}/{attempt}")
-        drawn = sorted(_drawn(rng, packages, shape, start_s, end_s), key=lambda item: item[0])
+        drawn = sorted(_drawn(rng, packages, shape, start_s, end_s, calm), key=lambda item: item[0])
         enough = len(drawn) >= wanted and len({package for _, package, _ in drawn}) >= kinds
         if enough or len(drawn) > len(best):
             best = drawn
@@ -78,12 +83,13 @@ def _drawn(
     shape: Shape,
     start_s: float,
     end_s: float,
+    calm: float,
 ) -> Iterator[tuple[float, str, Drawn]]:
     weights = {package.name: rng.uniform(0.25, 1.0) for package in packages}
     lanes = [lane for lane in LANES if any(package.lane == lane for package in packages)]
     at_s = start_s
     while at_s < end_s:
-        if at_s > start_s and rng.random() < QUIET_PERIODS:
+        if at_s > start_s and rng.random() < QUIET_PERIODS * calm:
             at_s += rng.uniform(3.0, 6.0)
         until_s = min(end_s, at_s + rng.uniform(8.0, 14.0))
         busy = rng.choice([lanes, lanes, lanes[:1], lanes[-1:]])
@@ -92,10 +98,10 @@ def _drawn(
             mine = [package for package in packages if package.lane == lane]
             loose = [package for package in mine if rng.random() < weights[package.name]]
             loose = loose or [rng.choice(mine)]
-            for fault in _lane(rng, loose, shape, at_s, until_s, alone=len(busy) == 1):
+            for fault in _lane(rng, loose, shape, at_s, until_s, calm, alone=len(busy) == 1):
                 yield fault
                 over_s = max(over_s, fault[0] + fault[2].takes_s)
-        at_s = over_s + rng.uniform(2.0, 4.0)
+        at_s = over_s + rng.uniform(2.0, 4.0) * calm
 
 
 def _lane(
@@ -104,6 +110,7 @@ def _lane(
     shape: Shape,
     from_s: float,
     until_s: float,
+    calm: float,
     *,
     alone: bool,
 ) -> Iterator[tuple[float, str, Drawn]]:
@@ -112,9 +119,10 @@ def _lane(
     at_s = from_s + rng.uniform(0.0, 1.0)
     while at_s < until_s:
         [package] = rng.choices(packages, weights)
+        assert package.draw is not None, "only what can be drawn is"
         fault = package.draw(rng, shape)
         over_s = at_s + fault.takes_s
         if (alone or not fault.alone) and over_s < until_s:
             yield at_s, package.name, fault
             at_s = over_s
-        at_s += rng.uniform(0.5, 2.0)
+        at_s += rng.uniform(0.5, 2.0) * calm

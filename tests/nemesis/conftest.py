@@ -2,12 +2,15 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
 from model import roles
-from model.roles import ZOOKEEPER, NodeId
-from nemesis import proof
+from model.roles import ZOOKEEPER, Flip, NodeId, Strain
+from nemesis import clock, disk, messages, power, proof, session
+
+DISK_BYTES = 64 << 20
 
 
 class FakeCluster:
@@ -21,6 +24,40 @@ class FakeCluster:
         self.cuts: Counter[tuple[NodeId, NodeId]] = Counter()
         self.refused: Counter[tuple[NodeId, NodeId]] = Counter()
         self.latency: dict[tuple[NodeId, NodeId], float] = {}
+        self.off: set[NodeId] = set()
+        self.free = dict.fromkeys(self.nodes, DISK_BYTES)
+        self.limits = dict.fromkeys(self.nodes, (0.0, 0))
+        self.throttled: Counter[NodeId] = Counter()
+        self.used = dict.fromkeys(self.nodes, 40 << 20)
+        self.oom_killed: set[NodeId] = set()
+        self.met: Counter[NodeId] = Counter()
+        self.wants = 8 << 20
+        """What every node would use beyond what it uses."""
+        self.dropped: dict[NodeId, int] = {}
+        self.unpowered: set[NodeId] = set()
+        self.unsynced = dict.fromkeys(self.nodes, 100)
+        self.registered: dict[NodeId, int | None] = dict.fromkeys(self.brokers, 1)
+        self.isrs: dict[str, tuple[NodeId, ...]] = {"x-0": self.brokers}
+        self.whole = True
+        self.disk_s = dict.fromkeys(self.nodes, 0.0001)
+        self.ahead_s = dict.fromkeys(self.nodes, 0.0)
+        self.rates = dict.fromkeys(self.nodes, 1.0)
+        self.rooted = False
+        """Nobody's session can be ended."""
+        self.homeless = False
+        """Who has lost its session stays without."""
+        self.traffic: set[tuple[NodeId, NodeId]] = set()
+        """Links on which a message comes as soon as it is waited for."""
+        self.traps: list[tuple[str, NodeId, NodeId] | None] = []
+        self.held: set[int] = set()
+        self.halts: set[tuple[NodeId, str]] = set()
+        self.comers: set[NodeId] = set()
+        """Who comes to every point at once."""
+        self.stored: set[NodeId] = set(self.brokers)
+        """Who has something of every partition."""
+        self.damaged: set[NodeId] = set()
+        self.fails: Counter[str] = Counter()
+        """How often each of these methods is still to raise: those that break after they did."""
         self.log: list[str] = []
         self.immortal = False
         """Nothing that is done to it has any effect."""
@@ -48,8 +85,11 @@ class FakeCluster:
 
     async def start_node(self, node: NodeId) -> None:
         assert node in self.down, f"{node} runs"
+        assert node not in self.unpowered, f"{node} has no power"
         self.log.append(f"start {node}")
         self.down.discard(node)
+        if node in self.registered:
+            self.registered[node] = (self.registered[node] or 0) + 1
 
     async def stop_node(self, node: NodeId) -> int:
         self.log.append(f"stop {node}")
@@ -80,7 +120,7 @@ class FakeCluster:
         self.refused.clear()
 
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
-        if target in self.down:
+        if target in self.down | self.paused | self.off:
             return None
         return self.cuts[source, target] > 0 and not self.immortal
 
@@ -104,6 +144,190 @@ class FakeCluster:
             return None
         return 0.001 + (0 if self.immortal else self.latency.get((source, target), 0))
 
+    def _may_fail(self, method: str) -> None:
+        if self.fails[method] > 0:
+            self.fails[method] -= 1
+            raise OSError(f"{method}: the engine is gone")
+
+    async def disconnect(self, node: NodeId) -> None:
+        if not self.immortal:
+            self.off.add(node)
+        self._may_fail("disconnect")
+
+    async def reconnect(self, node: NodeId) -> None:
+        self._may_fail("reconnect")
+        self.off.discard(node)
+
+    async def is_disconnected(self, node: NodeId) -> bool:
+        return node in self.off
+
+    async def fill_disk(self, node: NodeId) -> None:
+        if not self.immortal:
+            self.free[node] = 0
+        self._may_fail("fill_disk")
+
+    async def free_disk(self, node: NodeId) -> None:
+        self._may_fail("free_disk")
+        self.log.append(f"free {node}")
+        self.free[node] = DISK_BYTES
+
+    async def disk_free_bytes(self, node: NodeId) -> int:
+        self._may_fail("disk_free_bytes")
+        return self.free[node]
+
+    async def squeeze_cpu(self, node: NodeId, cpus: float) -> None:
+        self.limits[node] = (cpus, self.limits[node][1])
+        self._may_fail("squeeze_cpu")
+
+    async def squeeze_memory(self, node: NodeId, bytes_: int) -> None:
+        self.limits[node] = (self.limits[node][0], bytes_)
+        self._may_fail("squeeze_memory")
+
+    async def release(self, node: NodeId) -> None:
+        self._may_fail("release")
+        self.log.append(f"release {node}")
+        self.limits[node] = (0.0, 0)
+
+    async def strain(self, node: NodeId) -> Strain:
+        cpus, memory_bytes = self.limits[node]
+        if cpus and not self.immortal:
+            self.throttled[node] += 1
+        if 0 < memory_bytes < self.used[node] + self.wants and not self.immortal:
+            self.met[node] += 1
+        return Strain(
+            cpus=cpus,
+            memory_bytes=memory_bytes,
+            throttled_periods=self.throttled[node],
+            memory_used_bytes=0 if node in self.down else self.used[node],
+            memory_met=self.met[node],
+            oom_killed=node in self.oom_killed,
+        )
+
+    async def drop_packets(self, node: NodeId, share: float) -> None:
+        self.dropped[node] = 0
+        self._may_fail("drop_packets")
+
+    async def pass_packets(self, node: NodeId) -> None:
+        self._may_fail("pass_packets")
+        self.dropped.pop(node, None)
+
+    async def packets_dropped(self, node: NodeId) -> int | None:
+        if node in self.dropped and not self.immortal:
+            self.dropped[node] += 3
+        return self.dropped.get(node)
+
+    async def power_off(self, node: NodeId, after: int = 0) -> None:
+        self.log.append(f"off {node} after {after}")
+        if not self.immortal:
+            self.unpowered.add(node)
+            self.down.add(node)
+        self._may_fail("power_off")
+
+    async def power_on(self, node: NodeId) -> None:
+        self._may_fail("power_on")
+        self.unpowered.discard(node)
+
+    async def lost_bytes(self, node: NodeId) -> int | None:
+        return self.unsynced[node] if node in self.unpowered else None
+
+    async def slow_disk(self, node: NodeId, seconds: float) -> None:
+        if not self.immortal:
+            self.disk_s[node] = 0.0001 + seconds
+        self._may_fail("slow_disk")
+
+    async def quicken_disk(self, node: NodeId) -> None:
+        self._may_fail("quicken_disk")
+        self.disk_s[node] = 0.0001
+
+    async def disk_takes_s(self, node: NodeId) -> float:
+        return self.disk_s[node]
+
+    async def jump_clock(self, node: NodeId, seconds: float) -> None:
+        if not self.immortal:
+            self.ahead_s[node] += seconds
+        self._may_fail("jump_clock")
+
+    async def drift_clock(self, node: NodeId, rate: float) -> None:
+        if not self.immortal:
+            self.rates[node] = rate
+        self._may_fail("drift_clock")
+
+    async def correct_clock(self, node: NodeId) -> None:
+        self._may_fail("correct_clock")
+        self.ahead_s[node], self.rates[node] = 0.0, 1.0
+
+    async def clock_ahead_s(self, node: NodeId) -> float:
+        """Half a second goes by between two looks."""
+        now = self.ahead_s[node]
+        self.ahead_s[node] += (self.rates[node] - 1) / 2
+        return now
+
+    async def expire_session(self, node: NodeId) -> bool:
+        before = self.registered.get(node)
+        if self.rooted or before is None:
+            return False
+        self.registered[node] = None if self.homeless else before + 1
+        return True
+
+    async def meddle(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: str) -> int:
+        self.log.append(f"{what} {api} {' '.join(f'{one}>{other}' for one, other in links)}")
+        found = next((link for link in links if link in self.traffic), None)
+        self.traps.append(None if found is None else (api, *found))
+        if found is not None and what != "drop-response":
+            self.held.add(len(self.traps) - 1)
+        return len(self.traps) - 1
+
+    async def caught(self, number: int) -> str | None:
+        trap = self.traps[number]
+        return None if trap is None else "{} of {} to {}".format(*trap)
+
+    async def is_held(self, number: int) -> bool:
+        return number in self.held
+
+    async def let_go(self, number: int) -> None:
+        self._may_fail("let_go")
+        self.held.discard(number)
+
+    async def let_all_go(self) -> None:
+        self.held.clear()
+
+    async def halt(self, node: NodeId, point: str) -> None:
+        self.halts.add((node, point))
+        self._may_fail("halt")
+
+    async def halted(self, node: NodeId, point: str) -> int:
+        return int((node, point) in self.halts and node in self.comers)
+
+    async def go_on(self, node: NodeId, point: str) -> None:
+        self._may_fail("go_on")
+        self.halts.discard((node, point))
+
+    async def all_go_on(self) -> None:
+        self.halts.clear()
+
+    async def flip_bit(self, node: NodeId, key: str) -> Flip | None:
+        if node not in self.stored:
+            return None
+        if not self.immortal:
+            self.damaged.add(node)
+        return Flip(f"{key}/0.log", at=70, bit=3, batch_at=0)
+
+    async def is_damaged(self, node: NodeId, flip: Flip) -> bool:
+        return node in self.damaged
+
+    async def flip_back(self, node: NodeId, flip: Flip) -> None:
+        self._may_fail("flip_back")
+        self.damaged.discard(node)
+
+    async def is_whole(self) -> bool:
+        return self.whole and not self.down & set(self.brokers)
+
+    async def registration(self, node: NodeId) -> int | None:
+        return self.registered.get(node)
+
+    async def in_sync_min(self, node: NodeId) -> int:
+        return min((len(isr) for isr in self.isrs.values() if node in isr), default=0)
+
     async def controller(self) -> NodeId | None:
         return self.controls
 
@@ -121,8 +345,14 @@ def cluster() -> FakeCluster:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Probes that nobody answers are repeated without a pause."""
+    """Probes that nobody answers are repeated without a pause, and nothing has to settle."""
     monkeypatch.setattr(proof, "BETWEEN_S", 0.0)
+    monkeypatch.setattr(disk, "SETTLE_S", 0.0)
+    monkeypatch.setattr(clock, "WATCHED_S", 0.5)
+    monkeypatch.setattr(power, "WHOLE_WITHIN_S", 0.03)
+    monkeypatch.setattr(power, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(session, "RETURN_S", 0.03)
+    monkeypatch.setattr(messages, "CATCH_S", 0.03)
 
 
 @pytest.fixture

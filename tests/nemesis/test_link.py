@@ -1,11 +1,13 @@
 """Slow links on a cluster in memory."""
 
+import asyncio
+import itertools
 import random
 
 import pytest
 
 from nemesis import link
-from nemesis.package import Shape
+from nemesis.package import Effect, Shape
 from tests.nemesis.conftest import FakeCluster
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -36,6 +38,62 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
     cluster.immortal, cluster.down = False, {"broker-2", "broker-3"}
     applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
     assert not applied.effect.proved
+
+
+async def test_a_heal_that_changes_nothing_is_not_proved(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Links that go on being slow, or are silent although both ends stand, are not healed."""
+    applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(cluster, "quicken", lambda *_: asyncio.sleep(0))
+        healed = await link.heal(cluster, applied)
+    assert healed == Effect(False, "0 of 2 links are quicker than the latency")
+    cluster.latency.clear()
+    monkeypatch.setattr(cluster, "round_trip_s", lambda *_: asyncio.sleep(0, None))
+    assert not (await link.heal(cluster, applied)).proved
+
+
+async def test_one_quick_answer_of_a_busy_machine_is_enough(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine may be as late as the latency now and then; the quickest of some probes counts."""
+    applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    times = itertools.cycle([0.3, 0.2, 0.04])
+
+    async def busy(source: str, target: str) -> float:
+        return next(times)
+
+    monkeypatch.setattr(cluster, "round_trip_s", busy)
+    assert (await link.heal(cluster, applied)).proved
+
+
+async def test_nodes_that_are_down_need_not_answer(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """A link to a node that died or froze meanwhile is healed without an answer."""
+    applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    cluster.down, cluster.paused = {"broker-2"}, {"broker-3"}
+    healed = await link.heal(cluster, applied)
+    assert healed.proved
+    assert healed.how.endswith("2 lead to nodes that are down")
+
+
+async def test_slow_to_clients(cluster: FakeCluster, rng: random.Random) -> None:
+    """Clients answer no probe; the broker that is slow to them does."""
+    options = OPTIONS | {"from": ["clients"]}
+    applied = await link.apply(cluster, "slow", ["broker-1"], options, rng)
+    assert applied.effect.proved
+    assert (await link.heal(cluster, applied)).proved
+
+
+async def test_a_mend_is_not_carried_out_twice(cluster: FakeCluster, rng: random.Random) -> None:
+    """Healing again leaves the latency of another fault alone."""
+    applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    await link.heal(cluster, applied)
+    await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    await link.heal(cluster, applied)
+    assert set(cluster.latency.values()) == {0.05}
 
 
 def test_draws() -> None:

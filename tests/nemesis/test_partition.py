@@ -44,6 +44,7 @@ def both(*pairs: tuple[str, str]) -> set[tuple[str, str]]:
         ("partition-one-way", [A], {}, {(A, B), (A, C)}),
         ("partition-one-way", [A], {"direction": "in"}, {(B, A), (C, A)}),
         ("partition-one-way", [A], {"from": ["zookeeper"]}, {(A, "zookeeper")}),
+        ("partition-one-way", [A], {"from": [C, "clients"]}, {(A, C), (A, "clients")}),
     ],
 )
 def test_cuts(
@@ -111,6 +112,42 @@ async def test_dead_ends_do_not_count(cluster: FakeCluster, rng: random.Random) 
     cluster.down = {A, B, C}
     applied = await partition.apply(cluster, "partition-one", [A], {}, rng)
     assert not applied.effect.proved
+
+
+@pytest.mark.parametrize(("way", "broken"), [("cut", "cuts"), ("down", "refused")])
+async def test_a_mend_leaves_the_cut_of_another(
+    cluster: FakeCluster, rng: random.Random, way: str, broken: str
+) -> None:
+    """Two faults on one link: however often one is healed, the other's cut stays until it is."""
+    one = await partition.apply(cluster, "partition-clients", [A], {"way": way}, rng)
+    other = await partition.apply(cluster, "partition-clients", [A], {"way": way}, rng)
+    for _ in range(3):
+        assert not (await partition.heal(cluster, one)).proved
+    assert set((+getattr(cluster, broken)).values()) == {1}
+    assert (await partition.heal(cluster, other)).proved
+    assert (await partition.heal(cluster, one)).proved
+    assert set(getattr(cluster, broken).values()) == {0}
+
+
+async def test_a_mend_that_fails_goes_on_where_it_stopped(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Links that were whole when the mesh failed are not mended a second time."""
+    applied = await partition.apply(cluster, "partition-one", [A], {"way": "cut"}, rng)
+    heal, asked = cluster.heal, 0
+
+    async def failing(source: str, target: str) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            raise OSError("toxiproxy-server was silent")
+        await heal(source, target)
+
+    monkeypatch.setattr(cluster, "heal", failing)
+    with pytest.raises(OSError, match="silent"):
+        await partition.heal(cluster, applied)
+    assert (await partition.heal(cluster, applied)).proved
+    assert set(cluster.cuts.values()) == {0}
 
 
 def test_draw_knows_every_kind() -> None:

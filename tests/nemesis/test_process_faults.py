@@ -93,6 +93,7 @@ async def test_zookeeper_goes_and_comes_back(
 def test_draws_are_faults_of_the_package(package: Package) -> None:
     """Every fault that is listed is drawn, nothing else, and never for more than 3 sessions."""
     rng = random.Random(3)
+    assert package.draw is not None
     drawn = [package.draw(rng, SHAPE) for _ in range(200)]
     assert {fault.fault for fault in drawn} == set(package.faults)
     assert all(0 <= fault.duration_s <= 6.0 for fault in drawn)
@@ -111,5 +112,5 @@ def test_pauses_are_longer_and_shorter_than_the_session() -> None:
 def test_one_broker_is_enough() -> None:
     """A single broker can be killed and restarted; nothing is drawn that needs more."""
     rng, lone = random.Random(3), Shape(("broker-1",))
-    for package in (kill.PACKAGE, restart.PACKAGE):
-        assert not any(package.draw(rng, lone).alone for _ in range(100))
+    for draw in (kill.draw, restart.draw):
+        assert not any(draw(rng, lone).alone for _ in range(100))

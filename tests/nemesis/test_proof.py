@@ -3,6 +3,7 @@
 import pytest
 
 from nemesis import proof
+from tests.nemesis.conftest import FakeCluster
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -29,3 +30,22 @@ async def test_first_answer_ends_it() -> None:
 async def test_silence_is_told_in_the_end() -> None:
     """When nobody ever answers, that is what is told."""
     assert await told_after(100) == (proof.TRIES, [None, None])
+
+
+async def test_measured_until_it_holds() -> None:
+    """The first measurement that holds is told, or the last of all."""
+    counts = iter(range(100))
+
+    async def count() -> int:
+        return next(counts)
+
+    assert await proof.until(count, lambda found: found == 2) == 2
+    assert await proof.until(count, lambda found: found == 2) == 2 + proof.TRIES
+
+
+async def test_silence_of_who_stands(cluster: FakeCluster) -> None:
+    """Silent is who stands and does not answer; who is down or frozen has an excuse."""
+    cluster.down, cluster.paused = {"broker-1"}, {"broker-2"}
+    assert await proof.silent(cluster, cluster.nodes) == []
+    cluster.off = {"broker-3", "zookeeper"}
+    assert await proof.silent(cluster, cluster.nodes) == ["broker-3", "zookeeper"]

@@ -7,11 +7,25 @@ from typing import Any
 import pytest
 
 from model.op import NEMESIS, Op
-from nemesis import kill, partition, pause, restart
+from nemesis import (
+    clock,
+    disconnect,
+    disk,
+    kill,
+    packets,
+    partition,
+    pause,
+    power,
+    restart,
+    slow_disk,
+    squeeze,
+)
 from nemesis.runner import Nemesis
-from tests.nemesis.conftest import FakeCluster
+from tests.nemesis.conftest import DISK_BYTES, FakeCluster
 
 PACKAGES = (kill.PACKAGE, pause.PACKAGE, restart.PACKAGE, partition.PACKAGE)
+OF_CONTAINERS = (disconnect.PACKAGE, disk.PACKAGE, squeeze.PACKAGE, packets.PACKAGE)
+OF_WORLDS = (power.PACKAGE, slow_disk.PACKAGE, clock.PACKAGE)
 
 
 def asked(
@@ -59,6 +73,48 @@ async def test_heal_all_mends_everything(nemesis: Nemesis, cluster: FakeCluster)
     assert (cluster.down, cluster.paused, +cluster.cuts) == (set(), set(), {})
 
 
+@pytest.mark.parametrize(
+    ("fault", "breaks", "options"),
+    [
+        ("disconnect", "disconnect", {}),
+        ("disk-full", "fill_disk", {}),
+        ("squeeze-cpu", "squeeze_cpu", {"cpus": 0.05}),
+        ("squeeze-memory", "squeeze_memory", {"headroom_bytes": 4 << 20}),
+        ("drop-packets", "drop_packets", {"share": 0.2}),
+        ("power-loss", "power_off", {}),
+        ("slow-disk", "slow_disk", {"seconds": 0.005}),
+        ("clock-skew", "drift_clock", {"rate": 2.0}),
+        ("clock-jump", "jump_clock", {"seconds": 9.0}),
+    ],
+)
+async def test_heal_all_mends_what_was_left_half_broken(
+    cluster: FakeCluster, rng: random.Random, fault: str, breaks: str, options: dict[str, Any]
+) -> None:
+    """A fault whose application failed when it was on already is nobody's to heal but this."""
+    nemesis = Nemesis(cluster, (*OF_CONTAINERS, *OF_WORLDS), rng)
+    cluster.fails[breaks] = 1
+    with pytest.raises(OSError, match=breaks):
+        await nemesis.invoke(asked(fault, "apply", ["broker-1"], options=options))
+    await nemesis.heal_all()
+    assert (cluster.off, cluster.dropped, cluster.unpowered) == (set(), {}, set())
+    assert set(cluster.disk_s.values()) == {0.0001}
+    assert (set(cluster.ahead_s.values()), set(cluster.rates.values())) == ({0.0}, {1.0})
+    assert set(cluster.free.values()) == {DISK_BYTES}
+    assert set(cluster.limits.values()) == {(0.0, 0)}
+
+
+async def test_an_engine_that_fails_once_does_not_spare_the_rest(
+    cluster: FakeCluster, rng: random.Random, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One node that cannot be mended leaves the others, and what comes after it, mended."""
+    nemesis = Nemesis(cluster, OF_CONTAINERS, rng)
+    cluster.off, cluster.free["broker-2"], cluster.paused = {"broker-2"}, 0, {"zookeeper"}
+    cluster.fails["reconnect"] = 1
+    await nemesis.heal_all()
+    assert (cluster.off, cluster.free["broker-2"], cluster.paused) == (set(), DISK_BYTES, set())
+    assert "the network of broker-1 could not be healed" in caplog.text
+
+
 async def test_failed_mend_does_not_spare_the_rest(
     nemesis: Nemesis, cluster: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -67,12 +123,13 @@ async def test_failed_mend_does_not_spare_the_rest(
     await nemesis.invoke(asked("kill", "apply", ["broker-1"], 2))
 
     async def broken(node: str) -> None:
-        raise OSError("disk full")
+        raise OSError("disk full\nof old logs")
 
     cluster.start_node = broken  # type: ignore[method-assign]
     await nemesis.heal_all()
     assert not +cluster.cuts
-    assert "kill 2 could not be healed" in caplog.text
+    [told] = caplog.text.splitlines()
+    assert told.endswith("kill 2 could not be healed: OSError: disk full"), "how is for debugging"
 
 
 async def test_healing_what_is_whole_changes_nothing(nemesis: Nemesis) -> None:

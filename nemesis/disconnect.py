@@ -1,0 +1,83 @@
+"""disconnect: a node loses its network, all of it, and gets it back with what was under way.
+
+It goes on running, and nobody is told: no connection is closed, as none is by a pulled cable. What
+TCP still holds when the cable is back is delivered then, so that this is the partition which
+resumes, and which a proxy cannot make. Shorter than its ZooKeeper session a broker is merely late;
+longer, it comes back as a leader of the past. ZooKeeper is struck as well, seldom: unlike one that
+is dead or frozen it counts its sessions out while nobody can reach it, and every broker comes
+back to find itself expired.
+"""
+
+import asyncio
+import random
+from typing import Any, Protocol
+
+from model.roles import ZOOKEEPER, CanCut, CanDisconnect, CanKill, CanPause, Cluster, HasRoles
+from nemesis import proof
+from nemesis import targets as aim
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+ZOOKEEPERS = 0.1
+"""The share of draws that strike ZooKeeper."""
+OVERHEAD_S = 3.5
+
+
+class Disconnectable(Cluster, CanDisconnect, CanCut, CanKill, CanPause, HasRoles, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """One node; half of the time for longer than a session.
+
+    The shorter times leave some for the proof, which is measured while the node is off already.
+    ZooKeeper alone, for no link to it can be proved cut then.
+    """
+    longer = rng.random() < 0.5
+    sessions = rng.uniform(1.2, 2.5) if longer else rng.uniform(0.1, 0.4)
+    options = {"session": "longer" if longer else "shorter"}
+    zookeeper = rng.random() < ZOOKEEPERS
+    return Drawn(
+        "disconnect",
+        sessions * shape.session_timeout_s,
+        [ZOOKEEPER] if zookeeper else aim.draw_one(rng, shape),
+        options,
+        alone=zookeeper,
+        overhead_s=OVERHEAD_S,
+    )
+
+
+async def apply(
+    cluster: Disconnectable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved when it is on no network, and leaves a probe unanswered that needs no mesh."""
+    nodes = await aim.resolve(cluster, targets, rng)
+    running = [node for node in nodes if await cluster.is_running(node)]
+    if not running:
+        return Applied(nodes, Effect(False, "nobody was up"))
+    await asyncio.gather(*map(cluster.disconnect, running))
+    off = await asyncio.gather(*map(cluster.is_disconnected, running))
+    how = f"{', '.join(running)}: {'on no network, silent' if all(off) else 'still reachable'}"
+    return Applied(nodes, Effect(all(off), how))
+
+
+async def heal(cluster: Disconnectable, applied: Applied) -> Effect:
+    """Proved when it is on a network again, and answers unless it is down or frozen."""
+    await asyncio.gather(*map(cluster.reconnect, applied.targets))
+    off = [node for node in applied.targets if await cluster.is_disconnected(node)]
+    if off:
+        return Effect(False, f"still without a network: {', '.join(off)}")
+    if silent := await proof.silent(cluster, applied.targets):
+        return Effect(False, f"on a network again, but silent: {', '.join(silent)}")
+    return Effect(True, f"{', '.join(applied.targets) or 'nobody'} is on a network again")
+
+
+PACKAGE = Package(
+    name="disconnect",
+    faults=("disconnect",),
+    needs=(CanDisconnect, CanCut, CanKill, CanPause, HasRoles),
+    color="#17becf",
+    lane="network",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+)

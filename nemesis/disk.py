@@ -1,0 +1,90 @@
+"""disk-full: nothing more can be written where a broker keeps its data.
+
+The write that meets the end of the disk is torn: part of a batch may be stored. A correct broker
+may end over it, as Kafka does when its last log directory fails, but it may not acknowledge what it
+has not stored, nor serve the torn part after it has been started again.
+"""
+
+import asyncio
+import random
+from typing import Any, Protocol
+
+from model.roles import CanFillDisk, CanKill, CanPause, Cluster, HasRoles
+from nemesis import proof
+from nemesis import targets as aim
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+FULL_BYTES = 4096
+"""A disk with no more than one page to spare is full."""
+SETTLE_S = 1.0
+"""How long a broker may take to end over a write that failed just before the disk was freed."""
+OVERHEAD_S = 4.5
+"""Mostly the start of the broker."""
+
+
+class Fillable(Cluster, CanFillDisk, CanKill, CanPause, HasRoles, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """One broker, not for long: it writes all the time, so it soon notices."""
+    duration_s = rng.uniform(0.2, 1.0) * shape.session_timeout_s
+    return Drawn("disk-full", duration_s, aim.draw_one(rng, shape), overhead_s=OVERHEAD_S)
+
+
+async def apply(
+    cluster: Fillable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved when the file system of its data has next to nothing left, and had before.
+
+    ``ValueError`` when a second disk would be full: that is more than a cluster need survive.
+    """
+    nodes = await aim.resolve(cluster, targets, rng)
+    running = [node for node in nodes if await cluster.is_running(node)]
+    if not running:
+        return Applied(nodes, Effect(False, "nobody was up"))
+    if len(running) > 1:
+        raise ValueError(f"one full disk at a time, not those of {', '.join(running)}")
+    [node] = running
+    for other in cluster.brokers:
+        if other != node and await cluster.disk_free_bytes(other) <= FULL_BYTES:
+            raise ValueError(f"one full disk at a time: that of {other} is full")
+    before = await cluster.disk_free_bytes(node)
+
+    async def filled() -> int:
+        # A broker that deletes a segment meanwhile makes room again.
+        await cluster.fill_disk(node)
+        return await cluster.disk_free_bytes(node)
+
+    left = await proof.until(filled, lambda free: free <= FULL_BYTES)
+    how = f"{node}: {left} bytes left of {before} that were free"
+    return Applied((node,), Effect(left <= FULL_BYTES < before, how), before)
+
+
+async def heal(cluster: Fillable, applied: Applied) -> Effect:
+    """Free first, then start what is down; proved when it runs, with half of its space back."""
+    if applied.undo is None:
+        return Effect(True, "no disk was filled")
+    [node], before = applied.targets, applied.undo
+    await cluster.free_disk(node)
+    if await cluster.is_running(node):
+        await asyncio.sleep(SETTLE_S)
+    started = not await cluster.is_running(node)
+    if started:
+        await cluster.start_node(node)
+    running, free = await cluster.is_running(node), await cluster.disk_free_bytes(node)
+    state = ("was started" if started else "runs") if running else "does not run"
+    return Effect(running and free * 2 >= before, f"{node} {state}, {free} bytes are free")
+
+
+PACKAGE = Package(
+    name="disk",
+    faults=("disk-full",),
+    needs=(CanFillDisk, CanKill, CanPause, HasRoles),
+    color="#7f7f7f",
+    lane="process",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+    weight=0.5,
+)

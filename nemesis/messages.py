@@ -1,0 +1,120 @@
+"""hold-request, drop-response: what happens to one message, and to no other.
+
+``hold-request`` keeps one request of a named API on its way, or with ``part = "response"`` one
+answer, and lets it go later: into another time, when its sender has long given it up. What follows
+it on its connection waits behind it. ``drop-response`` lets a request be carried out and loses the
+answer, with its connection: who asked cannot know, and asks again.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from model.roles import CLIENTS, ZOOKEEPER, CanKill, CanMeddle, CanPause, Cluster, HasRoles, NodeId
+from nemesis import targets as aim
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+FAULTS = ("hold-request", "drop-response")
+PARTS = ("request", "response")
+FLOWS = (("Produce", CLIENTS), ("Fetch", CLIENTS), ("Fetch", "brokers"))
+"""What is always under way, and who asks: one of them is drawn."""
+CATCH_S = 3.0
+"""How long a message is waited for at whom the fault is aimed at; then, as long, at any broker."""
+LOOK_EVERY_S = 0.01
+OVERHEAD_S = 2.5
+
+
+class Meddled(Cluster, CanMeddle, CanKill, CanPause, HasRoles, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """One message to a broker, or from it; kept for less or more than a session."""
+    flows = FLOWS if len(shape.brokers) > 1 else FLOWS[:2]
+    api, asks = rng.choice(flows)
+    options: dict[str, Any] = {"api": api, "from": asks}
+    targets = aim.draw_one(rng, shape)
+    if rng.random() < 0.5:
+        return Drawn("drop-response", 0.0, targets, options, overhead_s=OVERHEAD_S)
+    options["part"] = rng.choice(PARTS)
+    duration_s = rng.uniform(0.1, 2.5) * shape.session_timeout_s
+    return Drawn("hold-request", duration_s, targets, options, overhead_s=OVERHEAD_S)
+
+
+async def apply(
+    cluster: Meddled, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved when a message was caught. Waits for one, at last from anybody to any broker.
+
+    Options: ``api``; ``from``, who asks (``clients``, ``brokers``, ``controller`` or a node);
+    ``part``. ``ValueError`` when they make no sense.
+    """
+    part = options.get("part", "request")
+    if part not in PARTS:
+        raise ValueError(f"part = {part}: a message is a request or a response")
+    what = f"hold-{part}" if fault == "hold-request" else fault
+    asks = options.get("from", CLIENTS)
+    nodes = await aim.resolve(cluster, targets, rng)
+    message = None
+    number = -1
+    for answering in (nodes, cluster.brokers):
+        links = await _links(cluster, asks, answering, rng)
+        if not links:
+            continue
+        number = await cluster.meddle(links, options["api"], what)
+        message = await _caught(cluster, number)
+        if message is not None:
+            break
+        await cluster.let_go(number)
+    if message is None:
+        return Applied(nodes, Effect(False, f"no {options['api']} came"), -1)
+    done = "lost" if fault == "drop-response" else "kept"
+    noun = "request" if what == "hold-request" else "answer"
+    return Applied(nodes, Effect(True, f"{message}: the {noun} is {done}"), number)
+
+
+async def heal(cluster: Meddled, applied: Applied) -> Effect:
+    """Let it go; proved when it is not kept any more."""
+    if applied.undo < 0:
+        return Effect(True, "nothing was caught")
+    held = await cluster.is_held(applied.undo)
+    await cluster.let_go(applied.undo)
+    still = await cluster.is_held(applied.undo)
+    return Effect(not still, "kept still" if still else "let go" if held else "nothing was kept")
+
+
+async def _links(
+    cluster: Meddled, asks: str, answering: Sequence[NodeId], rng: random.Random
+) -> list[tuple[NodeId, NodeId]]:
+    if ZOOKEEPER in answering:
+        raise ValueError("ZooKeeper speaks a protocol of its own: no message of its can be told")
+    if asks == CLIENTS:
+        askers: Sequence[NodeId] = (CLIENTS,)
+    elif asks == "brokers":
+        askers = cluster.brokers
+    else:
+        askers = await aim.resolve(cluster, asks if asks == aim.CONTROLLER else [asks], rng)
+    return [(one, other) for other in answering for one in askers if one != other]
+
+
+async def _caught(cluster: Meddled, number: int) -> str | None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(CATCH_S):
+            while (message := await cluster.caught(number)) is None:  # noqa: ASYNC110 - it is seen from outside
+                await asyncio.sleep(LOOK_EVERY_S)
+            return message
+    return await cluster.caught(number)
+
+
+PACKAGE = Package(
+    name="messages",
+    faults=FAULTS,
+    needs=(CanMeddle, CanKill, CanPause, HasRoles),
+    color="#f7b6d2",
+    lane="network",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+)

@@ -1,0 +1,74 @@
+"""drop-packets: some of what a broker sends and receives is lost below TCP, both ways.
+
+TCP sends it again, later each time, so that nothing is lost to a connection and nothing is
+reordered: answers come in bursts, heartbeats too late, and no side is told why.
+"""
+
+import asyncio
+import random
+from typing import Any, Protocol
+
+from model.roles import CanCut, CanDropPackets, CanKill, CanPause, Cluster, HasRoles
+from nemesis import proof
+from nemesis import targets as aim
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+SHARE = (0.05, 0.4)
+"""From and to, when drawn."""
+OVERHEAD_S = 4.5
+
+
+class Leaky(Cluster, CanDropPackets, CanCut, CanKill, CanPause, HasRoles, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """One broker, long enough for a few repetitions to be lost as well."""
+    options = {"share": round(rng.uniform(*SHARE), 2)}
+    duration_s = rng.uniform(1.0, 2.5) * shape.session_timeout_s
+    one = aim.draw_one(rng, shape)
+    return Drawn("drop-packets", duration_s, one, options, overhead_s=OVERHEAD_S)
+
+
+async def apply(
+    cluster: Leaky, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved when the rule of every target has counted packets that it dropped."""
+    nodes = await aim.resolve(cluster, targets, rng)
+    running = [node for node in nodes if await cluster.is_running(node)]
+    if not running:
+        return Applied(nodes, Effect(False, "nobody was up"))
+    share = float(options["share"])
+    await asyncio.gather(*(cluster.drop_packets(node, share) for node in running))
+    dropped = await proof.until(
+        lambda: asyncio.gather(*map(cluster.packets_dropped, running)), lambda counts: all(counts)
+    )
+    how = ", ".join(
+        f"{node}: no rule" if count is None else f"{node}: {count} packets dropped"
+        for node, count in zip(running, dropped, strict=True)
+    )
+    return Applied(tuple(running), Effect(all(dropped), how))
+
+
+async def heal(cluster: Leaky, applied: Applied) -> Effect:
+    """Proved when the rule is gone, and the node answers unless it is down or frozen."""
+    await asyncio.gather(*map(cluster.pass_packets, applied.targets))
+    counts = await asyncio.gather(*map(cluster.packets_dropped, applied.targets))
+    left = [n for n, count in zip(applied.targets, counts, strict=True) if count is not None]
+    if left:
+        return Effect(False, f"the rule is still there: {', '.join(left)}")
+    if silent := await proof.silent(cluster, applied.targets):
+        return Effect(False, f"the rule is gone, but silent: {', '.join(silent)}")
+    return Effect(True, f"{', '.join(applied.targets) or 'nobody'}: the rule is gone")
+
+
+PACKAGE = Package(
+    name="packets",
+    faults=("drop-packets",),
+    needs=(CanDropPackets, CanCut, CanKill, CanPause, HasRoles),
+    color="#bcbd22",
+    lane="network",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+)

@@ -1,0 +1,78 @@
+"""expire-session: ZooKeeper ends a broker's session while the broker is well and connected.
+
+Its znode is gone at once, and it is told when it next speaks. In between it leads, controls and
+answers as one who has lost all of that; then it registers anew, as one that was just started, with
+everything that it knew still in its memory.
+"""
+
+import asyncio
+import contextlib
+import random
+from typing import Any, Protocol
+
+from model.roles import CanExpire, CanKill, CanPause, Cluster, HasHealth, HasRoles, NodeId
+from nemesis import targets as aim
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+RETURN_S = 5.0
+"""How long a broker may take to register anew."""
+LOOK_EVERY_S = 0.05
+OVERHEAD_S = 2.0
+
+
+class Expirable(Cluster, CanExpire, CanKill, CanPause, HasRoles, HasHealth, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """One broker; the fault itself takes no time. Alone: who is cut off may have no session."""
+    one = aim.draw_one(rng, shape)
+    return Drawn("expire-session", 0.0, one, alone=True, overhead_s=OVERHEAD_S)
+
+
+async def apply(
+    cluster: Expirable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved when ZooKeeper has ended the session, and its registration is no more."""
+    nodes = await aim.resolve(cluster, targets, rng)
+    before = {node: await cluster.registration(node) for node in nodes}
+    over = [node for node in nodes if await cluster.expire_session(node)]
+    left = [node for node in over if await cluster.registration(node) == before[node]]
+    proved = bool(nodes) and len(over) == len(nodes) and not left
+    how = ", ".join(
+        f"{node}: the session of registration {before[node]} is "
+        f"{'over' if node in over and node not in left else 'as it was'}"
+        for node in nodes
+    )
+    return Applied(nodes, Effect(proved, how or "nobody was there"), before)
+
+
+async def heal(cluster: Expirable, applied: Applied) -> Effect:
+    """Nothing is to be mended; proved when each that runs is registered anew."""
+    before: dict[NodeId, int | None] = applied.undo
+    missing = [node for node in before if await aim.stands(cluster, node)]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(RETURN_S):
+            while missing:
+                missing = [
+                    node
+                    for node in missing
+                    if await cluster.registration(node) in (None, before[node])
+                ]
+                await asyncio.sleep(LOOK_EVERY_S if missing else 0)
+    if missing:
+        return Effect(False, f"not registered anew: {', '.join(missing)}")
+    return Effect(True, f"registered anew: {', '.join(before) or 'nobody'}")
+
+
+PACKAGE = Package(
+    name="session",
+    faults=("expire-session",),
+    needs=(CanExpire, CanKill, CanPause, HasRoles, HasHealth),
+    color="#aec7e8",
+    lane="process",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+    weight=0.5,
+)

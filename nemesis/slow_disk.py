@@ -1,0 +1,70 @@
+"""slow-disk: every operation on a broker's disk takes longer, and the broker stands still for it.
+
+Nothing fails. Appends, reads and syncs that took microseconds take milliseconds, in the middle of
+whatever the broker was doing: heartbeats are late, followers fall behind, a flush that comes by
+the clock holds up everybody.
+"""
+
+import asyncio
+import random
+from typing import Any, Protocol
+
+from model.roles import CanKill, CanPause, CanSlowDisk, Cluster, HasRoles
+from nemesis import targets as aim
+from nemesis.package import Applied, Drawn, Effect, Package, Shape
+
+SECONDS = (0.0005, 0.01)
+"""From and to, when drawn."""
+OVERHEAD_S = 2.5
+
+
+class Sluggish(Cluster, CanSlowDisk, CanKill, CanPause, HasRoles, Protocol):
+    """What this package asks of a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """One broker, for about a session."""
+    low, high = SECONDS
+    options = {"seconds": round(low * (high / low) ** rng.random(), 4)}
+    duration_s = rng.uniform(0.5, 2.5) * shape.session_timeout_s
+    one = aim.draw_one(rng, shape)
+    return Drawn("slow-disk", duration_s, one, options, overhead_s=OVERHEAD_S)
+
+
+async def apply(
+    cluster: Sluggish, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Proved when an operation takes as long as was asked, and took less before."""
+    nodes = await aim.resolve(cluster, targets, rng)
+    seconds = float(options["seconds"])
+    before = await asyncio.gather(*map(cluster.disk_takes_s, nodes))
+    for node in nodes:
+        await cluster.slow_disk(node, seconds)
+    now = await asyncio.gather(*map(cluster.disk_takes_s, nodes))
+    proved = bool(nodes) and max(before, default=0.0) < seconds <= min(now, default=0.0)
+    how = ", ".join(
+        f"{node}: an operation takes {was * 1000:.3f} ms, then {took * 1000:.3f} ms"
+        for node, was, took in zip(nodes, before, now, strict=True)
+    )
+    return Applied(nodes, Effect(proved, how or "nobody was there"), seconds)
+
+
+async def heal(cluster: Sluggish, applied: Applied) -> Effect:
+    """Proved when an operation takes less than it was made to."""
+    await asyncio.gather(*map(cluster.quicken_disk, applied.targets))
+    took = await asyncio.gather(*map(cluster.disk_takes_s, applied.targets))
+    slowest = max(took, default=0.0)
+    return Effect(slowest < applied.undo, f"an operation takes at most {slowest * 1000:.3f} ms")
+
+
+PACKAGE = Package(
+    name="slow-disk",
+    faults=("slow-disk",),
+    needs=(CanSlowDisk, CanKill, CanPause, HasRoles),
+    color="#c49c94",
+    lane="process",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+    weight=0.5,
+)

@@ -1,0 +1,95 @@
+"""Single messages, on a cluster in memory."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nemesis import messages
+from nemesis.package import Shape
+from tests.nemesis.conftest import FakeCluster
+
+pytestmark = pytest.mark.usefixtures("impatient")
+
+PRODUCE = {"api": "Produce", "from": "clients"}
+
+
+@pytest.mark.parametrize(
+    ("part", "noun"),
+    [({}, "request"), ({"part": "request"}, "request"), ({"part": "response"}, "answer")],
+)
+async def test_kept_and_let_go(
+    cluster: FakeCluster, rng: random.Random, part: dict[str, str], noun: str
+) -> None:
+    """One message is kept until it heals."""
+    cluster.traffic = {("clients", "broker-3")}
+    applied = await messages.apply(cluster, "hold-request", "leader:x-0", PRODUCE | part, rng)
+    assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
+    assert applied.effect.how == f"Produce of clients to broker-3: the {noun} is kept"
+    assert cluster.held == {0}
+    healed = await messages.heal(cluster, applied)
+    assert (healed.proved, healed.how, cluster.held) == (True, "let go", set())
+    assert (await messages.heal(cluster, applied)).how == "nothing was kept"
+
+
+async def test_lost(cluster: FakeCluster, rng: random.Random) -> None:
+    """One answer is lost, for good: there is nothing to heal."""
+    cluster.traffic = {("broker-2", "broker-1")}
+    options = {"api": "Fetch", "from": "brokers"}
+    applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
+    assert applied.effect.how == "Fetch of broker-2 to broker-1: the answer is lost"
+    assert cluster.log == ["drop-response Fetch broker-2>broker-1 broker-3>broker-1"]
+    assert (await messages.heal(cluster, applied)).proved
+
+
+@pytest.mark.parametrize(
+    ("asks", "link"), [("controller", "broker-1>broker-3"), ("broker-2", "broker-2>broker-3")]
+)
+async def test_who_asks(cluster: FakeCluster, rng: random.Random, asks: str, link: str) -> None:
+    """A role, or a node by its name."""
+    options = {"api": "LeaderAndIsr", "from": asks}
+    await messages.apply(cluster, "hold-request", ["broker-3"], options, rng)
+    assert cluster.log[0] == f"hold-request LeaderAndIsr {link}"
+
+
+async def test_any_broker_will_do(cluster: FakeCluster, rng: random.Random) -> None:
+    """Nobody speaks to who was aimed at, so one of the others is as good; but one alone."""
+    cluster.traffic = {("clients", "broker-2")}
+    applied = await messages.apply(cluster, "hold-request", ["broker-1"], PRODUCE, rng)
+    assert applied.effect.how == "Produce of clients to broker-2: the request is kept"
+    assert cluster.held == {1}
+
+
+async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
+    """No message came; there is nothing to heal."""
+    applied = await messages.apply(cluster, "hold-request", ["broker-1"], PRODUCE, rng)
+    assert (applied.effect.proved, applied.effect.how) == (False, "no Produce came")
+    assert (await messages.heal(cluster, applied)).how == "nothing was caught"
+
+
+@pytest.mark.parametrize(
+    ("targets", "options", "match"),
+    [
+        (["broker-1"], {"part": "half"}, "a request or a response"),
+        (["zookeeper"], {}, "a protocol of its own"),
+    ],
+)
+async def test_nonsense_is_an_error(
+    cluster: FakeCluster, rng: random.Random, targets: Any, options: dict[str, str], match: str
+) -> None:
+    """Before anything is done."""
+    with pytest.raises(ValueError, match=match):
+        await messages.apply(cluster, "hold-request", targets, PRODUCE | options, rng)
+    assert cluster.log == []
+
+
+@given(seed=st.integers(0), brokers=st.integers(1, 3))
+def test_draws(seed: int, brokers: int) -> None:
+    """Something that is always under way."""
+    shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",))
+    fault = messages.draw(random.Random(seed), shape)
+    assert (fault.options["api"], fault.options["from"]) in messages.FLOWS
+    assert brokers > 1 or fault.options["from"] == "clients"
+    assert (fault.duration_s == 0) is (fault.fault == "drop-response")

@@ -1,0 +1,107 @@
+"""Lost packets, on a cluster in memory."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nemesis import packets
+from nemesis.package import Shape
+from tests.nemesis.conftest import FakeCluster
+
+pytestmark = pytest.mark.usefixtures("impatient")
+
+OPTIONS = {"share": 0.2}
+
+
+async def test_dropped_and_passed_again(cluster: FakeCluster, rng: random.Random) -> None:
+    """The rule has counted, which proves it, and is gone when it heals."""
+    applied = await packets.apply(cluster, "drop-packets", "controller", OPTIONS, rng)
+    assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
+    assert applied.effect.how == "broker-1: 3 packets dropped"
+    assert (await packets.heal(cluster, applied)).proved
+    assert cluster.dropped == {}
+
+
+async def test_the_first_loss_is_waited_for(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small share of little traffic takes a moment to lose something."""
+    counts = iter([0, 0, 1])
+
+    async def packets_dropped(node: str) -> int:
+        return next(counts)
+
+    monkeypatch.setattr(cluster, "packets_dropped", packets_dropped)
+    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+    assert applied.effect.proved
+
+
+async def test_without_effect_it_is_not_proved(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule that meets no packet, no rule at all, or nobody who is up: none proves anything."""
+    cluster.immortal = True
+    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+    assert (applied.effect.proved, applied.effect.how) == (False, "broker-1: 0 packets dropped")
+
+    async def nothing(node: str, share: float) -> None:
+        pass
+
+    monkeypatch.setattr(cluster, "drop_packets", nothing)
+    applied = await packets.apply(cluster, "drop-packets", ["broker-2"], OPTIONS, rng)
+    assert (applied.effect.proved, applied.effect.how) == (False, "broker-2: no rule")
+    cluster.down = set(cluster.brokers)
+    applied = await packets.apply(cluster, "drop-packets", ["broker-3"], OPTIONS, rng)
+    assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
+
+
+async def test_a_rule_that_stays_is_not_healed(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither is a node that does not answer although it stands."""
+    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+
+    async def nothing(node: str) -> None:
+        pass
+
+    with monkeypatch.context() as deaf:
+        deaf.setattr(cluster, "pass_packets", nothing)
+        healed = await packets.heal(cluster, applied)
+    assert (healed.proved, healed.how) == (False, "the rule is still there: broker-1")
+    cluster.off = {"broker-1"}
+    healed = await packets.heal(cluster, applied)
+    assert (healed.proved, healed.how) == (False, "the rule is gone, but silent: broker-1")
+
+
+async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: random.Random) -> None:
+    """A node that died took its rule with it; one that is frozen need not answer."""
+    both = ["broker-1", "broker-2"]
+    applied = await packets.apply(cluster, "drop-packets", both, OPTIONS, rng)
+    del cluster.dropped["broker-1"]
+    cluster.down, cluster.paused = {"broker-1"}, {"broker-2"}
+    assert (await packets.heal(cluster, applied)).proved
+    assert cluster.down == {"broker-1"}, "starting it is for the fault that killed it"
+
+
+async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: random.Random) -> None:
+    """An error of the engine in the midst of it leaves it as healable as before."""
+    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+    cluster.fails["pass_packets"] = 1
+    with pytest.raises(OSError, match="engine"):
+        await packets.heal(cluster, applied)
+    assert (await packets.heal(cluster, applied)).proved
+    assert cluster.dropped == {}
+
+
+@given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
+def test_draws(seed: int, brokers: int, session_s: float) -> None:
+    """One broker loses some of its packets, never most of them, for a session or more."""
+    shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
+    fault = packets.draw(random.Random(seed), shape)
+    assert fault.fault == "drop-packets"
+    assert 0.05 <= fault.options["share"] <= 0.4
+    assert 0.99 <= fault.duration_s / session_s <= 2.51
+    roles = ("controller", "leader:x-0")
+    assert fault.targets in roles or fault.targets in [[node] for node in shape.brokers]

@@ -1,0 +1,33 @@
+"""A broker that is held at a point of its code, on a cluster in memory."""
+
+import random
+
+from nemesis import point, schedule
+from tests.nemesis.conftest import FakeCluster
+
+ISR = {"point": "isr.before-zk-write", "within_s": 0.02}
+
+
+async def test_held_until_it_heals(cluster: FakeCluster, rng: random.Random) -> None:
+    """Somebody waits there, which is proved, and goes on."""
+    cluster.comers = {"broker-3"}
+    applied = await point.apply(cluster, "at-point", "leader:x-0", ISR, rng)
+    assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
+    assert applied.effect.how == "1 wait at isr.before-zk-write of broker-3"
+    healed = await point.heal(cluster, applied)
+    assert (healed.proved, healed.how) == (True, "nobody waits at isr.before-zk-write")
+    assert cluster.halts == set()
+
+
+async def test_who_never_comes_proves_nothing(cluster: FakeCluster, rng: random.Random) -> None:
+    """It is waited for, but not for ever."""
+    applied = await point.apply(cluster, "at-point", ["broker-1"], ISR, rng)
+    assert (applied.effect.proved, applied.effect.how) == (
+        False,
+        "0 wait at isr.before-zk-write of broker-1",
+    )
+
+
+def test_none_is_drawn() -> None:
+    """What brings a broker to a point is for whoever writes the schedule."""
+    assert schedule.draw([point.PACKAGE], brokers=("broker-1",), seed=1, time_limit_s=60.0) == ()

@@ -1,0 +1,49 @@
+"""A session that ends, on a cluster in memory."""
+
+import random
+
+import pytest
+
+from nemesis import session
+from nemesis.package import Shape
+from tests.nemesis.conftest import FakeCluster
+
+pytestmark = pytest.mark.usefixtures("impatient")
+
+
+async def test_over_and_registered_anew(cluster: FakeCluster, rng: random.Random) -> None:
+    """The registration is another one afterwards; nobody was started."""
+    applied = await session.apply(cluster, "expire-session", "controller", {}, rng)
+    assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
+    assert applied.effect.how == "broker-1: the session of registration 1 is over"
+    healed = await session.heal(cluster, applied)
+    assert (healed.proved, healed.how) == (True, "registered anew: broker-1")
+    assert cluster.log == []
+
+
+async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
+    """Neither a session that stands, nor a broker that has none."""
+    cluster.rooted = True
+    applied = await session.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+    assert not applied.effect.proved
+    assert applied.effect.how == "broker-1: the session of registration 1 is as it was"
+    cluster.rooted, cluster.registered["broker-1"] = False, None
+    applied = await session.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+    assert not applied.effect.proved
+
+
+async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Random) -> None:
+    """It runs, and ought to have come back; one that is down may not be able to."""
+    cluster.homeless = True
+    applied = await session.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+    assert applied.effect.proved
+    healed = await session.heal(cluster, applied)
+    assert (healed.proved, healed.how) == (False, "not registered anew: broker-1")
+    cluster.down = {"broker-1"}
+    assert (await session.heal(cluster, applied)).proved
+
+
+def test_draws() -> None:
+    """One broker, alone."""
+    fault = session.draw(random.Random(1), Shape(("broker-1",)))
+    assert (fault.fault, fault.duration_s, fault.alone) == ("expire-session", 0.0, True)

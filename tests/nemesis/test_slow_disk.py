@@ -1,0 +1,45 @@
+"""A slow disk, on a cluster in memory."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nemesis import slow_disk
+from nemesis.package import Shape
+from tests.nemesis.conftest import FakeCluster
+
+
+async def test_slow_and_quick_again(cluster: FakeCluster, rng: random.Random) -> None:
+    """An operation takes as long as was asked, until it heals."""
+    applied = await slow_disk.apply(cluster, "slow-disk", "leader:x-0", {"seconds": 0.005}, rng)
+    assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
+    assert applied.effect.how == "broker-3: an operation takes 0.100 ms, then 5.100 ms"
+    assert (await slow_disk.heal(cluster, applied)).proved
+    assert set(cluster.disk_s.values()) == {0.0001}
+
+
+async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
+    """Neither a disk that is as quick as before, nor one that was as slow before."""
+    cluster.immortal = True
+    applied = await slow_disk.apply(cluster, "slow-disk", ["broker-1"], {"seconds": 0.005}, rng)
+    assert not applied.effect.proved
+    cluster.immortal, cluster.disk_s["broker-1"] = False, 0.006
+    applied = await slow_disk.apply(cluster, "slow-disk", ["broker-1"], {"seconds": 0.005}, rng)
+    assert not applied.effect.proved
+
+
+async def test_a_disk_that_stays_slow_is_not_healed(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """It is measured, and can be tried again."""
+    applied = await slow_disk.apply(cluster, "slow-disk", ["broker-1"], {"seconds": 0.00005}, rng)
+    assert not (await slow_disk.heal(cluster, applied)).proved, "0.1 ms is its usual time"
+
+
+@given(seed=st.integers(0))
+def test_draws(seed: int) -> None:
+    """One broker, within the bounds."""
+    fault = slow_disk.draw(random.Random(seed), Shape(("broker-1",)))
+    low, high = slow_disk.SECONDS
+    assert low <= fault.options["seconds"] <= high

@@ -1,0 +1,205 @@
+"""Little CPU and little memory, on a cluster in memory."""
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nemesis import proof, squeeze
+from nemesis.package import Shape
+from tests.nemesis.conftest import FakeCluster
+
+pytestmark = pytest.mark.usefixtures("impatient")
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "squeeze-cpu": {"cpus": 0.05},
+    "squeeze-memory": {"headroom_bytes": 4 << 20},
+}
+METHODS = {"squeeze-cpu": "squeeze_cpu", "squeeze-memory": "squeeze_memory"}
+
+
+async def test_cpu_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.Random) -> None:
+    """Proved by the limit and by periods in which the node was held back, until it is released."""
+    applied = await squeeze.apply(cluster, "squeeze-cpu", "controller", OPTIONS["squeeze-cpu"], rng)
+    assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
+    assert applied.effect.how == "broker-1: 0.05 CPUs, throttled in 1 periods since"
+    assert cluster.limits["broker-1"] == (0.05, 0)
+    healed = await squeeze.heal(cluster, applied)
+    assert healed.proved
+    assert healed.how == "broker-1 runs with unlimited CPUs, unlimited bytes"
+    assert cluster.limits["broker-1"] == (0.0, 0)
+
+
+async def test_memory_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.Random) -> None:
+    """The limit is what is used and the headroom; proved as it is met since."""
+    applied = await squeeze.apply(
+        cluster, "squeeze-memory", ["broker-2"], OPTIONS["squeeze-memory"], rng
+    )
+    assert applied.effect.proved
+    assert "the limit was met" in applied.effect.how
+    assert cluster.limits["broker-2"] == (0.0, 44 << 20)
+    assert (await squeeze.heal(cluster, applied)).proved
+    assert cluster.limits["broker-2"] == (0.0, 0)
+    assert cluster.log == ["release broker-2"]
+
+
+@pytest.mark.parametrize(
+    ("wants", "headroom"), [(300_000, 256 << 10), (20_000, 16 << 10), (500, 64)]
+)
+async def test_a_limit_is_drawn_closer_until_it_is_met(
+    cluster: FakeCluster, rng: random.Random, wants: int, headroom: int
+) -> None:
+    """A headroom that nobody wants proves nothing, however little it is beside what is used."""
+    cluster.wants = wants
+    applied = await squeeze.apply(
+        cluster, "squeeze-memory", ["broker-2"], OPTIONS["squeeze-memory"], rng
+    )
+    assert applied.effect.proved
+    assert cluster.limits["broker-2"] == (0.0, (40 << 20) + headroom)
+    assert (await squeeze.heal(cluster, applied)).proved
+
+
+async def test_a_limit_that_was_met_before_proves_nothing(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """Nor does one that is nearly used up; only what is counted since does."""
+    cluster.met["broker-2"], cluster.wants = 7, 0
+    applied = await squeeze.apply(
+        cluster, "squeeze-memory", ["broker-2"], {"headroom_bytes": 0}, rng
+    )
+    assert not applied.effect.proved
+    assert applied.effect.how.endswith("bytes are used, the limit was met 0 times since")
+
+
+async def test_who_is_killed_gets_no_limit_of_its_own_absence(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine may tell of the OOM killer later than of the end; nothing is used meanwhile."""
+    limits: list[int] = []
+
+    async def deadly(node: str, bytes_: int) -> None:
+        limits.append(bytes_)
+        cluster.limits[node] = (0.0, bytes_)
+        cluster.down.add(node)
+
+    slept: list[float] = []
+
+    async def late(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) > proof.TRIES:
+            cluster.oom_killed.add("broker-1")
+
+    monkeypatch.setattr(cluster, "squeeze_memory", deadly)
+    monkeypatch.setattr(asyncio, "sleep", late)
+    cluster.wants = 0
+    applied = await squeeze.apply(
+        cluster, "squeeze-memory", ["broker-1"], OPTIONS["squeeze-memory"], rng
+    )
+    assert applied.effect.proved
+    assert limits == [44 << 20]
+
+
+async def test_who_was_killed_for_memory_is_started(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The OOM killer's coming proves it, and the node is started once it has room."""
+
+    async def deadly(node: str, bytes_: int) -> None:
+        cluster.limits[node] = (0.0, bytes_)
+        cluster.down.add(node)
+        cluster.oom_killed.add(node)
+
+    monkeypatch.setattr(cluster, "squeeze_memory", deadly)
+    applied = await squeeze.apply(
+        cluster, "squeeze-memory", ["broker-1"], OPTIONS["squeeze-memory"], rng
+    )
+    assert applied.effect.proved
+    assert applied.effect.how.endswith("the OOM killer came")
+    assert (await squeeze.heal(cluster, applied)).proved
+    assert cluster.log == ["release broker-1", "start broker-1"]
+
+
+@pytest.mark.parametrize("fault", squeeze.FAULTS)
+async def test_without_a_limit_it_is_not_proved(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """An engine that takes the order and sets nothing proves nothing."""
+
+    async def nothing(node: str, limit: float) -> None:
+        pass
+
+    monkeypatch.setattr(cluster, METHODS[fault], nothing)
+    applied = await squeeze.apply(cluster, fault, ["broker-1"], OPTIONS[fault], rng)
+    assert not applied.effect.proved
+
+
+async def test_a_limit_that_does_not_bite_is_not_proved(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """Nobody is held back, much is left, or it was killed once before: none proves anything."""
+    cluster.immortal = True
+    applied = await squeeze.apply(cluster, "squeeze-cpu", ["broker-1"], OPTIONS["squeeze-cpu"], rng)
+    assert not applied.effect.proved
+    roomy = {"headroom_bytes": 40 << 20}
+    cluster.wants = 0
+    cluster.oom_killed.add("broker-2")
+    for node in ("broker-2", "broker-3"):
+        applied = await squeeze.apply(cluster, "squeeze-memory", [node], roomy, rng)
+        assert not applied.effect.proved
+
+
+async def test_nobody_to_squeeze(cluster: FakeCluster, rng: random.Random) -> None:
+    """When all are down nothing is limited, and nobody is started over it."""
+    cluster.down = set(cluster.brokers)
+    applied = await squeeze.apply(cluster, "squeeze-cpu", ["broker-1"], OPTIONS["squeeze-cpu"], rng)
+    assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
+    assert (await squeeze.heal(cluster, applied)).how == "nobody was squeezed"
+    assert cluster.down == set(cluster.brokers)
+
+
+@pytest.mark.parametrize("fault", squeeze.FAULTS)
+async def test_a_limit_that_stays_is_not_healed(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """The engine's own account decides."""
+    applied = await squeeze.apply(cluster, fault, ["broker-1"], OPTIONS[fault], rng)
+
+    async def nothing(node: str) -> None:
+        pass
+
+    with monkeypatch.context() as deaf:
+        deaf.setattr(cluster, "release", nothing)
+        assert not (await squeeze.heal(cluster, applied)).proved
+    assert (await squeeze.heal(cluster, applied)).proved
+
+
+async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: random.Random) -> None:
+    """An error of the engine in the midst of it leaves it as healable as before."""
+    both = ["broker-1", "broker-2"]
+    applied = await squeeze.apply(cluster, "squeeze-cpu", both, OPTIONS["squeeze-cpu"], rng)
+    cluster.down, cluster.fails["release"] = {"broker-2"}, 1
+    with pytest.raises(OSError, match="engine"):
+        await squeeze.heal(cluster, applied)
+    assert (await squeeze.heal(cluster, applied)).proved
+    assert cluster.down == set()
+    assert set(cluster.limits.values()) == {(0.0, 0)}
+
+
+@given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
+def test_draws(seed: int, brokers: int, session_s: float) -> None:
+    """One broker; a few percent of a CPU and nothing beside it, or a few MiB in whole pages."""
+    shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
+    fault = squeeze.draw(random.Random(seed), shape)
+    assert 0.49 <= fault.duration_s / session_s <= 2.51
+    assert fault.alone
+    if fault.fault == "squeeze-cpu":
+        assert 0.02 <= fault.options["cpus"] <= 0.1
+    else:
+        assert fault.fault == "squeeze-memory"
+        assert 2 << 20 <= fault.options["headroom_bytes"] <= 8 << 20
+        assert fault.options["headroom_bytes"] % 4096 == 0
+    roles = ("controller", "leader:x-0")
+    assert fault.targets in roles or fault.targets in [[node] for node in shape.brokers]
