@@ -18,9 +18,12 @@ from checkers.expectations import Contract
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
+from harness.app import files, program
+from model import violation
 from model.finding import Finding
 from model.history import BadHistory
 from model.plan import Plan
+from model.violation import Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,23 +87,52 @@ def examine(
             reason = f"judging crashed: {type(error).__name__}: {error}".splitlines()[0]
             return _told(Judged(verdict_.crashed(reason, named), ()), folder)
     found = [f for report in reports.values() for f in report.found]
-    results = findings_.findings(found, tables, contract)
+    watched = _watched(folder)
+    violations = () if watched is None else watched.violations
+    results = findings_.findings(found, tables, contract, violations)
     verdict = verdict_.conclude(
         tables,
         reports,
         results,
         run=plan,
         plan=named,
+        watched=watched,
     )
     return _told(Judged(verdict, results), folder)
+
+
+def _watched(folder: Path | None) -> Record | None:
+    """What white-box checks recorded, if any looked on."""
+    if folder is None or not (folder / violation.FILE).is_file():
+        return None
+    return violation.read(folder / violation.FILE)
 
 
 def _told(judged: Judged, folder: Path | None) -> Judged:
     """Written into a run's folder."""
     if folder is not None:
         findings_.write(folder / "findings.parquet", judged.findings)
-        (folder / "verdict.json").write_bytes(judged.verdict.to_json())
+        files.replace(folder / "verdict.json", judged.verdict.to_json())
     return judged
+
+
+@contextmanager
+def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
+    """One session for many histories, as large as the largest needs; ``None`` where there is no
+    Spark, so that each is told why. Raises :class:`~model.history.BadHistory`."""
+    from checkers import session as session_
+
+    bytes_max = max(_located(path)[1].stat().st_size for path in paths)
+    with tempfile.TemporaryDirectory(prefix="faultline-check-") as home:
+        try:
+            session = session_.start(Path(home), memory_bytes=session_.memory_for(bytes_max))
+        except session_.NoSpark:
+            yield None
+            return
+        try:
+            yield session
+        finally:
+            session_.stop(session)
 
 
 Executor = Callable[[Tables, Callable[[float], None]], Mapping[str, Report]]
@@ -159,20 +191,27 @@ def _plan(folder: Path) -> Plan | None:
 def describe(verdict: Verdict, findings: Sequence[Finding], folder: Path | None) -> str:
     """The verdict in a few lines for a terminal."""
     word = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[verdict.valid]
-    lines = []
-    for anomaly, count in verdict.anomalies.items():
-        first = next(f for f in findings if f.anomaly == anomaly and not f.legal)
-        place = _place(first)
-        lines.append(f"{anomaly} {count:,} · {place}{': ' if place else ''}{first.why}")
-    lines += verdict.unknown_because
+    lines = reasons(verdict, findings)
     if verdict.valid is True:
         lines.append(_evidence(verdict.evidence))
     if verdict.allowed:
         lines.append("allowed: " + ", ".join(f"{a} {n:,}" for a, n in verdict.allowed.items()))
     if folder is not None:
-        lines.append(f"{folder / 'report.html'}     (again: faultline replay {folder})")
+        again = program.command("replay", folder)
+        lines.append(f"{folder / 'report.html'}     (again: {again})")
     width = max(len(word) + 2, 9)
     return "\n".join((word if n == 0 else "").ljust(width) + line for n, line in enumerate(lines))
+
+
+def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
+    """Why a verdict is not valid, a sentence each: every illegal anomaly with its number and its
+    first finding, then what evidence is missing."""
+    lines = []
+    for anomaly, count in verdict.anomalies.items():
+        first = next(f for f in findings if f.anomaly == anomaly and not f.legal)
+        place = _place(first)
+        lines.append(f"{anomaly} {count:,} · {place}{': ' if place else ''}{first.why}")
+    return [*lines, *verdict.unknown_because]
 
 
 def _place(f: Finding) -> str:

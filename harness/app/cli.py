@@ -3,21 +3,39 @@
 Imports are kept in the verbs, so that ``--help`` and a refusal come at once.
 """
 
+import contextlib
+import dataclasses
+import json
+import signal
 import sys
+import tomllib
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
-
-import click
-import msgspec
-
-from harness.app.request import Refused
 
 WRONG_REQUEST = 64
 FAILED = 70
 
+try:
+    import click
+    import msgspec
+
+    from harness.app.refused import Refused
+    from harness.simulation import pins
+except KeyboardInterrupt:  # which may take seconds on a busy machine
+    print("faultline: interrupted", file=sys.stderr)
+    sys.exit(FAILED)
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """How the command line came to be read."""
+
+    is_whole_process: bool
+    """Is there nothing in this process but it, so that another may take its place?"""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -26,11 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Whatever is wrong with a request is told in one line.
     """
     try:
-        status = faultline.main(
-            args=None if arguments is None else list(arguments),
-            prog_name="faultline",
-            standalone_mode=False,
-        )
+        if pins.is_pinned():
+            pins.install()  # before anything binds a clock
+        with _terminated_as_interrupted():
+            status = faultline.main(
+                args=None if arguments is None else list(arguments),
+                prog_name="faultline",
+                standalone_mode=False,
+                obj=Program(is_whole_process=arguments is None),
+            )
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         status = WRONG_REQUEST
@@ -49,9 +71,41 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(status or 0)
 
 
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends a verb as SIGINT does, wherever it is."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _refuse(line: str) -> int:
-    click.echo(f"faultline: {' '.join(line.split())}", err=True)
+    """In one line that does to a terminal what letters do, whatever the request was."""
+    printable = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(line.split()))
+    click.echo(f"faultline: {printable}", err=True)
     return WRONG_REQUEST
+
+
+def _pin(targets: Iterable[object]) -> None:
+    """Begin again in a pinned process when something is to be simulated."""
+    program = click.get_current_context().obj
+    if "simulated" in targets and program.is_whole_process:
+        try:
+            pins.exec_pinned()
+        except pins.PinError as error:
+            raise Refused(f"--target simulated: {error}") from None
+
+
+def _target_in(path: Path | None) -> object:
+    """The target that a plan file or a run's plan names, as far as it can be read."""
+    try:
+        text = "" if path is None else path.read_text()
+        document = json.loads(text) if path and path.suffix == ".json" else tomllib.loads(text)
+        return document.get("target")
+    except (OSError, ValueError, AttributeError):
+        return None  # which is told where it is read in earnest
 
 
 def _example(*lines: str) -> str:
@@ -67,7 +121,8 @@ def _plan_options(command: F) -> F:
     """What ``run`` and ``cluster up`` have in common."""
     for option in reversed(
         (
-            click.option("--target", metavar="NAME", help="where: processes (default)"),
+            click.option("--target", metavar="NAME",
+                         help="where: processes (default), containers, simulated"),
             click.option("--brokers", type=int, metavar="N", help="how many brokers (3)"),
             click.option("--mutant", "mutants", multiple=True, metavar="NAME",
                          help="plant this bug in every broker; repeatable"),
@@ -99,7 +154,13 @@ def faultline() -> None:
 @click.option("--workload", metavar="NAME", help="what to ask (idempotent)")
 @click.option("--nemesis", metavar="A,B", help="what to break; none, or all that the target offers")
 @click.option("--time-limit", "time_limit_s", type=float, metavar="S", help="seconds of work (60)")
-@click.option("--rate", "rate_hz", type=float, metavar="HZ", help="writes asked per second")
+@click.option(
+    "--rate",
+    "rate_hz",
+    type=float,
+    metavar="HZ",
+    help="writes asked per second (the workload's own)",
+)
 @click.option("--concurrency", type=int, metavar="N", help="logical clients at a time (5)")
 @click.option("--seed", type=int, metavar="N", help="of every random choice (0)")
 @click.option("--inline", is_flag=True, help="judge in this process, without Spark")
@@ -120,6 +181,7 @@ def run(
 
     Options win over the plan file, which has the same names.
     """
+    _pin([options["target"] or _target_in(plan_file)])
     from harness.app import request
 
     fields: dict[str, Any] = {"nemesis": (request.ALL,)}
@@ -139,6 +201,7 @@ def run(
 @_json
 def replay(folder: Path, inline: bool, results: Path, as_json: bool) -> int:
     """Run the plan of a run's folder again: same seed, same faults in the same order."""
+    _pin([_target_in(folder / "plan.json")])
     from harness.app import request
     from harness.app.replay import plan_of
 
@@ -165,29 +228,233 @@ def check(paths: tuple[Path, ...], inline: bool, settings: tuple[str, ...], as_j
     from checkers.expectations import BadSetting
     from checkers.verdict import Verdict, exit_status, merge
     from harness.app import report, request
-    from harness.app.check import describe, examine
+    from harness.app.check import describe, examine, session_for
     from harness.app.screen import Screen
     from model.history import BadHistory
 
     wanted = {f"{whose}.{key}": value for whose, key, value in map(request.setting, settings)}
     screen = Screen()
     verdicts: list[Verdict] = []
-    for path in paths:
+    with contextlib.ExitStack() as stack:
         try:
-            with screen.steps() as progress:
-                judged = examine(path, inline=inline, settings=wanted, progress=progress)
+            one = inline or len(paths) == 1  # which starts a session while it reads
+            session = None if one else stack.enter_context(session_for(paths))
+            for path in paths:
+                with screen.steps() as progress:
+                    judged = examine(
+                        path, inline=inline, settings=wanted, session=session, progress=progress
+                    )
+                folder = path if path.is_dir() else None
+                if folder is not None:
+                    report.render(folder)
+                if not as_json:
+                    click.echo(describe(judged.verdict, judged.findings, folder))
+                verdicts.append(judged.verdict)
         except (BadHistory, BadSetting) as error:
             raise Refused(str(error)) from None
-        folder = path if path.is_dir() else None
-        if folder is not None:
-            report.render(folder)
-        if not as_json:
-            click.echo(describe(judged.verdict, judged.findings, folder))
-        verdicts.append(judged.verdict)
     if as_json:
         _print_json(verdicts[0] if len(verdicts) == 1 else verdicts)
     worst = merge(verdict.valid for verdict in verdicts)
     return exit_status(Verdict(valid=worst))
+
+
+@faultline.command(
+    epilog=_example(
+        "faultline gate examples/suites/quick.toml --junit junit.xml",
+        "faultline gate examples/suites/quick.toml --mutant ack-on-local-append",
+    )
+)
+@click.argument("suite_file", type=click.Path(path_type=Path), metavar="SUITE.toml")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE",
+              help="JUnit XML for CI, beside the one in the gate's folder")  # fmt: skip
+@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+              help="the gate's folder is made in DIR/gates (results)")  # fmt: skip
+@click.option("--keep", type=click.IntRange(min=0), metavar="N",
+              help="how many folders of passes are kept")  # fmt: skip
+@click.option("--inline", is_flag=True, help="judge in this process, without Spark")
+@click.option("--mutant", "mutants", multiple=True, metavar="NAME",
+              help="plant this bug in every case, to try out the gate; repeatable")  # fmt: skip
+@click.option("--seed", type=int, metavar="N", help="the first seed of every matrix")
+@click.option("--require", multiple=True, metavar="TARGET",
+              help="this target is not optional, whatever the suite says; repeatable")  # fmt: skip
+@_json
+def gate(
+    suite_file: Path,
+    junit: Path | None,
+    results: Path,
+    keep: int | None,
+    inline: bool,
+    mutants: tuple[str, ...],
+    seed: int | None,
+    require: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """A suite of tests for CI: a matrix of runs, one page, one exit status.
+
+    1 when any case is invalid; else 70 when any failed or somebody interrupted; else 2 when any is
+    unknown or did not fit into the budget; else 0.
+    """
+    from harness.app.gate import outcome, words
+    from harness.app.gate import runner as gate_
+    from harness.app.gate import suite as suite_
+    from harness.app.run import Failed
+    from harness.app.screen import Screen
+
+    asked = suite_.load(suite_file, seed=seed, mutants=mutants, require=require)
+    _pin(case.plan.target for case in asked.cases)
+    asked = dataclasses.replace(
+        asked,
+        keep=asked.keep if keep is None else keep,
+        inline=asked.inline or inline,
+    )
+    try:
+        ended, folder = gate_.carry_out(
+            asked,
+            suite_.ready(asked),
+            results,
+            screen=Screen(),
+            junit_to=junit,
+            seed=seed,
+            mutants=mutants,
+        )
+    except Failed as error:
+        return _fail(str(error))
+    if as_json:
+        _print_json(ended)
+    else:
+        click.echo(words.table(ended, folder))
+    return outcome.exit_status(ended)
+
+
+@faultline.command(
+    epilog=_example(
+        "faultline search --runs 1000",
+        "faultline search --minutes 60 --keep-going --nemesis kill,partition --seed 5000",
+        "faultline search held.toml --mutant ack-on-local-append",
+    )
+)
+@click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
+@click.option("--runs", type=click.IntRange(min=1), metavar="N",
+              help="how many at most (100; with --minutes, as many as fit)")  # fmt: skip
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M",
+              help="no run begins after so many")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N",
+              help="how many runs at a time (one for each core)")  # fmt: skip
+@click.option("--seed", type=int, default=1, metavar="FIRST", help="the first seed (1)")
+@click.option("--workload", metavar="NAME", help="what to ask, of all runs")
+@click.option("--nemesis", metavar="A,B", help="what to break, in all runs")
+@click.option("--mutant", "mutants", multiple=True, metavar="NAME",
+              help="plant this bug in every broker; repeatable")  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
+              help="a setting of all runs, by Kafka's name")  # fmt: skip
+@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+              help="the search's folder is made in DIR/searches (results)")  # fmt: skip
+@click.option("--keep", type=click.IntRange(min=0), default=0, metavar="N",
+              help="how many folders of passes are kept (0)")  # fmt: skip
+@click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
+@_json
+def search(
+    plan_file: Path | None,
+    runs: int | None,
+    minutes: float | None,
+    jobs: int | None,
+    seed: int,
+    workload: str | None,
+    nemesis: str | None,
+    mutants: tuple[str, ...],
+    settings: tuple[str, ...],
+    results: Path,
+    keep: int,
+    keep_going: bool,
+    as_json: bool,
+) -> int:
+    """Many simulated runs, a seed each: what neither an option nor the plan file sets is drawn from
+    the seed.
+
+    Exit status 1 when any is invalid; else 70 when any failed or somebody interrupted; else 2 when
+    any is unknown.
+    """
+    _pin(["simulated"])
+    from harness.app import program, request
+    from harness.app.screen import Screen
+    from harness.app.search import campaign, outcome
+
+    fields: dict[str, Any] = {} if plan_file is None else request.from_toml(plan_file)
+    if workload is not None:
+        fields["workload"] = workload
+    if nemesis is not None:
+        fields["nemesis"] = request.names_of(nemesis)
+    if mutants:
+        fields["mutants"] = mutants
+    for whose, key, value in map(request.setting, settings):
+        fields[whose] = {**fields.get(whose, {}), key: value}
+    asked = campaign.Asked(
+        pinned=fields,
+        first=seed,
+        runs=campaign.RUNS if runs is None and minutes is None else runs,
+        minutes=minutes,
+        jobs=campaign.cores() if jobs is None else jobs,
+        keep=keep,
+        enough=None if keep_going else 1,
+    )
+    told = campaign.carry_out(asked, results, Screen())
+    if as_json:
+        _print_json(told)
+    else:
+        click.echo(outcome.describe(told, program.command("replay")))
+    return outcome.exit_status(told)
+
+
+@faultline.command(
+    epilog=_example(
+        "faultline shrink results/searches/20261120T204421Z-idempotent-seed1/seed3",
+        "faultline shrink results/20261120T161500Z-idempotent-seed7 --anomaly duplicate",
+    )
+)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--anomaly", metavar="ID", help="which to keep (lost-write, or the first it shows)")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M",
+              help="no trial begins after so many (10)")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N",
+              help="how many trials at a time (one for each core)")  # fmt: skip
+@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+              help="the new folder is made in DIR/shrunk (results)")  # fmt: skip
+@_json
+def shrink(
+    folder: Path,
+    anomaly: str | None,
+    minutes: float | None,
+    jobs: int | None,
+    results: Path,
+    as_json: bool,
+) -> int:
+    """The smallest plan and schedule that still show a simulated run's anomaly, with a test case.
+
+    Exit status 1: what is left shows it, as the run did; 64 when there is none to keep.
+    """
+    _pin(["simulated"])
+    from harness.app import program
+    from harness.app.run import Failed
+    from harness.app.screen import Screen
+    from harness.app.search import campaign
+    from harness.app.shrink import shrink as shrink_
+
+    try:
+        shrunk = shrink_.carry_out(
+            folder,
+            results,
+            screen=Screen(),
+            anomaly=anomaly,
+            jobs=campaign.cores() if jobs is None else jobs,
+            minutes=shrink_.MINUTES if minutes is None else minutes,
+        )
+    except Failed as error:
+        return _fail(str(error))
+    if as_json:
+        _print_json(shrunk)
+    else:
+        click.echo(shrink_.describe(shrunk, program.command("replay")))
+    return 1
 
 
 @faultline.group()
@@ -247,7 +514,7 @@ def up(
     brokers = {"auto.create.topics.enable": "true"} | plan.broker
     plan = request.bare(msgspec.structs.replace(plan, broker=brokers))
     try:
-        there = cluster.up(plan)
+        there = cluster.up(plan, lambda line: click.echo(line, err=True))
     except cluster.CannotStart as error:
         return _fail(str(error))
     if as_json:

@@ -18,12 +18,14 @@ import msgspec
 import psutil
 
 from harness.app import catalogue
-from harness.app.request import Refused
+from harness.app.refused import Refused
+from harness.cluster.node import ClusterError
 from harness.cluster.registry import Known, known, reap, state_folder
 from model.plan import Plan
 
-START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 75.0
+STOP_TIMEOUT_S = 90.0
+"""Longer than any target needs: a keeper that is killed leaves its nodes to the next start."""
 
 
 class Up(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,11 +55,15 @@ def status() -> Up | None:
     return up if up.keeper.alive() else None
 
 
-def up(plan: Plan) -> Up:
+def up(plan: Plan, say: Callable[[str], None]) -> Up:
     """Start the cluster of a resolved plan; raises :class:`Refused` when there is one already,
-    :class:`CannotStart` when it does not come up."""
+    :class:`CannotStart` when it does not come up. ``say`` hears of what takes long."""
     if (there := status()) is not None:
         raise Refused(f"cluster up: one is up already, at {there.bootstrap}; cluster down ends it")
+    try:
+        asyncio.run(_prepare(plan, say))
+    except ClusterError as error:
+        raise CannotStart(str(error)) from error
     home = folder()
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -101,6 +107,10 @@ def _within(seconds: float, done: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+async def _prepare(plan: Plan, say: Callable[[str], None]) -> None:
+    await catalogue.TARGETS[plan.target].prepare(say)
 
 
 async def _keep(home: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.app.request import Refused
+from harness.app.refused import Refused
 from model.plan import Plan
 
 

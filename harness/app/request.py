@@ -19,6 +19,7 @@ import msgspec
 
 from checkers.expectations import BadSetting, Contract
 from harness.app import catalogue
+from harness.app.refused import Refused
 from harness.cluster import settings
 from model.plan import Plan, ScheduledFault
 from model.roles import broker
@@ -26,12 +27,14 @@ from nemesis import schedule
 
 ALL = "all"
 NONE = "none"
+TIME_LIMIT_MAX_S = 7 * 24 * 3600
+"""A week. This limit and the next are far above what is of use, and below what would keep a machine
+busy for minutes before anything starts."""
+CONCURRENCY_MAX = 10_000
+RATE_MAX_HZ = 1_000_000
+BROKERS_MAX = 100
 _SECRET = ("password", "secret", "jaas.config", "private.key", "keystore.key", "key.pem")
 _ROOT = Path(__file__).resolve().parents[2]
-
-
-class Refused(Exception):
-    """The request itself is wrong; the message is the one line that says so."""
 
 
 def from_toml(path: Path) -> dict[str, Any]:
@@ -43,6 +46,11 @@ def from_toml(path: Path) -> dict[str, Any]:
         raise Refused(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path}: {error}") from None
+    return fields_of(asked, str(path))
+
+
+def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of a plan that was read from TOML; ``where`` begins the line of a refusal."""
     names = {"time-limit": "time_limit_s", "rate": "rate_hz", "mutant": "mutants"}
     fields = {names.get(name, name): value for name, value in asked.items()}
     for table in ("broker", "producer", "consumer", "expect"):
@@ -55,7 +63,7 @@ def from_toml(path: Path) -> dict[str, Any]:
     known = {field.name for field in msgspec.structs.fields(Plan)} | {"results", "inline"}
     for name in fields:
         if name not in known:
-            raise Refused(f"{path}: no setting is called {name}; there are {_list(sorted(known))}")
+            raise Refused(f"{where}: no setting is called {name}; there are {_list(sorted(known))}")
     return fields
 
 
@@ -84,30 +92,37 @@ def plan_of(fields: Mapping[str, Any]) -> Plan:
         raise Refused(f"the plan: {error}".replace("`$.", "`")) from None
 
 
-def resolve(plan: Plan) -> Plan:
-    """The plan with all that is needed to run it again; raises :class:`Refused`."""
+def resolve(plan: Plan, *, calm: float = 1.0) -> Plan:
+    """The plan with all that is needed to run it again; raises :class:`Refused`.
+
+    ``calm`` stretches the pauses between faults that are drawn.
+    """
     target = _target(plan)
     _known("--workload", plan.workload, catalogue.WORKLOADS)
     workload = catalogue.WORKLOADS[plan.workload]
-    _positive("--time-limit", plan.time_limit_s)
-    _positive("--concurrency", plan.concurrency)
+    _positive("--time-limit", plan.time_limit_s, TIME_LIMIT_MAX_S)
+    _positive("--concurrency", plan.concurrency, CONCURRENCY_MAX)
     if plan.rate_hz != 0:
-        _positive("--rate", plan.rate_hz)
+        _positive("--rate", plan.rate_hz, RATE_MAX_HZ)
     for name in plan.options:
         _known("options", name, {**workload.options, **target.options})
     resolved = msgspec.structs.replace(
         plan,
         nemesis=_nemeses(plan.nemesis, target),
-        rate_hz=plan.rate_hz or workload.rate_hz,
+        rate_hz=plan.rate_hz or workload.rate_hz * target.pace,
         broker={**target.broker, **workload.broker, **plan.broker},
         producer={**workload.producer, **plan.producer},
-        consumer={**workload.consumer, **plan.consumer},
-        options={**target.options, **workload.options, **plan.options},
+        consumer={**workload.consumer, **target.consumer, **plan.consumer},
+        options={**workload.options, **target.options, **plan.options},
         versions=versions(),
         commit=commit(),
     )
     try:
-        refusal = workload.refuse(resolved) or settings.refusal(resolved.broker)
+        refusal = (
+            target.refuse(resolved)
+            or workload.refuse(resolved)
+            or settings.refusal(resolved.broker)
+        )
     except (TypeError, ValueError) as error:
         raise Refused(f"options: {error}") from None
     if refusal is not None:
@@ -117,7 +132,7 @@ def resolve(plan: Plan) -> Plan:
     except BadSetting as error:
         raise Refused(str(error)) from None
     if resolved.schedule is None:
-        return msgspec.structs.replace(resolved, schedule=_draw(resolved))
+        return msgspec.structs.replace(resolved, schedule=_draw(resolved, calm))
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
     numbers = set()
     for entry in resolved.schedule:
@@ -138,6 +153,8 @@ def resolve(plan: Plan) -> Plan:
 def bare(plan: Plan) -> Plan:
     """The plan of a cluster that nobody tests; raises :class:`Refused`."""
     target = _target(plan)
+    if target.is_virtual:
+        raise Refused(f"--target {target.name}: its clusters live within a run, on virtual time")
     for whose in ("producer", "consumer"):
         for name in getattr(plan, whose):
             raise Refused(f"--set {whose}.{name}: a cluster has no clients of its own")
@@ -147,7 +164,8 @@ def bare(plan: Plan) -> Plan:
         broker={**target.broker, **plan.broker},
         options={**target.options, **plan.options},
     )
-    if (refusal := settings.refusal(resolved.broker)) is not None:
+    refusal = target.refuse(resolved) or settings.refusal(resolved.broker)
+    if refusal is not None:
         raise Refused(refusal)
     return resolved
 
@@ -155,9 +173,11 @@ def bare(plan: Plan) -> Plan:
 def _target(plan: Plan) -> catalogue.Target:
     _known("--target", plan.target, catalogue.TARGETS)
     target = catalogue.TARGETS[plan.target]
-    _positive("--brokers", plan.brokers)
+    _positive("--brokers", plan.brokers, BROKERS_MAX)
     for name in plan.mutants:
         _known("--mutant", name, target.mutants())
+    if (refusal := target.refusal()) is not None:
+        raise Refused(f"--target {target.name}: {refusal}")
     return target
 
 
@@ -185,7 +205,7 @@ def masked(plan: Plan) -> Plan:
 @functools.cache
 def versions() -> dict[str, str]:
     """What the run is made of."""
-    names = ("faultline", "confluent-kafka", "pyspark", "toxiproxy-python")
+    names = ("faultline", "aiokafka", "confluent-kafka", "pyspark", "toxiproxy-python")
     return {
         "python": platform.python_version(),
         **{name: importlib.metadata.version(name) for name in names},
@@ -223,7 +243,7 @@ def _nemeses(names: Sequence[str], target: catalogue.Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _draw(plan: Plan) -> tuple[ScheduledFault, ...]:
+def _draw(plan: Plan, calm: float) -> tuple[ScheduledFault, ...]:
     workload = catalogue.WORKLOADS[plan.workload]
     return schedule.draw(
         [catalogue.NEMESES[name] for name in plan.nemesis],
@@ -232,6 +252,8 @@ def _draw(plan: Plan) -> tuple[ScheduledFault, ...]:
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,
         session_timeout_s=settings.session_timeout_s(plan.broker),
+        min_isr=settings.min_isr(plan.brokers, plan.broker),
+        calm=calm,
     )
 
 
@@ -240,9 +262,11 @@ def _known(option: str, name: str, known: Mapping[str, Any] | Sequence[str]) -> 
         raise Refused(f"{option}: no {name}; there is {_list(known)}")
 
 
-def _positive(option: str, number: float) -> None:
+def _positive(option: str, number: float, most: float) -> None:
     if not (number > 0 and math.isfinite(number)):
         raise Refused(f"{option} {number:g}: must be a number above 0")
+    if number > most:
+        raise Refused(f"{option} {number:.15g}: must be {most:,} at most")
 
 
 def _list(names: Iterable[str]) -> str:

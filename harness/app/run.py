@@ -2,24 +2,25 @@
 
 import asyncio
 import contextlib
+import functools
 import random
 import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
-from harness.app import catalogue, report, request
+from harness.app import catalogue, files, program, report, request, worlds
 from harness.app.check import Judged, examine
+from harness.app.refused import Refused
 from harness.app.screen import Screen
 from harness.engine.phases import carry_out
 from harness.engine.recorder import Recorder
-from harness.engine.tally import Tally
 from model.plan import Plan
 from model.roles import Cluster, HasData
 from nemesis.runner import Nemesis
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
 class Failed(Exception):
     """Faultline itself failed; the message says how, and what is left."""
 
+    def __init__(self, message: str, folder: Path | None = None) -> None:
+        super().__init__(message)
+        self.folder = folder
+        """Where what is left lies, if there is anything."""
+
+
+class Interrupted(Failed):
+    """Somebody wanted it to end."""
+
 
 class Done(NamedTuple):
     """A run that came to its end."""
@@ -39,40 +49,47 @@ class Done(NamedTuple):
     folder: Path
 
 
-def run(plan: Plan, results: Path, *, inline: bool, screen: Screen) -> Done:
-    """Carry a resolved plan out in a new folder under ``results``, and judge it.
+def run(
+    plan: Plan, results: Path, *, inline: bool, screen: Screen, spark: "Spark | None" = None
+) -> Done:
+    """Carry a resolved plan out in a new folder under ``results``, and judge it: in this process,
+    on ``spark``, or on a session of its own.
 
     The nodes' data is kept unless the verdict is valid. Raises :class:`Failed` when the run does
-    not come to its end, an interruption included; by then the cluster has been stopped and the
-    history so far is in the folder.
+    not come to its end, :class:`Interrupted` when somebody ended it; by then the cluster has been
+    stopped and the history so far is in the folder.
     """
-    folder = new_folder(results, plan, time.gmtime())
+    folder = new_folder(results, f"{plan.workload}-seed{plan.seed}", time.gmtime())
     document = msgspec.json.format(msgspec.json.encode(request.masked(plan)), indent=2)
-    (folder / "plan.json").write_bytes(document + b"\n")
+    files.replace(folder / "plan.json", document + b"\n")
     screen.say(f"{folder}")
     try:
         with contextlib.ExitStack() as stack:
-            spark = None if inline else stack.enter_context(_Spark(folder))
-            cluster = asyncio.run(
-                _test(plan, folder, screen, on_ready=spark.start if spark else lambda: None)
-            )
+            if inline:
+                spark = None
+            elif spark is None:
+                spark = stack.enter_context(Spark(folder))
+            with _signals_restored():
+                cluster = drive(plan, folder, screen, spark.start if spark else lambda: None)
             session = spark.session() if spark else None
             with screen.steps() as progress:
                 judged = examine(folder, inline=inline, session=session, progress=progress)
         report.render(folder)
         if judged.verdict.valid is True and isinstance(cluster, HasData):
             cluster.drop_data()
-    except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
-        raise Failed(_left(folder, error)) from error
+    except (KeyboardInterrupt, asyncio.CancelledError) as error:
+        raise Interrupted(_left(folder, error), folder) from error
+    except Exception as error:
+        raise Failed(_left(folder, error), folder) from error
     return Done(judged, folder)
 
 
-def new_folder(results: Path, plan: Plan, utc: time.struct_time) -> Path:
-    """``<utc>-<workload>-seed<n>``; with a number behind it when two begin in one second.
+def new_folder(results: Path, what: str, utc: time.struct_time) -> Path:
+    """``<utc>-<what>``; with a number behind it when two begin in one second.
 
-    Raises :class:`~harness.app.request.Refused` where no folder can be made.
+    Raises :class:`~harness.app.refused.Refused` where no folder can be made.
     """
-    name = f"{time.strftime('%Y%m%dT%H%M%SZ', utc)}-{plan.workload}-seed{plan.seed}"
+    name = f"{time.strftime('%Y%m%dT%H%M%SZ', utc)}-{what}"
     for number in range(1, 1000):
         folder = results / (name if number == 1 else f"{name}-{number}")
         try:
@@ -81,32 +98,47 @@ def new_folder(results: Path, plan: Plan, utc: time.struct_time) -> Path:
         except FileExistsError:
             if results.is_dir():
                 continue
-            raise request.Refused(f"--results {results}: is no folder") from None
+            raise Refused(f"--results {results}: is no folder") from None
         except OSError as error:
-            raise request.Refused(f"--results {results}: {error.strerror}") from error
+            raise Refused(f"--results {results}: {error.strerror}") from error
         return folder
     raise Failed(f"{results} has a thousand runs of this second")
 
 
-async def _test(plan: Plan, folder: Path, screen: Screen, on_ready: Callable[[], None]) -> Cluster:
-    """From the first node's start to the last one's end; the cluster, stopped."""
-    _cancel_on_signals()
+def drive(
+    plan: Plan, folder: Path, screen: Screen, start: Callable[[], None] = lambda: None
+) -> Cluster:
+    """The test of a resolved plan, in the target's own time; the cluster, stopped. ``start`` is
+    called while the test goes on, or after it when threads must not be."""
     target = catalogue.TARGETS[plan.target]
+    if target.is_virtual:
+        test = functools.partial(_test, plan, folder, screen, lambda: None)
+        cluster = worlds.in_a_world(plan, folder, target.make, test, screen)
+        start()
+        return cluster
+    test = functools.partial(_test, plan, folder, screen, start)
+    return worlds.on_the_clock(plan, folder, target.make, test, screen)
+
+
+async def _test(
+    plan: Plan,
+    folder: Path,
+    screen: Screen,
+    on_ready: Callable[[], None],
+    make: worlds.Make,
+    course: worlds.Course,
+) -> Cluster:
+    """From the first node's start to the last one's end; the cluster, stopped."""
     workload = catalogue.WORKLOADS[plan.workload]
     packages = [catalogue.NEMESES[name] for name in plan.nemesis]
-    cluster = target.make(plan, folder, random.Random(f"{plan.seed}:cluster"))
-    tally = Tally()
-    loop = asyncio.get_running_loop()
-    began_s = loop.time()
-    following = asyncio.create_task(
-        screen.follow(tally, lambda: loop.time() - began_s, plan.time_limit_s)
-    )
+    await catalogue.TARGETS[plan.target].prepare(screen.say)
+    cluster = make(plan, folder, random.Random(f"{plan.seed}:cluster"))
     try:
         await cluster.start()
         on_ready()
-        began_s = loop.time()
+        course.begin(asyncio.get_running_loop().time)
         recorder = Recorder(
-            folder / "history.jsonl", lambda: int((loop.time() - began_s) * 1e9), [tally]
+            folder / "history.jsonl", lambda: int(course.now_s() * 1e9), [course.tally]
         )
         try:
             ending = await carry_out(
@@ -115,7 +147,7 @@ async def _test(plan: Plan, folder: Path, screen: Screen, on_ready: Callable[[],
                 cluster,
                 Nemesis(cluster, packages, random.Random(f"{plan.seed}:nemesis")),
                 recorder,
-                tally,
+                course.tally,
                 folder / "schedule.jsonl",
             )
         finally:
@@ -123,24 +155,19 @@ async def _test(plan: Plan, folder: Path, screen: Screen, on_ready: Callable[[],
         if not ending.recovered:
             screen.say("the cluster did not recover after all faults were healed")
     finally:
-        following.cancel()
         await cluster.stop()
     return cluster
 
 
-def _cancel_on_signals() -> None:
-    """SIGINT and SIGTERM end the run in good order; a second one is not waited for."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None, "called from a task"
-
-    def cancel() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-        task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, cancel)
+@contextlib.contextmanager
+def _signals_restored() -> Iterator[None]:
+    """A loop that ends leaves signals to the system, whoever handled them before it."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _left(folder: Path, error: BaseException) -> str:
@@ -151,42 +178,69 @@ def _left(folder: Path, error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
         how = "interrupted"
     else:
-        how = f"{type(error).__name__}: {error}".replace("\n", " ").rstrip(": ")
+        first, *_ = [*str(error).splitlines(), ""]
+        how = f"{type(error).__name__}: {first}".rstrip(": ")
     history = folder / "history.jsonl"
     if not history.exists() or not history.stat().st_size:
         return f"{how} ({folder / 'crash.txt'})"
-    return f"{how} ({folder / 'crash.txt'}); the history so far: faultline check {folder}"
+    again = program.command("check", folder)
+    return f"{how} ({folder / 'crash.txt'}); the history so far: {again}"
 
 
-class _Spark:
-    """A session that starts while the workload runs, and is stopped with the block."""
+class Spark:
+    """A session that starts while a first workload runs, and is stopped with the block; in place of
+    one that has died, another is started."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._session: Future[SparkSession] = Future()
-        self._started = False
+        self._session: Future[SparkSession] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._started and self._session.exception() is None:
+        if self._session is not None and self._session.exception() is None:
             from checkers import session
 
-            session.stop(self._session.result())
+            with contextlib.suppress(Exception):  # what it was needed for is done
+                session.stop(self._session.result())
 
     def start(self) -> None:
-        self._started = True
-        threading.Thread(target=self._start, name="spark", daemon=True).start()
+        """Begin to start it, unless one lives or is being started."""
+        before = self._session
+        if before is not None and not _has_ended(before):
+            return
+        self._session = Future()
+        threading.Thread(
+            target=self._start, args=(self._session, before), name="spark", daemon=True
+        ).start()
 
     def session(self) -> "SparkSession":
         """The session, as soon as it is there; raises what kept it from starting."""
+        if self._session is None or _has_died(self._session):
+            self.start()
+        assert self._session is not None
         return self._session.result()
 
-    def _start(self) -> None:
+    def _start(self, future: "Future[SparkSession]", before: "Future[SparkSession] | None") -> None:
         try:
             from checkers import session
 
-            self._session.set_result(session.start(self._folder))
+            if before is not None and before.exception() is None:
+                session.stop(before.result())
+            future.set_result(session.start(self._folder))
         except Exception as error:  # noqa: BLE001 - raised where the session is wanted
-            self._session.set_exception(error)
+            future.set_exception(error)
+
+
+def _has_ended(started: "Future[SparkSession]") -> bool:
+    """Was it tried, and is nothing there that could judge?"""
+    return started.done() and (started.exception() is not None or _has_died(started))
+
+
+def _has_died(started: "Future[SparkSession]") -> bool:
+    if not started.done() or started.exception() is not None:
+        return False
+    from checkers import session
+
+    return not session.is_alive(started.result())

@@ -4,6 +4,7 @@ Standard output is left to the verdict.
 """
 
 import asyncio
+import copy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from harness.engine.tally import Tally
+from harness.simulation import pins
 
 LIVE_S = 0.25
 SPARSE_S = 10.0
@@ -25,10 +27,19 @@ class Screen:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._console = Console(file=stream or sys.stderr, highlight=False)
         self._live = self._console.is_terminal
+        self._part: str | None = None
+
+    def part(self, name: str) -> "Screen":
+        """For one of several in a row: its name before its progress on a terminal, else silence;
+        what stays is told by whoever has the whole."""
+        part = copy.copy(self)
+        part._part = name
+        return part
 
     def say(self, line: str) -> None:
         """One line that stays."""
-        self._console.print(line, markup=False, soft_wrap=True)
+        if self._part is None:
+            self._console.print(line, markup=False, soft_wrap=True)
 
     async def follow(self, tally: Tally, now_s: Callable[[], float], limit_s: float) -> None:
         """Show a run's progress until cancelled."""
@@ -36,6 +47,40 @@ class Screen:
             while True:
                 show(min(now_s(), limit_s), progress(tally, now_s(), limit_s))
                 await asyncio.sleep(LIVE_S if self._live else SPARSE_S)
+
+    @contextmanager
+    def simulated(
+        self, tally: Tally, now_s: Callable[[], float], limit_s: float
+    ) -> Iterator[Callable[[], None]]:
+        """Shows a simulated run's progress whenever it is called, but not all too often."""
+        began_s = shown_s = pins.real_s()
+        with self._bar(limit_s, of_itself=False) as show:
+
+            def look() -> None:
+                nonlocal shown_s
+                real_s = pins.real_s()
+                if real_s - shown_s >= (LIVE_S if self._live else SPARSE_S):
+                    shown_s = real_s
+                    speed = now_s() / (real_s - began_s)
+                    line = progress(tally, now_s(), limit_s)
+                    show(min(now_s(), limit_s), f"{line} · {speed:.0f} times real time")
+
+            yield look
+
+    @contextmanager
+    def many(self, total: float) -> Iterator[Callable[[float, str], None]]:
+        """Shows how much of many runs is done, out of ``total``, and a line, whenever it is called,
+        but not all too often."""
+        shown_s = pins.real_s()
+        with self._bar(total, of_itself=False) as show:
+
+            def look(done: float, line: str) -> None:
+                nonlocal shown_s
+                if pins.real_s() - shown_s >= (LIVE_S if self._live else SPARSE_S):
+                    shown_s = pins.real_s()
+                    show(min(done, total), line)
+
+            yield look
 
     @contextmanager
     def steps(self) -> Iterator[Callable[[str, float], None]]:
@@ -53,8 +98,11 @@ class Screen:
             yield tell
 
     @contextmanager
-    def _bar(self, total: float) -> Iterator[Callable[[float, str], None]]:
-        """Shows how much of ``total`` is done, and a line beside it."""
+    def _bar(
+        self, total: float, *, of_itself: bool = True
+    ) -> Iterator[Callable[[float, str], None]]:
+        """Shows how much of ``total`` is done, and a line beside it; ``of_itself``, by a thread of
+        its own, also between two calls."""
         if not self._live:
             yield lambda _, line: self.say(line)
             return
@@ -62,10 +110,18 @@ class Screen:
             "{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1)
         )
         with Progress(
-            BarColumn(20), text, console=self._console, transient=True, expand=True
+            BarColumn(20),
+            text,
+            console=self._console,
+            transient=True,
+            expand=True,
+            auto_refresh=of_itself,
         ) as bar:
             task = bar.add_task("", total=total)
-            yield lambda done, line: bar.update(task, completed=done, description=line)
+            before = "" if self._part is None else f"{self._part} · "
+            yield lambda done, line: bar.update(
+                task, completed=done, description=before + line, refresh=not of_itself
+            )
 
 
 def progress(tally: Tally, now_s: float, limit_s: float) -> str:

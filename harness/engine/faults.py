@@ -1,7 +1,8 @@
 """A fault schedule, carried out beside the clients and recorded as the operations of process -1.
 
-Faults are applied and healed one after another, in the order of their times, so that an invocation
-of the nemesis is followed by its own completion.
+Faults are applied and healed one after another, so that an invocation of the nemesis is followed
+by its own completion, and in the order of the schedule, whatever lags: a fault that was to strike
+after another was mended still does when that mend comes late, on a machine that is slow.
 """
 
 import asyncio
@@ -59,16 +60,18 @@ class Faults:
     async def run(self, ending: asyncio.Event) -> None:
         """The whole schedule. After ``ending`` nothing new is broken, and what is broken is healed
         at once."""
-        due = [(fault.at_s, 0, fault.id, fault) for fault in self._schedule]
-        heapq.heapify(due)
-        while due:
-            at_s, _, _, fault = heapq.heappop(due)
-            await self._sleep_until(at_s, ending)
+        steps = [(fault.at_s, 0, fault.id, fault) for fault in self._schedule]
+        heapq.heapify(steps)
+        heal_at_s: dict[int, float] = {}
+        while steps:
+            planned_s, _, _, fault = heapq.heappop(steps)
+            await self._sleep_until(heal_at_s.get(fault.id, planned_s), ending)
             if fault.id in self._applied:
                 await self._heal(fault)
             elif not ending.is_set():
                 await self._apply(fault)
-                heapq.heappush(due, (self._heal_at_s(fault), 1, fault.id, fault))
+                heal_at_s[fault.id] = self._heal_at_s(fault)
+                heapq.heappush(steps, (fault.at_s + fault.duration_s, 1, fault.id, fault))
 
     def close(self) -> None:
         """Write a line for what could not be healed any more."""

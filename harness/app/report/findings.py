@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from checkers import invariants
+from checkers.findings import INVARIANT
 from harness.app.report.columns import INFO, NO_KEY, SEVERAL_KEYS, Columns, keys_of
 from harness.app.report.faults import Fault, spoken
 from model.finding import Finding
@@ -93,6 +95,19 @@ class Group:
         return self.total - sum(shown.count for shown in self.shown)
 
 
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """An illegal anomaly in short."""
+
+    anomaly: str
+    meaning: str
+    total: int
+    finding: Finding
+    """The first of them."""
+    blamed: list[Fault]
+    """The faults that were active between its witnesses."""
+
+
 def load(path: Path) -> pa.Table | None:
     """The table of ``findings.parquet``, ``None`` when there is none."""
     return pq.read_table(path) if path.exists() else None
@@ -103,14 +118,8 @@ def groups(table: pa.Table | None, columns: Columns, faults: Sequence[Fault]) ->
     if table is None or not table.num_rows:
         return []
     by_id = {fault.id: fault for fault in faults}
-    counted = table.group_by(["legal", "anomaly"]).aggregate([([], "count_all")]).to_pylist()
-    counted.sort(key=lambda row: (row["legal"], -row["count_all"], row["anomaly"]))
     found = []
-    for row in counted:
-        legal, anomaly = row["legal"], row["anomaly"]
-        rows = table.filter(
-            pc.and_(pc.equal(table["anomaly"], anomaly), pc.equal(table["legal"], legal))
-        )
+    for anomaly, legal, rows in _by_anomaly(table):
         shown = []
         for first, count in stretches(rows)[:SHOWN]:
             finding = _finding(rows.slice(first, 1).to_pylist()[0])
@@ -120,9 +129,42 @@ def groups(table: pa.Table | None, columns: Columns, faults: Sequence[Fault]) ->
             lines, seconds = _around(finding, columns)
             struck_by = [by_id[number] for number in blamed if number in by_id]
             shown.append(Shown(finding, count, offset_last, seconds, struck_by, lines))
-        meaning = MEANING.get(anomaly, "")
-        found.append(Group(anomaly, meaning, legal, row["count_all"], shown))
+        meaning = _meaning(anomaly)
+        found.append(Group(anomaly, meaning, legal, rows.num_rows, shown))
     return found
+
+
+def headlines(table: pa.Table | None, faults: Sequence[Fault]) -> list[Headline]:
+    """The first finding of each illegal anomaly, the most frequent first."""
+    if table is None or not table.num_rows:
+        return []
+    by_id = {fault.id: fault for fault in faults}
+    found = []
+    for anomaly, legal, rows in _by_anomaly(table):
+        if not legal:
+            first = _finding(rows.slice(0, 1).to_pylist()[0])
+            blamed = [by_id[number] for number in sorted(first.faults) if number in by_id]
+            found.append(Headline(anomaly, _meaning(anomaly), rows.num_rows, first, blamed))
+    return found
+
+
+def _meaning(anomaly: str) -> str:
+    name = anomaly.removeprefix(INVARIANT)
+    return MEANING.get(anomaly, "") if name == anomaly else invariants.MEANING.get(name, "")
+
+
+def _by_anomaly(table: pa.Table) -> list[tuple[str, bool, pa.Table]]:
+    """(anomaly, legal, its rows): illegal ones first, the most frequent before the others."""
+    counted = table.group_by(["legal", "anomaly"]).aggregate([([], "count_all")]).to_pylist()
+    counted.sort(key=lambda row: (row["legal"], -row["count_all"], row["anomaly"]))
+    return [
+        (row["anomaly"], row["legal"], table.filter(
+            pc.and_(
+                pc.equal(table["anomaly"], row["anomaly"]), pc.equal(table["legal"], row["legal"])
+            )
+        ))
+        for row in counted
+    ]  # fmt: skip
 
 
 def stretches(rows: pa.Table) -> list[tuple[int, int]]:

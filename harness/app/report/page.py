@@ -1,20 +1,15 @@
 """Puts the page together: reads the folder, computes, fills the template."""
 
-import shlex
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import msgspec
 from markupsafe import Markup
 
-from harness.app.report import availability, columns, faults, findings, plots
+from harness.app import program
+from harness.app.report import availability, columns, faults, findings, plots, sheet
 
-HERE = Path(__file__).parent
-SECRET = ("password", "secret", ".jaas.config", "private.key", "keystore.key")
-MASK = "********"
 CRASH = "crash"
 """The end of a client's life is recorded with this error, but no broker gave it."""
 
@@ -38,7 +33,7 @@ def render(folder: Path) -> Path:
     plot_script, drawn = plots.draw(events, struck, lanes, colours, main_s)
     unknown = ["this folder has not been judged"] if not verdict else []
     html = (
-        _environment()
+        sheet.environment()
         .get_template("page.html")
         .render(
             name=folder.resolve().name,
@@ -54,27 +49,23 @@ def render(folder: Path) -> Path:
             colours=colours,
             errors=[found for found in events.errors.most_common(20) if found[0][1] != CRASH],
             seconds=float(events.time_ns.max()) / 1e9 if len(events) else 0.0,
-            replay=f"faultline replay {shlex.quote(str(folder))}",
-            check=f"faultline check {shlex.quote(str(folder))}",
-            style=Markup((HERE / "page.css").read_text()),
+            replay=program.command("replay", folder),
+            check=program.command("check", folder),
+            style=sheet.style("page.css"),
             bokeh=Markup(plots.script()),
             plot_script=Markup(plot_script),
             plots=[(plot.title, Markup(plot.div), plot.legend, plot.note) for plot in drawn],
         )
     )
-    page = folder / "report.html"
-    half = folder / "report.html.part"
-    half.write_text(html, encoding="utf-8")
-    half.replace(page)
-    return page
+    return sheet.write(folder / "report.html", html)
 
 
 def settings(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Every setting of a plan as (dotted name, value); secrets are masked."""
     for name, value in plan.items():
         full = f"{prefix}{name}"
-        if any(word in full.lower() for word in SECRET):
-            yield full, MASK
+        if sheet.secret(full):
+            yield full, sheet.MASK
         elif isinstance(value, Mapping) and value:
             yield from settings(value, f"{full}.")
         elif isinstance(value, str):
@@ -87,43 +78,5 @@ def settings(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
             yield full, msgspec.json.encode(value).decode()
 
 
-def seconds(value: float | None, digits: int = 2) -> str:
-    """Seconds for a reader; a dash for what was not measured."""
-    return "—" if value is None else f"{value:,.{digits}f} s"
-
-
-def nanoseconds(value: int | None) -> str:
-    """A point in time of the run for a reader."""
-    return seconds(None if value is None else value / 1e9)
-
-
-def duration(value: float) -> str:
-    """A whole run's length for a reader."""
-    return f"{value:.1f} s" if value < 120 else str(timedelta(seconds=round(value)))
-
-
-def number(value: Any) -> str:
-    """A count with its thousands apart; anything else as it is."""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
 def _json(path: Path) -> dict[str, Any]:
     return msgspec.json.decode(path.read_bytes(), type=dict[str, Any]) if path.exists() else {}
-
-
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "seconds": seconds,
-        "nanoseconds": nanoseconds,
-        "duration": duration,
-        "number": number,
-        "spoken": faults.spoken,
-    }
-    return environment

@@ -99,12 +99,13 @@ def draw(
     ]
 
 
-def _figure(height: int, x_range: Range1d, **more: Any) -> Any:
+def frame(height: int, x_range: Range1d, **more: Any) -> Any:
+    """An empty plot in the page's own colours, as wide as its place there."""
     plot: Any = figure(
         height=height,
         sizing_mode="stretch_width",
         x_range=x_range,
-        min_border_left=58,
+        min_border_left=68,
         tools="xpan,xwheel_zoom,xbox_zoom,reset",
         active_drag="xbox_zoom",
         active_scroll=None,
@@ -171,7 +172,7 @@ def beyond(by_name: Mapping[str, Floats], edges: Floats, top: float) -> str:
 
 
 def _throughput(by_name: Mapping[str, Floats], edges: Floats, shared: Range1d, top: float) -> Any:
-    plot = _figure(220, shared, y_range=Range1d(start=0.0, end=top))
+    plot = frame(220, shared, y_range=Range1d(start=0.0, end=top))
     for name, values in by_name.items():
         colour = RATES[name]
         tips = [(name, "@rate{0,0.[0]} /s"), ("from", "@s{0.00} s")]
@@ -191,7 +192,7 @@ def _throughput(by_name: Mapping[str, Floats], edges: Floats, shared: Range1d, t
 
 
 def _latency(columns: Columns, edges: Floats, shared: Range1d) -> Any:
-    plot = _figure(220, shared, y_axis_type="log")
+    plot = frame(220, shared, y_axis_type="log")
     done = _asking(columns) & (columns.latency_ns >= 0)
     acked = done & (columns.type == OK) & (columns.sent > 0)
     times_s, latency_ms = columns.time_ns / 1e9, np.maximum(columns.latency_ns, 1000) / 1e6
@@ -228,7 +229,7 @@ def _lanes(
     end_s: float,
     shared: Range1d,
 ) -> Any:
-    plot = _figure(56 + 22 * len(lanes), shared, y_range=list(reversed(lanes)))
+    plot = frame(56 + 22 * len(lanes), shared, y_range=list(reversed(lanes)))
     rows: dict[str, list[Any]] = {
         name: [] for name in ("node", "from", "to", "fault", "id", "colour", "how")
     }

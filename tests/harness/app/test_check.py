@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -224,3 +225,27 @@ def test_spark_writes_what_inline_writes(tmp_path: Path) -> None:
     after = sorted(path.name for path in folder.iterdir())
     assert set(after) - set(before) <= {"report.html"}
     assert [*elsewhere.iterdir(), *temporary.iterdir()] == []
+
+
+@pytest.mark.spark
+def test_one_jvm_for_many_histories(tmp_path: Path) -> None:
+    """``faultline check A B`` starts Spark once; the worst verdict is the exit status."""
+    folder = folder_of(tmp_path, LOSSY, Plan())
+    bare = tmp_path / "good.jsonl"
+    history.write(bare, GOOD)
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    real = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin:{os.environ['PATH']}")
+    java.write_text(f'#!/bin/sh\necho >> {tmp_path}/starts\nexec {real} "$@"\n')
+    java.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.app.cli", "check", str(bare), str(folder), "--json"],
+        env={**os.environ, "JAVA_HOME": str(java.parent.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert [verdict["valid"] for verdict in json.loads(done.stdout)] == [True, False]
+    # Spark's launcher is a JVM, too: it says how the one is to be started.
+    assert (tmp_path / "starts").read_text().count("\n") == 2

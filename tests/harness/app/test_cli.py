@@ -1,6 +1,10 @@
 """The command line: help for every verb, and 64 in one line for what is wrong with a request."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -9,6 +13,8 @@ import pytest
 
 from harness.app import cli
 from model.plan import Plan
+
+QUICK = Path(__file__).resolve().parents[3] / "examples" / "suites" / "quick.toml"
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -54,6 +60,15 @@ def test_every_verb_explains_itself(
         (["replay", "/nowhere"], "/nowhere is not a run's folder"),
         (["run", "--results", "/dev/null"], "--results /dev/null: is no folder"),
         (["run", "--results", "/dev/null/x"], "--results /dev/null/x: Not a directory"),
+        (["gate"], "Missing argument 'SUITE.toml'."),
+        (["gate", "none.toml"], "none.toml: No such file or directory"),
+        (["gate", str(QUICK), "--keep", "-1"], "Invalid value for '--keep': -1 is not in the"),
+        (["gate", str(QUICK), "--mutant", "x"], "idempotent · pause,slow · default · processes"),
+        (
+            ["gate", str(QUICK), "--junit", "/dev/null/x"],
+            "--junit /dev/null/x: /dev/null is no folder",
+        ),
+        (["gate", str(QUICK), "--results", "/dev/null"], "--results /dev/null"),
         (["mutants", "show", "x"], "mutants show: no x; there is ack-on-local-append"),
     ],
 )
@@ -81,6 +96,49 @@ def test_a_failure_of_faultline_is_not_taken_for_a_verdict(
     assert (status, out) == (70, "")
     assert err.splitlines()[-1].startswith("faultline failed: ")
     assert "no idea" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_verb_in_one_line(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where nothing is prepared for one, as in the midst of a judgement."""
+
+    def kill() -> None:
+        os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    monkeypatch.setattr("harness.app.cluster.status", kill)
+    status, out, err = told(capsys, "cluster", "status")
+    assert (status, out, err.strip()) == (70, "", "faultline: interrupted")
+    assert signal.getsignal(number) is before
+
+
+EARLY = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+import harness.app.cli
+"""
+
+
+def test_a_signal_during_the_imports_is_one_line_too(repository: Path) -> None:
+    """The first of them come before there is anything of ours to handle it."""
+    done = subprocess.run(
+        [sys.executable, "-c", EARLY], cwd=repository, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (70, "faultline: interrupted\n")
+
+
+def test_a_refusal_does_nothing_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names come from anywhere; they can hold what clears a screen."""
+    status, _, err = told(capsys, "gate", "a\x1b[2J\nb.toml")
+    assert (status, err) == (
+        64, "faultline: a\ufffd[2J b.toml: No such file or directory\n"
+    )  # fmt: skip
 
 
 def test_without_a_verb_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,6 +77,36 @@ def test_up_status_down(environment: dict[str, str]) -> None:
     assert ask(environment, "cluster", "status").returncode == 1
 
 
+@pytest.mark.docker
+def test_a_cluster_of_containers_is_as_good(environment: dict[str, str]) -> None:
+    """Up in containers, a client on this machine can write; down leaves nothing with the engine."""
+    up = ask(environment, "cluster", "up", "--target", "containers", "--brokers", "2")
+    assert up.returncode == 0, up.stderr
+    mine = f"label=faultline.owner={keeper(environment)}"
+    assert len(engine_has("ps", "--all", "--filter", mine)) == 4
+    errors: list[Any] = []
+    producer = Producer({"bootstrap.servers": up.stdout.strip(), "acks": "all"})
+    producer.produce("hello", b"world", on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(20) == 0
+    assert errors == [None]
+    assert ask(environment, "cluster", "down").stdout == "down\n"
+    for kind in (("ps", "--all"), ("network", "ls"), ("volume", "ls")):
+        assert engine_has(*kind, "--filter", mine) == []
+
+
+def keeper(environment: dict[str, str]) -> int:
+    """The process that owns the cluster that is up."""
+    told = json.loads(ask(environment, "cluster", "status", "--json").stdout)
+    pid = told["keeper"]["pid"]
+    assert isinstance(pid, int)
+    return pid
+
+
+def engine_has(*what: str) -> list[str]:
+    told = subprocess.run(["docker", *what, "--quiet"], capture_output=True, text=True, check=True)
+    return told.stdout.split()
+
+
 def test_a_killed_harness_leaves_a_history_and_no_strays(
     environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -1,14 +1,15 @@
 """What a user asks for: names, defaults, and one line for what cannot be."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
 
 from harness.app import catalogue, request
-from harness.app.request import Refused
+from harness.app.refused import Refused
 from model.plan import Plan, ScheduledFault
 
 ALL = Plan(nemesis=(request.ALL,))
@@ -18,7 +19,7 @@ def test_every_default_is_written_out() -> None:
     """A resolved plan needs no default any more: rate, settings, options, faults, versions."""
     plan = request.resolve(ALL)
     assert plan.rate_hz > 0
-    assert plan.nemesis == tuple(catalogue.NEMESES)
+    assert plan.nemesis == ("kill", "pause", "restart", "partition", "slow", "zookeeper")
     assert plan.broker["min.insync.replicas"] == "2"
     assert plan.broker["zookeeper.session.timeout.ms"] == "2000"
     assert plan.producer["enable.idempotence"] == "true"
@@ -80,7 +81,11 @@ SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
         ({"brokers": 2}, "--brokers: 3 replicas"),
         ({"concurrency": 1}, "--concurrency: idempotent needs at least 2"),
         ({"rate_hz": -1.0}, "--rate -1: must be a number above 0"),
-        ({"options": {"colour": 1}}, "options: no colour; there is topics"),
+        ({"time_limit_s": 1e9}, "--time-limit 1000000000: must be 604,800 at most"),
+        ({"concurrency": 10**9}, "--concurrency 1000000000: must be 10,000 at most"),
+        ({"rate_hz": 1e12}, "--rate 1000000000000: must be 1,000,000 at most"),
+        ({"brokers": 10**9}, "--brokers 1000000000: must be 100 at most"),
+        ({"options": {"colour": 1}}, "options: no colour; there is client, topics"),
         ({"options": {"replication_factor": "many"}}, "options: "),
         ({"producer": {"acks": "most"}}, "--set producer."),
         ({"broker": {"colour": "1"}}, "--set broker.colour=1: unknown setting colour"),
@@ -107,6 +112,107 @@ def test_a_fault_that_nobody_offers_is_refused(monkeypatch: pytest.MonkeyPatch) 
     assert request.resolve(ALL).nemesis == ()
     with pytest.raises(Refused, match="--nemesis: no kill; there is none, all"):
         request.resolve(Plan(nemesis=("kill",)))
+
+
+def test_a_target_that_this_machine_has_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what it lacks before anything is made, also for a cluster that nobody tests."""
+    nowhere = dataclasses.replace(catalogue.CONTAINERS, refusal=lambda: "no engine answers")
+    monkeypatch.setitem(catalogue.TARGETS, "containers", nowhere)
+    for resolve in (request.resolve, request.bare):
+        with pytest.raises(Refused, match="--target containers: no engine answers"):
+            resolve(Plan(target="containers"))
+
+
+@pytest.mark.parametrize("resolve", [request.resolve, request.bare])
+@pytest.mark.parametrize(
+    ("target", "name", "value"),
+    [
+        ("containers", "cpus", "x"),
+        ("containers", "cpus", 0),
+        ("containers", "memory_mb", 0.5),
+        ("containers", "disk_mb", -1),
+        ("containers", "client_listeners", "alice"),
+        ("processes", "client_listeners", 3),
+        ("processes", "client_listeners", ["alice", "Alice"]),
+        ("processes", "client_listeners", [""]),
+    ],
+)
+def test_a_target_refuses_its_own_options(
+    monkeypatch: pytest.MonkeyPatch,
+    resolve: Callable[[Plan], Plan],
+    target: str,
+    name: str,
+    value: object,
+) -> None:
+    """Before anything is started, whether somebody tests the cluster or not."""
+    here = dataclasses.replace(catalogue.TARGETS[target], refusal=lambda: None)
+    monkeypatch.setitem(catalogue.TARGETS, target, here)
+    asked = msgspec.convert({"target": target, "nemesis": ["none"]}, Plan)
+    with pytest.raises(Refused, match=f"^options: {name}="):
+        resolve(msgspec.structs.replace(asked, options={name: value}))
+    assert resolve(asked).options["client_listeners"] == []
+
+
+@pytest.mark.parametrize("name", ["latency_ms", "jitter_ms"])
+def test_simulated_links_take_no_less_than_no_time(name: str) -> None:
+    """Nor do they take forever."""
+    for value in (-1, "x", float("inf")):
+        with pytest.raises(Refused, match=f"^options: {name}="):
+            request.resolve(Plan(target="simulated", nemesis=("none",), options={name: value}))
+
+
+def test_containers_can_suffer_more() -> None:
+    """All that processes offer, and what needs a network, a disk and limits of a node's own."""
+    offered = [request.offered(catalogue.TARGETS[name]) for name in ("processes", "containers")]
+    assert set(offered[1]) - set(offered[0]) == {"disconnect", "disk", "packets", "squeeze"}
+    assert set(offered[0]) <= set(offered[1])
+
+
+def test_simulation_has_machines_of_its_own() -> None:
+    """All that containers offer, but the limits that an engine gives; and what a machine suffers
+    that nobody else uses: its power, its disk, its clock."""
+    offered = [request.offered(catalogue.TARGETS[name]) for name in ("simulated", "containers")]
+    assert set(offered[1]) - set(offered[0]) == {"squeeze"}
+    mine = {"power", "slow-disk", "clock", "session", "messages", "point", "bit-flip"}
+    assert set(offered[0]) - set(offered[1]) == mine
+
+
+def test_no_power_is_lost_that_every_copy_hangs_by() -> None:
+    """With ``min.insync.replicas`` of 1 a loss may cost what was acknowledged: none is drawn."""
+    plan = Plan(target="simulated", nemesis=("power",), time_limit_s=120.0)
+    assert request.resolve(plan).schedule
+    single = {"min.insync.replicas": "1"}
+    assert request.resolve(msgspec.structs.replace(plan, broker=single)).schedule == ()
+
+
+@pytest.mark.parametrize("target", ["processes", "containers"])
+def test_real_machines_keep_their_power(
+    target: Literal["processes", "containers"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says what there is instead."""
+    had = dataclasses.replace(catalogue.TARGETS[target], refusal=lambda: None)
+    monkeypatch.setitem(catalogue.TARGETS, target, had)
+    with pytest.raises(Refused, match="--nemesis: no power; there is kill, pause"):
+        request.resolve(Plan(target=target, nemesis=("power",)))
+
+
+def test_simulation_has_its_own_defaults() -> None:
+    """Its client is aiokafka, and it is asked for less."""
+    plan = request.resolve(Plan(target="simulated", nemesis=("none",)))
+    assert plan.options["client"] == "aiokafka"
+    assert 0 < plan.rate_hz < request.resolve(Plan(nemesis=("none",))).rate_hz
+
+
+def test_librdkafka_is_not_simulated() -> None:
+    """It has threads; so one line says which client is right."""
+    with pytest.raises(Refused, match=r"client=librdkafka cannot be simulated.*aiokafka"):
+        request.resolve(Plan(target="simulated", options={"client": "librdkafka"}))
+
+
+def test_nobody_plays_with_a_simulated_cluster() -> None:
+    """It has no time of its own that others could share."""
+    with pytest.raises(Refused, match="--target simulated: its clusters live within a run"):
+        request.bare(Plan(target="simulated"))
 
 
 def test_a_plan_file_has_the_options_names(tmp_path: Path) -> None:

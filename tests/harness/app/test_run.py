@@ -2,13 +2,13 @@
 
 import asyncio
 import dataclasses
+import itertools
 import json
 import os
 import random
 import signal
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ import pytest
 
 from harness.app import catalogue, cli, request
 from harness.app.check import examine
-from harness.app.run import Failed, new_folder, run
+from harness.app.run import Interrupted, new_folder, run
 from harness.app.screen import Screen
 from model import history
 from model.plan import Plan, ScheduledFault
@@ -136,6 +136,24 @@ def test_a_correct_log_is_valid(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in (folder / "schedule.jsonl").read_text().splitlines()]
     assert len(rows) == verdict.evidence["faults_effective"] == 2
     assert MemoryCluster.started[0].dropped
+
+
+@pytest.mark.slow
+def test_what_takes_long_is_done_and_told_before_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A target may have to build something first: the user hears of it, and the clock stands."""
+
+    async def build(say: Callable[[str], None]) -> None:
+        assert MemoryCluster.started == []
+        say("building an image")
+
+    slow = dataclasses.replace(catalogue.TARGETS["processes"], prepare=build)
+    monkeypatch.setitem(catalogue.TARGETS, "processes", slow)
+    said = StringIO()
+    run(plan(), tmp_path / "results", inline=True, screen=Screen(said))
+    assert "building an image" in said.getvalue()
+    assert len(MemoryCluster.started) == 1
 
 
 @pytest.mark.slow
@@ -258,21 +276,36 @@ def test_a_cluster_that_does_not_start_is_our_failure(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_its_history(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupted_run_keeps_its_history(
+    kafka: Any, tmp_path: Path, number: signal.Signals
+) -> None:
     """The cluster is stopped, and what was recorded can be judged."""
 
-    def interrupt() -> None:
-        time.sleep(0.4)
-        os.kill(os.getpid(), number)
+    written = itertools.count(1)
 
+    class Interrupting(list[int]):
+        def append(self, value: int) -> None:
+            super().append(value)
+            if next(written) == 30:
+                os.kill(os.getpid(), number)
+
+    class Logs(dict[str, list[int]]):
+        def setdefault(self, key: str, default: list[int]) -> list[int]:
+            return super().setdefault(key, Interrupting(default))
+
+    kafka.logs = Logs()
     long = tuple(
         ScheduledFault(id=number, at_s=at_s, duration_s=25.0, fault="harmless")
         for number, at_s in ((1, 0.0), (2, 20.0))
     )
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(Failed, match=r"interrupted .*; the history so far: faultline check"):
+    before = signal.getsignal(number)
+    with pytest.raises(
+        Interrupted, match=r"interrupted .*; the history so far: faultline check"
+    ) as ended:
         run(plan(time_limit_s=30.0, schedule=long), tmp_path, inline=True, screen=quiet())
     (folder,) = tmp_path.iterdir()
+    assert ended.value.folder == folder
+    assert signal.getsignal(number) is before, "whoever handled it handles it again"
     assert len(list(history.read(folder / "history.jsonl"))) > 10
     assert MemoryCluster.started[0].stopped
     assert "this folder has not been judged" in (folder / "report.html").read_text()
@@ -286,6 +319,6 @@ def test_an_interrupted_run_keeps_its_history(tmp_path: Path, number: signal.Sig
 def test_two_runs_of_one_second_have_two_folders(tmp_path: Path) -> None:
     """No run writes into another's folder."""
     utc = time.gmtime(0)
-    names = [new_folder(tmp_path, Plan(seed=3), utc).name for _ in range(3)]
+    names = [new_folder(tmp_path, "idempotent-seed3", utc).name for _ in range(3)]
     first = "19700101T000000Z-idempotent-seed3"
     assert names == [first, f"{first}-2", f"{first}-3"]

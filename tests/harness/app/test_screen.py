@@ -56,3 +56,19 @@ def test_on_a_terminal_there_is_a_bar_that_goes_away(monkeypatch: pytest.MonkeyP
     assert "reading" in shown
     assert "x" * 60 not in shown
     assert shown.endswith("\x1b[2K")
+
+
+def test_a_part_is_silent_in_a_file_and_named_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a case among many a log file has what the whole says of it, nothing else."""
+    stream = StringIO()
+    part = Screen(stream).part("3 of 12 · kill")
+    part.say("results/…")
+    with part.steps() as tell:
+        tell("reading", 0.5)
+    assert stream.getvalue() == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with Screen(stream).part("3 of 12 · kill").steps() as tell:
+        tell("reading", 0.5)
+    assert "3 of 12 · kill · reading" in stream.getvalue()

@@ -85,6 +85,21 @@ def test_each_fault_is_applied_and_healed_in_time(
     }
 
 
+def test_a_late_mend_keeps_its_place_before_the_next_fault(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """On a slow machine the faults drift together, but two that were planned one after the other
+    never overlap: the second would strike what the first has taken away."""
+    nemesis = FakeNemesis(seconds=2.0)
+    run(virtually, recorder, tmp_path, nemesis, [fault(1, 1, 3, "kill"), fault(2, 4.5, 1)])
+    assert nemesis.calls == [
+        (pytest.approx(1.0), "kill", "apply"),
+        (pytest.approx(6.0), "kill", "heal"),
+        (pytest.approx(8.0), "pause", "apply"),
+        (pytest.approx(11.0), "pause", "heal"),
+    ]
+
+
 def test_faults_are_operations_of_process_minus_one(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:

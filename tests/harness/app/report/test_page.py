@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.app.report import page, render
+from harness.app.report import page, render, sheet
 from model import history
 from model.finding import Finding
 from model.op import Op
@@ -149,8 +149,8 @@ def test_settings_are_written_out() -> None:
         "brokers": "[1]",
         "broker.min.insync.replicas": "2",
         "consumer": "{}",
-        "producer.sasl.jaas.config": page.MASK,
-        "producer.Ssl.Truststore.PASSWORD": page.MASK,
+        "producer.sasl.jaas.config": sheet.MASK,
+        "producer.Ssl.Truststore.PASSWORD": sheet.MASK,
         "schedule": "2 faults, as in the table of faults",
     }
 

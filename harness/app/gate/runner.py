@@ -1,0 +1,337 @@
+"""Runs the cases of a suite in their order, each once, and keeps what came of them.
+
+After every case ``gate.json`` says all that is known. What does not fit into the budget any more is
+skipped and told; nothing is tried a second time.
+"""
+
+import contextlib
+import math
+import os
+import shutil
+import signal
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
+
+import msgspec
+
+from harness.app import files, request
+from harness.app import run as run_
+from harness.app.check import reasons
+from harness.app.gate import figures, junit, outcome, page, summary, words
+from harness.app.gate.outcome import Case, Gate, Status
+from harness.app.gate.suite import Ready, Suite
+from harness.app.refused import Refused
+from harness.app.run import Done, Failed, Interrupted, Spark
+from harness.app.screen import Screen
+from model.plan import Plan
+
+_STATUS: dict[Any, Status] = {True: "valid", False: "invalid", "unknown": "unknown"}
+
+
+class Run(Protocol):
+    """How a case is run: :func:`harness.app.run.run`."""
+
+    def __call__(
+        self, plan: Plan, results: Path, *, inline: bool, screen: Screen, spark: Spark | None
+    ) -> Done: ...
+
+
+def carry_out(
+    suite: Suite,
+    cases: Sequence[Ready],
+    results: Path,
+    *,
+    screen: Screen,
+    junit_to: Path | None = None,
+    seed: int | None = None,
+    mutants: Sequence[str] = (),
+    run: Run = run_.run,
+    clock_s: Callable[[], float] = time.monotonic,
+) -> tuple[Gate, Path]:
+    """All cases, as far as budget and patience reach; the gate and its folder in ``results/gates``.
+
+    ``seed`` and ``mutants`` are only told: the cases have them already. An interruption ends the
+    gate in good order. Raises :class:`~harness.app.refused.Refused` when a file that was asked for
+    cannot be written, and :class:`~harness.app.run.Failed` when Spark does not start, before
+    anything runs.
+    """
+    if junit_to is not None:
+        junit_to = _made_way(junit_to, suite)
+    utc = time.gmtime()
+    folder = run_.new_folder(results / "gates", suite.name, utc)
+    gate = Gate(
+        suite=suite.name,
+        name=folder.name,
+        began=time.strftime("%Y-%m-%dT%H:%M:%SZ", utc),
+        commit=request.commit(),
+        versions=request.versions(),
+        seed=seed,
+        mutants=tuple(mutants),
+        budget_s=suite.budget_s,
+        planned=len(cases),
+    )
+    screen.say(f"{folder}: {len(cases)} cases")
+    with _Ending() as ending, contextlib.ExitStack() as stack:
+        spark = None if suite.inline else stack.enter_context(_started(folder))
+        gate = _Series(suite, folder, screen, run, spark, clock_s, ending).run(gate, cases)
+        _tell(gate, folder, screen, junit_to)
+    return gate, folder
+
+
+@contextlib.contextmanager
+def _started(folder: Path) -> Iterator[Spark]:
+    """Spark for all cases, before the first: without it none of them could be judged."""
+    with Spark(folder) as spark:
+        spark.start()
+        try:
+            spark.session()
+        except Exception as error:
+            raise Failed(str(error), folder) from error
+        yield spark
+
+
+class _Series:
+    """The cases of one gate, one after another."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        folder: Path,
+        screen: Screen,
+        run: Run,
+        spark: Spark | None,
+        clock_s: Callable[[], float],
+        ending: "_Ending",
+    ) -> None:
+        self._suite = suite
+        self._folder = folder
+        self._screen = screen
+        self._run = run
+        self._spark = spark
+        self._clock_s = clock_s
+        self._ending = ending
+        self._began_s = clock_s()
+        self._beside: dict[str, list[float]] = {}
+        """By target: the seconds that cases took beside their time limits."""
+
+    def run(self, gate: Gate, cases: Sequence[Ready]) -> Gate:
+        kept = _Sample(self._suite.keep, sum(case.left_out is None for case in cases))
+        outcome.write(self._folder, gate)
+        for number, ready in enumerate(cases, start=1):
+            place = f"{number} of {len(cases)} · {ready.asked.name}"
+            case = self._case(ready, self._screen.part(place))
+            spare = None
+            if ready.left_out is None and not kept.keeps(passed=case.status == "valid"):
+                spare, case = case.folder, msgspec.structs.replace(case, folder=None)
+            done = (*gate.cases, case)
+            gate = msgspec.structs.replace(
+                gate,
+                cases=done,
+                valid=outcome.overall(done, finished=len(done) == len(cases)),
+                seconds=round(self._now_s(), 3),
+                interrupted=self._ending.asked,
+            )
+            with contextlib.suppress(OSError):  # the disk is full, say: told at the end
+                outcome.write(self._folder, gate)
+            if spare is not None:
+                self._remove(self._folder / spare)
+            self._screen.say(words.line(case, number, len(cases)))
+        return gate
+
+    def _remove(self, folder: Path) -> None:
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:  # it is no reason to lose the rest
+            self._screen.say(f"{folder} could not be removed: {error}")
+
+    def _now_s(self) -> float:
+        return self._clock_s() - self._began_s
+
+    def _case(self, ready: Ready, screen: Screen) -> Case:
+        if ready.left_out is not None:
+            return self._skipped(ready, ready.left_out, excused=True)
+        if self._ending.asked:
+            return self._skipped(ready, "the gate was interrupted")
+        budget_s = self._suite.budget_s
+        if budget_s is not None and self._now_s() + self._needs_s(ready.plan) > budget_s:
+            return self._skipped(ready, f"the budget of {budget_s / 60:g} min was used up")
+        began_s = self._now_s()
+        fields = self._tried(ready.plan, screen)
+        seconds = self._now_s() - began_s
+        beside_s = max(0.0, seconds - ready.plan.time_limit_s)
+        self._beside.setdefault(ready.plan.target, []).append(beside_s)
+        return _described(ready, began_s=round(began_s, 3), seconds=round(seconds, 3), **fields)
+
+    def _needs_s(self, plan: Plan) -> float:
+        """The time limit, and what cases on the same target took beside theirs so far."""
+        beside_s = self._beside.get(plan.target)
+        return plan.time_limit_s + (statistics.median(beside_s) if beside_s else 0.0)
+
+    def _skipped(self, ready: Ready, why: str, *, excused: bool = False) -> Case:
+        began_s = round(self._now_s(), 3)
+        return _described(ready, status="skipped", why=(why,), excused=excused, began_s=began_s)
+
+    def _tried(self, plan: Plan, screen: Screen) -> dict[str, Any]:
+        """Run it, and the fields of its case that follow."""
+        try:
+            with self._ending.at_once():
+                (verdict, findings), folder = self._run(
+                    plan,
+                    self._folder / "runs",
+                    inline=self._suite.inline,
+                    screen=screen,
+                    spark=self._spark,
+                )
+        except (Interrupted, KeyboardInterrupt) as error:
+            self._ending.asked = True
+            return self._failed(str(error) or "interrupted", getattr(error, "folder", None))
+        except Failed as error:
+            return self._failed(str(error), error.folder)
+        except Exception as error:  # noqa: BLE001 - the cases after it need not suffer for it
+            return self._failed(f"{type(error).__name__}: {error}", None)
+        return {
+            "status": _STATUS[verdict.valid],
+            "why": tuple(reasons(verdict, findings)),
+            "anomalies": verdict.anomalies,
+            "allowed": verdict.allowed,
+            "evidence": verdict.evidence,
+            "folder": self._relative(folder),
+            **figures.of_run(folder, verdict, plan),
+        }
+
+    def _failed(self, why: str, folder: Path | None) -> dict[str, Any]:
+        fields: dict[str, Any] = {"status": "failed", "why": (" ".join(why.split()),)}
+        if folder is not None:
+            fields["folder"] = self._relative(folder)
+            with contextlib.suppress(Exception):  # half-written files; it has failed already
+                fields |= figures.of_remains(folder)
+        return fields
+
+    def _relative(self, folder: Path) -> str:
+        return folder.relative_to(self._folder).as_posix()
+
+
+def _described(ready: Ready, **fields: Any) -> Case:
+    asked = ready.asked
+    return Case(
+        name=asked.name,
+        workload=asked.plan.workload,
+        nemesis=asked.nemesis,
+        configuration=asked.configuration,
+        target=asked.plan.target,
+        seed=asked.plan.seed,
+        mutants=asked.plan.mutants,
+        **fields,
+    )
+
+
+class _Sample:
+    """Which passes keep their folders: so many, spread evenly over all cases."""
+
+    def __init__(self, keep: int, cases: int) -> None:
+        self._keep = keep
+        self._cases = cases
+        self._seen = 0
+        self._kept = 0
+
+    def keeps(self, *, passed: bool) -> bool:
+        """Is the next case's folder kept? All are but those of passes; when one that could have
+        been in the sample does not pass, the next pass takes its place."""
+        self._seen += 1
+        if not passed:
+            return True
+        if self._kept >= math.ceil(self._keep * self._seen / self._cases):
+            return False
+        self._kept += 1
+        return True
+
+
+class _Ending:
+    """SIGINT and SIGTERM: they end a case that runs, and no further one begins. What is written
+    between two cases is written to its end."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._at_once = False
+
+    def __enter__(self) -> Self:
+        self._before = {
+            number: signal.signal(number, self._handle)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Here a signal is a KeyboardInterrupt."""
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        if self._at_once:
+            raise KeyboardInterrupt
+
+
+def _made_way(path: Path, suite: Suite) -> Path:
+    """Where it lies in truth. No file of an earlier gate is taken for this one's; it can be
+    written; and what is there is nothing that must not be lost."""
+    try:
+        there = path.resolve()
+    except RuntimeError:  # links that lead to each other; Python 3.13 leaves them as they are
+        there = path
+    if there.is_symlink() or (there.exists() and not there.is_file()):
+        raise Refused(f"--junit {path}: is there, and is no regular file")
+    if there in [file.resolve() for file in suite.files]:
+        raise Refused(f"--junit {path}: is a file of the suite itself")
+    try:
+        there.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(there, b"")
+        there.unlink()
+    except FileExistsError:
+        raise Refused(f"--junit {path}: {there.parent} is no folder") from None
+    except OSError as error:
+        raise Refused(f"--junit {path}: {error.strerror}") from None
+    return there
+
+
+def _tell(gate: Gate, folder: Path, screen: Screen, junit_to: Path | None) -> None:
+    """For people and for machines; where one cannot be told, the others are."""
+    xml = junit.encode(gate, folder)
+    text = summary.markdown(gate, folder)
+    steps: list[tuple[str, Callable[[], object]]] = [
+        (outcome.FILE, lambda: outcome.write(folder, gate)),
+        ("junit.xml", lambda: files.replace(folder / "junit.xml", xml)),
+        ("summary.md", lambda: files.replace(folder / "summary.md", text.encode())),
+        ("index.html", lambda: page.render(folder, outcome.earlier(folder, gate.suite))),
+    ]
+    if junit_to is not None:
+        steps.append((str(junit_to), lambda: files.replace(junit_to, xml)))
+    if github := os.environ.get("GITHUB_STEP_SUMMARY"):
+        steps.append((github, lambda: _append(Path(github), text)))
+    for name, step in steps:
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - the gate's word stands without it
+            screen.say(f"{name} could not be written: {type(error).__name__}: {error}")
+
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)

@@ -1,0 +1,334 @@
+"""A suite file becomes a list of cases: every combination of what its matrices name.
+
+Every field is checked, and every case's plan is resolved, before anything is started: what is wrong
+with the last case of a night is told in its first second.
+"""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from harness.app import catalogue, request
+from harness.app.refused import Refused
+from model.plan import Plan, Target
+
+DEFAULT = "default"
+"""The configuration that changes nothing, unless a suite defines it."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_TABLES = ("broker", "producer", "consumer", "expect", "options")
+_CONFIGURATION = (
+    *_TABLES, "brokers", "concurrency", "rate", "time-limit", "mutants",
+)  # fmt: skip
+
+
+class _Matrix(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """``[[matrix]]``: axes are lists; one that is left out has the plan file's value, or the
+    default of ``faultline run``."""
+
+    plan: str | None = None
+    workload: list[str] | None = None
+    nemesis: list[list[str]] | None = None
+    configuration: list[str] | None = None
+    target: list[str] | None = None
+    seed: list[int] | None = None
+    time_limit: float | None = None
+
+
+class _File(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """The whole file."""
+
+    matrix: list[_Matrix] = []
+    name: str | None = None
+    time_limit: float | None = None
+    budget_minutes: float | None = None
+    inline: bool = False
+    keep: int = 2
+    optional_targets: list[str] = []
+    configurations: dict[str, dict[str, Any]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A case as the suite has it."""
+
+    name: str
+    nemesis: tuple[str, ...]
+    configuration: str
+    plan: Plan
+    """Not yet resolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What a suite file asks for."""
+
+    name: str
+    cases: tuple[Asked, ...]
+    budget_s: float | None
+    """For all of it; ``None``: as long as it takes."""
+    inline: bool
+    keep: int
+    """How many folders of passes are kept."""
+    optional: tuple[str, ...]
+    """Targets whose cases are left out where a machine cannot offer them."""
+    files: tuple[Path, ...]
+    """The suite's own, and its plans'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A case that can be run, or the reason why it is left out."""
+
+    asked: Asked
+    plan: Plan
+    """Resolved, unless it is left out."""
+    left_out: str | None = None
+
+
+def load(
+    path: Path,
+    *,
+    seed: int | None = None,
+    mutants: Sequence[str] = (),
+    require: Sequence[str] = (),
+) -> Suite:
+    """The suite of a TOML file; raises :class:`~harness.app.refused.Refused`.
+
+    ``seed`` takes the place of the first of each matrix's seeds, the next number that of the
+    second, and so on; ``mutants`` are planted in every case; a target of ``require`` is not
+    optional, whatever the suite says.
+    """
+    try:
+        document = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path}: {error}") from None
+    return suite(document, path, seed=seed, mutants=mutants, require=require)
+
+
+def suite(
+    document: Mapping[str, Any],
+    path: Path,
+    *,
+    seed: int | None = None,
+    mutants: Sequence[str] = (),
+    require: Sequence[str] = (),
+) -> Suite:
+    """The same of a document that was read; ``path`` is where plan files are looked for beside."""
+    file = _checked(document, path)
+    name = path.stem if file.name is None else file.name
+    if not _NAME.fullmatch(name):
+        raise Refused(f"{path}: name {name!r}: small letters, digits and . _ - make a suite's name")
+    known = {DEFAULT: {}, **file.configurations}
+    for configuration in file.configurations:
+        if not _NAME.fullmatch(configuration):
+            raise Refused(
+                f"{path}: configuration {configuration!r}: small letters, digits and . _ - make"
+                " its name"
+            )
+    configurations = {
+        name: _configuration(fields, f"{path}: configuration {name}")
+        for name, fields in known.items()
+    }
+    cases: list[Asked] = []
+    for number, matrix in enumerate(file.matrix, start=1):
+        where = f"{path}: matrix {number}"
+        cases += _cases(matrix, file, configurations, where, path.parent, seed, tuple(mutants))
+    names: set[str] = set()
+    budget_s = None if file.budget_minutes is None else file.budget_minutes * 60
+    for case in cases:
+        if case.name in names:
+            raise Refused(f"{path}: two cases are called {case.name!r}; a matrix repeats itself")
+        names.add(case.name)
+        if budget_s is not None and case.plan.time_limit_s > budget_s:
+            raise Refused(
+                f"{path}: {case.name}: its time limit of {case.plan.time_limit_s:g} s is more than"
+                f" the whole budget of {budget_s / 60:g} min"
+            )
+    targets = {case.plan.target for case in cases}
+    for target in require:
+        _known("--require", target, catalogue.TARGETS)
+        if target not in targets:
+            raise Refused(f"--require {target}: no case of {path} is on {target}")
+    optional = tuple(target for target in file.optional_targets if target not in require)
+    return Suite(
+        name=name,
+        cases=tuple(cases),
+        budget_s=budget_s,
+        inline=file.inline,
+        keep=file.keep,
+        optional=optional,
+        files=(path, *(path.parent / matrix.plan for matrix in file.matrix if matrix.plan)),
+    )
+
+
+def ready(asked: Suite) -> list[Ready]:
+    """Every case with its resolved plan, in order; raises :class:`~harness.app.refused.Refused`,
+    but for a machine that cannot offer an optional target."""
+    missing = {name: why for name in asked.optional if (why := _missing(name)) is not None}
+    found = []
+    for case in asked.cases:
+        target = case.plan.target
+        if target in missing:
+            why = f"{target} is optional, and not to be had here: {missing[target]}"
+            found.append(Ready(case, case.plan, why))
+            continue
+        try:
+            found.append(Ready(case, request.resolve(case.plan)))
+        except Refused as error:
+            raise Refused(f"{case.name}: {error}") from None
+    return found
+
+
+def _missing(target: str) -> str | None:
+    """Why this machine cannot offer a target; ``None`` when it can."""
+    try:
+        request.resolve(Plan(target=cast(Target, target)))
+    except Refused as error:
+        return str(error)
+    return None
+
+
+def _checked(document: Mapping[str, Any], path: Path) -> _File:
+    """Names first, since their refusals can tell what would be right."""
+    _only(document, _names(_File), str(path))
+    tables = document.get("matrix")
+    for number, table in enumerate(tables if isinstance(tables, list) else (), start=1):
+        if isinstance(table, dict):
+            _only(table, _names(_Matrix), f"{path}: matrix {number}")
+    try:
+        file = msgspec.convert(document, _File)
+    except msgspec.ValidationError as error:
+        raise Refused(f"{path}: {_spoken(error)}") from None
+    if not file.matrix:
+        raise Refused(f"{path}: no [[matrix]]: no case comes of it")
+    for name in file.optional_targets:
+        _known(f"{path}: optional-targets", name, catalogue.TARGETS)
+    if file.keep < 0:
+        raise Refused(f"{path}: keep {file.keep}: must be 0 or more")
+    if file.budget_minutes is not None and not file.budget_minutes > 0:
+        raise Refused(f"{path}: budget-minutes {file.budget_minutes:g}: must be a number above 0")
+    return file
+
+
+def _configuration(fields: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A configuration as fields of a plan."""
+    _only(fields, _CONFIGURATION, where)
+    changed = request.fields_of(fields, where)
+    _plan(changed, where)
+    return changed
+
+
+def _plan(fields: Mapping[str, Any], where: str) -> Plan:
+    try:
+        return request.plan_of(fields)
+    except Refused as error:
+        raise Refused(f"{where}: {str(error).removeprefix('the plan: ')}") from None
+
+
+def _cases(
+    matrix: _Matrix,
+    file: _File,
+    configurations: Mapping[str, Mapping[str, Any]],
+    where: str,
+    folder: Path,
+    seed: int | None,
+    mutants: tuple[str, ...],
+) -> list[Asked]:
+    for axis in ("workload", "nemesis", "configuration", "target", "seed"):
+        if getattr(matrix, axis) == []:
+            raise Refused(f"{where}: {axis} is empty: no case comes of it")
+    for names in matrix.nemesis or ():
+        if not names:
+            raise Refused(f"{where}: a nemesis set is empty; write ['none'] for no faults")
+        for name in names:
+            _known(f"{where}: nemesis", name, (*catalogue.NEMESES, request.ALL, request.NONE))
+    for name in matrix.workload or ():
+        _known(f"{where}: workload", name, catalogue.WORKLOADS)
+    for name in matrix.target or ():
+        _known(f"{where}: target", name, catalogue.TARGETS)
+    for name in matrix.configuration or ():
+        _known(f"{where}: configuration", name, configurations)
+    base: dict[str, Any] = {"nemesis": (request.ALL,)}
+    if file.time_limit is not None:
+        base["time_limit_s"] = file.time_limit
+    stem = None
+    if matrix.plan is not None:
+        stem = Path(matrix.plan).stem
+        if not stem.isprintable():
+            raise Refused(f"{where}: plan {matrix.plan!r}: cases cannot be named after it")
+        try:
+            base |= request.from_toml(folder / matrix.plan)
+        except Refused as error:
+            raise Refused(f"{where}: plan {error}") from None
+    plan = _plan(base, where)
+    seeds = matrix.seed or [plan.seed]
+    if seed is not None:
+        seeds = [seed + place for place in range(len(seeds))]
+    sets: list[tuple[str, ...] | None] = [None]
+    if matrix.nemesis is not None:
+        sets = [tuple(names) for names in matrix.nemesis]
+    found = []
+    for workload, nemesis, configuration, target, number in itertools.product(
+        matrix.workload or [plan.workload],
+        sets,
+        matrix.configuration or [DEFAULT],
+        matrix.target or [plan.target],
+        seeds,
+    ):
+        fields = _over(base, configurations[configuration])
+        fields |= {"workload": workload, "seed": number}
+        if nemesis is not None:
+            fields["nemesis"] = nemesis
+        if matrix.time_limit is not None:
+            fields["time_limit_s"] = matrix.time_limit
+        fields["mutants"] = tuple(dict.fromkeys((*fields.get("mutants", ()), *mutants)))
+        case = msgspec.structs.replace(_plan(fields, where), target=cast(Target, target))
+        struck = ",".join(case.nemesis)
+        what = struck if stem is None else stem if nemesis is None else f"{stem} with {struck}"
+        name = " · ".join((workload, what, configuration, target, f"seed {number}"))
+        found.append(Asked(name, case.nemesis, configuration, case))
+    return found
+
+
+def _over(base: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a plan with others over them; of tables each entry by itself."""
+    both = {**base, **fields}
+    for table in _TABLES:
+        if table in base and table in fields:
+            both[table] = {**base[table], **fields[table]}
+    both["mutants"] = (*base.get("mutants", ()), *fields.get("mutants", ()))
+    return both
+
+
+def _names(kind: type[msgspec.Struct]) -> list[str]:
+    return [field.encode_name for field in msgspec.structs.fields(kind)]
+
+
+def _only(table: Iterable[str], known: Sequence[str], where: str) -> None:
+    for name in table:
+        if name not in known:
+            raise Refused(
+                f"{where}: no setting is called {name}; there are {', '.join(sorted(known))}"
+            )
+
+
+def _known(where: str, name: str, known: Iterable[str]) -> None:
+    known = list(known)
+    if name not in known:
+        raise Refused(f"{where}: no {name}; there is {', '.join(known)}")
+
+
+def _spoken(error: msgspec.ValidationError) -> str:
+    """``Expected `array`, got `str` - at `$.matrix[0].target` `` with the place first."""
+    what, _, at = str(error).partition(" - at ")
+    place = at.strip("`").removeprefix("$.")
+    return f"{place}: {what}" if place else what

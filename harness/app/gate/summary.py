@@ -1,0 +1,48 @@
+"""A gate as a page of GitHub's Markdown, for the summary of a CI job."""
+
+import html
+import re
+from pathlib import Path
+
+from harness.app.gate import words
+from harness.app.gate.outcome import Case, Gate, by_urgency
+
+_MARKS = {"valid": "✅", "invalid": "❌", "unknown": "❔", "failed": "💥", "skipped": "⏭️"}
+_WORDS = {True: "✅ valid", False: "❌ invalid", "unknown": "❔ unknown"}
+_SPECIAL = re.compile(r"([\\`*_\[\]|~])")
+WHY_MAX = 3
+"""Sentences told of a case; all are in its folder."""
+
+
+def markdown(gate: Gate, folder: Path) -> str:
+    """The word, what needs a look, and a table of all cases."""
+    lines = [f"## Faultline gate {_text(words.headline(gate))}: {_WORDS[gate.valid]}", ""]
+    cases = by_urgency(gate.cases)
+    for case in cases:
+        if case.status in ("invalid", "failed", "unknown"):
+            lines += _told(case, folder)
+    lines += [f"| | case | {' | '.join(words.COLUMNS)} |"]
+    lines += ["|---|---|" + "---:|" * len(words.COLUMNS)]
+    lines += [
+        f"| {_MARKS[case.status]} {case.status} | {_text(case.name)}"
+        f" | {' | '.join(words.figures(case))} |"
+        for case in cases
+    ]
+    skipped = sorted({why for case in cases if case.status == "skipped" for why in case.why})
+    lines += ["", *(f"Skipped: {_text(why)}" for why in skipped)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _told(case: Case, folder: Path) -> list[str]:
+    lines = [f"**{_MARKS[case.status]} {_text(case.name)}**", ""]
+    lines += [f"- {_text(why)}" for why in case.why[:WHY_MAX]]
+    if (more := len(case.why) - WHY_MAX) > 0:
+        lines.append(f"- … and {more} more")
+    if (again := words.replay(case, folder)) is not None:
+        lines.append(f"- again: `{again}`")
+    return [*lines, ""]
+
+
+def _text(text: str) -> str:
+    """As it is, whatever it holds: histories and logs have a say in it."""
+    return _SPECIAL.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))

@@ -1,0 +1,239 @@
+"""How a suite went from gate to gate: small multiples over the same gates, oldest first."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from bokeh.embed import components
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, NumeralTickFormatter, Range1d
+
+from harness.app.gate.outcome import Case, Gate
+from harness.app.report import faults, sheet
+from harness.app.report.plots import ACKED, FAILED, READ, UNKNOWN, Drawn, frame
+
+GATES = 40
+"""As many as can be told apart on a narrow screen; the last ones."""
+TICKS = 3
+HEIGHT = 190
+TOLD = 3
+"""Cases under one point of the mouse that are named."""
+CASE = "#8b949e"
+NO_VERDICT = "no verdict"
+
+Measure = Callable[[Case], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Something measured in every case, and which of a gate's values speaks for it."""
+
+    title: str
+    unit: str
+    of: Measure
+    all_of: Callable[[Sequence[float]], float]
+    spoken: str
+    colour: str
+    least: float
+    """The axis reaches this far at least, lest noise fill it."""
+
+
+TRENDS = (
+    Trend("Availability: longest wait for an acknowledgement, s", "s",
+          lambda case: case.unavailable_s, max, "the worst case", FAILED, 1.0),
+    Trend("Recovery: slowest return after a heal, s", "s",
+          lambda case: case.recovery_s, max, "the worst case", READ, 1.0),
+    Trend("Throughput: records acknowledged per second", "/s",
+          lambda case: case.throughput_hz, median, "the median case", ACKED, 10.0),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A gate in numbers."""
+
+    when: str
+    commit: str
+    gate: Gate
+    anomalies: dict[str, int]
+    """Cases that show each."""
+    values: tuple[float | None, ...]
+    """In the order of :data:`TRENDS`."""
+
+
+def rows(gates: Sequence[Gate]) -> list[Row]:
+    """The last of the gates, oldest first."""
+    return [
+        Row(
+            moment(gate.began),
+            short(gate.commit),
+            gate,
+            anomalies(gate),
+            tuple(
+                trend.all_of(values) if (values := measured(gate, trend.of)) else None
+                for trend in TRENDS
+            ),
+        )
+        for gate in gates[-GATES:]
+    ]
+
+
+def anomalies(gate: Gate) -> dict[str, int]:
+    """How many cases show each anomaly."""
+    kinds = sorted({kind for case in gate.cases for kind in case.anomalies})
+    return {kind: sum(kind in case.anomalies for case in gate.cases) for kind in kinds}
+
+
+def measured(gate: Gate, of: Measure) -> list[float]:
+    """The values of the cases that have one."""
+    return [value for case in gate.cases if (value := of(case)) is not None]
+
+
+def moment(began: str) -> str:
+    """A gate's beginning for a reader."""
+    return began.replace("T", " ").removesuffix("Z")[:16]
+
+
+def short(commit: str) -> str:
+    """A commit as one speaks of it; what follows the hash (that it is not clean) stays."""
+    return commit[:9] + commit[40:]
+
+
+def draw(gates: Sequence[Gate]) -> tuple[str, list[Drawn]]:
+    """The script that draws the plots, and the plots; a plot of nothing is a sentence instead."""
+    found = rows(gates)
+    shared = Range1d(start=-0.6, end=len(found) - 0.4)
+    parts = [_anomalies(found, shared), *(_trend(place, found, shared) for place in range(3))]
+    plots = [plot for plot, _ in parts if plot is not None]
+    script, divs = components(plots) if plots else ("", ())
+    left = iter(divs)
+    drawn = [
+        Drawn(told.title, next(left) if plot is not None else "", told.legend, told.note)
+        for plot, told in parts
+    ]
+    return str(script), drawn
+
+
+def _anomalies(found: Sequence[Row], shared: Range1d) -> tuple[Any, Drawn]:
+    title = "Anomalies: cases that show one, by kind"
+    kinds = sorted({kind for row in found for kind in row.anomalies})
+    colours = {
+        kind: (UNKNOWN, *faults.PALETTE)[place % (1 + len(faults.PALETTE))]
+        for place, kind in enumerate(kinds)
+    }
+    bars: dict[str, list[int]] = {
+        kind: [row.anomalies.get(kind, 0) for row in found] for kind in kinds
+    }
+    without = [
+        sum(case.status in ("unknown", "failed") for case in row.gate.cases) for row in found
+    ]
+    if any(without):
+        bars[NO_VERDICT], colours[NO_VERDICT] = without, FAILED
+    if not bars:
+        return None, Drawn(title, "", {}, f"None in any case of these {len(found)} gates.")
+    tops = [sum(column) for column in zip(*bars.values(), strict=True)]
+    plot = _frame(found, shared, max(tops))
+    plot.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    plot.yaxis.ticker.num_minor_ticks = 0
+    plot.yaxis.ticker.min_interval = 1
+    floor = [0] * len(found)
+    for name, counts in bars.items():
+        top = [low + count for low, count in zip(floor, counts, strict=True)]
+        data = {**_named(found), "low": floor, "top": top, "count": counts}
+        drawn = plot.vbar(
+            x="x", bottom="low", top="top", width=0.6, source=ColumnDataSource(data),
+            fill_color=colours[name], line_color=None,
+        )  # fmt: skip
+        tips = [(name, "@count cases"), ("gate", "@when @commit")]
+        plot.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
+        floor = top
+    red = sum(bool(row.anomalies) for row in found[:-1])
+    note = (
+        f"Now {sum(found[-1].anomalies.values())}; {red} of {len(found) - 1} earlier gates had any."
+    )
+    return plot, Drawn(title, "", colours, note)
+
+
+def _trend(place: int, found: Sequence[Row], shared: Range1d) -> tuple[Any, Drawn]:
+    trend = TRENDS[place]
+    points: dict[str, list[Any]] = {"x": [], "y": [], "when": [], "commit": [], "case": []}
+    for x, row in enumerate(found):
+        for case in row.gate.cases:
+            if (value := trend.of(case)) is not None:
+                what = (x, value, row.when, row.commit, sheet.masked(case.name))
+                for name, part in zip(points, what, strict=True):
+                    points[name].append(part)
+    if not points["y"]:
+        return None, Drawn(trend.title, "", {}, "Not measured in any case.")
+    plot = _frame(found, shared, max(trend.least, *points["y"]))
+    plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]a")
+    tips = [("", "@case"), ("", f"@y{{0,0.[00]}} {trend.unit}"), ("gate", "@when @commit")]
+    marks = plot.scatter("x", "y", source=ColumnDataSource(points), size=4, color=CASE, alpha=0.45)
+    plot.add_tools(HoverTool(renderers=[marks], tooltips=tips, attachment="below", limit=TOLD))
+    values = [row.values[place] for row in found]
+    known = [(x, value) for x, value in enumerate(values) if value is not None]
+    data = ColumnDataSource(
+        {
+            "x": [x for x, _ in known],
+            "y": [value for _, value in known],
+            "when": [found[x].when for x, _ in known],
+            "commit": [found[x].commit for x, _ in known],
+        }
+    )
+    plot.line("x", "y", source=data, color=trend.colour, line_width=2)
+    dots = plot.scatter("x", "y", source=data, color=trend.colour, size=7)
+    tips = [(trend.spoken, f"@y{{0,0.[00]}} {trend.unit}"), ("gate", "@when @commit")]
+    plot.add_tools(HoverTool(renderers=[dots], tooltips=tips, attachment="above"))
+    return plot, Drawn(
+        trend.title, "", {trend.spoken: trend.colour, "each case": CASE}, compared(trend, values)
+    )
+
+
+def compared(trend: Trend, values: Sequence[float | None]) -> str:
+    """The last gate's value against those before it, in a sentence."""
+    *others, now = values
+    before = [value for value in others if value is not None]
+    if now is None and not before:
+        return "Not measured this time."
+    if now is None:
+        return (
+            f"Not measured this time; earlier gates (median) {written(median(before), trend.unit)}."
+        )
+    if not before:
+        return f"Now {written(now, trend.unit)}; no earlier gate has a value."
+    usual = median(before)
+    told = usual > 0 and max(now, usual) > trend.least / 10
+    change = f" ({(now - usual) / usual:+.0%})" if told else ""
+    earlier = f"earlier gates (median) {written(usual, trend.unit)}{change}"
+    return f"Now {written(now, trend.unit)}; {earlier}."
+
+
+def written(value: float | None, unit: str) -> str:
+    """A value with its unit and as many digits as are worth reading; a dash for none."""
+    if value is None:
+        return "—"
+    digits = 0 if value >= 100 else 1 if value >= 1 or value == 0 else 2 if value >= 0.1 else 3
+    return f"{value:,.{digits}f} {unit}"
+
+
+def _named(found: Sequence[Row]) -> dict[str, list[Any]]:
+    return {
+        "x": list(range(len(found))),
+        "when": [row.when for row in found],
+        "commit": [row.commit for row in found],
+    }
+
+
+def _frame(found: Sequence[Row], shared: Range1d, top: float) -> Any:
+    """Gates from left to right, some of them named by date and commit."""
+    plot = frame(HEIGHT, shared, y_range=Range1d(start=0.0, end=1.12 * top or 1.0))
+    plot.min_border_left = 44
+    plot.min_border_right = 34
+    last = len(found) - 1
+    ticks = sorted({round(last * part / (TICKS - 1)) for part in range(TICKS)})
+    plot.xaxis.ticker = FixedTicker(ticks=ticks)
+    plot.xaxis.major_label_overrides = {
+        x: f"{found[x].when[5:]}\n{found[x].commit[:7]}" for x in ticks
+    }
+    plot.xgrid.grid_line_color = None
+    return plot

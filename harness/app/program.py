@@ -1,0 +1,41 @@
+"""How this program is called where it was started: what it prints for somebody to paste must work.
+
+It may have been started by a path that is not on PATH, as ``make`` does.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+NAME = "faultline"
+
+
+def command(*words: object) -> str:
+    """A command line of this program, for the shell and the folder that it was started in."""
+    return shlex.join([*_program(), *map(str, words)])
+
+
+def _program() -> list[str]:
+    started = Path(sys.argv[0])
+    if started.name == "cli.py":
+        return [_short(Path(sys.executable)), "-m", "harness.app.cli"]
+    if started.name != NAME or _is_on_users_path(started):
+        return [NAME]
+    return [_short(started)]
+
+
+def _is_on_users_path(started: Path) -> bool:
+    """A virtual environment that is not activated is on PATH for us alone."""
+    found = shutil.which(NAME)
+    if found is None or not started.exists() or not Path(found).samefile(started):
+        return False
+    is_inside = sys.prefix != sys.base_prefix and Path(found).parent == Path(sys.prefix, "bin")
+    return not is_inside or os.environ.get("VIRTUAL_ENV") == sys.prefix
+
+
+def _short(path: Path) -> str:
+    """Relative where it lies below, absolute elsewhere."""
+    path, here = path.absolute(), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,0 +1,214 @@
+"""Many runs, a seed each, on several cores: the odd ones are kept, the others counted."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.app import request, worlds
+from harness.app.run import new_folder
+from harness.app.screen import Screen
+from harness.app.search import draw, one, outcome
+from harness.app.search.jobs import Ended, Jobs
+from harness.app.search.outcome import Ran, Stopped, Summary
+from harness.app.search.scratch import scratch
+
+RUNS = 100
+RED_KEPT_MAX = 50
+"""Folders of runs that are not valid; of further ones the seed is told, which makes them again."""
+GLANCE_S = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a search is to do."""
+
+    pinned: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a plan, as options and plan files have them; all else is drawn."""
+    first: int = 1
+    """The first seed; the others follow it."""
+    runs: int | None = None
+    """How many at most; ``None``: as many as there is time for."""
+    minutes: float | None = None
+    """After so many no run begins any more; ``None``: no matter how long it takes."""
+    jobs: int = 1
+    keep: int = 0
+    """Of how many passes the folders are kept."""
+    enough: int | None = 1
+    """With so many runs invalid or failed no other begins; ``None``: with any number."""
+
+
+Each = Callable[[int, Mapping[str, Any], Path], Ran]
+"""Carries out the run of a seed, with what is pinned, in a folder."""
+
+
+def carry_out(asked: Asked, results: Path, screen: Screen, each: Each = one.of_seed) -> Summary:
+    """Run the search in a new folder under ``results/searches``.
+
+    SIGINT or SIGTERM ends it at once, with a summary of what there is. Raises
+    :class:`~harness.app.refused.Refused` when nothing can be drawn with what is pinned.
+    """
+    plan = draw.plan_of(asked.first, asked.pinned)  # refused here, and not in a child
+    request.commit()
+    what = f"{plan.workload}-seed{asked.first}"
+    folder = new_folder(results / "searches", what, time.gmtime())
+    screen.say(str(folder))
+    with (
+        worlds.asked_to_end() as ending,
+        scratch(folder) as place,
+        Jobs[int]() as jobs,
+    ):
+        search = _Search(asked, folder, place, each)
+        _drive(search, jobs, asked.jobs, ending, screen)
+    told = search.summary()
+    outcome.write(told)
+    return told
+
+
+def _drive(
+    search: "_Search", jobs: Jobs[int], count: int, ending: Sequence[int], screen: Screen
+) -> None:
+    """Until nothing more is wanted, or somebody wants it to end."""
+    with screen.many(search.share_max) as show:
+        while True:
+            while search.wants_more and len(jobs) < count and not ending:
+                search.launch(jobs)
+            if ending or not len(jobs):
+                break
+            for ended in jobs.ended(GLANCE_S):
+                search.take(ended)
+            show(search.share, search.line)
+    if ending:
+        search.stopped = "interrupted"
+
+
+class _Search:
+    """The state of one search."""
+
+    def __init__(self, asked: Asked, folder: Path, scratch: Path, each: Each) -> None:
+        self._asked = asked
+        self._each = each
+        self._folder = folder
+        self._scratch = scratch
+        self._ran: list[Ran] = []
+        self._next = asked.first
+        self._red = 0
+        self._began_s = time.monotonic()
+        self.stopped: Stopped = "done"
+
+    # When to go on.
+
+    @property
+    def wants_more(self) -> bool:
+        asked = self._asked
+        bad = sum(run.status in ("invalid", "failed") for run in self._ran)
+        if asked.enough is not None and bad >= asked.enough:
+            self.stopped = "found"
+        elif asked.minutes is not None and self._seconds >= asked.minutes * 60:
+            self.stopped = "time"
+        else:
+            return asked.runs is None or self._next < asked.first + asked.runs
+        return False
+
+    def launch(self, jobs: Jobs[int]) -> None:
+        seed, self._next = self._next, self._next + 1
+        folder = self._scratch / f"seed{seed}"
+        folder.mkdir()
+        kept = self._kept(seed)
+        is_sample = seed - self._asked.first < self._asked.keep
+        keeps_red = self._red < RED_KEPT_MAX
+        each, pinned = self._each, self._asked.pinned
+
+        def work() -> bytes:
+            ran = each(seed, pinned, folder)
+            if is_sample if ran.status == "valid" else keeps_red:
+                shutil.move(folder, kept)
+                if ran.status != "failed":
+                    one.finish(kept)
+                ran = msgspec.structs.replace(ran, folder=str(kept))
+            else:
+                shutil.rmtree(folder)
+            return msgspec.json.encode(ran)
+
+        jobs.start(seed, work, folder / "said.txt")
+
+    def take(self, ended: Ended[int]) -> None:
+        """A run is over, or its process is."""
+        if ended.status == 0:
+            ran = msgspec.json.decode(ended.answer, type=Ran)
+        else:
+            kept = self._kept(ended.key)
+            if not kept.exists():
+                shutil.move(self._scratch / kept.name, kept)
+            why = _how(ended.status, kept / "said.txt")
+            ran = Ran(seed=ended.key, status="failed", why=(why,), folder=str(kept))
+        if ran.folder is not None:
+            _drop_if_empty(Path(ran.folder) / "said.txt")
+        self._red += ran.status != "valid"
+        self._ran.append(ran)
+
+    # What there is to tell.
+
+    @property
+    def share_max(self) -> float:
+        asked = self._asked
+        return float(asked.runs or (asked.minutes or 0) * 60 or 1)
+
+    @property
+    def share(self) -> float:
+        """How much of :attr:`share_max` is done."""
+        return float(len(self._ran)) if self._asked.runs else self._seconds
+
+    @property
+    def line(self) -> str:
+        told = self.summary()
+        virtual_s, seconds = told.simulated_seconds, max(told.seconds, 1.0)
+        odd = f"{len(told.findings)} invalid, {told.unknown} unknown, {told.failed} failed"
+        return (
+            f"{told.runs:,} runs, {virtual_s / 3600:.1f} simulated hours · {odd} ·"
+            f" {told.runs / seconds * 60:.0f} runs a minute, {virtual_s / seconds:.0f} times real"
+            " time"
+        )
+
+    def summary(self) -> Summary:
+        return outcome.summary(
+            self._ran,
+            seconds=self._seconds,
+            stopped=self.stopped,
+            seed=self._asked.first,
+            pinned=self._asked.pinned,
+            folder=self._folder,
+        )
+
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def _kept(self, seed: int) -> Path:
+        return self._folder / f"seed{seed}"
+
+
+def _how(status: int, said: Path) -> str:
+    """How a process came to its end that has not handed anything back."""
+    lines = said.read_text(errors="replace").split("\n") if said.exists() else []
+    last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    if status < 0:
+        name = signal.Signals(-status).name
+        return f"its process was ended by {name}: {last}"
+    return f"its process ended with status {status}: {last}"
+
+
+def _drop_if_empty(file: Path) -> None:
+    if file.exists() and not file.stat().st_size:
+        file.unlink()
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,181 @@
+"""A seed becomes a plan: everything that a plan can vary is drawn from it, swarm-style.
+
+Each run leaves some kinds of trouble out and overdoes others, so that a thousand runs see more than
+a thousand repetitions of the average one. Every draw is made whether it is wanted or not: what a
+user pins changes nothing else.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from harness.app import catalogue, request
+from harness.app.refused import Refused
+from model.plan import Plan
+
+TIME_LIMIT_S = 40.0
+"""Of work. With five seconds of calm at either end there is time for four faults and more."""
+FAULTS_MIN = 4
+"""Some kinds of trouble take long or seldom have room: with too few faults all kinds take part."""
+CALM = (0.3, 0.6, 1.0, 1.5)
+"""How long pauses between faults are, in parts of what a single run has."""
+RATE_HZ_MAX = 15.0
+"""Operations a second, at most; batches bring the records, and each operation costs CPU time."""
+PARTITIONS_MAX = 12
+"""Of all topics together: each is fetched by its followers all the time."""
+
+
+OWN = ("nemesis", "seed", "results", "inline")
+"""Fields of a plan file that are a search's own business."""
+
+
+class Layout(NamedTuple):
+    """How many there are of what."""
+
+    brokers: int
+    replication_factor: int
+    min_isr: int
+    weight: float
+
+
+LAYOUTS = (
+    Layout(3, 3, 2, 8),
+    Layout(3, 3, 1, 3),
+    Layout(3, 2, 1, 3),
+    Layout(4, 3, 2, 3),
+    Layout(4, 4, 2, 1),
+    Layout(5, 3, 2, 2),
+    Layout(5, 5, 3, 1),
+)
+"""Where every replica is needed for a write, a run is mostly about waiting: such are left out."""
+
+
+def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
+    """The plan of a seed, resolved, schedule and all; ``pinned`` are a plan's fields, as options
+    and plan files have them. Raises :class:`~harness.app.refused.Refused`."""
+    rng = random.Random(f"{seed}:search")
+    layout = _layout(rng, pinned)
+    options = _options(rng, layout)
+    wanted = pinned.get("nemesis", (request.ALL,))
+    records_hz = rng.uniform(35.0, 80.0)
+    batch_max = rng.choice((4, 8, 12, 24))
+    drawn: dict[str, Any] = {
+        "target": "simulated",
+        "seed": seed,
+        "time_limit_s": TIME_LIMIT_S,
+        "rate_hz": round(min(RATE_HZ_MAX, records_hz * 2 / (1 + batch_max)), 2),
+        "concurrency": rng.randint(4, 8),
+        "brokers": layout.brokers,
+        "nemesis": _nemesis(rng, wanted),
+    }
+    parts: dict[str, dict[str, Any]] = {
+        "broker": _broker(rng, layout),
+        "producer": _producer(rng),
+        "consumer": {"fetch.wait.max.ms": str(rng.choice((50, 100, 250, 500)))},
+        "options": options | {"batch_max": batch_max},
+    }
+    calm = rng.choice(CALM)
+    for part, fields in parts.items():
+        drawn[part] = {**fields, **pinned.get(part, {})}
+    if pinned.get("target", "simulated") != "simulated":
+        raise Refused(f"--target {pinned['target']}: a search is simulated")
+    fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
+    plan = request.resolve(request.plan_of(drawn | fixed), calm=calm)
+    if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (request.ALL,):
+        return plan
+    drawn["nemesis"] = (request.ALL,)
+    return request.resolve(request.plan_of(drawn | fixed), calm=min(CALM))
+
+
+def _layout(rng: random.Random, pinned: Mapping[str, Any]) -> Layout:
+    """One of those that agree with what is pinned, or else the pinned numbers by themselves."""
+    brokers = pinned.get("brokers")
+    broker, options = pinned.get("broker", {}), pinned.get("options", {})
+    factor = options.get("replication_factor")
+    min_isr = broker.get("min.insync.replicas")
+    fitting = [
+        layout
+        for layout in LAYOUTS
+        if brokers in (None, layout.brokers)
+        and factor in (None, layout.replication_factor)
+        and min_isr in (None, str(layout.min_isr))
+    ]
+    [chosen] = rng.choices(LAYOUTS, [layout.weight for layout in LAYOUTS])
+    if fitting and chosen not in fitting:
+        [chosen] = random.Random(rng.random()).choices(fitting, [each.weight for each in fitting])
+    if not fitting:
+        chosen = Layout(brokers or 3, factor or min(3, brokers or 3), 1, 0)
+    return chosen
+
+
+def _options(rng: random.Random, layout: Layout) -> dict[str, Any]:
+    topics, late, partitions = rng.randint(1, 3), rng.randint(0, 3), rng.randint(1, 3)
+    while (topics + late) * partitions > PARTITIONS_MAX:
+        late -= 1
+    latency_ms = rng.choice((0.05, 0.2, 0.2, 1.0, 3.0))
+    return {
+        "topics": topics,
+        "late_topics": late,
+        "partitions": partitions,
+        "replication_factor": layout.replication_factor,
+        "process_life_s": rng.choice((2.0, 4.0, 8.0, 15.0)),
+        "latency_ms": latency_ms,
+        "jitter_ms": latency_ms * rng.choice((0.5, 4.0, 4.0)),
+    }
+
+
+def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
+    wait_ms = rng.choice((50, 200, 200, 500))
+    drawn = {
+        "default.replication.factor": layout.replication_factor,
+        "min.insync.replicas": layout.min_isr,
+        "zookeeper.session.timeout.ms": rng.choice((1000, 2000, 2000, 4000)),
+        "replica.lag.time.max.ms": rng.choice((1000, 1500, 1500, 3000)),
+        "replica.fetch.wait.max.ms": wait_ms,
+        "replica.fetch.backoff.ms": rng.choice((50, 100, 500)),
+        "replica.socket.timeout.ms": rng.choice((1000, 1500, 3000)),
+        "controller.socket.timeout.ms": rng.choice((1000, 1500, 3000)),
+        "request.timeout.ms": rng.choice((2000, 3000)),
+        "replica.fetch.max.bytes": rng.choice((512, 4096, 1 << 20, 1 << 20)),
+        "replica.high.watermark.checkpoint.interval.ms": rng.choice((200, 1000, 5000)),
+        "log.flush.offset.checkpoint.interval.ms": rng.choice((1000, 5000)),
+        "leader.imbalance.check.interval.seconds": rng.choice((3, 10, 30)),
+        "auto.leader.rebalance.enable": rng.choice(("true", "true", "false")),
+        "log.segment.bytes": rng.choice((2048, 16384, 1 << 30, 1 << 30)),
+        "log.index.interval.bytes": rng.choice((64, 4096)),
+    }
+    if rng.random() < 0.25:
+        drawn["log.flush.interval.messages"] = rng.choice((1, 20))
+    return {name: str(value) for name, value in drawn.items()}
+
+
+def _producer(rng: random.Random) -> dict[str, str]:
+    request_ms = rng.choice((1500, 3000, 3000, 4000))
+    drawn = {
+        "linger.ms": rng.choice((0, 0, 10, 100)),
+        "request.timeout.ms": request_ms,
+        "delivery.timeout.ms": rng.choice((2, 3, 4)) * request_ms,
+        "retry.backoff.ms": rng.choice((20, 50, 200)),
+    }
+    return {name: str(value) for name, value in drawn.items()}
+
+
+def _nemesis(rng: random.Random, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Some of what is wanted; what is wanted by name is all taken."""
+    possible = request.offered(catalogue.SIMULATED)
+    share = rng.uniform(0.3, 1.0)
+    taken = [name for name in possible if rng.random() < share]
+    some = rng.sample(possible, 3)
+    if tuple(wanted) != (request.ALL,):
+        return tuple(wanted)
+    return tuple(name for name in possible if name in (taken if len(taken) >= 3 else some))
+
+
+def described(plan: Plan) -> str:
+    """What was drawn, in a few words for a line."""
+    faults = ", ".join(dict.fromkeys(fault.fault for fault in plan.schedule or ()))
+    options = plan.options
+    return (
+        f"{plan.brokers} brokers, {options['replication_factor']} replicas,"
+        f" min ISR {plan.broker['min.insync.replicas']}; {faults or 'no faults'}"
+    )

@@ -1,0 +1,67 @@
+"""A test case of a shrunk plan: one file for pytest, with everything in it."""
+
+from pathlib import Path
+
+import msgspec
+
+from harness.app import request
+from model.plan import Plan
+
+_TEST = '''"""Seed {seed}: {faults}."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+PLAN = json.loads(
+    r"""
+{plan}
+"""
+)
+
+
+def verdict(plan: dict[str, object], folder: Path) -> dict[str, object]:
+    """Of this plan, in a simulation of its own."""
+    folder.mkdir()
+    (folder / "plan.json").write_text(json.dumps(plan))
+    command = ["replay", str(folder), "--inline", "--json", "--results", str(folder / "again")]
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.app.cli", *command], capture_output=True, text=True
+    )
+    assert done.stdout, done.stderr
+    told: dict[str, object] = json.loads(done.stdout)
+    return told
+
+{tests}'''
+
+_MUTANT = '''
+def test_{name}_is_found(tmp_path: Path) -> None:
+    """With the planted bug this schedule shows {anomaly}; without it, nothing illegal."""
+    assert "{anomaly}" in verdict(PLAN, tmp_path / "planted")["anomalies"]
+    assert verdict(PLAN | {{"mutants": []}}, tmp_path / "correct")["anomalies"] == {{}}
+'''
+
+_BUG = '''
+def test_no_{name}(tmp_path: Path) -> None:
+    """This schedule has shown {anomaly}."""
+    assert verdict(PLAN, tmp_path / "run")["anomalies"] == {{}}
+'''
+
+
+def write(folder: Path, plan: Plan, anomaly: str) -> Path:
+    """``test_<anomaly>_seed<n>.py`` in this folder; its path."""
+    name = anomaly.replace("-", "_").lower()
+    path = folder / f"test_{name}_seed{plan.seed}.py"
+    path.write_text(text(plan, anomaly))
+    return path
+
+
+def text(plan: Plan, anomaly: str) -> str:
+    """The case: red while the bug is there; or, with a planted bug, green while it is found."""
+    small = msgspec.structs.replace(request.masked(plan), versions={}, commit="")
+    document = msgspec.json.format(msgspec.json.encode(small), indent=2).decode()
+    shape = _MUTANT if plan.mutants else _BUG
+    test = shape.format(name=anomaly.replace("-", "_").lower(), anomaly=anomaly)
+    faults = ", ".join(fault.fault for fault in plan.schedule or ()) or "no faults"
+    return _TEST.format(seed=plan.seed, faults=faults, plan=document, tests=test)

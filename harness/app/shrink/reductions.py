@@ -1,0 +1,214 @@
+"""What could be left out of a plan: for each kind of part, smaller plans, the boldest first.
+
+A plan that differs in anything takes another course: reductions are guesses, and a trial tells.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from harness.app import catalogue
+from model.plan import Plan, ScheduledFault
+
+FIRST_FAULT_S = 2.0
+"""Early enough; before it, topics are made."""
+GAP_S = 0.5
+DURATION_S_MIN = 0.5
+TIME_LIMIT_S_MIN = 3.0
+AFTER_S = 1.0
+"""How long work goes on after what a finding hangs on."""
+_LEADER = re.compile(r"leader:[\w.]+-\d+")
+
+Item = TypeVar("Item")
+
+
+class Seen(NamedTuple):
+    """When the anomaly was witnessed in the run of a plan: by its first event, and its last."""
+
+    first_s: float = math.inf
+    last_s: float = math.inf
+
+
+Reduction = Callable[[Plan, Seen], Iterator[Plan]]
+
+
+def shorter(plan: Plan, seen: Seen) -> Iterator[Plan]:
+    """Work ends soon after what the finding hangs on; faults that were to come later are gone."""
+    limits = (
+        seen.first_s + AFTER_S,
+        seen.last_s + AFTER_S,
+        seen.last_s + 4 * AFTER_S,
+        plan.time_limit_s / 2,
+        plan.time_limit_s * 3 / 4,
+    )
+    for limit_s in sorted({max(TIME_LIMIT_S_MIN, round(limit, 3)) for limit in limits
+                           if math.isfinite(limit)}):  # fmt: skip
+        if limit_s < plan.time_limit_s * 0.9:
+            kept = [fault for fault in _faults(plan) if fault.at_s < limit_s]
+            yield _with(plan, kept, time_limit_s=limit_s)
+
+
+def fewer_faults(plan: Plan, seen: Seen) -> Iterator[Plan]:
+    """Without any, without a half, … without a single one."""
+    for left in without_parts(_faults(plan)):
+        yield _with(plan, left)
+
+
+def smaller_cluster(plan: Plan, seen: Seen) -> Iterator[Plan]:
+    """One topic of one partition on three brokers, or a step towards it."""
+    options = plan.options
+    one_topic = {
+        name: count
+        for name, count in {"topics": 1, "late_topics": 0, "partitions": 1}.items()
+        if name in options
+    }
+    if any(options[name] > count for name, count in one_topic.items()):
+        aimed = [
+            msgspec.structs.replace(fault, targets=_at_the_first(fault.targets))
+            for fault in _faults(plan)
+        ]
+        yield _with(plan, aimed, options=options | one_topic)
+        for name, count in one_topic.items():
+            if options[name] > count:
+                yield msgspec.structs.replace(plan, options=options | {name: count})
+    if plan.brokers > 3:
+        factor = min(3, int(options["replication_factor"]))
+        min_isr = min(2, int(plan.broker["min.insync.replicas"]))
+        yield msgspec.structs.replace(
+            plan,
+            brokers=3,
+            options=options | {"replication_factor": factor},
+            broker={
+                **plan.broker,
+                "default.replication.factor": str(factor),
+                "min.insync.replicas": str(min_isr),
+            },
+        )
+
+
+def fewer_operations(plan: Plan, seen: Seen) -> Iterator[Plan]:
+    """Fewer clients, which write less at a time, and less often."""
+    for clients in (2, 3, 4):
+        if clients < plan.concurrency:
+            yield msgspec.structs.replace(plan, concurrency=clients)
+    for batch in (1, 4):
+        if batch < plan.options.get("batch_max", 0):
+            yield msgspec.structs.replace(plan, options=plan.options | {"batch_max": batch})
+    for rate_hz in (2.0, 5.0):
+        if rate_hz < plan.rate_hz:
+            yield msgspec.structs.replace(plan, rate_hz=rate_hz)
+
+
+def plainer_settings(plan: Plan, seen: Seen) -> Iterator[Plan]:
+    """Settings as they are by themselves: all of them, halves, quarters."""
+    standard = _standard(plan)
+    odd = [
+        (part, name)
+        for part, values in standard.items()
+        for name, value in getattr(plan, part).items()
+        if values.get(name) != value
+    ]
+    for left in without_parts(odd, parts_max=4):
+        kept = {part: dict(values) for part, values in standard.items()}
+        for part, name in left:
+            kept[part][name] = getattr(plan, part)[name]
+        yield msgspec.structs.replace(plan, **kept)
+
+
+def briefer_faults(plan: Plan, seen: Seen) -> Iterator[Plan]:
+    """Half as long, all of them or one."""
+    faults = _faults(plan)
+    briefer = [
+        msgspec.structs.replace(
+            fault, duration_s=round(max(DURATION_S_MIN, fault.duration_s / 2), 3)
+        )
+        if fault.duration_s > 1.5 * DURATION_S_MIN
+        else fault
+        for fault in faults
+    ]
+    changed = [number for number, fault in enumerate(faults) if briefer[number] != fault]
+    if changed:
+        yield _with(plan, briefer)
+    if len(changed) > 1:
+        for number in changed:
+            yield _with(plan, [*faults[:number], briefer[number], *faults[number + 1 :]])
+
+
+def earlier_faults(plan: Plan, seen: Seen) -> Iterator[Plan]:
+    """The first of them begins at once, and pauses between them are short."""
+    faults = _faults(plan)
+    if not faults:
+        return
+    moved, end_s, moved_end_s = [], faults[0].at_s, FIRST_FAULT_S
+    for fault in faults:
+        at_s = moved_end_s + min(fault.at_s - end_s, GAP_S)
+        moved.append(msgspec.structs.replace(fault, at_s=round(max(FIRST_FAULT_S, at_s), 3)))
+        end_s = max(end_s, fault.at_s + fault.duration_s)
+        moved_end_s = max(moved_end_s, moved[-1].at_s + fault.duration_s)
+    gained_s = faults[-1].at_s - moved[-1].at_s
+    if gained_s > 1.0:
+        limit_s = round(max(TIME_LIMIT_S_MIN, plan.time_limit_s - gained_s), 3)
+        yield _with(plan, moved, time_limit_s=limit_s)
+        yield _with(plan, moved)
+
+
+REDUCTIONS: Sequence[Reduction] = (
+    shorter,
+    fewer_faults,
+    shorter,
+    smaller_cluster,
+    fewer_operations,
+    shorter,
+    earlier_faults,
+    briefer_faults,
+    shorter,
+    plainer_settings,
+)
+"""In the order in which they pay: a short run makes every later trial cheap."""
+
+
+def without_parts(items: Sequence[Item], parts_max: int | None = None) -> Iterator[list[Item]]:
+    """What is left without all of them, without each half, each quarter, … each single one (delta
+    debugging); ``parts_max`` bounds in how many parts they are cut."""
+    parts, count = 1, len(items)
+    while count and parts <= (parts_max or count):
+        for part in range(parts):
+            begin, end = part * count // parts, (part + 1) * count // parts
+            yield [*items[:begin], *items[end:]]
+        if parts == count:
+            return
+        parts = min(2 * parts, count)
+
+
+def _faults(plan: Plan) -> list[ScheduledFault]:
+    return sorted(plan.schedule or (), key=lambda fault: (fault.at_s, fault.id))
+
+
+def _with(plan: Plan, faults: Sequence[ScheduledFault], **changes: Any) -> Plan:
+    """With these faults, and no kind of trouble that is in none of them."""
+    names = {fault.fault for fault in faults}
+    nemesis = tuple(name for name in plan.nemesis if names & {*catalogue.NEMESES[name].faults})
+    return msgspec.structs.replace(plan, schedule=tuple(faults), nemesis=nemesis, **changes)
+
+
+def _at_the_first(targets: Any) -> Any:
+    """The leader of another partition becomes the leader of the only one."""
+    return _LEADER.sub("leader:topic0-0", targets) if isinstance(targets, str) else targets
+
+
+def _standard(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
+    """What a plan of this shape has where nobody says otherwise."""
+    target, workload = catalogue.TARGETS[plan.target], catalogue.WORKLOADS[plan.workload]
+    shape = ("default.replication.factor", "min.insync.replicas")
+    options = {**workload.options, **target.options}
+    sizes = ("topics", "late_topics", "partitions", "replication_factor", "batch_max")
+    return {
+        "broker": {**target.broker, **workload.broker}
+        | {name: plan.broker[name] for name in shape if name in plan.broker},
+        "producer": {**workload.producer},
+        "consumer": {**workload.consumer, **target.consumer},
+        "options": options | {name: plan.options[name] for name in sizes if name in plan.options},
+    }

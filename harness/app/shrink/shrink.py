@@ -1,0 +1,180 @@
+"""From a run that showed an anomaly to a small one that does: greedy, by trial.
+
+Every kind of reduction is tried in turn, the boldest first, and again as long as it helps; the
+whole round is repeated until nothing helps any more, or the time is over. A folder, a page and a
+test case are what comes of it.
+"""
+
+import shutil
+import time
+from pathlib import Path
+
+import msgspec
+
+from harness.app import replay, request, worlds
+from harness.app.refused import Refused
+from harness.app.run import Failed, Interrupted, new_folder
+from harness.app.screen import Screen
+from harness.app.search import one
+from harness.app.search.outcome import Ran
+from harness.app.search.scratch import scratch
+from harness.app.shrink import case
+from harness.app.shrink.reductions import REDUCTIONS, Seen
+from harness.app.shrink.trials import Each, NoTime, Shown, Trials, carried_out
+from model.plan import Plan
+
+FILE = "shrink.json"
+MINUTES = 10.0
+
+
+class Size(msgspec.Struct, frozen=True, kw_only=True):
+    """How large a plan is, in what is shrunk."""
+
+    faults: int
+    seconds: float
+    """Of work."""
+    brokers: int
+    topics: int
+    clients: int
+    rate_hz: float
+
+
+class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``shrink.json`` holds, and ``--json`` prints."""
+
+    anomaly: str
+    before: Size
+    after: Size
+    of: str
+    """The folder that it began with."""
+    folder: str
+    case: str
+    """The test case in it."""
+    trials: int
+    seconds: float
+    is_minimal: bool
+    """Was nothing left to try? Otherwise the time was over."""
+    why: tuple[str, ...]
+
+
+def size(plan: Plan) -> Size:
+    """Of this plan."""
+    topics = sum(int(plan.options.get(name, 0)) for name in ("topics", "late_topics"))
+    return Size(
+        faults=len(plan.schedule or ()),
+        seconds=plan.time_limit_s,
+        brokers=plan.brokers,
+        topics=topics,
+        clients=plan.concurrency,
+        rate_hz=plan.rate_hz,
+    )
+
+
+def carry_out(
+    origin: Path,
+    results: Path,
+    *,
+    screen: Screen,
+    anomaly: str | None = None,
+    jobs: int = 1,
+    minutes: float = MINUTES,
+    each: Each = one.of_plan,
+) -> Shrunk:
+    """Shrink the plan of a run's folder, in a new folder under ``results/shrunk``.
+
+    ``anomaly``: which is to be kept; by default one that the run shows. Raises
+    :class:`~harness.app.refused.Refused` when the plan cannot be simulated or shows none, and
+    :class:`~harness.app.run.Interrupted`.
+    """
+    began_s = time.monotonic()
+    plan = request.resolve(replay.plan_of(origin))
+    if plan.target != "simulated":
+        raise Refused(f"{origin}: its target is {plan.target}; what is simulated can be shrunk")
+    folder = new_folder(results / "shrunk", f"{plan.workload}-seed{plan.seed}", time.gmtime())
+    try:
+        with worlds.asked_to_end() as ending, scratch(folder) as place:
+            first = place / "origin"
+            first.mkdir()
+            ran = carried_out(plan, first, each)
+            anomaly = _kept(origin, ran, anomaly)
+            screen.say(f"{folder}: {anomaly}")
+            deadline_s = began_s + minutes * 60
+            trials = Trials(anomaly, place, jobs, deadline_s, ending, each)
+            best, is_minimal = _reduced(Shown(plan, _seen(ran, anomaly)), trials, screen)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    ran = carried_out(best.plan, folder, each)
+    if anomaly not in ran.anomalies:
+        raise Failed(f"{folder}: the same plan showed {anomaly} before, and does not now", folder)
+    one.finish(folder)
+    written = case.write(folder, best.plan, anomaly)
+    shrunk = Shrunk(
+        anomaly=anomaly,
+        before=size(plan),
+        after=size(best.plan),
+        of=str(origin),
+        folder=str(folder),
+        case=str(written),
+        trials=trials.count,
+        seconds=round(time.monotonic() - began_s, 1),
+        is_minimal=is_minimal,
+        why=ran.why,
+    )
+    (folder / FILE).write_bytes(msgspec.json.format(msgspec.json.encode(shrunk), indent=2) + b"\n")
+    if ending:
+        raise Interrupted(f"interrupted; as small as it was by then: {folder}", folder)
+    return shrunk
+
+
+def _reduced(best: Shown, trials: Trials, screen: Screen) -> tuple[Shown, bool]:
+    """The smallest that was found, and whether nothing else was left to try."""
+    try:
+        while True:
+            before = best.plan
+            for reduction in REDUCTIONS:
+                while shown := trials.first(list(reduction(best.plan, best.seen))):
+                    best = shown
+                    screen.say(f"{trials.count} trials: {words(size(best.plan))}")
+            if best.plan == before:
+                return best, True
+    except NoTime:
+        return best, False
+
+
+def words(of: Size) -> str:
+    """A size, for a line."""
+    return (
+        f"{of.faults} faults in {of.seconds:g} s, {of.brokers} brokers, {of.topics} topics,"
+        f" {of.clients} clients at {of.rate_hz:g} Hz"
+    )
+
+
+def describe(shrunk: Shrunk, again: str) -> str:
+    """For a terminal; ``again`` begins a command that repeats a folder."""
+    end = "" if shrunk.is_minimal else "; the time was over before everything was tried"
+    return "\n".join(
+        (
+            f"{shrunk.anomaly}: {shrunk.trials} trials in {shrunk.seconds:.0f} s{end}",
+            f"  before  {words(shrunk.before)}",
+            f"  after   {words(shrunk.after)}",
+            *(f"  {line}" for line in shrunk.why[:1]),
+            f"  {shrunk.case}",
+            f"  again: {again} {shrunk.folder}",
+        )
+    )
+
+
+def _kept(origin: Path, ran: Ran, wanted: str | None) -> str:
+    """The anomaly to keep: what is lost says more than what follows from it."""
+    if not ran.anomalies:
+        raise Refused(f"{origin}: run again, it shows nothing illegal; there is nothing to shrink")
+    if wanted is None:
+        return "lost-write" if "lost-write" in ran.anomalies else next(iter(ran.anomalies))
+    if wanted not in ran.anomalies:
+        raise Refused(f"--anomaly {wanted}: the run shows {', '.join(ran.anomalies)}")
+    return wanted
+
+
+def _seen(ran: Ran, anomaly: str) -> Seen:
+    return Seen(*ran.witnessed_s.get(anomaly, ()))

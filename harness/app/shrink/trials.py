@@ -1,0 +1,127 @@
+"""Plans are tried out, several at a time, until one still shows the anomaly.
+
+A plan that is smaller takes another course, and may miss by chance: each is tried with a few seeds.
+The answer does not depend on which trial ends first.
+"""
+
+import functools
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from harness.app import request
+from harness.app.refused import Refused
+from harness.app.run import Failed
+from harness.app.search import one
+from harness.app.search.jobs import Jobs
+from harness.app.search.outcome import Ran
+from harness.app.shrink.reductions import Seen
+from model.plan import Plan
+
+SEEDS = 2
+"""How many seeds a plan is tried with: its own, and others."""
+GLANCE_S = 0.25
+
+Each = Callable[[Plan, Path], Ran]
+"""Carries a plan out in a folder."""
+
+
+class Shown(NamedTuple):
+    """A plan that showed the anomaly, and when."""
+
+    plan: Plan
+    seen: Seen
+
+
+class NoTime(Exception):
+    """The time for trials is over, or somebody has no patience."""
+
+
+@dataclass
+class Trials:
+    """Tries plans in child processes, in folders under ``scratch`` that go with them."""
+
+    anomaly: str
+    scratch: Path
+    jobs: int
+    deadline_s: float
+    """By ``time.monotonic``."""
+    asked_to_end: Sequence[int] = ()
+    """Not empty once somebody wants it to end."""
+    each: Each = one.of_plan
+    count: int = 0
+    """Trials so far."""
+
+    def first(self, plans: Sequence[Plan]) -> Shown | None:
+        """The first of these that shows the anomaly, in their order, each with its own seed before
+        any with another; raises :class:`NoTime`."""
+        attempts = [
+            msgspec.structs.replace(plan, seed=plan.seed + number * 1_000_003)
+            for number in range(SEEDS)
+            for plan in plans
+        ]
+        attempts = [plan for plan in attempts if _is_possible(plan)]
+        best: int | None = None
+        shown: dict[int, Shown] = {}
+        under_way: set[int] = set()
+        later = 0
+        with Jobs[int]() as jobs:
+            while best is None or any(number < best for number in under_way):
+                while best is None and later < len(attempts) and len(jobs) < self.jobs:
+                    self._start(jobs, later, attempts[later])
+                    under_way.add(later)
+                    later += 1
+                if not under_way:
+                    return None
+                for ended in jobs.ended(GLANCE_S):
+                    under_way.discard(ended.key)
+                    self.count += 1
+                    ran = msgspec.json.decode(ended.answer, type=Ran) if ended.answer else None
+                    if ran is not None and self._shows(ran):
+                        seen = Seen(*ran.witnessed_s.get(self.anomaly, ()))
+                        shown[ended.key] = Shown(attempts[ended.key], seen)
+                        best = min(shown)
+                if self.asked_to_end or time.monotonic() > self.deadline_s:
+                    raise NoTime
+        return shown[best]
+
+    def _start(self, jobs: Jobs[int], number: int, plan: Plan) -> None:
+        folder = self.scratch / f"trial{self.count}-{number}"
+        folder.mkdir(parents=True)
+        jobs.start(number, functools.partial(_tried, self.each, plan, folder), folder / "said.txt")
+
+    def _shows(self, ran: Ran) -> bool:
+        """Also that every fault that is left still bites: what shows nothing is no part of it."""
+        return self.anomaly in ran.anomalies and ran.faults == ran.faults_effective
+
+
+def carried_out(plan: Plan, folder: Path, each: Each) -> Ran:
+    """One plan in a child, which leaves everything in the folder."""
+    with Jobs[str]() as jobs:
+        jobs.start("it", lambda: msgspec.json.encode(each(plan, folder)), folder / "said.txt")
+        while True:
+            for ended in jobs.ended(GLANCE_S):
+                if not ended.answer:
+                    raise Failed(f"its process ended with status {ended.status}: {folder}", folder)
+                return msgspec.json.decode(ended.answer, type=Ran)
+
+
+def _tried(each: Each, plan: Plan, folder: Path) -> bytes:
+    """In the child."""
+    try:
+        return msgspec.json.encode(each(plan, folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_possible(plan: Plan) -> bool:
+    try:
+        request.resolve(plan)
+    except Refused:
+        return False
+    return True

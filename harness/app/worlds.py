@@ -1,0 +1,119 @@
+"""What drives a test: a loop of asyncio on this machine's clock, or a simulated world.
+
+Either way SIGINT and SIGTERM end the test in good order, and somebody sees how far it has come.
+"""
+
+import asyncio
+import contextlib
+import functools
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from harness.app.screen import Screen
+from harness.cluster import simulated
+from harness.engine.tally import Tally
+from model.plan import Plan
+from model.roles import Cluster
+
+Make = Callable[..., Cluster]
+"""Makes the cluster of a plan."""
+PATIENCE_S = 600.0
+"""How much virtual time a test may take beside the time limit of its work: far more than its start,
+its recovery and its final reads are given."""
+
+
+class Course:
+    """How far a test has come."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self._clock: Callable[[], float] = lambda: 0.0
+        self._began_s = 0.0
+
+    def begin(self, clock: Callable[[], float]) -> None:
+        """It is second 0 now; ``clock`` goes on from here."""
+        self._clock = clock
+        self._began_s = clock()
+
+    def now_s(self) -> float:
+        return self._clock() - self._began_s
+
+
+Test = Callable[[Make, Course], Coroutine[Any, Any, Cluster]]
+"""From the first node's start to the last one's end; the cluster, stopped."""
+
+
+def on_the_clock(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen) -> Cluster:
+    """Have it go on in real time."""
+    return asyncio.run(_watched(plan, make, test, screen))
+
+
+async def _watched(plan: Plan, make: Make, test: Test, screen: Screen) -> Cluster:
+    _cancel_on_signals()
+    course = Course()
+    course.begin(asyncio.get_running_loop().time)
+    following = asyncio.create_task(screen.follow(course.tally, course.now_s, plan.time_limit_s))
+    try:
+        return await test(make, course)
+    finally:
+        following.cancel()
+
+
+def _cancel_on_signals() -> None:
+    """SIGINT and SIGTERM end the run in good order; a second one is not waited for."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None, "called from a task"
+
+    def cancel() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.default_int_handler)
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, cancel)
+
+
+def in_a_world(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen) -> Cluster:
+    """Have it go on in a simulated world of the plan's seed.
+
+    Raises what ``World.run`` and the end of a world raise: when nothing can happen any more, say.
+    """
+    course = Course()
+    with simulated.staged(plan, folder) as stage:
+        make = functools.partial(make, stage=stage)
+        process = stage.clients.spawn(lambda: test(make, course))
+        shown = screen.simulated(course.tally, course.now_s, plan.time_limit_s)
+        with shown as show, asked_to_end() as asked:
+
+            def glance() -> None:
+                show()
+                if asked:
+                    asked.clear()
+                    process.call(process.main.cancel)
+
+            stage.world.glance = glance
+            cluster: Cluster = stage.world.run(process, plan.time_limit_s + PATIENCE_S)
+            return cluster
+
+
+@contextlib.contextmanager
+def asked_to_end() -> Iterator[list[int]]:
+    """The signals that have asked for an end; a second one interrupts whatever goes on."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.default_int_handler)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

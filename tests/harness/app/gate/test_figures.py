@@ -1,0 +1,83 @@
+"""The figures of a case, from its run's folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.kernels.availability import Outage, Recovery
+from checkers.verdict import Availability, Verdict
+from harness.app.gate import figures
+from harness.app.gate.outcome import FaultProof
+from harness.engine.recorder import FaultRow, encode_row
+from model import history
+from model.op import NEMESIS, RECOVER, Op
+from model.plan import Plan
+
+SECOND = 1_000_000_000
+
+
+def folder(tmp_path: Path, *, recovered: bool | None = True) -> Path:
+    """Two faults, one not proved; recovery was asked for at 20 s and had an answer at 21.5 s."""
+    rows = [
+        FaultRow(id=number, fault=name, targets=[], asked_ns=0, applied_ns=0, healed_ns=1,
+                 effect={"proved": proved, "how": "…"})
+        for number, name, proved in ((1, "kill", True), (2, "pause", False))
+    ]  # fmt: skip
+    (tmp_path / "schedule.jsonl").write_bytes(b"".join(map(encode_row, rows)))
+    asked = [
+        Op(index=0, time_ns=0, process=1, type="invoke", f="send", value=[["send", RECOVER, 1]]),
+        Op(index=1, time_ns=20 * SECOND, process=NEMESIS, type="invoke", f=RECOVER),
+    ]
+    done = Op(index=2, time_ns=int(21.5 * SECOND), process=NEMESIS, type="info", f=RECOVER,
+              value={"recovered": recovered})  # fmt: skip
+    history.write(tmp_path / "history.jsonl", asked if recovered is None else [*asked, done])
+    return tmp_path
+
+
+def verdict(*recoveries: float | None, outage: Outage | None = None) -> Verdict:
+    there = tuple(Recovery(number, "x-0", seconds) for number, seconds in enumerate(recoveries))
+    return Verdict(
+        valid=True,
+        evidence={"acked": 5012},
+        availability=Availability(longest=outage, recoveries=there),
+    )
+
+
+def test_the_figures_of_a_run(tmp_path: Path) -> None:
+    """Throughput over the time limit, the longest wait, and each fault with its proof."""
+    outage = Outage("x-0", 3 * SECOND, int(6.25 * SECOND))
+    assert figures.of_run(folder(tmp_path), verdict(outage=outage), Plan(time_limit_s=20.0)) == {
+        "throughput_hz": 250.6,
+        "unavailable_s": 3.25,
+        "recovery_s": 1.5,
+        "faults": (FaultProof("kill", True), FaultProof("pause", False)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("writes", "whole", "slowest"),
+    [
+        ((), True, 1.5),
+        ((0.4, 0.2), True, 1.5),
+        ((0.4, 4.2), True, 4.2),
+        ((0.4, None), True, None),
+        ((0.4,), False, None),
+        ((0.4,), None, None),
+    ],
+)
+def test_recovery_is_what_took_longest(
+    writes: Sequence[float | None], whole: bool | None, slowest: float | None, tmp_path: Path
+) -> None:
+    """A partition's writes after a heal, or the whole cluster after the last; never beats both."""
+    found: dict[str, Any] = figures.of_run(
+        folder(tmp_path, recovered=whole), verdict(*writes), Plan(time_limit_s=20.0)
+    )
+    assert found["recovery_s"] == slowest
+
+
+def test_of_a_run_that_broke_off_there_are_its_faults(tmp_path: Path) -> None:
+    """None when it had not come to any."""
+    assert figures.of_remains(tmp_path) == {"faults": ()}
+    assert len(figures.of_remains(folder(tmp_path))["faults"]) == 2

@@ -1,0 +1,303 @@
+"""Suite files: what cases come of one, and what is refused before anything starts."""
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers.expectations import Contract
+from harness.app import catalogue
+from harness.app.gate.suite import Suite, load, ready, suite
+from harness.app.refused import Refused
+
+SUITE = Path("somewhere/here.toml")
+
+FULL = """
+name = "full"
+time-limit = 7
+budget-minutes = 1.5
+inline = true
+keep = 3
+optional-targets = ["containers"]
+
+[configurations.acks-1]
+producer = { acks = 1, "enable.idempotence" = false }
+concurrency = 4
+time-limit = 8
+
+[configurations.bug]
+mutants = ["ack-on-local-append"]
+broker = { min.insync.replicas = 1 }
+
+[[matrix]]
+workload = ["idempotent"]
+nemesis = [["kill"], ["partition", "pause"], ["none"]]
+configuration = ["default", "acks-1"]
+target = ["processes"]
+seed = [1, 2]
+
+[[matrix]]
+configuration = ["acks-1", "bug"]
+time-limit = 9
+"""
+
+
+def of(text: str, **options: Any) -> Suite:
+    return suite(tomllib.loads(text), SUITE, **options)
+
+
+def test_a_matrix_is_every_combination() -> None:
+    """Every case has its own readable name, and its place is that of its axes' values."""
+    asked = of(FULL)
+    assert asked.name == "full"
+    assert (asked.budget_s, asked.inline, asked.keep) == (90.0, True, 3)
+    assert asked.optional == ("containers",)
+    assert len(asked.cases) == 3 * 2 * 2 + 2
+    assert [case.name for case in asked.cases[:5]] == [
+        "idempotent · kill · default · processes · seed 1",
+        "idempotent · kill · default · processes · seed 2",
+        "idempotent · kill · acks-1 · processes · seed 1",
+        "idempotent · kill · acks-1 · processes · seed 2",
+        "idempotent · partition,pause · default · processes · seed 1",
+    ]
+    assert asked.cases[-1].name == "idempotent · all · bug · processes · seed 0"
+
+
+def test_a_case_has_the_plan_of_its_coordinates() -> None:
+    """Configurations are fields of a plan; a matrix's time limit wins over theirs, theirs over the
+    suite's."""
+    default, changed, matrixed, planted = (of(FULL).cases[place].plan for place in (0, 2, -2, -1))
+    assert (default.time_limit_s, default.producer, default.concurrency) == (7.0, {}, 5)
+    assert changed.producer == {"acks": "1", "enable.idempotence": "false"}
+    assert (changed.time_limit_s, changed.concurrency) == (8.0, 4)
+    assert matrixed.time_limit_s == 9.0
+    assert planted.mutants == ("ack-on-local-append",)
+    assert planted.broker == {"min.insync.replicas": "1"}
+
+
+def test_seeds_can_be_moved_and_bugs_planted_everywhere() -> None:
+    """``--seed`` is the first seed of each matrix, the others follow; ``--mutant`` adds to what a
+    configuration plants."""
+    asked = of(FULL, seed=100, mutants=["no-min-isr-check"])
+    assert [case.plan.seed for case in asked.cases[:4]] == [100, 101, 100, 101]
+    assert asked.cases[-1].plan.seed == 100
+    assert asked.cases[0].plan.mutants == ("no-min-isr-check",)
+    assert asked.cases[-1].plan.mutants == ("ack-on-local-append", "no-min-isr-check")
+
+
+def test_a_plan_file_is_the_ground_of_a_matrix(tmp_path: Path) -> None:
+    """Its fields stand where neither configuration nor axis says otherwise; it is looked for beside
+    the suite."""
+    (tmp_path / "aimed.toml").write_text(
+        'nemesis = ["kill"]\ntime-limit = 12\nseed = 5\nconcurrency = 8\n'
+        'mutant = "no-min-isr-check"\n'
+        "[options]\ntopics = 2\npartitions = 4\n"
+        '[[schedule]]\nid = 1\nat_s = 1\nduration_s = 1\nfault = "kill"\ntargets = "controller"\n'
+    )
+    (tmp_path / "suite.toml").write_text(
+        """time-limit = 99
+        configurations.one.options.partitions = 1
+        configurations.one.mutants = ["ack-on-local-append"]
+        [[matrix]]
+        plan = "aimed.toml"
+        configuration = ["default", "one"]
+        [[matrix]]
+        plan = "aimed.toml"
+        nemesis = [["kill", "pause"]]
+        seed = [6]
+        """
+    )
+    asked = load(tmp_path / "suite.toml")
+    assert asked.name == "suite"
+    assert [case.name for case in asked.cases] == [
+        "idempotent · aimed · default · processes · seed 5",
+        "idempotent · aimed · one · processes · seed 5",
+        "idempotent · aimed with kill,pause · default · processes · seed 6",
+    ]
+    first, one, _ = (case.plan for case in asked.cases)
+    assert (first.time_limit_s, first.concurrency, first.seed) == (12.0, 8, 5)
+    assert first.options == {"topics": 2, "partitions": 4}
+    assert one.options == {"topics": 2, "partitions": 1}
+    assert one.mutants == ("no-min-isr-check", "ack-on-local-append")
+    assert one.schedule is not None
+    assert [case.left_out for case in ready(asked)] == [None] * 3
+
+
+AXES = {
+    "nemesis": st.lists(st.sampled_from([["kill"], ["pause"], ["kill", "pause"], ["all"]]),
+                        unique_by=tuple),
+    "configuration": st.lists(st.sampled_from(["default", "a", "b"]), unique=True),
+    "seed": st.lists(st.integers(0, 99), unique=True),
+}  # fmt: skip
+
+
+@given(st.fixed_dictionaries({name: axis.filter(bool) for name, axis in AXES.items()}))
+def test_no_combination_is_forgotten_or_doubled(axes: dict[str, list[Any]]) -> None:
+    """As many cases as the product of the axes, all with different names, and each axis's
+    values in their order."""
+    cases = suite({"configurations": {"a": {}, "b": {}}, "matrix": [axes]}, SUITE).cases
+    sizes = [len(axis) for axis in axes.values()]
+    assert len(cases) == len({case.name for case in cases}) == sizes[0] * sizes[1] * sizes[2]
+    orders: dict[str, list[Any]] = {
+        "nemesis": [list(case.nemesis) for case in cases],
+        "configuration": [case.configuration for case in cases],
+        "seed": [case.plan.seed for case in cases],
+    }
+    for axis, seen in orders.items():
+        assert sorted(axes[axis], key=seen.index) == axes[axis]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "no [[matrix]]: no case comes of it"),
+        ("matrix = []", "no [[matrix]]: no case comes of it"),
+        ("[[matrix]]\nbudget = 1\n", "matrix 1: no setting is called budget; there are config"),
+        ("budget = 1\n[[matrix]]\n", "no setting is called budget; there are budget-minutes, "),
+        ("name = 'A B'\n[[matrix]]\n", "name 'A B': small letters, digits and"),
+        ("keep = -1\n[[matrix]]\n", "keep -1: must be 0 or more"),
+        ("budget-minutes = 0\n[[matrix]]\n", "budget-minutes 0: must be a number above 0"),
+        ("[[matrix]]\nseed = 1\n", "matrix[0].seed: Expected `array | null`, got `int`"),
+        ("[[matrix]]\nseed = []\n", "matrix 1: seed is empty: no case comes of it"),
+        ("[[matrix]]\n[[matrix]]\nseed = [1, 1]\n", "two cases are called 'idempotent · all · d"),
+        ("[[matrix]]\n[[matrix]]\n", "two cases are called 'idempotent · all · default · proc"),
+        ("[[matrix]]\nnemesis = [[]]\n", "matrix 1: a nemesis set is empty; write ['none']"),
+        ("[[matrix]]\nnemesis = [['kil']]\n", "matrix 1: nemesis: no kil; there is kill, pause"),
+        ("[[matrix]]\nnemesis = ['kill']\n", "matrix[0].nemesis[0]: Expected `array`, got `str"),
+        ("[[matrix]]\nworkload = ['x']\n", "matrix 1: workload: no x; there is idempotent"),
+        ("[[matrix]]\nconfiguration = ['x']\n", "matrix 1: configuration: no x; there is default"),
+        ("[[matrix]]\ntarget = ['moon']\n", "matrix 1: target: no moon; there is processes, co"),
+        ("optional-targets = ['moon']\n[[matrix]]\n", "optional-targets: no moon; there is proce"),
+        ("optional-targets = ['external']\n[[matrix]]\n", "optional-targets: no external; there"),
+        ("[[matrix]]\ntarget = ['external']\n", "matrix 1: target: no external; there is proce"),
+        ('[[matrix]]\n[configurations."a\\u001b"]\n', "configuration 'a\\x1b': small letters"),
+        ('[[matrix]]\n[configurations."a\\nb"]\n', "configuration 'a\\nb': small letters"),
+        ('[[matrix]]\nplan = "a\\u001b.toml"\n', r"matrix 1: plan 'a\x1b.toml': cases cannot be"),
+        ('[[matrix]]\n[[matrix]]\nplan = "x.toml"\n', "matrix 2: plan somewhere/x.toml: No such"),
+        (
+            "budget-minutes = 0.5\n[[matrix]]\ntime-limit = 31\n",
+            "idempotent · all · default · processes · seed 0: its time limit of 31 s is more than"
+            " the whole budget of 0.5 min",
+        ),
+        ("configurations.a.seed = 1\n[[matrix]]\n", "configuration a: no setting is called seed;"),
+        (
+            "configurations.a.brokers = 'x'\n[[matrix]]\n",
+            "configuration a: Expected `int`, got `str` - at `brokers`",
+        ),
+        (
+            "configurations.a.mutants = 5\n[[matrix]]\n",
+            "configuration a: Expected `array`, got `int` - at `mutants`",
+        ),
+    ],
+)
+def test_a_wrong_suite_is_refused_in_one_line(text: str, line: str) -> None:
+    """The line says where it is wrong and what would be right."""
+    with pytest.raises(Refused) as refused:
+        of(text)
+    assert str(refused.value).removeprefix(f"{SUITE}: ").startswith(line)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[[matrix]]\ntime-limit = 0\n", "idempotent · all · default · processes · seed 0: --time"),
+        ("[[matrix]]\nnemesis = [['all', 'kill']]\n", "idempotent · all,kill · default · process"),
+        ("configurations.default.mutants = ['x']\n[[matrix]]\n", "idempotent · all · default"),
+        ("configurations.default.broker.nobody = 1\n[[matrix]]\n", "idempotent · all · default"),
+    ],
+)  # fmt: skip
+def test_every_case_is_resolved_before_the_first_starts(text: str, line: str) -> None:
+    """What ``run`` would refuse is refused with the case's name."""
+    with pytest.raises(Refused, match="seed 0: ") as refused:
+        ready(of(text))
+    assert str(refused.value).startswith(line)
+
+
+def test_an_unreadable_suite_is_refused(tmp_path: Path) -> None:
+    """One line for a missing file, one for a file that is no TOML."""
+    with pytest.raises(Refused, match="No such file"):
+        load(tmp_path / "none.toml")
+    (tmp_path / "torn.toml").write_text("[[matrix")
+    with pytest.raises(Refused, match=r"torn\.toml: "):
+        load(tmp_path / "torn.toml")
+
+
+def test_what_the_machine_cannot_offer_is_left_out_when_the_suite_allows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the reason; a case of an optional target that is there is checked like any other."""
+    text = 'optional-targets = ["containers"]\n[[matrix]]\ntarget = ["processes", "containers"]\n'
+    missing = dataclasses.replace(catalogue.TARGETS["containers"], refusal=lambda: "no engine")
+    monkeypatch.setitem(catalogue.TARGETS, "containers", missing)
+    first, second = ready(of(text))
+    assert first.left_out is None
+    assert first.plan.schedule
+    assert second.left_out is not None
+    assert second.left_out.startswith("containers is optional, and not to be had here: ")
+    there = dataclasses.replace(catalogue.TARGETS["processes"], name="containers")
+    monkeypatch.setitem(catalogue.TARGETS, "containers", there)
+    assert [case.left_out for case in ready(of(text))] == [None, None]
+    with pytest.raises(Refused, match="mutant: no x"):
+        ready(of(text + 'configuration = ["x"]\n[configurations.x]\nmutants = ["x"]\n'))
+
+
+def test_a_target_that_is_required_is_not_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that is slow to answer, say, does not make a gate green that did without it."""
+    text = 'optional-targets = ["containers"]\n[[matrix]]\ntarget = ["processes", "containers"]\n'
+    missing = dataclasses.replace(catalogue.TARGETS["containers"], refusal=lambda: "no engine")
+    monkeypatch.setitem(catalogue.TARGETS, "containers", missing)
+    asked = suite(tomllib.loads(text), SUITE, require=["containers"])
+    with pytest.raises(Refused, match="--target containers: no engine"):
+        ready(asked)
+    with pytest.raises(Refused, match="--require: no moon; there is processes"):
+        suite(tomllib.loads(text), SUITE, require=["moon"])
+    with pytest.raises(Refused, match="--require containers: no case of somewhere"):
+        suite({"matrix": [{}]}, SUITE, require=["containers"])
+
+
+@pytest.mark.parametrize("name", ["quick", "nightly", "release"])
+def test_the_suites_of_the_project_can_be_run(name: str, repository: Path) -> None:
+    """Every case that this machine can offer is resolved; each suite has its file's name."""
+    path = repository / "examples" / "suites" / f"{name}.toml"
+    asked = load(path)
+    assert asked.name == name
+    cases = ready(asked)
+    assert all(case.plan.schedule for case in cases if case.left_out is None)
+    assert {case.plan.workload for case in cases} == set(catalogue.WORKLOADS)
+    assert {"processes", "containers"} == {case.plan.target for case in cases}
+
+
+def test_the_quick_suite_keeps_what_it_promises(repository: Path) -> None:
+    """Twelve cases and more on processes alone, 20 s each and more, faults of three kinds and more,
+    within ten minutes with the containers' cases, too."""
+    asked = load(repository / "examples" / "suites" / "quick.toml")
+    cases = ready(asked)
+    processes = [case for case in cases if case.plan.target == "processes"]
+    assert len(processes) >= 12
+    assert all(case.plan.time_limit_s >= 20 for case in cases)
+    assert all(len(case.plan.schedule or ()) >= 3 for case in processes)
+    assert len({fault.fault for case in processes for fault in case.plan.schedule or ()}) >= 6
+    beside_s = {"processes": 6.0, "containers": 12.0}
+    needed_s = sum(case.plan.time_limit_s + beside_s[case.plan.target] for case in cases)
+    assert asked.budget_s is not None
+    assert needed_s < asked.budget_s
+
+
+def test_the_suites_are_all_there_are(repository: Path) -> None:
+    """No suite is left out of these tests."""
+    there = {path.stem for path in (repository / "examples" / "suites").iterdir()}
+    assert there == {"quick", "nightly", "release"}
+
+
+def test_configurations_are_judged_by_what_they_promise(repository: Path) -> None:
+    """Where a suite gives up acks=all the contract lets lost records go, elsewhere it does not."""
+    for case in ready(load(repository / "examples" / "suites" / "quick.toml")):
+        if case.left_out is None:
+            contract = Contract.of(case.plan)
+            strict = case.asked.configuration != "acks-1"
+            assert (contract.acks == "all" and contract.idempotent) == strict

@@ -1,0 +1,60 @@
+"""The summary of a CI job, in GitHub's Markdown."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.app.gate.outcome import FaultProof
+from harness.app.gate.summary import markdown
+
+Make = Callable[..., Any]
+FOLDER = Path("results/gates/x")
+
+
+def test_the_word_then_what_needs_a_look_then_the_table(case: Make, gate: Make) -> None:
+    """A reader sees the anomaly and how to see it again before any row of the table."""
+    text = markdown(
+        gate(
+            case("valid", seconds=26.2, throughput_hz=1812.4, unavailable_s=3.1, recovery_s=1.04,
+                 faults=(FaultProof("kill", True), FaultProof("kill", False))),
+            case("skipped", why=("containers is optional",), excused=True),
+            case("invalid", why=("lost-write 3 · key x-0: …", "b", "c", "d", "e"), folder="runs/a"),
+            seconds=125.0,
+        ),
+        FOLDER,
+    )  # fmt: skip
+    assert text.splitlines() == [
+        "## Faultline gate quick: 1 invalid, 1 skipped, 1 valid of 3 in 2:05 min: ❌ invalid",
+        "",
+        "**❌ idempotent · kill · invalid**",
+        "",
+        "- lost-write 3 · key x-0: …",
+        "- b",
+        "- c",
+        "- … and 2 more",
+        "- again: `faultline replay results/gates/x/runs/a`",
+        "",
+        "| | case | seconds | acked/s | longest wait | recovery | faults proved |",
+        "|---|---|---:|---:|---:|---:|---:|",
+        "| ❌ invalid | idempotent · kill · invalid | 0 s | — | — | — | 0 of 0 |",
+        "| ✅ valid | idempotent · kill · valid | 26 s | 1,812 | 3.1 s | 1.0 s | 1 of 2 |",
+        "| ⏭️ skipped | idempotent · kill · skipped | — | — | — | — | — |",
+        "",
+        "Skipped: containers is optional",
+    ]  # fmt: skip
+
+
+def test_nothing_that_was_recorded_is_taken_for_markup(case: Make, gate: Make) -> None:
+    """Keys, errors and last lines come from elsewhere."""
+    why = "crash 1 · its last line: <img src=x onerror=alert(1)> | `a` *b* [c](d)\n# e"
+    text = markdown(gate(case("invalid", why=(why,))), FOLDER)
+    (line,) = (line for line in text.splitlines() if "last line" in line)
+    assert line == (
+        r"- crash 1 · its last line: &lt;img src=x onerror=alert(1)&gt; \| \`a\` \*b\* \[c\](d) # e"
+    )
+
+
+def test_an_empty_gate_has_a_summary(gate: Make) -> None:
+    """Interrupted before its first case had ended."""
+    text = markdown(gate(planned=3, interrupted=True, seconds=2.0), FOLDER)
+    assert "quick: no case of 3 interrupted after 0:02 min: ❔ unknown" in text

@@ -1,0 +1,176 @@
+"""A search over runs that are made up: what it counts, keeps, tells, and when it ends."""
+
+import io
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.app.refused import Refused
+from harness.app.screen import Screen
+from harness.app.search import campaign, one, outcome
+from harness.app.search.campaign import Asked
+from harness.app.search.outcome import Ran, Status, Summary
+
+
+@pytest.fixture(autouse=True)
+def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made-up runs have no history to be drawn."""
+    monkeypatch.setattr(one, "finish", lambda folder: (folder / "report.html").write_text("page"))
+
+
+def _ran(seed: int, status: Status = "valid", **more: Any) -> Ran:
+    values: dict[str, Any] = {"simulated_seconds": 41.0, "acked": 600 + seed, "faults_effective": 4}
+    return Ran(seed=seed, status=status, **(values | more))
+
+
+def _red(*seeds: int, status: Status = "invalid") -> Any:
+    """Runs of which these come out so."""
+
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+        (folder / "history.jsonl").write_text(str(seed))
+        if seed not in seeds:
+            return _ran(seed)
+        return _ran(seed, status, why=(f"it was {seed}",), anomalies={"lost-write": 3})
+
+    return each
+
+
+def _search(tmp_path: Path, each: Any, **asked: Any) -> Summary:
+    return campaign.carry_out(Asked(**asked), tmp_path, Screen(io.StringIO()), each)
+
+
+def test_green_runs_are_counted_and_dropped(tmp_path: Path) -> None:
+    """Of a green search there is a summary, and no folder of any run."""
+    told = _search(tmp_path, _red(), first=5, runs=7, jobs=2)
+    assert (told.runs, told.seed, told.stopped) == (7, 5, "done")
+    assert told.acked == sum(600 + seed for seed in range(5, 12))
+    assert told.simulated_seconds == 7 * 41
+    assert told.faults_effective == 28
+    assert told.least == {"simulated_seconds": 41, "acked": 605, "faults_effective": 4}
+    assert (told.findings, told.doubtful, told.unknown, told.failed) == ((), (), 0, 0)
+    assert outcome.exit_status(told) == 0
+    folder = Path(told.folder)
+    assert folder.parent == tmp_path / "searches"
+    assert [path.name for path in folder.iterdir()] == [outcome.FILE]
+    assert msgspec.json.decode((folder / outcome.FILE).read_bytes(), type=Summary) == told
+
+
+def test_a_sample_of_passes_is_kept(tmp_path: Path) -> None:
+    """The first passes as many as asked for, with a page each."""
+    told = _search(tmp_path, _red(), runs=4, keep=2)
+    kept = sorted(path.name for path in Path(told.folder).glob("seed*"))
+    assert kept == ["seed1", "seed2"]
+    assert (Path(told.folder) / "seed1" / "report.html").exists()
+
+
+def test_the_first_anomaly_ends_it(tmp_path: Path) -> None:
+    """No run begins after it; what it left is kept, and told with the reason."""
+    told = _search(tmp_path, _red(3), runs=50, jobs=1)
+    assert (told.runs, told.stopped) == (3, "found")
+    [found] = told.findings
+    assert found.seed == 3
+    assert found.folder == str(Path(told.folder) / "seed3")
+    assert (Path(found.folder) / "history.jsonl").read_text() == "3"
+    assert told.anomalies == {"lost-write": 1}
+    assert outcome.exit_status(told) == 1
+    words = outcome.describe(told, "faultline replay")
+    assert "seed 3 INVALID: it was 3" in words
+    assert f"faultline replay {found.folder}" in words
+
+
+def test_it_goes_on_when_told_to(tmp_path: Path) -> None:
+    """All seeds are run, all findings are told, in the order of their seeds."""
+    told = _search(tmp_path, _red(2, 4), runs=6, jobs=2, enough=None)
+    assert (told.runs, told.stopped) == (6, "done")
+    assert [found.seed for found in told.findings] == [2, 4]
+    assert told.anomalies == {"lost-write": 2}
+
+
+def test_it_can_be_told_how_many_are_enough(tmp_path: Path) -> None:
+    """A rate of detection needs a few findings, not all."""
+    told = _search(tmp_path, _red(*range(2, 50)), runs=50, enough=3)
+    assert (told.runs, len(told.findings)) == (4, 3)
+
+
+def test_folders_of_red_runs_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that finds something everywhere fills no disk: further ones are told by seed."""
+    monkeypatch.setattr(campaign, "RED_KEPT_MAX", 2)
+    told = _search(tmp_path, _red(*range(1, 6)), runs=5, enough=None)
+    assert [found.folder is not None for found in told.findings] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert len(list(Path(told.folder).glob("seed*"))) == 2
+
+
+def test_an_unknown_run_does_not_end_it(tmp_path: Path) -> None:
+    """It is told, and the exit status says so."""
+    told = _search(tmp_path, _red(2, status="unknown"), runs=3)
+    assert (told.runs, told.unknown) == (3, 1)
+    assert [run.seed for run in told.doubtful] == [2]
+    assert outcome.exit_status(told) == 2
+
+
+def test_a_child_that_crashes_is_a_failed_run(tmp_path: Path) -> None:
+    """Its end is told with the seed, its folder is kept, and the search fails (70)."""
+
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+        if seed == 2:
+            os.kill(os.getpid(), signal.SIGABRT)
+        if seed == 3:
+            raise RuntimeError("out of luck")
+        return _ran(seed)
+
+    told = _search(tmp_path, each, runs=4, enough=None)
+    assert (told.runs, told.failed) == (4, 2)
+    assert "SIGABRT" in told.doubtful[0].why[0]
+    assert "RuntimeError: out of luck" in told.doubtful[1].why[0]
+    assert (Path(told.folder) / "seed3" / "said.txt").read_text()
+    assert outcome.exit_status(told) == 70
+    assert _search(tmp_path, each, runs=4).runs == 2  # and it ends a search as an anomaly does
+
+
+def test_no_run_begins_when_the_time_is_over(tmp_path: Path) -> None:
+    """Those under way come to their end and count."""
+
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+        time.sleep(0.05)
+        return _ran(seed)
+
+    told = _search(tmp_path, each, minutes=0.2 / 60)
+    assert told.stopped == "time"
+    assert 1 <= told.runs <= 6
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_tells_what_there_is(tmp_path: Path, number: signal.Signals) -> None:
+    """Runs under way are ended and leave nothing; the others are told, with exit status 70."""
+    parent = os.getpid()
+
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+        if seed == 3:
+            os.kill(parent, number)
+            while True:
+                signal.pause()
+        return _ran(seed)
+
+    told = _search(tmp_path, each, runs=10, jobs=1)
+    assert (told.runs, told.stopped) == (2, "interrupted")
+    assert outcome.exit_status(told) == 70
+    assert [path.name for path in Path(told.folder).iterdir()] == [outcome.FILE]
+
+
+def test_what_cannot_be_drawn_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    """One line, no folder."""
+    with pytest.raises(Refused, match="no such-bug"):
+        _search(tmp_path, _red(), pinned={"mutants": ("such-bug",)})
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,119 @@
+"""Plans out of seeds."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.app import request
+from harness.app.refused import Refused
+from harness.app.search import draw
+from harness.cluster.settings import session_timeout_s
+
+SEEDS = st.integers(0, 1 << 31)
+
+
+@given(SEEDS)
+@settings(max_examples=100, deadline=None)
+def test_every_seed_has_a_plan_that_can_be_run(seed: int) -> None:
+    """Whatever is drawn is accepted as a user's plan would be, and again as it was written down."""
+    plan = draw.plan_of(seed, {})
+    assert request.resolve(plan) == plan
+    assert plan.target == "simulated"
+    assert 2 <= int(plan.options["replication_factor"]) <= plan.brokers
+    assert int(plan.broker["min.insync.replicas"]) < int(plan.options["replication_factor"])
+
+
+@given(SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_every_plan_is_worth_a_run(seed: int) -> None:
+    """It has time, records to come and faults enough to mean something."""
+    plan = draw.plan_of(seed, {})
+    assert plan.time_limit_s >= 40
+    assert plan.rate_hz * (1 + plan.options["batch_max"]) / 2 * plan.time_limit_s >= 1400
+    assert plan.schedule is not None
+    assert len(plan.schedule) >= 4
+    assert all(fault.duration_s < plan.time_limit_s for fault in plan.schedule)
+    # Whoever waits for another's answer hears of it before he is given up.
+    lag_ms, wait_ms, socket_ms = (
+        int(plan.broker[f"replica.{name}.ms"])
+        for name in ("lag.time.max", "fetch.wait.max", "socket.timeout")
+    )
+    assert wait_ms < min(lag_ms, socket_ms)
+    assert session_timeout_s(plan.broker) >= 1
+
+
+@given(SEEDS)
+@settings(max_examples=20, deadline=None)
+def test_a_seed_is_a_plan(seed: int) -> None:
+    """The same seed draws the same plan, another one another."""
+    assert draw.plan_of(seed, {}) == draw.plan_of(seed, {})
+    assert draw.plan_of(seed, {}) != draw.plan_of(seed + 1, {})
+
+
+def test_many_seeds_vary_everything() -> None:
+    """Over some seeds, every number, setting and kind of fault has several values."""
+    plans = [draw.plan_of(seed, {}) for seed in range(60)]
+    for part, count in {"broker": 16, "producer": 4, "consumer": 1, "options": 8}.items():
+        drawn = [getattr(plan, part) for plan in plans]
+        varied = [name for name in drawn[0] if len({str(each.get(name)) for each in drawn}) > 1]
+        assert len(varied) >= count, varied
+    assert {plan.brokers for plan in plans} == {3, 4, 5}
+    assert len({plan.concurrency for plan in plans}) == 5
+    faults = {fault.fault for plan in plans for fault in plan.schedule or ()}
+    offered = set(
+        request.resolve(request.plan_of({"target": "simulated", "nemesis": ["all"]})).nemesis
+    )
+    assert {name for plan in plans for name in plan.nemesis} == offered
+    assert len(faults) >= len(offered)
+
+
+def test_what_is_pinned_is_taken_and_changes_nothing_else() -> None:
+    """A pinned setting stands in every plan; the other draws of a seed stay as they were."""
+    for seed in range(20):
+        free = draw.plan_of(seed, {})
+        held = draw.plan_of(
+            seed, {"mutants": ("no-min-isr-check",), "broker": {"log.segment.bytes": "4096"}}
+        )
+        assert held.mutants == ("no-min-isr-check",)
+        assert held.broker == free.broker | {"log.segment.bytes": "4096"}
+        assert held.schedule == free.schedule
+        assert held.options == free.options
+
+
+@pytest.mark.parametrize(
+    ("pinned", "brokers", "factor", "min_isr"),
+    [
+        ({"brokers": 5}, 5, None, None),
+        ({"options": {"replication_factor": 4}}, 4, 4, "2"),
+        ({"broker": {"min.insync.replicas": "3"}}, 5, 5, "3"),
+        ({"brokers": 1}, 1, 1, "1"),
+        ({"brokers": 3, "broker": {"min.insync.replicas": "3"}}, 3, 3, "3"),
+    ],
+)
+def test_numbers_agree_with_the_pinned_one(
+    pinned: dict[str, object], brokers: int, factor: int | None, min_isr: str | None
+) -> None:
+    """How many brokers, replicas and in-sync replicas there are is drawn together."""
+    for seed in range(10):
+        plan = draw.plan_of(seed, pinned)
+        assert plan.brokers == brokers
+        assert factor in (None, plan.options["replication_factor"])
+        assert min_isr in (None, plan.broker["min.insync.replicas"])
+        assert int(plan.broker["min.insync.replicas"]) <= plan.options["replication_factor"]
+
+
+def test_nemeses_by_name_are_all_taken() -> None:
+    """Whoever names faults wants them in each run."""
+    for seed in range(10):
+        assert draw.plan_of(seed, {"nemesis": ("pause", "kill")}).nemesis == ("pause", "kill")
+        assert draw.plan_of(seed, {"nemesis": (request.NONE,)}).schedule == ()
+
+
+def test_what_cannot_be_is_refused() -> None:
+    """As it is by every other verb, in one line."""
+    with pytest.raises(Refused, match="no such-thing"):
+        draw.plan_of(1, {"nemesis": ("such-thing",)})
+    with pytest.raises(Refused, match=r"broker\.no\.such"):
+        draw.plan_of(1, {"broker": {"no.such": "1"}})
+    with pytest.raises(Refused, match="cannot be simulated"):
+        draw.plan_of(1, {"options": {"client": "librdkafka"}})

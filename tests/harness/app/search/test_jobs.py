@@ -1,0 +1,96 @@
+"""Children that hand back bytes, or end badly."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.app.search.jobs import Ended, Jobs
+
+PATIENCE_S = 20.0
+
+
+def _all_ended(jobs: Jobs[str]) -> dict[str, Ended[str]]:
+    ended: dict[str, Ended[str]] = {}
+    while len(jobs):
+        ended |= {each.key: each for each in jobs.ended(PATIENCE_S)}
+    return ended
+
+
+def test_a_child_hands_back_bytes(tmp_path: Path) -> None:
+    """Also more of them than a pipe holds, and from several children at a time."""
+    with Jobs[str]() as jobs:
+        jobs.start("long", lambda: b"x" * 3_000_000, tmp_path / "long")
+        jobs.start("pid", lambda: str(os.getpid()).encode(), tmp_path / "pid")
+        ended = _all_ended(jobs)
+    assert ended["long"] == Ended("long", b"x" * 3_000_000, 0)
+    assert int(ended["pid"].answer) != os.getpid()
+
+
+def test_a_child_begins_as_its_parent(tmp_path: Path) -> None:
+    """What a child changes is seen by no other child."""
+    state: list[int] = []
+
+    def work() -> bytes:
+        state.append(1)
+        return str(len(state)).encode()
+
+    with Jobs[str]() as jobs:
+        for name in ("a", "b", "c"):
+            jobs.start(name, work, tmp_path / name)
+        assert {ended.answer for ended in _all_ended(jobs).values()} == {b"1"}
+    assert state == []
+
+
+def test_a_bad_end_is_told(tmp_path: Path) -> None:
+    """An exception, an exit and a signal each leave a status, and their words in a file."""
+
+    def fails() -> bytes:
+        raise ValueError("no such luck")
+
+    def dies() -> bytes:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return b""
+
+    with Jobs[str]() as jobs:
+        jobs.start("fails", fails, tmp_path / "fails")
+        jobs.start("exits", lambda: sys.exit(5), tmp_path / "exits")
+        jobs.start("dies", dies, tmp_path / "dies")
+        ended = _all_ended(jobs)
+    assert {name: each.status for name, each in ended.items()} == {
+        "fails": 1,
+        "exits": 1,
+        "dies": -signal.SIGSEGV,
+    }
+    assert "ValueError: no such luck" in (tmp_path / "fails").read_text()
+    assert "Segmentation fault" in (tmp_path / "dies").read_text()
+
+
+def test_leaving_ends_who_is_left(tmp_path: Path) -> None:
+    """A child that would go on for ever is gone when the block is left, also by an exception."""
+
+    def forever() -> bytes:
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        while True:
+            signal.pause()
+
+    def interrupted() -> None:
+        with Jobs[str]() as jobs:
+            jobs.start("forever", forever, tmp_path / "said")
+            while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+                assert not list(jobs.ended(0.01))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_ctrl_c_is_not_for_children(tmp_path: Path) -> None:
+    """A child is in a process group of its own, which a terminal's Ctrl-C does not reach."""
+    with Jobs[str]() as jobs:
+        jobs.start("group", lambda: str(os.getpgid(0)).encode(), tmp_path / "said")
+        assert int(_all_ended(jobs)["group"].answer) != os.getpgid(0)

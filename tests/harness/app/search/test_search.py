@@ -1,0 +1,77 @@
+"""Searches as a user starts them: whole simulated runs in pinned processes."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.app.search.outcome import FILE
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def _faultline(*arguments: object, cwd: Path, **environment: str) -> tuple[int, Any]:
+    """Exit status and what stands on stdout, read as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.app.cli", *map(str, arguments), "--json"],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def _hash(folder: Path) -> str:
+    return hashlib.sha256((folder / "history.jsonl").read_bytes()).hexdigest()
+
+
+def test_a_planted_bug_is_found_and_its_folder_replays(tmp_path: Path) -> None:
+    """Some seed shows it; elsewhere, with other surroundings, its folder gives the same history and
+    the same findings."""
+    status, told = _faultline(
+        *("search", "--mutant", "ack-on-local-append", "--runs", 40, "--results", "r"),
+        cwd=tmp_path,
+    )
+    assert status == 1
+    found = told["findings"][0]
+    assert found["anomalies"]["lost-write"] > 0
+    folder = tmp_path / found["folder"]
+    assert folder.name == f"seed{found['seed']}"
+    assert (folder / "report.html").exists()
+    elsewhere = tmp_path / "else" / "where"
+    elsewhere.mkdir(parents=True)
+    status, verdict = _faultline(
+        *("replay", folder, "--inline", "--results", "again"),
+        cwd=elsewhere,
+        HOME=str(elsewhere),
+        TZ="Pacific/Chatham",
+        PADDING="x" * 5000,
+    )
+    assert status == 1
+    assert verdict["anomalies"] == found["anomalies"]
+    [again] = (elsewhere / "again").iterdir()
+    assert _hash(again) == _hash(folder)
+
+
+def test_a_green_search_tells_what_it_did(tmp_path: Path) -> None:
+    """Exit status 0, and every run is worth something; nothing is left of it but the summary."""
+    status, told = _faultline(
+        *("search", "--runs", 2, "--jobs", 2, "--seed", 1, "--results", "r"), cwd=tmp_path
+    )
+    assert (status, told["findings"], told["doubtful"]) == (0, [], [])
+    assert told["runs"] == 2
+    assert told["least"]["simulated_seconds"] >= 40
+    assert told["least"]["acked"] >= 500
+    assert told["least"]["faults_effective"] >= 3
+    assert [path.name for path in (tmp_path / told["folder"]).iterdir()] == [FILE]

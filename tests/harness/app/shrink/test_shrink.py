@@ -1,0 +1,179 @@
+"""Shrinking runs that are made up: a rule says which plans show the anomaly."""
+
+import ast
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.app import request
+from harness.app.refused import Refused
+from harness.app.run import Failed
+from harness.app.screen import Screen
+from harness.app.search import draw, one
+from harness.app.search.outcome import Ran
+from harness.app.shrink import case, shrink, trials
+from harness.app.shrink.shrink import Shrunk
+from model.plan import Plan
+
+
+@pytest.fixture(autouse=True)
+def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made-up runs have no history to be drawn."""
+    monkeypatch.setattr(one, "finish", lambda folder: (folder / "report.html").write_text("page"))
+
+
+def _each(
+    shows: Callable[[Plan], bool], anomaly: str = "lost-write"
+) -> Callable[[Plan, Path], Ran]:
+    def each(plan: Plan, folder: Path) -> Ran:
+        (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
+        red = shows(plan)
+        return Ran(
+            seed=plan.seed,
+            status="invalid" if red else "valid",
+            anomalies={anomaly: 1, "poll-skip": 2} if red else {},
+            why=("it is so",) if red else (),
+            faults=len(plan.schedule or ()),
+            faults_effective=len(plan.schedule or ()),
+            witnessed_s={anomaly: (3.0, 4.0)} if red else {},
+        )
+
+    return each
+
+
+def _origin(tmp_path: Path, plan: Plan) -> Path:
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
+    return folder
+
+
+def _shrunk(tmp_path: Path, plan: Plan, shows: Callable[[Plan], bool], **more: object) -> Shrunk:
+    each = _each(shows)
+    origin = _origin(tmp_path, plan)
+    return shrink.carry_out(
+        origin,
+        tmp_path / "r",
+        screen=Screen(io.StringIO()),
+        jobs=4,
+        each=each,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def _has(plan: Plan, *faults: str) -> bool:
+    names = [fault.fault for fault in plan.schedule or ()]
+    return all(fault in names for fault in faults)
+
+
+def test_only_what_is_needed_is_left(tmp_path: Path) -> None:
+    """Of a plan with many faults and settings the two faults and the one setting stay that the
+    anomaly needs."""
+    plan = draw.plan_of(1, {"nemesis": ("kill", "pause", "partition"), "brokers": 5})
+    plan = msgspec.structs.replace(
+        plan, broker=plan.broker | {"replica.lag.time.max.ms": "1234"}, mutants=()
+    )
+    names = {fault.fault for fault in plan.schedule or ()}
+    needed = sorted(names)[:2]
+
+    def shows(plan: Plan) -> bool:
+        return _has(plan, *needed) and plan.broker["replica.lag.time.max.ms"] == "1234"
+
+    plain = request.resolve(request.plan_of({"target": "simulated", "nemesis": ["none"]}))
+    told = _shrunk(tmp_path, plan, shows)
+    assert told.is_minimal
+    assert (told.anomaly, told.after.faults, told.after.brokers) == ("lost-write", 2, 3)
+    assert (told.after.topics, told.after.clients) == (1, 2)
+    assert told.before.faults == len(plan.schedule or ())
+    left = msgspec.json.decode((Path(told.folder) / "plan.json").read_bytes(), type=Plan)
+    assert sorted(fault.fault for fault in left.schedule or ()) == needed
+    odd = {name for name, value in left.broker.items() if plain.broker.get(name) != value}
+    assert odd == {"replica.lag.time.max.ms"}
+    written = (Path(told.folder) / shrink.FILE).read_bytes()
+    assert msgspec.json.decode(written, type=Shrunk) == told
+
+
+def test_the_answer_does_not_depend_on_how_many_trials_run_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first plan that shows it counts, not the first trial that ends."""
+    monkeypatch.setattr(trials, "SEEDS", 1)
+    small = {"topics": 1, "late_topics": 0, "partitions": 1}
+    plan = draw.plan_of(5, {"nemesis": ("kill", "pause"), "brokers": 3, "options": small})
+    first, *_ = plan.schedule or ()
+    folders = []
+    for jobs in (1, 3):
+        told = shrink.carry_out(
+            _fresh(tmp_path / f"j{jobs}", plan),
+            tmp_path / f"r{jobs}",
+            screen=Screen(io.StringIO()),
+            jobs=jobs,
+            each=_each(lambda plan: _has(plan, first.fault)),
+        )
+        folders.append(Path(told.folder))
+    one_job, three = (json.loads((folder / "plan.json").read_bytes()) for folder in folders)
+    assert one_job == three
+
+
+def _fresh(folder: Path, plan: Plan) -> Path:
+    folder.mkdir()
+    return _origin(folder, plan)
+
+
+def test_a_plan_that_shows_nothing_is_refused(tmp_path: Path) -> None:
+    """One line, and no folder is left."""
+    with pytest.raises(Refused, match="nothing to shrink"):
+        _shrunk(tmp_path, draw.plan_of(1, {}), lambda plan: False)
+    assert not list((tmp_path / "r" / "shrunk").iterdir())
+
+
+def test_an_anomaly_that_it_does_not_show_is_refused(tmp_path: Path) -> None:
+    """The line says which it shows."""
+    with pytest.raises(Refused, match="the run shows lost-write, poll-skip"):
+        _shrunk(tmp_path, draw.plan_of(1, {}), lambda plan: True, anomaly="duplicate")
+
+
+def test_time_that_is_over_leaves_the_best_so_far(tmp_path: Path) -> None:
+    """It is told that there may be something smaller."""
+    plan = draw.plan_of(1, {})
+    told = _shrunk(tmp_path, plan, lambda plan: True, minutes=1e-9)
+    assert not told.is_minimal
+    assert told.after == told.before
+    assert "the time was over" in shrink.describe(told, "faultline replay")
+
+
+def test_an_anomaly_that_comes_and_goes_is_a_failure(tmp_path: Path) -> None:
+    """The folder must show what it is said to show."""
+    plan = draw.plan_of(1, {})
+
+    def each(plan: Plan, folder: Path) -> Ran:
+        again = folder.name != "origin"
+        return _each(lambda plan: not again)(plan, folder)
+
+    with pytest.raises(Failed, match="does not now"):
+        shrink.carry_out(
+            _origin(tmp_path, plan),
+            tmp_path / "r",
+            screen=Screen(io.StringIO()),
+            each=each,
+            minutes=1e-9,
+        )
+
+
+def test_a_case_is_a_test(tmp_path: Path) -> None:
+    """It is a module with the whole plan; with a planted bug it also has the plan without it."""
+    plan = draw.plan_of(1, {})
+    planted = draw.plan_of(1, {"mutants": ("ack-on-local-append",)})
+    for each, name in ((plan, "test_no_lost_write"), (planted, "test_lost_write_is_found")):
+        path = case.write(tmp_path, each, "lost-write")
+        assert path.name == f"test_lost_write_seed{each.seed}.py"
+        module = ast.parse(path.read_text())
+        assert name in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
+        space: dict[str, object] = {}
+        exec(compile(module, str(path), "exec"), space)
+        held = msgspec.convert(space["PLAN"], Plan)
+        assert held == msgspec.structs.replace(each, versions={}, commit="")

@@ -1,0 +1,79 @@
+"""What is printed to be pasted works in the shell that the program was started in."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.app import program
+
+SHELL = "/usr/bin:/bin"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The program in a virtual environment, in the current folder."""
+    there = tmp_path / ".venv" / "bin" / "faultline"
+    there.parent.mkdir(parents=True)
+    there.write_text("#!/bin/sh\n")
+    there.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setattr(sys, "argv", [str(there)])
+    monkeypatch.setenv("PATH", SHELL)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    return there
+
+
+@pytest.mark.usefixtures("installed")
+def test_started_by_a_path() -> None:
+    """The path is printed, as short as the folder allows, quoted for the shell."""
+    assert program.command("replay", Path("a b")) == ".venv/bin/faultline replay 'a b'"
+
+
+def test_started_from_elsewhere(
+    installed: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path is in full where it does not lie below."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert program.command("check") == f"{installed} check"
+
+
+def test_on_a_path_that_is_ours_alone(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``make`` puts the environment before PATH; the user's shell does not have it."""
+    monkeypatch.setenv("PATH", f"{installed.parent}:{SHELL}")
+    assert program.command("check") == ".venv/bin/faultline check"
+
+
+def test_in_an_activated_environment(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name is enough."""
+    monkeypatch.setenv("PATH", f"{installed.parent}:{SHELL}")
+    monkeypatch.setenv("VIRTUAL_ENV", str(installed.parent.parent))
+    assert program.command("check") == "faultline check"
+
+
+def test_installed_for_the_user(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link on PATH into an environment is as good as the program."""
+    link = tmp_path / "bin" / "faultline"
+    link.parent.mkdir()
+    link.symlink_to(installed)
+    monkeypatch.setenv("PATH", f"{link.parent}:{SHELL}")
+    monkeypatch.setattr(sys, "argv", [str(link)])
+    assert program.command("check") == "faultline check"
+
+
+def test_started_as_a_module(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interpreter and the module."""
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "harness" / "app" / "cli.py")])
+    monkeypatch.setattr(sys, "executable", str(installed.with_name("python")))
+    assert program.command("check") == ".venv/bin/python -m harness.app.cli check"
+
+
+def test_started_by_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever uses the modules is taken to have the program."""
+    monkeypatch.setattr(sys, "argv", ["examples/05_judge_again.py"])
+    assert program.command("check") == "faultline check"
