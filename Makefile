@@ -10,7 +10,7 @@ COVERAGE ?= 85
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove bench clean
+.PHONY: help setup demo image test prove bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -18,9 +18,12 @@ help: ## this list
 setup: ## the locked environment, Java and Toxiproxy, where they are missing
 	$(WITH)
 
-demo: ## a real cluster under faults, judged by Spark (MUTANT=name TARGET=processes)
+demo: ## a real cluster under faults, judged by Spark (MUTANT=name TARGET=processes|containers)
 	$(WITH) faultline run examples/plans/demo.toml --target $(TARGET) --results results \
 		$(addprefix --mutant ,$(MUTANT))
+
+image: ## the images of TARGET=containers and of docker-compose.yml; needs a Docker engine
+	$(WITH) python -m harness.cluster.image
 
 test: ## lint, types, import rules, and all tests with coverage
 	$(WITH) ruff check

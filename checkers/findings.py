@@ -12,9 +12,15 @@ from checkers.kernels import phantom
 from checkers.kernels.rows import Found, at
 from checkers.tables import Tables
 from model.finding import Finding
+from model.violation import Violation
 
 KILLED = -9
 """SIGKILL comes from outside (the system was out of memory, a user): it says nothing of a node."""
+
+INVARIANT = "invariant:"
+"""Prefix of what white-box checks found: no client need have noticed."""
+STUCK = "stuck"
+"""What they call as clients would."""
 
 SCHEMA = pa.schema(
     [
@@ -32,8 +38,16 @@ SCHEMA = pa.schema(
 )
 
 
-def findings(found: Sequence[Found], tables: Tables, contract: Contract) -> list[Finding]:
-    """The findings in the order to read them: illegal first, then by anomaly and place."""
+def findings(
+    found: Sequence[Found],
+    tables: Tables,
+    contract: Contract,
+    violations: Sequence[Violation] = (),
+) -> list[Finding]:
+    """The findings in the order to read them: illegal first, then by anomaly and place.
+
+    ``violations``: what white-box checks saw while the history was made.
+    """
     sends = tables.sends
     named = phantom.misrouted(found, tables.send_key, sends.value, sends.op, tables.keys)
     results = [
@@ -52,8 +66,23 @@ def findings(found: Sequence[Found], tables: Tables, contract: Contract) -> list
         for f in named
     ]
     results += crashes(tables)
+    results += [_of_violation(violation, tables) for violation in violations]
     return sorted(
         results, key=lambda f: (f.legal, f.anomaly, f.key or "", f.offset or 0, f.value or 0)
+    )
+
+
+def _of_violation(violation: Violation, tables: Tables) -> Finding:
+    """Never legal: what a run's settings excuse was not watched for."""
+    name, time_ns = violation.invariant, violation.time_ns
+    return Finding(
+        anomaly=name if name == STUCK else INVARIANT + name,
+        legal=False,
+        key=violation.key,
+        partition=None if violation.key is None else _partition(violation.key),
+        offset=violation.offset,
+        faults=active(time_ns, time_ns, tables),
+        why=f"{violation.why} (seen at {at(time_ns)})",
     )
 
 
@@ -82,7 +111,11 @@ def blamed(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
     if not ops:
         return ()
     times = tables.when(list(ops))
-    begin, end = int(times.min()), int(times.max())
+    return active(int(times.min()), int(times.max()), tables)
+
+
+def active(begin: int, end: int, tables: Tables) -> tuple[int, ...]:
+    """The faults that were active at some time between these two."""
     return tuple(
         fault.id
         for fault in tables.faults
@@ -101,8 +134,8 @@ def counts(results: Iterable[Finding], *, legal: bool) -> dict[str, int]:
             if f.anomaly == "crash":  # has no place in a log
                 places.setdefault(f.anomaly, set()).add((None, f.ops[0]))
                 continue
-            by_offset = f.anomaly == "inconsistent-offsets" or f.anomaly.endswith(
-                ("poll-skip", "nonmonotonic-poll")
+            by_offset = f.anomaly.startswith((INVARIANT, "inconsistent-offsets")) or (
+                f.anomaly.endswith(("poll-skip", "nonmonotonic-poll"))
             )
             places.setdefault(f.anomaly, set()).add((f.key, f.offset if by_offset else f.value))
     return {anomaly: len(found) + information[anomaly] for anomaly, found in sorted(places.items())}

@@ -4,20 +4,25 @@ folder, it listens on the loopback address only, and it says nothing but errors.
 import contextlib
 import os
 import shutil
+import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, SQLContext
 
 CORES = 2
 SHUFFLE_PARTITIONS = 2
 MEMORY_MIN = 640 << 20
 MEMORY_MAX = 4 << 30
 """Bounds of the driver's heap, bytes."""
+PATIENCE_S = 20.0
+"""How long a JVM is given to end by itself."""
 
 _FOLDER = ".spark"
 _JAVA = (
@@ -87,32 +92,61 @@ def start(folder: Path, *, memory_bytes: int | None = None) -> SparkSession:
         "spark.log.level": "ERROR",
     }
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    gateway: Any = None
     try:
         with (home / "log").open("wb") as log:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                conf, {"stdout": log, "stderr": log}
+                # Whoever ends our process group means us: the JVM is needed until we have judged,
+                # and ends with us since its standard input does.
+                conf,
+                {"stdout": log, "stderr": log, "start_new_session": True},
             )
+        gateway.home = home
         context = SparkContext(conf=conf, gateway=gateway)
-    except (PySparkException, OSError) as error:
+    except (PySparkException, Py4JError, OSError) as error:
+        if gateway is not None:
+            _end(gateway)
         last = (home / "log").read_text(errors="replace").strip().splitlines()[-1:]
         raise NoSpark(f"Spark did not start: {' '.join(last) or error}") from error
     context.pythonExec = sys.executable
     return SparkSession(context)
 
 
+def is_alive(session: SparkSession) -> bool:
+    """Can it still be asked?"""
+    context: Any = session.sparkContext
+    if context._gateway.proc.poll() is not None:
+        return False
+    try:
+        return not context._jsc.sc().isStopped()
+    except Exception:  # noqa: BLE001 - a JVM on its way out fails in many ways
+        return False
+
+
 def stop(session: SparkSession) -> None:
-    """End the session and its JVM, and remove its files."""
-    context = session.sparkContext
-    home = Path(context.getConf().get("spark.local.dir") or "").parent
-    gateway: Any = context._gateway
-    session.stop()
-    with contextlib.suppress(OSError):
+    """End the session and its JVM, and remove its files; also when the JVM has died already."""
+    gateway: Any = session.sparkContext._gateway
+    with warnings.catch_warnings(), contextlib.suppress(Exception):
+        warnings.simplefilter("ignore", RuntimeWarning)  # it tells of a JVM that has died
+        session.stop()
+    _end(gateway)
+    shutil.rmtree(gateway.home, ignore_errors=True)
+
+
+def _end(gateway: Any) -> None:
+    """End a JVM, and what PySpark remembers of it, lest it be taken for the next one's."""
+    with contextlib.suppress(Exception):
         gateway.shutdown()
-    gateway.proc.stdin.close()  # it ends when its standard input does
-    gateway.proc.wait()
-    SparkContext._gateway = SparkContext._jvm = None
-    if home.name == _FOLDER:
-        shutil.rmtree(home, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        gateway.proc.stdin.close()  # it ends when its standard input does
+    try:
+        gateway.proc.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
 
 
 def _find_java() -> None:

@@ -13,6 +13,7 @@ from checkers.kernels.rows import FAIL, INFO, OK, at
 from checkers.tables import Tables
 from model.finding import Finding
 from model.plan import Plan
+from model.violation import Record
 
 Valid = bool | Literal["unknown"]
 
@@ -75,15 +76,22 @@ def conclude(
     *,
     run: Plan | None,
     plan: Mapping[str, Any],
+    watched: Record | None = None,
 ) -> Verdict:
     """``run``: what was to be done. A run was to end with catch-ups of every key, so a key without
     one was not read to its end; of a bare history (``None``), a key whose every acknowledged record
-    was read counts as such. ``plan`` is what the verdict tells of it."""
+    was read counts as such. ``plan`` is what the verdict tells of it; ``watched`` what white-box
+    checks recorded, where there were any."""
     checkers = _checkers(reports, results)
     anomalies, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
     evidence, late = _evidence(tables, reports, results, has_final_phase=run is not None)
+    if watched is not None:
+        evidence["snapshots"] = 0 if watched.end is None else watched.end.snapshots
+        broken = any(f.anomaly.startswith(findings.INVARIANT) for f in results)
+        checkers["invariants"] = CheckerResult(valid=not broken, seconds=0.0)
     reasons = [
         *_crashes(reports),
+        *_cut_short(watched),
         *_too_little(tables, evidence, late, allowed),
         *_not_done(tables, run),
         *_unforeseen(tables),
@@ -98,6 +106,12 @@ def conclude(
         availability=_availability(reports.values()),
         plan=dict(plan),
     )
+
+
+def _cut_short(watched: Record | None) -> list[str]:
+    if watched is None or watched.end is not None:
+        return []
+    return ["the brokers' state was not watched to the end"]
 
 
 def _availability(reports: Iterable[Report]) -> Availability:

@@ -100,13 +100,14 @@ class Stagger:
     def op(self, ctx: Context) -> Answer:
         answer, of = self.of.op(ctx)
         if not isinstance(answer, Invocation):
-            return answer, dataclasses.replace(self, of=of)
+            return answer, Stagger(self.every_s, of, self.next_s)
         at_s = max(self.next_s, answer.at_s, ctx.now_s)
         next_s = at_s + ctx.rng.uniform(0, 2 * self.every_s)
         return dataclasses.replace(answer, at_s=at_s), Stagger(self.every_s, of, next_s)
 
     def update(self, event: Op) -> Generator:
-        return dataclasses.replace(self, of=self.of.update(event))
+        of = self.of.update(event)
+        return self if of is self.of else Stagger(self.every_s, of, self.next_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ class Until:
                 return answer, Until(self.end_s, of)
 
     def update(self, event: Op) -> Generator:
-        return Until(self.end_s, self.of.update(event))
+        of = self.of.update(event)
+        return self if of is self.of else Until(self.end_s, of)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker_impl.api.table import APIS
-from checkers import expectations
+from checkers import expectations, invariants
 from harness.app import catalogue
 from harness.app.report.findings import MEANING
 
@@ -75,3 +75,14 @@ def test_served_versions_are_those_of_the_table(repository: Path) -> None:
         return f"v{first}" if first == last else f"v{first}–v{last}"  # noqa: RUF001 - as printed
 
     assert told == {key: spoken(api.served) for key, api in APIS.items()}
+
+
+def test_every_invariant_is_explained(repository: Path) -> None:
+    """What white-box checks can report has a row in docs/anomalies.md and a sentence in the
+    report."""
+    text = (repository / "docs" / "anomalies.md").read_text()
+    explained = set(re.findall(r"^\| `invariant:([\w-]+)` \|", text, re.M))
+    folder = Path(invariants.__file__).parent
+    source = "".join(path.read_text() for path in folder.glob("*.py") if path.stem != "__init__")
+    named = {name for name in invariants.MEANING if f'"{name}"' in source}
+    assert named == explained == set(invariants.MEANING)

@@ -1,8 +1,14 @@
+import contextlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession, SQLContext
 
 from checkers import session
 
@@ -69,3 +75,64 @@ def test_a_session_stays_in_its_folder(spark: Any) -> None:
     assert conf.get("spark.ui.enabled") == "false"
     assert spark.range(5).count() == 5
     assert "Exception" not in (home / "log").read_text()  # what the JVM says is kept there
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has no session yet; the one of other tests is remembered afterwards."""
+    for kind, names in [
+        (SparkContext, ("_gateway", "_jvm", "_active_spark_context")),
+        (SparkSession, ("_instantiatedSession", "_activeSession")),
+        (SQLContext, ("_instantiatedContext",)),
+    ]:
+        for name in names:
+            monkeypatch.setattr(kind, name, None)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("alone")
+def test_a_session_outlives_our_process_group_and_not_its_own_jvm(tmp_path: Path) -> None:
+    """A signal to the group is for us alone. A JVM that has died is seen to be dead, can be stopped
+    all the same, and another takes its place."""
+    first = session.start(tmp_path)
+    gateway: Any = first.sparkContext._gateway
+    process = gateway.proc
+    try:
+        assert os.getpgid(process.pid) != os.getpgid(0)
+        assert session.is_alive(first)
+        process.kill()
+        process.wait()
+        assert not session.is_alive(first)
+    finally:
+        session.stop(first)
+    assert not (tmp_path / ".spark").exists()
+    second = session.start(tmp_path)
+    try:
+        assert second.range(5).count() == 5
+    finally:
+        session.stop(second)
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from checkers import session
+started = session.start(Path(sys.argv[1]))
+print(started.sparkContext._gateway.proc.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_jvm_ends_with_a_process_that_is_killed(tmp_path: Path, repository: Path) -> None:
+    """Though it is in a session of its own, and nobody is left to stop it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, tmp_path],
+        cwd=repository, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        assert child.stdout is not None
+        jvm = psutil.Process(int(child.stdout.readline()))
+        child.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        jvm.wait(30)

@@ -10,6 +10,7 @@ from checkers.kernels.rows import Found, Log
 from checkers.verdict import Verdict, conclude, crashed, exit_status, merge
 from model.op import Op
 from model.plan import Plan, ScheduledFault
+from model.violation import Record, Violation, Watched
 
 
 def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settings: str) -> Verdict:
@@ -282,3 +283,41 @@ def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> 
     assert told(("pause", "kill")) == (
         "no fault was scheduled, although there was to be pause, kill",
     )
+
+
+@pytest.mark.parametrize(
+    ("seen", "end", "valid", "anomalies", "reasons"),
+    [
+        ((), 5, True, {}, ()),
+        ((), None, "unknown", {}, ("the brokers' state was not watched to the end",)),
+        ((("log-matching", 1), ("log-matching", 2)), 5, False, {"invariant:log-matching": 2}, ()),
+        ((("stuck", None),), 5, False, {"stuck": 1}, ()),
+    ],
+)
+def test_what_white_box_checks_saw_is_never_legal(
+    histories: Any,
+    seen: tuple[tuple[str, int | None], ...],
+    end: int | None,
+    valid: Any,
+    anomalies: dict[str, int],
+    reasons: tuple[str, ...],
+) -> None:
+    """Clients may have noticed nothing; a watch that was cut short clears nobody."""
+    tables = histories.tables([*histories.events(GOOD), *fault_ops(6, proved=True)])
+    reports = inline.judge(tables, lambda done: None)
+    violations = tuple(
+        Violation(invariant=name, time_ns=6, key="x-1", offset=offset, why="so it was")
+        for name, offset in seen
+    )
+    results = findings.findings([], tables, Contract(acks="0"), violations)
+    watched = Record(violations, None if end is None else Watched(snapshots=end, until_ns=9))
+    told = conclude(tables, reports, results, run=None, plan={}, watched=watched)
+    assert (told.valid, told.anomalies, told.unknown_because) == (valid, anomalies, reasons)
+    assert told.evidence["snapshots"] == (end or 0)
+    assert told.checkers["invariants"].valid == ("invariant:log-matching" not in anomalies)
+    for finding in results:
+        assert (finding.key, finding.partition, finding.why) == (
+            *("x-1", 1),
+            "so it was (seen at 0.000 s)",
+        )
+        assert finding.faults == (4,), "the fault that was active then"

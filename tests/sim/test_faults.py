@@ -1,0 +1,142 @@
+"""Faults that only simulated machines have: each bites, is mended, and a broker survives it."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.app import request
+from harness.app.check import examine
+from harness.app.run import Done, run
+from harness.app.screen import Screen
+from model.plan import Plan, ScheduledFault
+
+PLANS = Path(__file__).parents[2] / "examples" / "plans"
+CALM = {"topics": 2, "late_topics": 0, "partitions": 1}
+
+
+def carried_out(
+    folder: Path, nemesis: str, *faults: dict[str, Any], time_limit_s: float = 10.0, **plan: Any
+) -> tuple[Done, list[dict[str, Any]]]:
+    """A simulated run, and the rows of its schedule; faults are drawn when none is given."""
+    schedule = tuple(
+        msgspec.convert({"id": number, **fault}, ScheduledFault)
+        for number, fault in enumerate(faults, start=1)
+    )
+    asked = Plan(
+        target="simulated",
+        nemesis=tuple(nemesis.split(",")),
+        schedule=schedule or None,
+        time_limit_s=time_limit_s,
+        concurrency=4,
+        **{"options": CALM, **plan},
+    )
+    done = run(request.resolve(asked), folder, inline=True, screen=Screen(io.StringIO()))
+    lines = (done.folder / "schedule.jsonl").read_text().splitlines()
+    return done, [msgspec.json.decode(line) for line in lines]
+
+
+def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> dict[str, Any]:
+    return {
+        "at_s": 4.0,
+        "duration_s": duration_s,
+        "fault": name,
+        "targets": targets,
+        "options": options,
+    }
+
+
+@pytest.mark.parametrize(
+    ("nemesis", "asked", "how"),
+    [
+        ("power", fault("power-loss", "leader:topic0-0"), "bytes were not synced"),
+        ("power", fault("power-loss", "leader:topic0-0", 0.3, after=20), "bytes were not synced"),
+        ("power", fault("power-loss", ["zookeeper"]), "zookeeper: off"),
+        ("disk", fault("disk-full", "leader:topic0-0", 1.0), "0 bytes left"),
+        ("slow-disk", fault("slow-disk", "leader:topic0-0", seconds=0.005), "then 5.0"),
+        ("clock", fault("clock-skew", "controller", rate=0.5), "-0.250 s within 0.5 s"),
+        ("clock", fault("clock-skew", ["zookeeper"], rate=2.0), "+0.500 s within 0.5 s"),
+        ("session", fault("expire-session", "leader:topic0-0"), "is over"),
+        ("session", fault("expire-session", "controller"), "is over"),
+        ("messages", fault("hold-request", "leader:topic0-0", api="Produce"), "request is kept"),
+        (
+            "messages",
+            fault("hold-request", "leader:topic0-0", api="Fetch", part="response"),
+            "the answer is kept",
+        ),
+        ("messages", fault("drop-response", "leader:topic0-0", api="Produce"), "answer is lost"),
+        ("clock", fault("clock-jump", "leader:topic0-0", seconds=-1800), "-1800.000 s"),
+    ],
+)
+def test_it_bites_and_is_mended(
+    tmp_path: Path, nemesis: str, asked: dict[str, Any], how: str
+) -> None:
+    """It is proved by what is measured, so is its end, and no promise is broken."""
+    done, [row] = carried_out(tmp_path, nemesis, asked)
+    assert row["effect"]["proved"]
+    assert how in row["effect"]["how"]
+    assert row["healed_ns"] is not None
+    assert done.judged.verdict.valid is True
+
+
+def test_a_point_orders_two_paths(tmp_path: Path) -> None:
+    """A controller that has chosen a leader loses its session before it writes that down."""
+    controller_write = {"point": "controller.before-zk-write"}
+    done, rows = carried_out(
+        tmp_path,
+        "kill,point,session",
+        fault("kill", ["broker-3"], 6.0),
+        fault("at-point", "controller", 1.0, **controller_write) | {"at_s": 4.1},
+        fault("expire-session", "controller", 0.0) | {"at_s": 4.2},
+        time_limit_s=16.0,
+    )
+    assert [row["fault"] for row in rows] == ["expire-session", "at-point", "kill"]
+    assert all(row["effect"]["proved"] and row["healed_ns"] is not None for row in rows)
+    assert done.judged.verdict.valid is True
+
+
+def test_a_flipped_bit_is_found_and_flipped_back(tmp_path: Path) -> None:
+    """On every replica, each in a batch of its own."""
+    asked = fault("bit-flip", ["broker-1", "broker-2", "broker-3"], key="topic0-0")
+    done, [row] = carried_out(tmp_path, "bit-flip", asked)
+    assert row["effect"]["how"].count("does not match its CRC") == 3
+    assert row["healed_ns"] is not None
+    assert done.judged.verdict.valid is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_a_controller_without_power_comes_back_as_a_follower(tmp_path: Path, seed: int) -> None:
+    """Its successor has to see that it is away: found registered anew with what it has left, it
+    would lead on, and what it has lost would be gone."""
+    strike = fault("power-loss", "controller", 0.3)
+    done, [row] = carried_out(tmp_path, "power", strike, seed=seed)
+    assert row["effect"]["proved"]
+    assert row["healed_ns"] is not None
+    assert done.judged.verdict.valid is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["last-replica-standing", "simultaneous-power-loss"])
+def test_a_loss_that_is_inherent_is_allowed_where_it_is_expected(tmp_path: Path, name: str) -> None:
+    """And illegal by the strict contract: the same history, judged twice."""
+    plan = request.plan_of(request.from_toml(PLANS / f"{name}.toml"))
+    done = run(request.resolve(plan), tmp_path, inline=True, screen=Screen(io.StringIO()))
+    assert done.judged.verdict.valid is True
+    assert done.judged.verdict.allowed["lost-write"] > 0
+    strict = {"broker.unclean.leader.election.enable": "false"}
+    verdict = examine(done.folder, inline=True, settings=strict).verdict
+    assert verdict.valid is False
+    assert verdict.anomalies["lost-write"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nemesis", ["power", "disk", "slow-disk", "clock", "session", "messages"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_correct_broker_survives_what_is_drawn(tmp_path: Path, nemesis: str, seed: int) -> None:
+    """Nothing of it is inherent: what is drawn by itself breaks no promise."""
+    done, rows = carried_out(tmp_path, nemesis, time_limit_s=40.0, seed=seed)
+    assert rows
+    assert done.judged.verdict.valid is True

@@ -1,0 +1,247 @@
+"""docker-compose.yml: what it says, that it agrees with itself, and that a client can use it."""
+
+import http.server
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+import yaml
+
+from broker_impl import config, health
+from harness.cluster import base_image, image
+from setup import pins
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())[
+    "services"
+]
+LINKS: dict[str, dict[str, Any]] = {
+    link["name"]: link for link in json.loads((ROOT / "containers/toxiproxy.json").read_text())
+}
+BROKERS = [1, 2, 3, 4, 5]
+
+
+def settings(broker: int) -> config.BrokerConfig:
+    """What a broker makes of its variables."""
+    variables = SERVICES[f"broker-{broker}"]["environment"]
+    return config.parse(config.from_environment({k: str(v) for k, v in variables.items()}))
+
+
+def upstream(port: int) -> str:
+    """Where Toxiproxy leads from one of its ports."""
+    (link,) = [link for link in LINKS.values() if link["listen"] == f"0.0.0.0:{port}"]
+    assert link["enabled"]
+    return str(link["upstream"])
+
+
+def test_every_link_has_its_name_and_port() -> None:
+    """Each ordered pair of brokers, each broker to ZooKeeper, the clients to each broker."""
+    pairs = [f"broker-{a}.broker-{b}" for a in BROKERS for b in BROKERS if a != b]
+    singles = [name for b in BROKERS for name in (f"clients.broker-{b}", f"broker-{b}.zookeeper")]
+    assert sorted(LINKS) == sorted(pairs + singles)
+    assert len({link["listen"] for link in LINKS.values()}) == len(LINKS)
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_a_broker_reaches_all_through_toxiproxy(broker: int) -> None:
+    """Its settings are accepted, and each address in them is the link that bears its name."""
+    mine = settings(broker)
+    assert (mine.broker_id, mine.log_dirs) == (broker, "/data")
+    host, port = config.parse_address(mine.zookeeper_connect, "zookeeper.connect")
+    assert (host, upstream(port)) == ("toxiproxy", "zookeeper:2181")
+    assert LINKS[f"broker-{broker}.zookeeper"]["listen"] == f"0.0.0.0:{port}"
+    assert sorted(mine.peer_overrides) == [other for other in BROKERS if other != broker]
+    for other, (name, peer_port) in mine.peer_overrides.items():
+        (internal,) = [e for e in settings(other).endpoints() if e.name == "INTERNAL"]
+        assert (name, upstream(peer_port)) == ("toxiproxy", f"broker-{other}:{internal.port}")
+        assert LINKS[f"broker-{broker}.broker-{other}"]["listen"] == f"0.0.0.0:{peer_port}"
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_a_client_of_the_host_has_two_ways_to_a_broker(broker: int) -> None:
+    """What a broker advertises is published on this host: one through Toxiproxy, one past it."""
+    mine = settings(broker)
+    listens = {endpoint.name: endpoint.port for endpoint in mine.endpoints()}
+    told = {endpoint.name: endpoint for endpoint in mine.advertised()}
+    assert told["PROXIED"] == ("PROXIED", "127.0.0.1", 9091 + broker)
+    assert upstream(told["PROXIED"].port) == f"broker-{broker}:{listens['PROXIED']}"
+    assert LINKS[f"clients.broker-{broker}"]["listen"] == f"0.0.0.0:{told['PROXIED'].port}"
+    assert (
+        f"127.0.0.1:{told['PROXIED'].port}:{told['PROXIED'].port}"
+        in (SERVICES["toxiproxy"]["ports"])
+    )
+    assert told["DIRECT"].host == "127.0.0.1"
+    assert SERVICES[f"broker-{broker}"]["ports"] == [
+        f"127.0.0.1:{told['DIRECT'].port}:{listens['DIRECT']}"
+    ]
+    assert told["INTERNAL"].host == f"broker-{broker}"
+
+
+def test_racks_and_profile() -> None:
+    """Three racks of the first three brokers; the other two come with a profile."""
+    assert len({settings(broker).broker_rack for broker in (1, 2, 3)}) == 3
+    profiles = {name: service.get("profiles") for name, service in SERVICES.items()}
+    assert {name for name, profile in profiles.items() if profile} == {"broker-4", "broker-5"}
+    assert profiles["broker-4"] == profiles["broker-5"] == ["five"]
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_each_container_is_bound(name: str) -> None:
+    """No privilege, limits that every docker-compose obeys, published to this machine alone."""
+    service = SERVICES[name]
+    assert "privileged" not in service
+    assert "cap_add" not in service
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["read_only"] is True
+    assert {"mem_limit", "cpus", "pids_limit"} <= service.keys()
+    assert service["labels"] == {"faultline": "compose"}
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+
+
+def test_nothing_of_this_host_is_seen_inside() -> None:
+    """A file of the checkout may be its owner's alone, or be labelled for nobody (SELinux): what
+    containers read is in their images."""
+    mounted = [volume for service in SERVICES.values() for volume in service.get("volumes", ())]
+    assert mounted
+    assert all(re.match(r"[a-z]", volume) for volume in mounted)
+
+
+@pytest.mark.parametrize(("proxies", "status"), [({}, 1), ({"clients.broker-1": {}}, 0)])
+def test_a_proxy_without_links_is_not_healthy(proxies: dict[str, Any], status: int) -> None:
+    """Brokers would wait behind it for nothing."""
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(proxies).encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Nobody reads it."""
+
+    kind, *command = SERVICES["toxiproxy"]["healthcheck"]["test"]
+    assert kind == "CMD"
+    with http.server.HTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        here = [word.replace(":8474", f":{server.server_port}") for word in command]
+        done = subprocess.run([sys.executable, *here[1:]], check=False, timeout=30)
+    assert done.returncode == status
+
+
+def test_the_defaults_of_a_build_are_the_dockerfiles() -> None:
+    """Compose and a bare build start from the same base."""
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    defaults = dict(re.findall(r"^ARG (\w+)=(\S+)$", dockerfile, re.M))
+    for service in SERVICES.values():
+        default = "${FAULTLINE_BASE_IMAGE:-" + defaults["BASE"] + "}"
+        assert service["build"]["args"] == {"BASE": default}
+    assert defaults["BASE"] == base_image.DEFAULT
+    assert defaults["TOXIPROXY"].endswith(f":{pins.TOXIPROXY_VERSION}")
+
+
+@cache
+def compose() -> list[str] | None:
+    """The command, in the newer form or the older; ``None`` where neither is installed."""
+    for command in (["docker", "compose"], ["docker-compose"]):
+        if shutil.which(command[0]):
+            answer = subprocess.run([*command, "version"], capture_output=True, check=False)
+            if answer.returncode == 0:
+                return command
+    return None
+
+
+def needs_compose() -> list[str]:
+    command = compose()
+    if command is None:
+        pytest.skip("docker: neither docker-compose nor `docker compose` is installed")
+    return command
+
+
+def test_compose_takes_the_file() -> None:
+    """Where there is a docker-compose, it finds nothing to complain about."""
+    done = subprocess.run(
+        [*needs_compose(), "-f", str(ROOT / "docker-compose.yml"), "config", "--quiet"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def free(port: int) -> bool:
+    """Does nobody listen there?"""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.fixture
+def cluster() -> Iterator[None]:
+    """The file's cluster under a name of its own, and nothing left of it afterwards."""
+    command = [*needs_compose(), "-f", str(ROOT / "docker-compose.yml")]
+    command += ["-p", f"faultline-test-{os.getpid()}"]
+    taken = [port for port in (8474, 9092, 19092) if not free(port)]
+    if taken:
+        pytest.skip(f"docker: port {taken[0]} of docker-compose.yml is taken on this machine")
+    client = docker.from_env()
+    images = image.ensure(client)
+    names = {"FAULTLINE_NODE_IMAGE": images.node, "FAULTLINE_TOXIPROXY_IMAGE": images.toxiproxy}
+    environment = {**os.environ, **names}
+    try:
+        subprocess.run([*command, "up", "-d"], env=environment, check=True, timeout=120)
+        yield
+    finally:
+        down = [*command, "down", "--volumes", "--timeout", "10"]
+        subprocess.run(down, env=environment, check=True, timeout=120)
+        mine = {"label": f"com.docker.compose.project={command[-1]}"}
+        left = [
+            *client.containers.list(all=True, filters=mine),
+            *client.networks.list(filters=mine),
+            *client.volumes.list(filters=mine),
+        ]
+        client.close()
+    assert left == []
+
+
+def curls(page: Path) -> list[tuple[str, bytes]]:
+    """The address and body of each ``curl`` that a page shows."""
+    lines = re.findall(r"^\$ (curl .*)$", page.read_text(), re.M)
+    words = [shlex.split(line, comments=True) for line in lines]
+    return [(f"http://{line[3]}", line[5].encode()) for line in words if "-X" in line]
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+@pytest.mark.xdist_group("cluster")
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("cluster")
+def test_a_client_writes_and_reads_and_a_person_cuts() -> None:
+    """100,000 records through Toxiproxy; then docs/containers.md's cut is felt, and its mending."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples/06_compose.py"), "127.0.0.1:9092"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all there" in done.stdout
+    felt = []
+    for url, body in curls(ROOT / "docs" / "containers.md"):
+        with urllib.request.urlopen(urllib.request.Request(url, data=body, method="POST")):
+            felt.append(health.main(["kafka://127.0.0.1:9092"]))
+        assert health.main(["kafka://127.0.0.1:19092"]) == 0, "past the mesh nothing is cut"
+    assert felt == [1, 0]
