@@ -9,9 +9,7 @@ before it answers, so that its loss costs nothing.
 Some losses are nobody's fault. Records are gone when every machine that had them has lost power,
 and when the only one in sync has. So a fault by itself strikes one machine, of a cluster in which
 every partition has all of its replicas in sync, and never the only one of an ISR; it is over when
-its broker is registered anew and the cluster is as whole again. Who was the controller is started
-only when another has taken it out of every ISR: a new controller that finds it registered cannot
-know that it was away, and lets it lead with what it has left. With ``spare = false`` the fault
+its broker is registered anew and the cluster is as whole again. With ``spare = false`` the fault
 strikes whom it is told to, whatever that costs.
 """
 
@@ -55,7 +53,6 @@ class _Spared:
 
     node: NodeId
     registration: int | None
-    was_controller: bool
 
 
 class Powered(Cluster, CanLosePower, CanKill, CanPause, HasRoles, HasHealth, Protocol):
@@ -97,8 +94,7 @@ async def apply(
     spared = None
     if spare:
         [node] = nodes
-        is_controller = await cluster.controller() == node
-        spared = _Spared(node, await cluster.registration(node), is_controller)
+        spared = _Spared(node, await cluster.registration(node))
     await asyncio.gather(*(cluster.power_off(node, options.get("after", 0)) for node in nodes))
     lost = await asyncio.gather(*map(cluster.lost_bytes, nodes))
     how = ", ".join(
@@ -112,14 +108,6 @@ async def heal(cluster: Powered, applied: Applied) -> Effect:
     """Give power and start; proved when it runs and, unless nobody was spared, all is in sync."""
     spared: _Spared | None = applied.undo
     await asyncio.gather(*map(cluster.power_on, applied.targets))
-    if spared is not None and spared.was_controller:
-        node = spared.node
-
-        async def is_out() -> bool:
-            return await cluster.is_running(node) or await cluster.in_sync_min(node) == 0
-
-        if not await _within(WHOLE_WITHIN_S, is_out):
-            return Effect(False, f"{node} has power, but is taken for in sync still")
     down = [node for node in applied.targets if not await cluster.is_running(node)]
     await asyncio.gather(*map(cluster.start_node, down))
     if left := [node for node in applied.targets if not await cluster.is_running(node)]:

@@ -1,7 +1,7 @@
 """What the controller knows of the cluster: plain values, read from ZooKeeper or decided here."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from broker_impl.config import Endpoint
 from broker_impl.controller.deletion import TopicDeletion
@@ -31,11 +31,17 @@ class Leadership:
     """Of the controller that chose this leader."""
     zk_version: int = 0
     """Of the znode: what a conditional write must name."""
+    zxid: int = field(default=0, compare=False)
+    """The mzxid of the znode: of the transaction that wrote it."""
 
     def followed_by(self, choice: Choice, controller_epoch: Epoch) -> "Leadership":
         """What to write for a choice: each change by a controller begins a new epoch (E1)."""
-        return Leadership(
-            choice.leader, self.leader_epoch + 1, choice.isr, controller_epoch, self.zk_version
+        return replace(
+            self,
+            leader=choice.leader,
+            leader_epoch=self.leader_epoch + 1,
+            isr=choice.isr,
+            controller_epoch=controller_epoch,
         )
 
 
@@ -69,6 +75,11 @@ class Context:
     def candidates(self) -> dict[BrokerId, None]:
         """The brokers that may come to lead: registered, and not about to leave."""
         return {number: None for number in self.brokers if number not in self.leaving}
+
+    def returned(self, state: Leadership) -> list[BrokerId]:
+        """Those of an ISR that are in another life than the one it speaks of: registered since."""
+        brokers = self.brokers
+        return [n for n in state.isr if n in brokers and brokers[n].epoch > state.zxid]
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """The partitions of one topic."""

@@ -5,7 +5,7 @@ to be changed. `replicas` is the assignment in order of preference. `live` are t
 brokers; `candidates` those of them that may come to lead, that is, are not about to leave.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Final, NamedTuple
 
 from broker_impl.wire.types import BrokerId
@@ -71,6 +71,29 @@ def reconsider(
     if choice is not None:
         return choice
     return None if leader == NO_LEADER else Choice(NO_LEADER, isr)
+
+
+def returned(
+    replicas: Sequence[BrokerId],
+    leader: BrokerId,
+    isr: tuple[BrokerId, ...],
+    candidates: Container[BrokerId],
+    back: Collection[BrokerId],
+) -> Choice | None:
+    """What must change since these of the ISR have been away, though they are alive again.
+
+    They may have lost what they had not yet written to disk, so that they lose their places to
+    those who stayed. If nobody stayed they are all there is, and whoever leads begins a new epoch:
+    a leader that went on in the old one would give its offsets to other records.
+    """
+    if not back:
+        return None
+    stayed = tuple(replica for replica in isr if replica not in back)
+    if leader in stayed:
+        return Choice(leader, stayed)
+    return offline(replicas, stayed, candidates, unclean=False) or offline(
+        replicas, isr, candidates, unclean=False
+    )
 
 
 def controlled_shutdown(

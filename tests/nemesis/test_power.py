@@ -91,23 +91,6 @@ async def test_its_former_session_must_be_over(
     assert (await power.heal(cluster, applied)).proved
 
 
-async def test_a_controller_comes_back_when_nobody_counts_on_it(
-    cluster: FakeCluster, rng: random.Random
-) -> None:
-    """Its successor could not know that it was away: it must be out of every ISR first."""
-    applied = await power.apply(cluster, "power-loss", "controller", {}, rng)
-    assert applied.targets == ("broker-1",)
-    healed = await power.heal(cluster, applied)
-    assert (healed.proved, healed.how) == (
-        False,
-        "broker-1 has power, but is taken for in sync still",
-    )
-    assert (cluster.down, cluster.unpowered) == ({"broker-1"}, set())
-    cluster.isrs = {"x-0": ("broker-2", "broker-3")}
-    assert (await power.heal(cluster, applied)).proved
-    assert cluster.down == set()
-
-
 @given(seed=st.integers(0), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, session_s: float) -> None:
     """One machine, alone, spared where it must be."""

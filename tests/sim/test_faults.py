@@ -109,8 +109,7 @@ def test_a_flipped_bit_is_found_and_flipped_back(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_a_controller_without_power_comes_back_as_a_follower(tmp_path: Path, seed: int) -> None:
-    """Its successor has to see that it is away: found registered anew with what it has left, it
-    would lead on, and what it has lost would be gone."""
+    """Its successor finds it registered anew, perhaps: if it led on, what it has lost were gone."""
     strike = fault("power-loss", "controller", 0.3)
     done, [row] = carried_out(tmp_path, "power", strike, seed=seed)
     assert row["effect"]["proved"]

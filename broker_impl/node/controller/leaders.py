@@ -56,6 +56,21 @@ class Leaders:
             if there is not None:
                 self._now(tp, there, is_new=there == state)
 
+    async def distrust_returned(self) -> None:
+        """At the start of a term: brokers may have been away while there was no controller."""
+        context = self._context
+        candidates = context.candidates()
+
+        def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
+            back = context.returned(state)
+            if back:
+                LOG.info("%s: of its ISR, registered since it was written: %s", tp, back)
+            return election.returned(
+                context.replicas(tp), state.leader, state.isr, candidates, back
+            )
+
+        await self._settle(context.partitions(), choose)
+
     async def reconsider(self) -> None:
         """Elections and smaller ISRs, where those who are alive are others than before."""
         context = self._context

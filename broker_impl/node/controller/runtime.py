@@ -307,6 +307,7 @@ class _Term:
         notices = await self._znodes.isr_changes(self._watch(IsrsChanged()))
         await self._leaders.read_isr_changes(notices.values())
         await self._znodes.forget_isr_changes(notices)
+        await self._leaders.distrust_returned()
         await self._leaders.lead_new()
         await self._leaders.reconsider()
         self._tell_everything(context.brokers)

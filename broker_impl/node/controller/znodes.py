@@ -8,6 +8,7 @@ does not end a term: reads are repeated, and a write whose outcome is unknown is
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -188,7 +189,12 @@ class ControllerZnodes:
         if znode.controller_epoch > self.epoch:
             raise ControllerMoved(f"{tp} was last decided in epoch {znode.controller_epoch}")
         return Leadership(
-            znode.leader, znode.leader_epoch, tuple(znode.isr), znode.controller_epoch, stat.version
+            znode.leader,
+            znode.leader_epoch,
+            tuple(znode.isr),
+            znode.controller_epoch,
+            stat.version,
+            stat.mzxid,
         )
 
     async def leaderships(
@@ -241,7 +247,7 @@ class ControllerZnodes:
         except ConnectionLoss:
             return await self._if_written(tp, wanted)
         assert isinstance(stat, Stat), "a set gives the znode's Stat"
-        return _at_version(wanted, stat.version)
+        return replace(wanted, zk_version=stat.version, zxid=stat.mzxid)
 
     async def begin(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
         """Write a partition's first state; what then stands there, whoever wrote it."""
@@ -348,7 +354,7 @@ class ControllerZnodes:
         """After a lost connection: the state, if it is the one that was to be written."""
         await self._zk.connected()
         found = await self.leadership(tp)
-        if found is not None and _at_version(found, wanted.zk_version) == wanted:
+        if found is not None and replace(found, zk_version=wanted.zk_version) == wanted:
             return found
         return None
 
@@ -381,10 +387,4 @@ def _state_data(state: Leadership) -> bytes:
             leader_epoch=state.leader_epoch,
             isr=list(state.isr),
         )
-    )
-
-
-def _at_version(state: Leadership, zk_version: int) -> Leadership:
-    return Leadership(
-        state.leader, state.leader_epoch, state.isr, state.controller_epoch, zk_version
     )

@@ -146,3 +146,23 @@ def test_preferred(
 ) -> None:
     """Leadership goes back to the first of the assignment only if it is alive and in sync."""
     assert election.preferred([1, 2, 3], leader, isr, candidates) == choice
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "back", "candidates", "choice"),
+    [
+        (1, (1, 2, 3), (), {1, 2, 3}, None),
+        (1, (1, 2, 3), (1,), {1, 2, 3}, chosen(2, 2, 3)),  # it has lost its tail: others lead
+        (1, (1, 2, 3), (2,), {1, 2, 3}, chosen(1, 1, 3)),
+        (1, (1, 2), (1,), {1}, chosen(1, 1)),  # who stayed is dead now: all there is
+        (1, (1, 2, 3), (1, 2, 3), {1, 2, 3}, chosen(1, 1, 2, 3)),  # and yet in a new epoch
+        (1, (1,), (1,), {1, 2}, chosen(1, 1)),
+        (NO_LEADER, (1,), (1,), {1}, chosen(1, 1)),
+        (1, (1, 2), (1,), set(), None),
+    ],
+)
+def test_returned(
+    leader: int, isr: tuple[int, ...], back: tuple[int, ...], candidates: set[int], choice: Choice
+) -> None:
+    """Who has been away gives its place to those who stayed."""
+    assert election.returned([1, 2, 3], leader, isr, candidates, back) == choice

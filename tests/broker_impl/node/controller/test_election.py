@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from broker_impl.errors import ErrorCode
 from broker_impl.node import zk_paths
 from broker_impl.node.controller.events import ControllerChanged
@@ -93,6 +95,39 @@ async def test_taking_over_tells_everything(world: Any) -> None:
         assert not role.is_new
     assert {order.controller_epoch for order in told[1]} == {2}
     assert second.peers.addresses == {1: ("127.0.0.1", 1), 2: ("127.0.0.1", 2)}
+
+
+@pytest.mark.parametrize(("back", "after"), [((1,), (2, 2, 3)), ((2,), (1, 1, 3))])
+async def test_taking_over_distrusts_who_has_returned(
+    world: Any, back: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    """Registered anew since the ISR was written, it may have lost records that the others have."""
+    await world.come(1, 2, 3)
+    first = await world.contend(1)
+    await world.topic("t", [1, 2, 3])
+    await world.led(T0, 1, 1, 2, 3)
+    world.contenders.remove(first)
+    await first.stop()
+    await world.go(*back)
+    await world.come(*back)
+    await world.contend(2)
+    assert await world.led(T0, *after) == 1
+
+
+async def test_taking_over_begins_an_epoch_where_nobody_stayed(world: Any) -> None:
+    """The same leader must not give offsets of its old epoch to other records."""
+    await world.come(1, 2)
+    first = await world.contend(1)
+    await world.topic("t", [1, 2])
+    await world.led(T0, 1, 1, 2)
+    world.contenders.remove(first)
+    await first.stop()
+    await world.go(1, 2)
+    await world.come(1, 2)
+    second = await world.contend(2)
+    await world.until(lambda: bool(second.peers.roles(1, T0)))
+    state = await world.state(T0)
+    assert (state.leader, state.leader_epoch, state.isr) == (1, 1, [1, 2])
 
 
 async def test_taking_over_elects(world: Any) -> None:
