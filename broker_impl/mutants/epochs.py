@@ -2,6 +2,7 @@
 
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
+from broker_impl.replica import follower
 from broker_impl.wire.types import BrokerId, Epoch, Offset
 
 
@@ -23,6 +24,28 @@ def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -
     them. Until KIP-101 that was the protocol.
     """
     return min(high_watermark, log_end)
+
+
+@mutant(
+    "truncate-to-hw-diverge",
+    of="broker_impl.replica.follower:compares_by",
+    source="A02, KAFKA-1211, KIP-101",
+    kind="historic",
+    symptom="lost-write",
+    schedule="Somebody comes to lead without records that a former leader counts as committed, "
+    "appends others in their place, and the former leader follows it.",
+)
+def compares_by(latest_epoch: Epoch) -> Epoch:
+    """Logs are compared by their offsets: no follower says of which epoch its last record is.
+
+    It cuts its log at its own high watermark, takes what is left for a prefix of the leader's
+    because it is no longer, and fetches behind it. If the leader came to lead without some of that,
+    as it does where watermarks are all that logs are cut by, and has appended since, two replicas
+    in sync have different records at one offset. What was acknowledged and read there is gone once
+    the other leads, and its offset holds something else. Until KIP-101 a batch did not even tell
+    of which epoch it was.
+    """
+    return follower.UNDEFINED
 
 
 @mutant(
