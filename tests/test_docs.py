@@ -37,7 +37,6 @@ def test_links_lead_somewhere(repository: Path) -> None:
         ("target", catalogue.TARGETS),
         ("workload", catalogue.WORKLOADS),
         ("nemesis", [*catalogue.NEMESES, "all", "none"]),
-        ("mutant", catalogue.PROCESSES.mutants()),
     ],
 )
 def test_readme_lists_all_names(option: str, names: list[str], repository: Path) -> None:

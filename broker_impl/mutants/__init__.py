@@ -16,7 +16,7 @@ Kind = Literal["historic", "mutation", "control", "protocol"]
 """A defect that was; a fault of ours in a documented rule; a loss inherent in a configuration;
 another protocol, correct by itself, under which bugs show that ours would hide."""
 
-_SECTIONS = ("controller", "epochs", "isr", "producers")
+_SECTIONS = ("controller", "epochs", "isr", "producers", "protocols")
 
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
@@ -35,6 +35,9 @@ class Mutant:
     """The anomaly that it must be reported as; empty for a protocol."""
     schedule: str
     """What has to happen for it to show, in a sentence."""
+    tier: Literal[1, 2, 3]
+    """1: quick to show, and seen by clients; 2: needs a long run or an exact order; 3: only state or
+    patience shows it."""
     rule: Callable[..., Any]
 
     @property
@@ -48,13 +51,20 @@ _replaced: list[tuple[Any, str, Any]] = []
 
 
 def mutant(
-    name: str, *, of: str, source: str, kind: Kind, symptom: str, schedule: str
+    name: str,
+    *,
+    of: str,
+    source: str,
+    kind: Kind,
+    symptom: str,
+    schedule: str,
+    tier: Literal[1, 2, 3] = 1,
 ) -> Callable[[_Rule], _Rule]:
     """Register the decorated function as the mutant of this name."""
 
     def register(rule: _Rule) -> _Rule:
         assert name not in _registry, f"two mutants are called {name}"
-        _registry[name] = Mutant(name, of, source, kind, symptom, schedule, rule)
+        _registry[name] = Mutant(name, of, source, kind, symptom, schedule, tier, rule)
         return rule
 
     return register

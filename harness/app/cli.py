@@ -496,6 +496,71 @@ def show(name: str, as_json: bool) -> None:
     click.echo(f"  {mutant.story}")
 
 
+@mutants.command(
+    epilog=_example(
+        "faultline mutants score",
+        "faultline mutants score hw-uses-proposed-isr --runs 50",
+        "faultline mutants score --scripted-only",
+    )
+)
+@click.argument("names", nargs=-1, metavar="[NAME …]")
+@click.option("--runs", type=click.IntRange(min=1), metavar="N",
+              help="how many seeds are drawn for each, at most (200)")  # fmt: skip
+@click.option("--enough", type=click.IntRange(min=1), metavar="N",
+              help="no other is drawn once so many have found it (3)")  # fmt: skip
+@click.option("--seed", type=int, default=1, metavar="FIRST", help="the first seed (1)")
+@click.option("--scripted-only", is_flag=True, help="draw none: only each one's own schedule")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N",
+              help="how many runs at a time (one for each core)")  # fmt: skip
+@click.option("--examples", type=click.Path(path_type=Path), default="examples", metavar="DIR",
+              help="where mutants/ and plans/ are (examples)")  # fmt: skip
+@click.option("--output", type=click.Path(path_type=Path), default="docs", metavar="DIR",
+              help="where detection-matrix.md and its data are (docs)")  # fmt: skip
+@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+              help="what is found is kept in DIR/searches (results)")  # fmt: skip
+@_json
+def score(
+    names: tuple[str, ...],
+    runs: int | None,
+    enough: int | None,
+    seed: int,
+    scripted_only: bool,
+    jobs: int | None,
+    examples: Path,
+    output: Path,
+    results: Path,
+    as_json: bool,
+) -> int:
+    """How surely each mutant is found: by its own schedule, and by seeds that are drawn.
+
+    Row by row, into the detection matrix; what stands there already is measured again only by its
+    NAME. Exit status 1 when a schedule does not show its mutant.
+    """
+    _pin(["simulated"])
+    from harness.app.score import matrix, measure
+    from harness.app.screen import Screen
+    from harness.app.search import campaign
+    from harness.cluster.mutants import catalogue
+
+    asked = measure.Asked(
+        names=names,
+        examples=examples,
+        output=output,
+        results=results,
+        draws=not scripted_only,
+        seed=seed,
+        runs=measure.RUNS if runs is None else runs,
+        enough=measure.ENOUGH if enough is None else enough,
+        jobs=campaign.cores() if jobs is None else jobs,
+    )
+    measured = measure.carry_out(asked, catalogue(), Screen())
+    if as_json:
+        _print_json(measured)
+    else:
+        click.echo(matrix.page(measured))
+    return 1 if measure.missed(measured) else 0
+
+
 @faultline.group()
 def cluster() -> None:
     """A cluster to play with; it outlives the command."""

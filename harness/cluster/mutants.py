@@ -21,6 +21,9 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True):
     """The anomaly that it must be reported as."""
     schedule: str
     """What has to happen for it to show."""
+    tier: int
+    """1: quick to show, and seen by clients; 2: needs a long run or an exact order; 3: only state or
+    patience shows it."""
     story: str
 
 
@@ -37,5 +40,6 @@ def _told(mutant: mutants.Mutant) -> Mutant:
         of=mutant.of,
         symptom=mutant.symptom,
         schedule=mutant.schedule,
+        tier=mutant.tier,
         story=" ".join(mutant.story.split()),
     )

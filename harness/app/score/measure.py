@@ -1,0 +1,176 @@
+"""Measure: a mutant's plan with it and without it, then seeds until it was found often enough.
+
+All of it is simulated, each run in a child process, so that a row can be measured again anywhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.app import check, request
+from harness.app.refused import Refused
+from harness.app.score import matrix as matrix_
+from harness.app.score.matrix import Control, Drawn, Matrix, Row, Scripted
+from harness.app.screen import Screen
+from harness.app.search import campaign, one
+from harness.app.search.outcome import Ran
+from harness.app.search.scratch import scratch
+from harness.app.shrink.trials import Each, carried_out
+from harness.cluster.mutants import Mutant
+from model.plan import Plan
+
+RUNS = 200
+ENOUGH = 3
+UNSEEN = ("control", "protocol")
+"""Kinds of mutants that no anomaly is expected of."""
+STRICTEST: Mapping[str, str] = {
+    "broker.unclean.leader.election.enable": "false",
+    "consumer.isolation.level": "read_committed",
+    "producer.acks": "all",
+    "producer.enable.idempotence": "true",
+}
+"""The settings whose contract permits least."""
+CONTROLS = (
+    "acks-1-loss",
+    "last-replica-standing",
+    "reorder-without-idempotence",
+    "simultaneous-power-loss",
+    "unclean-election-default-on",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is to be measured, and how well."""
+
+    names: Sequence[str] = ()
+    """Mutants and controls; none: all of which nothing is known yet."""
+    examples: Path
+    """Where the plans are: ``mutants/`` and ``plans/``."""
+    output: Path
+    results: Path
+    draws: bool = True
+    """Are seeds drawn, too?"""
+    seed: int = 1
+    runs: int = RUNS
+    enough: int = ENOUGH
+    jobs: int = 1
+
+
+def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matrix:
+    """Measure row by row; what has been measured is in the files at once. Raises
+    :class:`Refused` for a name or a plan that there is not."""
+    wanted = {name: known[name] for name in known if known[name].kind not in UNSEEN}
+    controls = [name for name in CONTROLS if _control_plan(asked, name).exists()]
+    if unknown := [name for name in asked.names if name not in wanted and name not in controls]:
+        raise Refused(f"mutants score: no {unknown[0]}; there is {', '.join([*wanted, *controls])}")
+    asked.output.mkdir(parents=True, exist_ok=True)
+    matrix = matrix_.read(asked.output).of(wanted)
+    for name, mutant in wanted.items():
+        before = matrix.rows.get(name)
+        if _is_due(asked, before, name):
+            row = _row(asked, mutant, before, screen)
+            matrix = matrix.with_row(row)
+            matrix_.write(matrix, asked.output)
+    for name in controls:
+        if name in asked.names or (not asked.names and name not in matrix.controls):
+            screen.say(f"{name}: a control")
+            matrix = matrix.with_control(_control(asked, name))
+            matrix_.write(matrix, asked.output)
+    return matrix
+
+
+def missed(matrix: Matrix) -> list[str]:
+    """Mutants that their own schedule does not show, and controls that are not told apart."""
+    rows = [name for name, row in matrix.rows.items() if not row.is_shown]
+    return rows + [name for name, control in matrix.controls.items() if not control.is_told_apart]
+
+
+def _is_due(asked: Asked, before: Row | None, name: str) -> bool:
+    if asked.names:
+        return name in asked.names
+    return before is None or not before.is_shown or (asked.draws and before.drawn is None)
+
+
+def _row(asked: Asked, mutant: Mutant, before: Row | None, screen: Screen) -> Row:
+    path = asked.examples / "mutants" / f"{mutant.name}.toml"
+    fields = request.from_toml(path)
+    plan = request.plan_of(fields)
+    screen.say(f"{mutant.name}: its schedule")
+    scripted = _scripted(asked, plan, mutant.name)
+    drawn = None if before is None else before.drawn
+    if asked.draws:
+        drawn = _drawn(asked, (*plan.mutants, mutant.name), screen)
+    return Row(
+        name=mutant.name,
+        source=mutant.source,
+        tier=mutant.tier,
+        symptom=mutant.symptom,
+        scripted=scripted,
+        drawn=drawn,
+    )
+
+
+def _scripted(asked: Asked, plan: Plan, name: str) -> Scripted:
+    without = _played(asked, plan, one.of_plan)
+    planted = msgspec.structs.replace(plan, mutants=(*plan.mutants, name))
+    with_it = _played(asked, planted, one.of_plan)
+    return Scripted(
+        without=without.status if without.faults == without.faults_effective > 0 else "unknown",
+        anomalies=with_it.anomalies,
+        faults=without.faults_effective,
+        cpu_seconds=round(without.cpu_seconds + with_it.cpu_seconds, 2),
+    )
+
+
+def _played(asked: Asked, plan: Plan, each: Each) -> Ran:
+    asked.results.mkdir(parents=True, exist_ok=True)
+    with scratch(asked.results) as place:
+        folder = place / "it"
+        folder.mkdir()
+        return carried_out(request.resolve(plan), folder, each)
+
+
+def _drawn(asked: Asked, mutants: tuple[str, ...], screen: Screen) -> Drawn:
+    told = campaign.carry_out(
+        campaign.Asked(
+            pinned={"mutants": mutants},
+            first=asked.seed,
+            runs=asked.runs,
+            jobs=asked.jobs,
+            enough=asked.enough,
+        ),
+        asked.results,
+        screen,
+    )
+    first = min((run.seed for run in told.findings), default=None)
+    return Drawn(
+        seed=asked.seed,
+        runs=told.runs,
+        found=len(told.findings),
+        first=None if first is None else first - asked.seed + 1,
+        failed=told.failed,
+        anomalies=told.anomalies,
+        cpu_seconds=told.cpu_seconds,
+    )
+
+
+def _control_plan(asked: Asked, name: str) -> Path:
+    return asked.examples / "plans" / f"{name}.toml"
+
+
+def _control(asked: Asked, name: str) -> Control:
+    plan = request.plan_of(request.from_toml(_control_plan(asked, name)))
+    ran = _played(asked, plan, _judged_twice)
+    return Control(name=name, status=ran.status, allowed=ran.allowed, strict=ran.anomalies)
+
+
+def _judged_twice(plan: Plan, folder: Path) -> Ran:
+    """By its own contract, with what the strictest one has as its anomalies."""
+    ran = one.of_plan(plan, folder)
+    if ran.status == "failed":
+        return ran
+    strict = check.examine(folder, inline=True, settings=STRICTEST).verdict
+    return msgspec.structs.replace(ran, anomalies=strict.anomalies)

@@ -1,0 +1,118 @@
+"""The matrix: what a row says, and that the published page is what the measurements give."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.app.refused import Refused
+from harness.app.score import matrix
+from harness.app.score.matrix import Control, Drawn, Matrix, Row, Scripted
+from harness.app.search.outcome import Status
+from harness.cluster.mutants import catalogue
+
+DOCS = Path(__file__).resolve().parents[4] / "docs"
+
+
+def scripted(without: Status = "valid", **anomalies: int) -> Scripted:
+    named = {name.replace("_", "-"): count for name, count in anomalies.items()}
+    return Scripted(without=without, anomalies=named, faults=1, cpu_seconds=1.5)
+
+
+def drawn(found: int, runs: int) -> Drawn:
+    return Drawn(
+        seed=1,
+        runs=runs,
+        found=found,
+        first=2 if found else None,
+        failed=0,
+        anomalies={"stuck": found} if found else {},
+        cpu_seconds=3.0,
+    )
+
+
+def row(
+    name: str = "m", tier: int = 1, seen: Scripted | None = None, drew: Drawn | None = None
+) -> Row:
+    return Row(name=name, source="A01", tier=tier, symptom="lost-write", scripted=seen, drawn=drew)
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_shown"),
+    [
+        (None, False),
+        (scripted(lost_write=3), True),
+        (scripted(lost_write=3, stuck=1), True),
+        (scripted(stuck=1), False),  # found, and not as its story has it
+        (scripted("unknown", lost_write=3), False),  # the correct broker must pass
+        (scripted("invalid", lost_write=3), False),
+    ],
+)
+def test_a_mutant_is_shown_by_its_symptom_alone(seen: Scripted | None, is_shown: bool) -> None:
+    """Red as its story has it, and green without."""
+    assert row(seen=seen).is_shown is is_shown
+
+
+@pytest.mark.parametrize(
+    ("status", "allowed", "strict", "apart"),
+    [
+        ("valid", {"lost-write": 1}, {"lost-write": 1}, True),
+        ("valid", {}, {}, False),  # it did not happen
+        ("valid", {"lost-write": 1}, {}, False),  # nobody forbids it
+        ("invalid", {"lost-write": 1}, {"lost-write": 1}, False),
+    ],
+)
+def test_a_control_is_found_under_both_contracts(
+    status: Status, allowed: dict[str, int], strict: dict[str, int], apart: bool
+) -> None:
+    """And permitted by one of them."""
+    assert Control(name="c", status=status, allowed=allowed, strict=strict).is_told_apart is apart
+
+
+def test_rows_are_kept_in_files(tmp_path: Path) -> None:
+    """One row after the other; those of mutants that are no more go."""
+    known = Matrix().with_row(row("b")).with_row(row("a", seen=scripted(lost_write=1)))
+    known = known.with_control(Control(name="c", status="valid", allowed={}, strict={}))
+    matrix.write(known, tmp_path)
+    assert matrix.read(tmp_path) == known
+    assert list(known.rows) == ["a", "b"]
+    assert list(known.with_row(row("a")).of(["a", "z"]).rows) == ["a"]
+    assert {path.name for path in tmp_path.iterdir()} == {matrix.DATA, matrix.PAGE}
+    assert matrix.read(tmp_path / "elsewhere") == Matrix()
+
+
+def test_a_file_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
+    """Rather than overwritten."""
+    (tmp_path / matrix.DATA).write_text('{"rows": []}')
+    with pytest.raises(Refused, match=r"detection-matrix\.json: Expected `object`"):
+        matrix.read(tmp_path)
+
+
+def test_the_page_tells_what_was_not_found() -> None:
+    """A schedule that fails to show its bug stands out; what was not measured says so."""
+    known = Matrix()
+    for each in (
+        row("good", seen=scripted(lost_write=2), drew=drawn(3, 7)),
+        row("bad", seen=scripted(stuck=4), drew=drawn(0, 200)),
+        row("late", tier=2, seen=scripted(lost_write=2), drew=drawn(0, 200)),
+        row("new"),
+    ):
+        known = known.with_row(each)
+    text = matrix.page(known.with_control(Control(name="c", status="valid", allowed={}, strict={})))
+    assert "Shown by their schedules: 2 of 4." in text
+    assert "Of tier 1, found by chance: 1 of 2." in text
+    assert "| `good` | A01 | 1 | lost-write | yes | 3 of 7 | 2 | stuck |" in text
+    assert "| `bad` | A01 | 1 | lost-write | **no**: stuck 4 | 0 of 200 | never | nothing |" in text
+    assert "| `new` | A01 | 1 | lost-write | not measured |" in text
+    assert "| `c` | nothing | nothing | **no** |" in text
+
+
+def test_the_published_page_is_the_measurements() -> None:
+    """Nobody has written in it, and every row is of a mutant that there is, as it is told now."""
+    published = matrix.read(DOCS)
+    assert (DOCS / matrix.PAGE).read_text() == matrix.page(published)
+    known = catalogue()
+    for name, each in published.rows.items():
+        told = known[name]
+        assert (each.source, each.tier, each.symptom) == (told.source, told.tier, told.symptom)
+        assert each.is_shown, name
+    assert all(control.is_told_apart for control in published.controls.values())

@@ -1,0 +1,198 @@
+"""Measuring: what is due, what a row is made of, and where it is written."""
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.app import check, request
+from harness.app.refused import Refused
+from harness.app.score import matrix, measure
+from harness.app.score.measure import Asked
+from harness.app.screen import Screen
+from harness.app.search import campaign, one
+from harness.app.search.outcome import Ran, Summary
+from harness.cluster.mutants import Mutant
+from model.plan import Plan
+
+PLAN = """
+target = "simulated"
+nemesis = ["kill"]
+time-limit = 12
+mutants = ["other"]
+"""
+
+
+def mutant(name: str, kind: str = "historic") -> Mutant:
+    return Mutant(
+        name=name, kind=kind, source="A01", of="m:f", symptom="lost-write",
+        schedule="It is killed.", tier=1, story="It loses.",
+    )  # fmt: skip
+
+
+KNOWN = {each.name: each for each in (mutant("a"), mutant("b"), mutant("c", "protocol"))}
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The mutants of each plan that is carried out: red with ``a`` or ``b``."""
+    plans: list[tuple[str, ...]] = []
+
+    def carried_out(plan: Plan, folder: Path, each: Callable[..., Ran]) -> Ran:
+        assert folder.is_dir()
+        plans.append(tuple(plan.mutants))
+        red = {"lost-write": 2} if plan.mutants[1:] else {}
+        return Ran(
+            seed=1,
+            status="invalid" if red else "valid",
+            anomalies=red,
+            faults=2,
+            faults_effective=2,
+            cpu_seconds=1.0,
+        )
+
+    monkeypatch.setattr(measure, "carried_out", carried_out)
+    monkeypatch.setattr(request, "resolve", lambda plan: plan)
+    return plans
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What searches are asked for; each finds something in its third and its fifth run."""
+    asked: list[Any] = []
+
+    def carry_out(what: Any, results: Path, screen: Screen) -> Summary:
+        asked.append(what)
+        found = tuple(Ran(seed=what.first + n, status="invalid") for n in (2, 4))
+        return Summary(
+            runs=5, simulated_seconds=200.0, acked=5000, faults_effective=20, unknown=0, failed=1,
+            findings=found, doubtful=(), anomalies={"lost-write": 2}, allowed={}, least={},
+            seconds=9.0, cpu_seconds=10.0, stopped="found", seed=what.first, pinned={},
+            folder=str(results),
+        )  # fmt: skip
+
+    monkeypatch.setattr(campaign, "carry_out", carry_out)
+    return asked
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    """Two plans, and nothing known."""
+    plans = tmp_path / "examples" / "mutants"
+    plans.mkdir(parents=True)
+    for name in ("a", "b"):
+        (plans / f"{name}.toml").write_text(PLAN)
+    return Asked(
+        examples=tmp_path / "examples", output=tmp_path / "docs", results=tmp_path / "results",
+        seed=10, jobs=2,
+    )  # fmt: skip
+
+
+def score(asked: Asked) -> matrix.Matrix:
+    return measure.carry_out(asked, KNOWN, Screen(io.StringIO()))
+
+
+def test_a_row_is_two_runs_and_a_search(
+    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
+) -> None:
+    """Without it and with it, whatever else the plan plants; the search plants the same."""
+    told = score(asked)
+    assert list(told.rows) == ["a", "b"]
+    assert played == [("other",), ("other", "a"), ("other",), ("other", "b")]
+    assert [search.pinned for search in drawn] == [
+        {"mutants": ("other", "a")}, {"mutants": ("other", "b")},
+    ]  # fmt: skip
+    assert {(s.first, s.runs, s.enough, s.jobs) for s in drawn} == {(10, 200, 3, 2)}
+    row = told.rows["a"]
+    assert row.is_shown
+    assert row.scripted is not None
+    assert (row.scripted.faults, row.scripted.cpu_seconds) == (2, 2.0)
+    assert row.drawn is not None
+    assert (row.drawn.found, row.drawn.runs, row.drawn.first, row.drawn.failed) == (2, 5, 3, 1)
+    assert matrix.read(asked.output) == told
+    assert measure.missed(told) == []
+
+
+def test_what_is_known_is_not_measured_again(
+    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
+) -> None:
+    """Unless it is asked for by name; a score that was broken off goes on."""
+    score(replace(asked, names=("b",)))
+    assert played == [("other",), ("other", "b")]
+    score(asked)
+    assert played[2:] == [("other",), ("other", "a")]
+    score(asked)
+    assert len(played) == 4
+    score(replace(asked, names=("a",)))
+    assert len(played) == 6
+
+
+def test_a_schedule_alone_keeps_what_was_drawn(
+    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
+) -> None:
+    """The draws of before still stand; where there were none they are due later."""
+    first = score(replace(asked, names=("a",)))
+    again = score(replace(asked, names=("a", "b"), draws=False))
+    assert len(drawn) == 1
+    assert again.rows["a"].drawn == first.rows["a"].drawn
+    assert again.rows["b"].drawn is None
+    score(asked)
+    assert len(drawn) == 2
+
+
+def test_a_plan_that_shows_nothing_is_missed(
+    asked: Asked, drawn: list[Any], played: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is one without whose bug something is not in order."""
+
+    def carried_out(plan: Plan, folder: Path, each: Any) -> Ran:
+        return Ran(seed=1, status="valid", faults=2, faults_effective=1)
+
+    monkeypatch.setattr(measure, "carried_out", carried_out)
+    told = score(asked)
+    assert measure.missed(told) == ["a", "b"]
+    seen = told.rows["a"].scripted
+    assert seen is not None
+    assert seen.without == "unknown"
+
+
+def test_names_and_plans_that_there_are_not(
+    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
+) -> None:
+    """One line each; a protocol is no bug to be found."""
+    with pytest.raises(Refused, match="mutants score: no c; there is a, b"):
+        score(replace(asked, names=("c",)))
+    (asked.examples / "mutants" / "b.toml").unlink()
+    with pytest.raises(Refused, match=r"b\.toml"):
+        score(asked)
+    assert list(matrix.read(asked.output).rows) == ["a"]
+
+
+def test_a_control_is_judged_twice(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once by its own contract, once by the strictest."""
+    plans = asked.examples / "plans"
+    plans.mkdir()
+    (plans / "acks-1-loss.toml").write_text(PLAN)
+    monkeypatch.setattr(request, "resolve", lambda plan: plan)
+    monkeypatch.setattr(measure, "carried_out", lambda plan, folder, each: each(plan, folder))
+    monkeypatch.setattr(
+        one,
+        "of_plan",
+        lambda plan, folder: Ran(seed=1, status="valid", allowed={"lost-write": 1}),
+    )
+    strict: list[Any] = []
+
+    def examine(folder: Path, *, inline: bool, settings: Any) -> Any:
+        strict.append(settings)
+        verdict = msgspec.defstruct("Verdict", [("anomalies", dict)])({"lost-write": 1})
+        return msgspec.defstruct("Judged", [("verdict", Any)])(verdict)
+
+    monkeypatch.setattr(check, "examine", examine)
+    told = score(replace(asked, names=("acks-1-loss",)))
+    assert told.controls["acks-1-loss"].is_told_apart
+    assert strict == [measure.STRICTEST]
+    assert not told.rows
