@@ -84,7 +84,8 @@ def in_a_world(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen)
     Raises what ``World.run`` and the end of a world raise: when nothing can happen any more, say.
     """
     course = Course()
-    with simulated.staged(plan, folder) as stage:
+    tally = course.tally
+    with simulated.staged(plan, folder, course.now_s, lambda: tally.calm_since_ns) as stage:
         make = functools.partial(make, stage=stage)
         process = stage.clients.spawn(lambda: test(make, course))
         shown = screen.simulated(course.tally, course.now_s, plan.time_limit_s)

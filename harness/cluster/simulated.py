@@ -17,6 +17,7 @@ from typing import ClassVar, cast
 
 from broker_impl import mutants, points
 from broker_impl.errors import StorageError
+from broker_impl.node.broker import Broker
 from broker_impl.zookeeper.store import SECRET
 from harness.cluster import links, probe, settings, simulated_node, usurper
 from harness.cluster.address import Address
@@ -33,14 +34,16 @@ from harness.cluster.readiness import until_writable
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
 from harness.cluster.sight import Sight, Unseen
 from harness.cluster.simulated_node import Program, SimulatedNode
+from harness.cluster.snapshots import Snapshots, looking_at
+from harness.cluster.watching import Watcher, rules_of
 from harness.cluster.wires import Wires
 from harness.simulation.disk import SimDisk
 from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
 from harness.simulation.world import World
-from model import roles
+from model import roles, violation
 from model.plan import Plan
-from model.roles import CLIENTS, ZOOKEEPER, NodeId
+from model.roles import CLIENTS, ZOOKEEPER, Flip, NodeId
 
 PORTS: Mapping[str, int] = {CLIENT_LISTENER: 9092, PEER_LISTENER: 9093, ZOOKEEPER: 2181}
 """Of a listener, by name."""
@@ -62,11 +65,24 @@ class Stage:
     """Where probes begin that no fault is to touch."""
     halts: Halts
     """Who is held at a point of its code."""
+    watcher: Watcher
+    """Looks on between events, until the cluster is stopped."""
 
 
 @contextlib.contextmanager
-def staged(plan: Plan, folder: Path) -> Iterator[Stage]:
-    """A world of this plan's seed; its mutants are planted meanwhile, once for all brokers."""
+def staged(
+    plan: Plan,
+    folder: Path,
+    now_s: Callable[[], float] | None = None,
+    calm_since_ns: Callable[[], int | None] = lambda: None,
+) -> Iterator[Stage]:
+    """A world of this plan's seed; its mutants are planted meanwhile, once for all brokers.
+
+    What white-box checks see goes into a file in ``folder``. ``now_s`` is the history's clock (by
+    itself: the world's); ``calm_since_ns`` says since when, by that clock, all faults have been
+    over for good.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     options = {**OPTIONS, **plan.options}
     with World(plan.seed) as world:
         world.network.latency_s = float(options["latency_ms"]) / 1000
@@ -75,9 +91,14 @@ def staged(plan: Plan, folder: Path) -> Iterator[Stage]:
         halts = Halts(world)
         points.hold_by(halts.hold)
         mutants.plant(plan.mutants)
+        clock = now_s or (lambda: world.now)
         try:
-            with listening(logs):
-                yield Stage(world, logs, world.host(CLIENTS), world.host(HARNESS), halts)
+            with listening(logs), (folder / violation.FILE).open("wb", buffering=0) as seen:
+                watcher = Watcher(
+                    world, rules_of(plan), seen.write, now_s=clock, calm_since_ns=calm_since_ns
+                )
+                clients, harness = world.host(CLIENTS), world.host(HARNESS)
+                yield Stage(world, logs, clients, harness, halts, watcher)
         finally:
             mutants.removed()
             points.hold_by(None)
@@ -221,6 +242,14 @@ class Simulated(Machines):
     async def all_go_on(self) -> None:
         self._halts.release_all()
 
+    # --- CanFlipBits
+
+    async def flip_bit(self, node: NodeId, key: str) -> Flip | None:
+        flip = await super().flip_bit(node, key)
+        if flip is not None:
+            self._snapshots.disk_changed(roles.number(node))
+        return flip
+
     # --- CanExpire
 
     async def expire_session(self, node: NodeId) -> bool:
@@ -243,11 +272,13 @@ class Simulated(Machines):
         """Everything is there."""
 
     async def _make_nodes(self) -> None:
-        self._make(ZOOKEEPER, simulated_node.zookeeper(PORTS[ZOOKEEPER]))
+        on_life = self._snapshots.zookeeper_started
+        self._make(ZOOKEEPER, simulated_node.zookeeper(PORTS[ZOOKEEPER], on_life))
         for number in self._numbers:
             name = roles.broker(number)
             told = self._settings_of(number)
-            self._make(name, simulated_node.broker(told))
+            on_life = functools.partial(self._broker_lives, number)
+            self._make(name, simulated_node.broker(told, on_life))
             settings.write(self._folder_of(name) / "server.properties", told)
         await self._nodes[ZOOKEEPER].start()
 
@@ -256,6 +287,19 @@ class Simulated(Machines):
         for broker in self.brokers:
             await self._nodes[broker].start()
             await asyncio.sleep(gap_s)
+
+    def _broker_lives(self, number: int, broker: Broker) -> None:
+        """Called by its process."""
+        process = self._stage.world.current
+        assert process is not None, "a broker is made by a process"
+        disk = self._disk(roles.broker(number))
+        self._snapshots.broker_started(
+            number, looking_at(broker, disk), lambda: not process.is_done, lambda: disk.boots
+        )
+
+    @property
+    def _snapshots(self) -> Snapshots:
+        return self._stage.watcher.snapshots
 
     def _make(self, name: NodeId, program: Program) -> None:
         world = self._stage.world
@@ -284,6 +328,7 @@ class Simulated(Machines):
             self.unexpected_exits.append(end)
 
     async def _end(self) -> None:
+        self._stage.watcher.end()
         await asyncio.gather(*(node.kill() for node in self._nodes.values()))
         for name, node in self._machines.items():
             for path in node.disk.paths():

@@ -19,6 +19,7 @@ from broker_impl.zookeeper.pipeline import Pipeline
 from broker_impl.zookeeper.server import Server as ZooKeeper
 from broker_impl.zookeeper.sessions import SessionTracker
 from broker_impl.zookeeper.store import Store
+from broker_impl.zookeeper.tree import Database
 from harness.cluster import settings
 from harness.cluster.node import Exit, NodeError
 from harness.cluster.node_logs import NodeLogs
@@ -46,8 +47,10 @@ class Program(Protocol):
         ...
 
 
-def broker(told: Mapping[str, str]) -> Program:
-    """A broker with these settings."""
+def broker(
+    told: Mapping[str, str], on_life: Callable[[Broker], object] = lambda broker: None
+) -> Program:
+    """A broker with these settings; ``on_life`` hears of each of its lives as it begins."""
 
     async def run(
         disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
@@ -55,6 +58,7 @@ def broker(told: Mapping[str, str]) -> Program:
         try:
             config = configuration.parse(told)
             program = Broker(config, disk=disk, rng=rng, wall_ms=wall_ms)
+            on_life(program)
             on_stop(program.stop)
             await program.start()
             await program.run()
@@ -76,16 +80,18 @@ async def _end_other_tasks() -> None:
     await asyncio.sleep(0)  # and what is ready
 
 
-def zookeeper(port: int) -> Program:
-    """A ZooKeeper server."""
+def zookeeper(port: int, on_life: Callable[[Database], object] = lambda database: None) -> Program:
+    """A ZooKeeper server; ``on_life`` hears what each of its lives begins with, and changes."""
 
     async def run(
         disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
     ) -> int:
         try:
             store = Store(disk)
+            database = store.recover()
+            on_life(database)
             pipeline = Pipeline(
-                store.recover(),
+                database,
                 store,
                 SessionTracker(settings.TICK_MS),
                 secret=store.secret(rng.randbytes),

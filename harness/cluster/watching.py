@@ -1,4 +1,4 @@
-"""White-box checks while a simulated cluster runs: a snapshot every so often, judged at once.
+"""White-box checks while a simulated cluster runs: snapshots between events, judged at once.
 
 Violations go into a file of the run's folder as they are found; the verdict is made from that file
 like everything else. Watching changes nothing of what happens: no process, no chance, no time.
@@ -17,7 +17,7 @@ from model.plan import Plan
 from model.violation import Watched, encode
 
 INTERVAL_S: Final = 0.02
-"""Virtual time between two snapshots."""
+"""Virtual time between two snapshots, at least: each is taken in the next lull after it."""
 PRODUCERS_EVERY: Final = 50
 """Snapshots; what logs remember of producers is looked at in one of so many."""
 RECOVERY_S: Final = 60.0
@@ -46,31 +46,33 @@ class Watcher:
         record: Callable[[bytes], object],
         *,
         now_s: Callable[[], float],
+        calm_since_ns: Callable[[], int | None] = lambda: None,
         interval_s: float = INTERVAL_S,
     ) -> None:
-        """``record`` takes lines; ``now_s`` is the history's clock."""
+        """``record`` takes lines; ``now_s`` is the history's clock, and ``calm_since_ns`` says
+        since when, by that clock, no fault has been active and none will be."""
         self.snapshots = Snapshots()
         self._world = world
         self._watch = Watch(rules)
         self._record = record
         self._interval_s = interval_s
         self._now_s = now_s
+        self._calm_since_ns = calm_since_ns
         self._count = 0
         self._is_over = False
-        world.timeline.at(world.now, self._turn)
-
-    def calm(self) -> None:
-        """No fault is active from now on."""
-        self.snapshots.calm_since_ns = self._time_ns()
+        self._due_s = world.now
+        world.lull = self._turn
 
     def _turn(self) -> None:
-        if not self._is_over:
+        now_s = self._world.now
+        if now_s >= self._due_s and not self._is_over:
+            self._due_s = now_s + self._interval_s
             self.look(producers=self._count % PRODUCERS_EVERY == 0)
-            self._world.timeline.at(self._world.now + self._interval_s, self._turn)
 
     def look(self, *, producers: bool = False) -> None:
         """Take a snapshot now, outside every process or inside one."""
         self._count += 1
+        self.snapshots.calm_since_ns = self._calm_since_ns()
         state = self.snapshots.take(self._time_ns(), producers=producers)
         for violation in self._watch.step(state):
             self._record(encode(violation))

@@ -21,12 +21,17 @@ class Tally:
     """Faults applied so far."""
     active: dict[int, str] = field(default_factory=dict)
     """Faults applied and not yet healed, by id."""
+    calm_since_ns: int | None = None
+    """When the last fault was healed, and the cluster was given time to recover."""
     keys: dict[str, None] = field(default_factory=dict)
     """Keys that somebody tried to write, in order of appearance."""
 
     def __call__(self, op: Op) -> None:
         if op.process == NEMESIS:
-            if op.f not in (CRASH, RECOVER):
+            if op.f == RECOVER:
+                if op.type == "invoke":
+                    self.calm_since_ns = op.time_ns
+            elif op.f != CRASH:
                 self._fault(op)
         elif op.type == "invoke":
             if op.f == "send":

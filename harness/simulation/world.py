@@ -77,6 +77,10 @@ class World:
         self.glance: Callable[[], object] = lambda: None
         """Called several times in a second of real time, outside every process, while it runs; for
         somebody who watches, and must change nothing of what would happen."""
+        self.lull: Callable[[], object] = lambda: None
+        """Called whenever nobody has anything left to do just now, before time jumps to what is
+        due next: a batch of events is over. Changes nothing, as ``glance``, and is no event: a
+        world in which only somebody looks on is a deadlocked one."""
         number_gatherings()
 
     # What it is made of.
@@ -174,6 +178,7 @@ class World:
                     raise stuck.Deadlock(
                         f"nothing can happen any more at {now:.6f} s; waiting:\n{self._waiting()}"
                     )
+                self.lull()
                 now = timeline.now = heap[0][0]
                 self._idle_at_step = self.steps
                 if limit is not None and now > limit:

@@ -11,9 +11,11 @@ import pytest
 
 from broker_impl import mutants
 from broker_impl.node.ending import STORAGE_FAILED
+from harness.cluster.machines import Machines
 from harness.cluster.node import ClusterError, NodeError
 from harness.cluster.simulated import Simulated, Stage, staged
 from harness.cluster.simulated_node import SimulatedNode
+from model import violation
 from model.plan import Plan
 from model.roles import (
     CLIENTS,
@@ -31,6 +33,7 @@ from model.roles import (
     HasData,
     HasRoles,
 )
+from model.snapshot import ClusterState
 
 ONE, TWO, THREE = "broker-1", "broker-2", "broker-3"
 KEY = "faultline-ready-0"
@@ -385,3 +388,76 @@ def test_a_seed_is_a_run(tmp_path: Path) -> None:
         return found
 
     assert digest(1, "a") == digest(1, "b") != digest(2, "c")
+
+
+def test_whoever_looks_on_changes_nothing(tmp_path: Path) -> None:
+    """Watched or not, the same steps are taken; what is watched is the whole cluster."""
+
+    def digest(name: str, *, watched: bool) -> str:
+        async def work(cluster: Simulated, stage: Stage) -> str:
+            if not watched:
+                stage.world.lull = lambda: None
+            await cluster.kill(ONE)
+            await asyncio.sleep(1.0)
+            await cluster.start_node(ONE)
+            await cluster.recover(10.0)
+            return stage.world.trace.digest()
+
+        found: str = Lab(tmp_path / name).on_stage(work)
+        return found
+
+    assert digest("a", watched=True) == digest("b", watched=False)
+    seen, unseen = (violation.read(tmp_path / name / violation.FILE) for name in "ab")
+    assert (seen.violations, unseen.violations) == ((), ())
+    assert seen.end is not None
+    assert unseen.end is not None
+    assert seen.end.snapshots > 2 * unseen.end.snapshots
+
+
+def test_white_box_checks_see_every_life(lab: Lab) -> None:
+    """Of brokers and ZooKeeper; also what their disks have lost, and not a falsified one."""
+
+    async def work(cluster: Simulated, stage: Stage) -> None:
+        def look() -> ClusterState:
+            return stage.watcher.snapshots.take(0, producers=False)
+
+        state = look()
+        assert [broker.life for broker in state.brokers.values()] == [1, 1, 1]
+        assert all(KEY in broker.replicas for broker in state.brokers.values())
+        assert state.zookeeper is not None
+        assert sorted(state.zookeeper.partitions[KEY].isr) == [1, 2, 3]
+        await cluster.kill(ONE)
+        await cluster.power_off(TWO)
+        assert list(look().brokers) == [3]
+        assert look().damages == {1: 0, 2: 1, 3: 0}
+        await cluster.start_node(ONE)
+        assert [broker.life for broker in look().brokers.values()] == [2, 1]
+        assert await cluster.flip_bit(THREE, KEY) is not None
+        assert list(look().brokers) == [1]
+        assert look().damages == {1: 0, 2: 1, 3: 1}
+
+    lab.on_stage(work)
+
+
+@pytest.mark.parametrize(
+    ("flip", "seen"),
+    [(Simulated.flip_bit, set()), (Machines.flip_bit, {"candidate-completeness"})],
+    ids=["told", "untold"],
+)
+def test_violations_are_in_the_folder(
+    lab: Lab, flip: Callable[[Simulated, str, str], Awaitable[Any]], seen: set[str]
+) -> None:
+    """A member of the ISR loses what was committed to a flipped bit, of which white-box checks
+    were told or were not."""
+
+    async def work(cluster: Simulated) -> None:
+        leader = await cluster.leader(KEY)
+        follower = next(broker for broker in cluster.brokers if broker != leader)
+        await cluster.kill(follower)
+        assert await flip(cluster, follower, KEY) is not None
+        await cluster.start_node(follower)
+
+    lab(work)
+    record = violation.read(lab.folder / violation.FILE)
+    assert {each.invariant for each in record.violations} == seen
+    assert record.end is not None

@@ -1,13 +1,23 @@
 import asyncio
 
 import msgspec
+import pytest
 
 from checkers.invariants.step import Rules
 from harness.cluster.snapshots import Snapshots
 from harness.cluster.watching import Watcher, rules_of
+from harness.simulation.stuck import Deadlock
 from harness.simulation.world import World
 from model.plan import Plan
-from model.snapshot import Batches, BrokerState, ClusterState, ReplicaState
+from model.snapshot import (
+    NOBODY,
+    Batches,
+    BrokerState,
+    ClusterState,
+    PartitionState,
+    ReplicaState,
+    ZooKeeperState,
+)
 from model.violation import Row, Violation, Watched
 
 
@@ -59,20 +69,70 @@ def test_violations_are_recorded_as_they_are_seen() -> None:
         (violation,) = rows(lines)
         assert isinstance(violation, Violation)
         assert (violation.invariant, violation.key) == ("offsets-in-order", "t-0")
-        assert violation.time_ns == -5_000_000_000, "before the history began"
+        assert -5_000_000_000 < violation.time_ns < -4_999_000_000, "before the history began"
         watcher.end()
     assert isinstance(rows(lines)[-1], Watched)
 
 
-class _Always(Snapshots):
-    """One broker, whose replica is always the same."""
+def test_who_looks_on_keeps_no_world_alive() -> None:
+    """A world in which nobody else can move is deadlocked."""
+    with World(1) as world:
+        Watcher(world, Rules(), list[bytes]().append, now_s=lambda: world.now)
 
-    def __init__(self, replica: ReplicaState) -> None:
+        async def main() -> None:
+            await asyncio.sleep(1)
+            await asyncio.get_running_loop().create_future()
+
+        with pytest.raises(Deadlock, match=r"at 1\.0\d+ s"):
+            world.run(world.host("one").spawn(main))
+
+
+@pytest.mark.parametrize(("calm_since_s", "stuck"), [(None, False), (3, True), (9, False)])
+def test_calm_begins_the_time_to_recover(calm_since_s: int | None, stuck: bool) -> None:
+    """A partition that nobody leads is stuck once all faults have been over for so long."""
+    lines: list[bytes] = []
+    with World(1) as world:
+        since_ns = None if calm_since_s is None else calm_since_s * 1_000_000_000
+        rules = Rules(recovery_s=2.0)
+        watcher = Watcher(
+            world, rules, lines.append, now_s=lambda: world.now, calm_since_ns=lambda: since_ns
+        )
+        watcher.snapshots = _Always(None)
+
+        async def main() -> None:
+            for _ in range(100):
+                await asyncio.sleep(0.1)
+
+        world.run(world.host("one").spawn(main))
+    found = [row.invariant for row in rows(lines) if isinstance(row, Violation)]
+    assert found == (["stuck"] if stuck else [])
+
+
+class _Always(Snapshots):
+    """One broker, which always has the same replica or none, of a partition that nobody leads."""
+
+    def __init__(self, replica: ReplicaState | None) -> None:
         super().__init__()
-        self._broker = BrokerState(life=1, replicas={"t-0": replica})
+        replicas = {} if replica is None else {"t-0": replica}
+        self._broker = BrokerState(life=1, replicas=replicas)
+        partition = PartitionState(
+            leader=NOBODY,
+            leader_epoch=1,
+            isr=(1,),
+            replicas=(1,),
+            controller_epoch=1,
+            version=1,
+            birth=1,
+        )
+        self._told = ZooKeeperState(partitions={"t-0": partition}, controller_epoch=1)
 
     def take(self, time_ns: int, *, producers: bool) -> ClusterState:
-        return ClusterState(time_ns=time_ns, brokers={1: self._broker}, zookeeper=None)
+        return ClusterState(
+            time_ns=time_ns,
+            brokers={1: self._broker},
+            zookeeper=self._told,
+            calm_since_ns=self.calm_since_ns,
+        )
 
 
 def test_the_rules_are_the_plans() -> None:

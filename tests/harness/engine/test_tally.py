@@ -26,3 +26,13 @@ def test_tally() -> None:
     assert tally.active == {7: "kill"}
     see(-1, "info", "kill", {"id": 7, "phase": "heal"})
     assert (tally.active, tally.faults) == ({}, 1)
+
+
+def test_calm_begins_with_the_recovery() -> None:
+    """Not before it, and not with its end."""
+    tally = Tally()
+    seen = []
+    for at_ns, kind, f in [(5, "info", "crash"), (7, "invoke", "recover"), (9, "info", "recover")]:
+        tally(Op(index=0, time_ns=at_ns, process=-1, type=kind, f=f, value={}))  # type: ignore[arg-type]
+        seen.append(tally.calm_since_ns)
+    assert seen == [None, 7, 7]
