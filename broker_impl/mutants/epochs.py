@@ -49,24 +49,6 @@ def compares_by(latest_epoch: Epoch) -> Epoch:
 
 
 @mutant(
-    "epochs-by-question",
-    of="broker_impl.replica.follower:diverges",
-    source="KIP-101, KIP-279, KIP-320; before KIP-595",
-    kind="protocol",
-    symptom="",
-    schedule="None: it loses nothing.",
-)
-def diverges(last_epoch: Epoch, offset: Offset, answer: tuple[Epoch, Offset]) -> bool:
-    """A leader does not look whose records a follower has when it fetches.
-
-    So it was until Kafka 2.7: a follower asks where to cut at the start of each leader epoch, and
-    nobody looks again. That is enough, and it is all there is: bugs in it that KIP-595 would mend
-    a moment later show.
-    """
-    return False
-
-
-@mutant(
     "fast-failover-no-epoch-in-reply",
     of="broker_impl.log.epochs:told",
     source="A03, KAFKA-6361, KIP-279",
@@ -119,3 +101,23 @@ def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     What the leader takes for a copy of its records may be a copy of others.
     """
     return ErrorCode.NONE
+
+
+@mutant(
+    "diverging-fetch-counts",
+    of="broker_impl.replica.isr:tells_log_end",
+    source="A11, KAFKA-13141",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A former leader comes back with more than was committed, fetches from its successor, "
+    "and the successor dies before it has fetched again.",
+)
+def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
+    """A leader takes the offset of every fetch for what the follower holds, of this history or not.
+
+    Who led before may hold more than the new leader, of records that nobody committed. It is told
+    to cut them off, and counted as in sync with them all the same: what the new leader appends in
+    their place is acknowledged before anybody has fetched it. That was in Kafka from 2.7, the first
+    release to look at a fetch's epoch, to 2.8.
+    """
+    return error is ErrorCode.NONE and not again
