@@ -2,7 +2,16 @@
 
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import isr
-from broker_impl.wire.types import Offset
+from broker_impl.wire.types import Epoch, Offset
+
+
+def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
+    """Has the replica ceased to lead since it took an append, if only for a while?
+
+    Then another log may have won, and the record's fate is open (KAFKA-1148, KAFKA-2960).
+    ``leading_since`` is the first epoch of the leadership of now.
+    """
+    return not leads or appended_in < leading_since
 
 
 def outcome(

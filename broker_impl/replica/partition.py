@@ -367,8 +367,8 @@ class Partition:
 
     def acknowledged(self, result: AppendResult) -> ErrorCode | None:
         """The answer to an append with acks=all; None: not yet."""
-        if self.role is not Role.LEADER or result.leader_epoch < self.leading_since:
-            # Another log may have won: the record's fate is open.
+        leads = self.role is Role.LEADER
+        if acks.is_abandoned(leads, result.leader_epoch, self.leading_since):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return acks.outcome(
             result.required_offset,

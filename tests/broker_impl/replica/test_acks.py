@@ -21,3 +21,17 @@ def test_outcome(
 ) -> None:
     """acks=all succeeds when the append is committed and enough replicas are in sync."""
     assert acks.outcome(10, high_watermark, replicated, in_sync, 2) is expected
+
+
+@pytest.mark.parametrize(
+    ("leads", "appended_in", "expected"),
+    [
+        (True, 5, False),
+        (True, 7, False),  # a later epoch of the same leadership: nothing was cut since
+        (True, 4, True),  # somebody else may have led in between
+        (False, 5, True),
+    ],
+)
+def test_is_abandoned(leads: bool, appended_in: int, expected: bool) -> None:
+    """Who waits for a leader of epoch 5 and later waits for the leadership that took the append."""
+    assert acks.is_abandoned(leads, appended_in, 5) is expected

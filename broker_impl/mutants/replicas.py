@@ -1,0 +1,23 @@
+"""Bugs in what a replica makes of a change: of its role, of its disk, of who is alive."""
+
+from broker_impl.mutants import mutant
+from broker_impl.wire.types import Epoch
+
+
+@mutant(
+    "purgatory-not-cleared-on-demotion",
+    of="broker_impl.replica.acks:is_abandoned",
+    source="C22, KAFKA-2960, KAFKA-1148",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A leader that reaches no follower is replaced while requests wait for their "
+    "acknowledgement, cuts what they appended, and leads again before they time out.",
+)
+def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
+    """Whoever waits for an acknowledgement goes on waiting when the leader is replaced.
+
+    It waits for an offset. If the same replica leads again, that offset is committed some day, with
+    somebody else's record: what was appended there has been cut off in between. The request is
+    answered with success.
+    """
+    return False
