@@ -89,13 +89,20 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
             f"producer {header.producer_id} has epoch {entry.epoch}, not {header.producer_epoch}",
         )
     known = entry.last_sequence if header.producer_epoch == entry.epoch else NO_SEQUENCE
-    expected = sequence_after(known, 1)
-    if first != expected:
+    if not follows(known, first):
         raise ApiError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {header.producer_id} sent sequence {first}, expected was {expected}",
+            f"producer {header.producer_id} sent sequence {first} after {known}",
         )
     return None
+
+
+def follows(last: int, first: int) -> bool:
+    """Is a batch that begins with sequence number `first` the next one after `last`?
+
+    last: -1 when nothing was seen in this producer epoch.
+    """
+    return first == sequence_after(last, 1)
 
 
 def folds_replicated_batches() -> bool:

@@ -1,6 +1,11 @@
 """Bugs in the idempotent producer's state."""
 
+from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.log.producers import BatchMetadata, ProducerEntry, ProducerStates
+from broker_impl.log.segment import Segment
+from broker_impl.log.snapshots import Snapshots
 from broker_impl.mutants import mutant
+from broker_impl.wire.batch import BatchHeader, sequence_after
 
 
 @mutant(
@@ -19,3 +24,69 @@ def folds_replicated_batches() -> bool:
     leader died before it could answer, looks new and is appended a second time.
     """
     return False
+
+
+@mutant(
+    "pstate-lost-on-restart",
+    of="broker_impl.log.loading:replay",
+    source="D02, KIP-98",
+    kind="mutation",
+    symptom="duplicate",
+    schedule="The answer to a produce is lost, the only replica is killed and started again, and "
+    "the client tries again.",
+)
+def replay(snapshots: Snapshots, segments: list[Segment], now_ms: int) -> ProducerStates:
+    """A broker that starts knows no producers: neither a snapshot nor the log is read for them.
+
+    What it appended in its former life it takes for new when it is sent again, because the answer
+    was lost with that life. Another replica would have remembered; here there is none.
+    """
+    return ProducerStates()
+
+
+@mutant(
+    "dup-window-one",
+    of="broker_impl.log.producers:check_sequence",
+    source="D06, KAFKA-5494",
+    kind="mutation",
+    symptom="duplicate",
+    schedule="A produce is kept on its way until its sender has sent it again and something after.",
+)
+def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
+    """A producer's last batch is remembered, and what lies before it is taken for new.
+
+    A client has up to five requests under way, and networks deliver one that was given up long
+    after its second attempt. Kafka 0.11 remembered as little and refused the rest, so that clients
+    could have only one request under way; who takes the rest has it twice.
+    """
+    if entry is None or header.producer_epoch > entry.epoch:
+        return None
+    if header.producer_epoch == entry.epoch and entry.batches:
+        last = entry.batches[-1]
+        if (header.base_sequence, header.last_sequence) == (
+            last.first_sequence,
+            last.last_sequence,
+        ):
+            return last
+        if header.base_sequence <= sequence_after(last.last_sequence, 1):
+            return None
+    raise ApiError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "a gap, or an epoch that is over")
+
+
+@mutant(
+    "seq-gap-accepted",
+    of="broker_impl.log.producers:follows",
+    source="D07, KIP-98",
+    kind="mutation",
+    symptom="duplicate",
+    schedule="A produce is kept on its way until its sender has sent it again and far more than "
+    "five batches after it.",
+)
+def follows(last: int, first: int) -> bool:
+    """Sequence numbers are looked at to know the last batches again, and not for their order.
+
+    What does not follow the last batch is appended all the same. Across a gap later records come to
+    lie in front of earlier ones, once these arrive, or without them for ever. And a step back is a
+    batch that is in the log, and was sent so long ago that nobody remembers: it is there twice.
+    """
+    return True
