@@ -102,3 +102,23 @@ def read_limit(
     at those offsets, and what was read is in no log.
     """
     return log_end
+
+
+@mutant(
+    "isr-write-no-cas",
+    of="broker_impl.replica.isr:written_at",
+    source="B01",
+    kind="mutation",
+    symptom="lost-write",
+    schedule="A leader decides on another ISR, and is replaced before the write has reached "
+    "ZooKeeper; later it goes, and comes back.",
+)
+def written_at(zk_version: int) -> int:
+    """A leader writes its ISR whatever version the state znode has meanwhile.
+
+    If the controller has elected another in between, its choice is overwritten: by the former
+    leader, its old epoch, and an ISR that it is alone in. Nobody hears of it until the next
+    controller reads it, and takes the next leader from that ISR. It lacks what was acknowledged
+    since it was replaced, and everybody cuts that off to follow it.
+    """
+    return -1
