@@ -72,11 +72,17 @@ def findings(
     )
 
 
+def called(violation: Violation) -> str:
+    """The anomaly that it is."""
+    name = violation.invariant
+    return name if name == STUCK else INVARIANT + name
+
+
 def _of_violation(violation: Violation, tables: Tables) -> Finding:
     """Never legal: what a run's settings excuse was not watched for."""
-    name, time_ns = violation.invariant, violation.time_ns
+    time_ns = violation.time_ns
     return Finding(
-        anomaly=name if name == STUCK else INVARIANT + name,
+        anomaly=called(violation),
         legal=False,
         key=violation.key,
         partition=None if violation.key is None else _partition(violation.key),

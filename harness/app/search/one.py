@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 import pandas as _pandas  # noqa: F401 - pyarrow wants it: once, and not in every child
 
+from checkers import findings as findings_
 from harness.app import report, request
 from harness.app.check import examine, reasons
 from harness.app.run import drive
 from harness.app.screen import Screen
 from harness.app.search import draw
 from harness.app.search.outcome import Ran, Status
+from model import violation
 from model.finding import Finding
 from model.plan import Plan
 from model.roles import HasData
@@ -59,7 +61,8 @@ def of_plan(plan: Plan, folder: Path) -> Ran:
         why=tuple(reasons(verdict, findings)),
         anomalies=verdict.anomalies,
         allowed=verdict.allowed,
-        witnessed_s=_witnessed_s(findings, folder / "history.jsonl"),
+        witnessed_s=_seen_s(folder / violation.FILE)
+        | _witnessed_s(findings, folder / "history.jsonl"),
         simulated_seconds=_until_s(folder / "history.jsonl"),
         acked=verdict.evidence.get("acked", 0),
         faults=verdict.evidence.get("faults", 0),
@@ -71,6 +74,14 @@ def of_plan(plan: Plan, folder: Path) -> Ran:
 def finish(folder: Path) -> None:
     """A run that is kept gets its page."""
     report.render(folder)
+
+
+def _seen_s(record: Path) -> dict[str, tuple[float, float]]:
+    """By anomaly, when white-box checks saw it first: it is witnessed by one snapshot."""
+    found: dict[str, tuple[float, float]] = {}
+    for seen in violation.read(record).violations:
+        found.setdefault(findings_.called(seen), (seen.time_ns / 1e9, seen.time_ns / 1e9))
+    return found
 
 
 class _Stamp(msgspec.Struct):

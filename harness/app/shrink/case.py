@@ -1,5 +1,6 @@
 """A test case of a shrunk plan: one file for pytest, with everything in it."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ _TEST = '''"""Seed {seed}: {faults}."""
 import json
 import subprocess
 import sys
+import re
 from pathlib import Path
 
 PLAN = json.loads(
@@ -51,8 +53,7 @@ def test_no_{name}(tmp_path: Path) -> None:
 
 def write(folder: Path, plan: Plan, anomaly: str) -> Path:
     """``test_<anomaly>_seed<n>.py`` in this folder; its path."""
-    name = anomaly.replace("-", "_").lower()
-    path = folder / f"test_{name}_seed{plan.seed}.py"
+    path = folder / f"test_{_name(anomaly)}_seed{plan.seed}.py"
     path.write_text(text(plan, anomaly))
     return path
 
@@ -62,6 +63,11 @@ def text(plan: Plan, anomaly: str) -> str:
     small = msgspec.structs.replace(request.masked(plan), versions={}, commit="")
     document = msgspec.json.format(msgspec.json.encode(small), indent=2).decode()
     shape = _MUTANT if plan.mutants else _BUG
-    test = shape.format(name=anomaly.replace("-", "_").lower(), anomaly=anomaly)
+    test = shape.format(name=_name(anomaly), anomaly=anomaly)
     faults = ", ".join(fault.fault for fault in plan.schedule or ()) or "no faults"
     return _TEST.format(seed=plan.seed, faults=faults, plan=document, tests=test)
+
+
+def _name(anomaly: str) -> str:
+    """For a function or a file."""
+    return re.sub(r"\W", "_", anomaly).lower()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from checkers.findings import INVARIANT
 from harness.app import replay, request, worlds
 from harness.app.refused import Refused
 from harness.app.run import Failed, Interrupted, new_folder
@@ -166,14 +167,19 @@ def describe(shrunk: Shrunk, again: str) -> str:
 
 
 def _kept(origin: Path, ran: Ran, wanted: str | None) -> str:
-    """The anomaly to keep: what is lost says more than what follows from it."""
+    """The anomaly to keep: what is lost says more than what follows from it, and what clients saw
+    more than what only the brokers' state shows."""
     if not ran.anomalies:
         raise Refused(f"{origin}: run again, it shows nothing illegal; there is nothing to shrink")
     if wanted is None:
-        return "lost-write" if "lost-write" in ran.anomalies else next(iter(ran.anomalies))
+        return min(ran.anomalies, key=_rank)
     if wanted not in ran.anomalies:
         raise Refused(f"--anomaly {wanted}: the run shows {', '.join(ran.anomalies)}")
     return wanted
+
+
+def _rank(anomaly: str) -> tuple[bool, bool, str]:
+    return anomaly != "lost-write", anomaly.startswith(INVARIANT), anomaly
 
 
 def _seen(ran: Ran, anomaly: str) -> Seen:

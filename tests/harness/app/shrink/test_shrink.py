@@ -3,6 +3,7 @@
 import ast
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -137,6 +138,33 @@ def test_an_anomaly_that_it_does_not_show_is_refused(tmp_path: Path) -> None:
         _shrunk(tmp_path, draw.plan_of(1, {}), lambda plan: True, anomaly="duplicate")
 
 
+@pytest.mark.parametrize(
+    ("shown", "kept"),
+    [
+        (("duplicate", "invariant:log-matching", "lost-write"), "lost-write"),
+        (("invariant:log-matching", "poll-skip"), "poll-skip"),
+        (("invariant:log-matching",), "invariant:log-matching"),
+    ],
+)
+def test_the_anomaly_that_says_most_is_kept(
+    tmp_path: Path, shown: tuple[str, ...], kept: str
+) -> None:
+    """What was lost, else what clients saw, else what the brokers' state shows."""
+
+    def each(plan: Plan, folder: Path) -> Ran:
+        ran = _each(lambda plan: True, kept)(plan, folder)
+        return msgspec.structs.replace(ran, anomalies=dict.fromkeys(shown, 1))
+
+    told = shrink.carry_out(
+        _origin(tmp_path, draw.plan_of(1, {})),
+        tmp_path / "r",
+        screen=Screen(io.StringIO()),
+        each=each,
+        minutes=1e-9,
+    )
+    assert told.anomaly == kept
+
+
 def test_time_that_is_over_leaves_the_best_so_far(tmp_path: Path) -> None:
     """It is told that there may be something smaller."""
     plan = draw.plan_of(1, {})
@@ -168,9 +196,14 @@ def test_a_case_is_a_test(tmp_path: Path) -> None:
     """It is a module with the whole plan; with a planted bug it also has the plan without it."""
     plan = draw.plan_of(1, {})
     planted = draw.plan_of(1, {"mutants": ("ack-on-local-append",)})
-    for each, name in ((plan, "test_no_lost_write"), (planted, "test_lost_write_is_found")):
-        path = case.write(tmp_path, each, "lost-write")
-        assert path.name == f"test_lost_write_seed{each.seed}.py"
+    for each, anomaly, name in (
+        (plan, "lost-write", "test_no_lost_write"),
+        (planted, "lost-write", "test_lost_write_is_found"),
+        (plan, "invariant:log-matching", "test_no_invariant_log_matching"),
+    ):
+        path = case.write(tmp_path, each, anomaly)
+        file = re.sub("test_(no_)?|_is_found", "", name)
+        assert path.name == f"test_{file}_seed{each.seed}.py"
         module = ast.parse(path.read_text())
         assert name in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
         space: dict[str, object] = {}
