@@ -3,8 +3,46 @@
 from collections.abc import Container, Sequence
 
 from broker_impl.controller.election import Choice
+from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
-from broker_impl.wire.types import BrokerId
+from broker_impl.wire.types import BrokerId, Epoch
+
+
+@mutant(
+    "broker-epoch-unchecked",
+    of="broker_impl.replica.fencing:broker",
+    source="C04, KAFKA-7235, KIP-380",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A leader loses power, and what it had not synced, while an order to it is under way, "
+    "and is back before the controller has noticed anything.",
+)
+def broker(request_epoch: Epoch, own_epoch: Epoch) -> ErrorCode:
+    """A broker obeys orders that were meant for a former life of it.
+
+    What it was to do then it was to do with the log that it had then. It leads on in an epoch whose
+    records it has lost, and gives their offsets to others; its followers cut off what it lacks.
+    """
+    return ErrorCode.NONE
+
+
+@mutant(
+    "lisr-epoch-unchecked",
+    of="broker_impl.replica.fencing:leader_and_isr",
+    source="C03",
+    kind="mutation",
+    symptom="lost-write",
+    schedule="An order to lead arrives once more, late, when another leads already and clients "
+    "still ask the broker that led before.",
+)
+def leader_and_isr(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
+    """A replica takes every order for its role, whichever leader epoch it is of.
+
+    An old one puts a replaced leader back, with the ISR of that time, which the leader of now and
+    its followers have left. If it was alone in it, it commits and acknowledges by itself, until it
+    is told to follow again and cuts all that off.
+    """
+    return ErrorCode.NONE
 
 
 @mutant(

@@ -252,7 +252,8 @@ class Partition:
     # Orders of the controller.
 
     def _take_office(self, state: PartitionState) -> None:
-        assert state.leader_epoch > self.leader_epoch, f"{self.tp}: leader epochs only grow"
+        stale = fencing.leader_and_isr(state.leader_epoch, self.leader_epoch)
+        assert not stale, f"{self.tp}: leader epochs only grow"
         self.controller_epoch = state.controller_epoch
         self.leader_epoch = state.leader_epoch
         self.leader = state.leader if state.leader >= 0 else None
