@@ -1,0 +1,36 @@
+"""The pages on cutting logs at the watermark: their schedules do what they say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.sim.mutants.test_scripted import played
+
+FINDINGS = Path(__file__).resolve().parents[2] / "docs" / "findings"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("story", "mutant", "told"),
+    [
+        ("hw-truncation-loses", "truncate-to-hw-loss", {"lost-write"}),
+        (
+            "hw-truncation-diverges",
+            "truncate-to-hw-diverge",
+            {"lost-write", "invariant:log-matching"},
+        ),
+    ],
+)
+def test_the_page_tells_the_truth(story: str, mutant: str, told: set[str], tmp_path: Path) -> None:
+    """Red with the bug as it says there, valid without it."""
+    [plan] = re.findall(
+        r"^```toml\n(.*?)^```$", (FINDINGS / f"{story}.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    path = tmp_path / "plan.toml"
+    path.write_text(plan)
+    without, planted = played(path, mutant)
+    assert without["valid"] is True
+    assert without["evidence"]["faults_effective"] == without["evidence"]["faults"]
+    assert without["evidence"]["acked"] == without["evidence"]["read"] == 11
+    assert told <= planted["anomalies"].keys()
