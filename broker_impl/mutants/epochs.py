@@ -121,3 +121,23 @@ def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
     release to look at a fetch's epoch, to 2.8.
     """
     return error is ErrorCode.NONE and not again
+
+
+@mutant(
+    "stale-truncation-response-used",
+    of="broker_impl.replica.follower:counts",
+    source="A07, KAFKA-7786",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A follower asks its leader where its last epoch ended, and before it has the answer "
+    "another leads, whose log is shorter there.",
+    tier=2,
+)
+def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
+    """A follower that waits for an answer takes any, also that of the leader before.
+
+    It cuts its log, or does not, as the former leader has told it to, and fetches from the next
+    one, which may never have had what both of them have. Behind it the logs agree; before it they
+    do not, and the follower counts as in sync.
+    """
+    return is_awaited
