@@ -33,6 +33,8 @@ class Wait:
     until_s: float = math.inf
 
 
+LOOK_EVERY_S = 0.5
+"""In overtime, which may end at any moment."""
 PENDING = Wait()
 """Nothing to do before the next event."""
 
@@ -48,11 +50,13 @@ class Context:
     concurrency: int
     """How many threads there are; process p runs on thread ``p % concurrency``."""
     rng: random.Random
+    overtime_s: float = 0.0
+    """For how long work may go on beyond its end, because what it is to be done under is late."""
 
     def only(self, first: int, end: int) -> "Context":
         """The same moment, seen by the threads from ``first`` to before ``end``."""
         free = tuple(p for p in self.free if first <= p % self.concurrency < end)
-        return Context(self.now_s, free, self.concurrency, self.rng)
+        return dataclasses.replace(self, free=free)
 
 
 Answer = tuple[Invocation | Wait | None, "Generator"]
@@ -112,20 +116,24 @@ class Stagger:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Ends at ``end_s`` seconds after the run began, whatever ``of`` still has to do."""
+    """Ends at ``end_s`` seconds after the run began, or with the overtime that there is then,
+    whatever ``of`` still has to do."""
 
     end_s: float
     of: Generator
 
     def op(self, ctx: Context) -> Answer:
-        if ctx.now_s >= self.end_s:
-            return None, self
+        end_s = self.end_s
+        if ctx.now_s >= end_s:
+            if ctx.now_s >= end_s + ctx.overtime_s:
+                return None, self
+            end_s = ctx.now_s + LOOK_EVERY_S
         answer, of = self.of.op(ctx)
         match answer:
-            case Invocation(at_s=at_s) if at_s >= self.end_s:
-                return Wait(self.end_s), self
+            case Invocation(at_s=at_s) if at_s >= end_s:
+                return Wait(end_s), self
             case Wait(until_s):
-                return Wait(min(until_s, self.end_s)), Until(self.end_s, of)
+                return Wait(min(until_s, end_s)), Until(self.end_s, of)
             case _:
                 return answer, Until(self.end_s, of)
 

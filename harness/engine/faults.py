@@ -21,6 +21,8 @@ from model.plan import ScheduledFault
 HEAL_TRIES = 3
 """A mend that is not proved is tried again: the machine may only have been slow to answer."""
 BETWEEN_TRIES_S = 1.0
+OVERTIME_MAX_S = 30.0
+"""For how long clients wait for a schedule that lags: with nobody at work a fault proves little."""
 
 
 class Nemesis(Protocol):
@@ -56,6 +58,12 @@ class Faults:
         self._lines = Lines(path)
         self._timeout_s = timeout_s
         self._applied: dict[int, _Applied] = {}
+        self._planned_s: dict[int, float] = {fault.id: fault.at_s for fault in schedule}
+        """When what each fault still lacks was to be: to be applied, or then to be healed."""
+
+    def overtime_s(self, end_s: float) -> float:
+        """What it takes until all is done that was planned to be done by then."""
+        return OVERTIME_MAX_S if any(at_s < end_s for at_s in self._planned_s.values()) else 0.0
 
     async def run(self, ending: asyncio.Event) -> None:
         """The whole schedule. After ``ending`` nothing new is broken, and what is broken is healed
@@ -68,9 +76,11 @@ class Faults:
             await self._sleep_until(heal_at_s.get(fault.id, planned_s), ending)
             if fault.id in self._applied:
                 await self._heal(fault)
+                del self._planned_s[fault.id]
             elif not ending.is_set():
                 await self._apply(fault)
                 heal_at_s[fault.id] = self._heal_at_s(fault)
+                self._planned_s[fault.id] = fault.at_s + fault.duration_s
                 heapq.heappush(steps, (fault.at_s + fault.duration_s, 1, fault.id, fault))
 
     def close(self) -> None:

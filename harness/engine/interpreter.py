@@ -37,15 +37,17 @@ class Interpreter:
         rng: random.Random,
         op_timeout_s: float,
         close_timeout_s: float = 5.0,
+        overtime_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``op_timeout_s`` bounds every operation: one that takes longer ends in ``info``, and its
-        client is left behind."""
+        client is left behind. ``overtime_s`` is what generators may know of it."""
         self._recorder = recorder
         self._make_client = make_client
         self._concurrency = concurrency
         self._rng = rng
         self._op_timeout_s = op_timeout_s
         self._close_timeout_s = close_timeout_s
+        self._overtime_s = overtime_s
         self._processes = list(range(concurrency))
         """By thread."""
         self._clients: dict[int, Client] = {}
@@ -119,7 +121,7 @@ class Interpreter:
         free = tuple(
             process for thread, process in enumerate(self._processes) if thread not in self._running
         )
-        return Context(self._now_s(), free, self._concurrency, self._rng)
+        return Context(self._now_s(), free, self._concurrency, self._rng, self._overtime_s())
 
     async def _sleep_until(self, until_s: float) -> None:
         """Until that time of the run, or until something has ended."""

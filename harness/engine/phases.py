@@ -46,14 +46,15 @@ async def carry_out(
     ``tally`` must observe ``recorder``. Whatever happens, clients are closed at the end; the
     cluster is the caller's.
     """
+    faults = Faults(recorder, nemesis, plan.schedule or (), schedule_path)
     interpreter = Interpreter(
         recorder,
         lambda process: workload.client(plan, cluster.bootstrap(), process),
         concurrency=plan.concurrency,
         rng=random.Random(f"{plan.seed}:generator"),
         op_timeout_s=workload.op_timeout_s(plan),
+        overtime_s=lambda: faults.overtime_s(plan.time_limit_s),
     )
-    faults = Faults(recorder, nemesis, plan.schedule or (), schedule_path)
     try:
         async with _watched(Crashes(recorder, cluster)):
             tally.phase = "main"

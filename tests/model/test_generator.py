@@ -1,5 +1,6 @@
 """Generators: what comes next, as a pure function of what came before."""
 
+import dataclasses
 import math
 import random
 
@@ -19,6 +20,16 @@ from model.generator import (
     Wait,
 )
 from model.op import Op
+
+
+class Idle:
+    """Nothing to do before an event that never comes."""
+
+    def op(self, ctx: Context) -> Answer:
+        return PENDING, self
+
+    def update(self, event: Op) -> Generator:
+        return self
 
 
 def at(now_s: float, free: tuple[int, ...] = (0, 1, 2), seed: int = 1) -> Context:
@@ -97,6 +108,23 @@ def test_until(now_s: float, of: Generator, answer: object) -> None:
     """Nothing is asked at or after the end, and waiting for more ends there too."""
     assert Until(5.0, of).op(at(now_s))[0] == answer
     assert Until(5.0, Repeat("x")).op(at(4.0, free=()))[0] == Wait(5.0)
+
+
+@pytest.mark.parametrize(
+    ("now_s", "overtime_s", "of", "answer"),
+    [
+        (5.0, 30.0, Once("x", at_s=5.2), Invocation(process=0, f="x", at_s=5.2)),
+        (4.9, 30.0, Once("x", at_s=5.2), Wait(5.0)),  # it may not be needed
+        (6.0, 30.0, Once("x", at_s=9.0), Wait(6.5)),  # nor for so long
+        (6.0, 30.0, Idle(), Wait(6.5)),
+        (6.0, 0.0, Repeat("x"), None),
+        (35.0, 30.0, Repeat("x"), None),
+    ],
+)
+def test_overtime(now_s: float, overtime_s: float, of: Generator, answer: object) -> None:
+    """Work goes on beyond its end while there is a need, and looks often whether there still is."""
+    ctx = dataclasses.replace(at(now_s), overtime_s=overtime_s)
+    assert Until(5.0, of).op(ctx)[0] == answer
 
 
 def test_any_of_takes_the_soonest_and_keeps_the_others() -> None:

@@ -50,11 +50,13 @@ class FakeCluster:
 class Freezer:
     """Freezes the processes of the first two threads while it is applied."""
 
-    def __init__(self, kafka: Any, cluster: FakeCluster) -> None:
+    def __init__(self, kafka: Any, cluster: FakeCluster, lag_s: float) -> None:
         self.kafka = kafka
         self.cluster = cluster
+        self.lag_s = lag_s
 
     async def invoke(self, op: Op) -> Op:
+        await asyncio.sleep(self.lag_s)
         self.cluster.log.append(op.value["phase"])
         if op.value["phase"] == "apply":
             self.kafka.hanging = {*range(0, 500, 5), *range(1, 500, 5)}
@@ -68,7 +70,12 @@ class Freezer:
 
 
 def run(
-    virtually: Any, kafka: Any, tmp_path: Path, cluster: FakeCluster
+    virtually: Any,
+    kafka: Any,
+    tmp_path: Path,
+    cluster: FakeCluster,
+    plan: Plan = PLAN,
+    lag_s: float = 0.0,
 ) -> tuple[Ending, list[Op], Tally]:
     in_memory = dataclasses.replace(
         WORKLOAD, client=lambda plan, bootstrap, process: kafka.client(process)
@@ -81,10 +88,10 @@ def run(
         recorder = Recorder(path, lambda: int(clock() * 1e9), [tally])
         try:
             return await carry_out(
-                PLAN,
+                plan,
                 in_memory,
                 cluster,
-                Freezer(kafka, cluster),
+                Freezer(kafka, cluster, lag_s),
                 recorder,
                 tally,
                 tmp_path / "schedule.jsonl",
@@ -128,6 +135,29 @@ def test_main_phase_then_healing_then_final_reads(
     }
     assert len(acked) > 1000
     assert acked <= read
+
+
+@pytest.mark.parametrize(
+    ("lag_s", "applied", "until_s"),
+    [
+        (0.1, 2, 20.0),
+        (5.0, 2, 33.0),  # applied at 10 s and 26 s, healed at 21 s and 33 s: in their order
+        (11.0, 2, 50.0),  # the second is healed at once
+        (26.0, 1, 50.0),
+    ],
+)
+def test_clients_go_on_while_faults_are_late(
+    virtually: Any, kafka: Any, tmp_path: Path, lag_s: float, applied: int, until_s: float
+) -> None:
+    """On a slow machine every fault still strikes while somebody works; not for ever, though."""
+    second = ScheduledFault(id=2, at_s=16.0, duration_s=2.0, fault="freeze", targets="kafka")
+    assert PLAN.schedule is not None
+    plan = msgspec.structs.replace(PLAN, schedule=(*PLAN.schedule, second))
+    cluster = FakeCluster()
+    _, ops, _ = run(virtually, kafka, tmp_path, cluster, plan, lag_s)
+    assert cluster.log.count("apply") == applied
+    last_s = max(op.time_ns for op in ops if op.f == "send" and op.type == "invoke") / 1e9
+    assert last_s == pytest.approx(until_s, abs=1.0)
 
 
 def test_frozen_clients_cost_their_processes_only(
