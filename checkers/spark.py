@@ -1,8 +1,8 @@
 """The executor on Spark: the same kernels, a key at a time, by ``applyInArrow``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from checkers.kernels import key
 from checkers.kernels.availability import Outage, Recovery
@@ -64,7 +65,7 @@ _RECOVERY = t.StructType(
 )
 REPORT = t.StructType(
     [
-        t.StructField("key", t.StringType()),
+        t.StructField("number", _LONG),
         t.StructField("found", t.ArrayType(_FOUND)),
         t.StructField("receipts", t.ArrayType(_RECEIPT)),
         t.StructField("acked", _LONG),
@@ -73,12 +74,14 @@ REPORT = t.StructType(
         t.StructField("recoveries", t.ArrayType(_RECOVERY)),
     ]
 )
-"""One row per key: a :class:`~checkers.kernels.key.Report`."""
+"""One row per key, by its number: a :class:`~checkers.kernels.key.Report`."""
 
 
 class _Around(NamedTuple):
     """What a key's log holds beside its rows."""
 
+    history: int
+    """Which one it is of."""
     key: str
     resets: Resets
     caught_up: CatchUp | None
@@ -90,48 +93,81 @@ def judge(
 ) -> dict[str, Report]:
     """What the kernels find, by key; ``folder`` takes the tables while Spark reads them."""
     progress(0.0)
-    sends = _table(session, folder / "sends.parquet", SENDS, tables.send_key, tables.sends)
-    polls = _table(session, folder / "polls.parquet", POLLS, tables.poll_key, tables.polls)
-    caught_up = tables.caught_up()
-    around = {
-        number: _Around(
-            key=tables.keys[number],
-            resets=tables.resets(number),
-            caught_up=caught_up.get(number),
-            faults=tables.bands,
-        )
-        for number in tables.active_keys
-    }
-    reports = (
-        sends.groupBy("key")
-        .cogroup(polls.groupBy("key"))
+    [reports] = judge_together([tables], session, folder)
+    progress(1.0)
+    return reports
+
+
+def judge_together(
+    histories: Iterable[Tables], session: SparkSession, folder: Path
+) -> list[dict[str, Report]]:
+    """The same of many histories, in one job; they are needed one after the other."""
+    around: dict[int, _Around] = {}
+    with (
+        _Rows(folder / "sends.parquet", SENDS) as sends,
+        _Rows(folder / "polls.parquet", POLLS) as polls,
+    ):
+        first = count = 0
+        for count, tables in enumerate(histories, start=1):
+            sends.write(first + tables.send_key, tables.sends)
+            polls.write(first + tables.poll_key, tables.polls)
+            caught_up = tables.caught_up()
+            for number in tables.active_keys:
+                around[first + number] = _Around(
+                    history=count - 1,
+                    key=tables.keys[number],
+                    resets=tables.resets(number),
+                    caught_up=caught_up.get(number),
+                    faults=tables.bands,
+                )
+            first += len(tables.keys)
+    told = (
+        sends.frame(session)
+        .groupBy("key")
+        .cogroup(polls.frame(session).groupBy("key"))
         .applyInArrow(_by_key(around), REPORT)
         .select(*REPORT.fieldNames())
         .toArrow()
     )
-    progress(1.0)
-    by_name = {row["key"]: _report(row) for row in reports.to_pylist()}
-    return {tables.keys[number]: by_name[tables.keys[number]] for number in tables.active_keys}
+    by_number = {row["number"]: _report(row) for row in told.to_pylist()}
+    reports: list[dict[str, Report]] = [{} for _ in range(count)]
+    for number, mine in around.items():
+        reports[mine.history][mine.key] = by_number[number]
+    return reports
 
 
-def _table(
-    session: SparkSession,
-    path: Path,
-    schema: t.StructType,
-    key_column: I64,
-    rows: Sends | Polls,
-) -> DataFrame:
-    """A table of all keys. Rows get numbers, because their order is lost on the way."""
-    columns = {"key": key_column, "row": np.arange(len(key_column)), **rows._asdict()}
-    pq.write_table(pa.table(columns), path, compression="zstd")
-    return session.read.schema(schema).parquet(str(path)).select(*schema.fieldNames())
+class _Rows:
+    """A table of all keys of all histories. Rows get numbers, because their order is lost on the
+    way."""
+
+    def __init__(self, path: Path, schema: t.StructType) -> None:
+        self._path = path
+        self._schema = schema
+        self._writer = pq.ParquetWriter(path, to_arrow_schema(schema), compression="zstd")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.close()
+
+    def write(self, key: I64, rows: Sends | Polls) -> None:
+        """Those of one history."""
+        columns = {"key": key, "row": np.arange(len(key)), **rows._asdict()}
+        self._writer.write_table(pa.table(columns, schema=self._writer.schema))
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """All of them."""
+        read = session.read.schema(self._schema).parquet(str(self._path))
+        return read.select(*self._schema.fieldNames())
 
 
 def _by_key(
     around: Mapping[int, _Around],
 ) -> Callable[[tuple[Any, ...], pa.Table, pa.Table], pa.Table]:
     def judge_key(group: tuple[Any, ...], sends: pa.Table, polls: pa.Table) -> pa.Table:
-        mine = around[group[0].as_py()]
+        number = group[0].as_py()
+        mine = around[number]
         log = Log(
             key=mine.key,
             sends=Sends(*_columns(sends, Sends._fields)),
@@ -140,7 +176,7 @@ def _by_key(
             caught_up=mine.caught_up,
             faults=mine.faults,
         )
-        return pa.Table.from_pylist([_row(mine.key, key.judge(log))], schema=_arrow())
+        return pa.Table.from_pylist([_row(number, key.judge(log))], schema=_arrow())
 
     return judge_key
 
@@ -150,9 +186,9 @@ def _columns(table: pa.Table, names: tuple[str, ...]) -> list[Any]:
     return [table[name].to_numpy()[order] for name in names]
 
 
-def _row(name: str, report: Report) -> dict[str, Any]:
+def _row(number: int, report: Report) -> dict[str, Any]:
     return {
-        "key": name,
+        "number": number,
         "found": [msgspec.structs.asdict(f) for f in report.found],
         "receipts": [receipt._asdict() for receipt in report.receipts],
         "acked": report.acked,
@@ -177,6 +213,4 @@ def _report(row: Mapping[str, Any]) -> Report:
 
 
 def _arrow() -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema  # in the worker
-
     return to_arrow_schema(REPORT)

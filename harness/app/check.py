@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import pyarrow.parquet as pq
@@ -71,7 +71,6 @@ def examine(
     folder, file = _located(path)
     plan = None if folder is None else _plan(folder)
     contract = Contract.of(plan, settings)
-    named = {} if plan is None else {k: getattr(plan, k) for k in ("workload", "target", "seed")}
     with ExitStack() as stack:
         executor: Executor = inline_.judge
         if not inline:
@@ -85,20 +84,51 @@ def examine(
             reports = executor(tables, lambda done: progress("judging", done))
         except Exception as error:  # noqa: BLE001 - an executor that crashed has found nothing
             reason = f"judging crashed: {type(error).__name__}: {error}".splitlines()[0]
-            return _told(Judged(verdict_.crashed(reason, named), ()), folder)
+            return _told(Judged(verdict_.crashed(reason, _named(plan)), ()), folder)
+    return _told(_concluded(folder, tables, reports, plan, contract), folder)
+
+
+def examine_together(
+    folders: Sequence[Path], session: "SparkSession", scratch: Path
+) -> list[Judged]:
+    """The same of many runs' folders, in one Spark job that has its files in ``scratch``; nothing
+    is written into the folders. Raises what :func:`examine` does, and what comes of a job that
+    crashes."""
+    from checkers import spark
+
+    plans = [_plan(folder) for folder in folders]
+
+    def tables_of(folder: Path) -> Tables:
+        return tables_.tables(tables_.read(_located(folder)[1], lambda done: None))
+
+    reports = spark.judge_together(map(tables_of, folders), session, scratch)
+    return [
+        _concluded(folder, tables_of(folder), found, plan, Contract.of(plan))
+        for folder, found, plan in zip(folders, reports, plans, strict=True)
+    ]
+
+
+def _concluded(
+    folder: Path | None,
+    tables: Tables,
+    reports: Mapping[str, Report],
+    plan: Plan | None,
+    contract: Contract,
+) -> Judged:
+    """What the kernels' reports amount to."""
     found = [f for report in reports.values() for f in report.found]
     watched = _watched(folder)
     violations = () if watched is None else watched.violations
     results = findings_.findings(found, tables, contract, violations)
     verdict = verdict_.conclude(
-        tables,
-        reports,
-        results,
-        run=plan,
-        plan=named,
-        watched=watched,
+        tables, reports, results, run=plan, plan=_named(plan), watched=watched
     )
-    return _told(Judged(verdict, results), folder)
+    return Judged(verdict, results)
+
+
+def _named(plan: Plan | None) -> dict[str, Any]:
+    """What a verdict tells of its plan."""
+    return {} if plan is None else {k: getattr(plan, k) for k in ("workload", "target", "seed")}
 
 
 def _watched(folder: Path | None) -> Record | None:

@@ -310,6 +310,34 @@ def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path
         assert len([f for report in one.values() for f in report.found]) == 3 * seed
 
 
+@pytest.mark.spark
+def test_histories_are_judged_together_as_each_by_itself(
+    histories: Any, spark: Any, tmp_path: Path
+) -> None:
+    """In one job; their keys have the same names, and one of them has no rows."""
+    from checkers import spark as spark_
+
+    many = [
+        histories.tables(list(World(random.Random(seed), keys=seed, lost=seed).events(200)))
+        if seed
+        else histories.tables("a:x")
+        for seed in (3, 0, 1)
+    ]
+    together = spark_.judge_together(many, spark, tmp_path)
+    alone = [inline.judge(tables, lambda done: None) for tables in many]
+    one, other = (
+        [
+            {key: report._replace(receipts=[]) for key, report in reports.items()}
+            for reports in judged
+        ]
+        for judged in (together, alone)
+    )
+    assert one == other
+    assert [len(reports) for reports in one] == [3, 0, 1]
+    found = [[f.anomaly for report in reports.values() for f in report.found] for reports in one]
+    assert found == [["lost-write"] * 3, [], ["lost-write"]]
+
+
 def test_phantoms_are_beyond_all_values(histories: Any) -> None:
     """The generator's phantoms are told apart from what it sends."""
     made = World(random.Random(1), phantom=1, span=5)
