@@ -149,7 +149,7 @@ def _load_segments(
     found: list[EpochStart] = []
     for number, segment in enumerate(segments):
         end = bases[number + 1] if number + 1 < len(bases) else None
-        if segment.is_indexed() and (clean or (end is not None and end <= recovery_point)):
+        if segment.is_indexed() and is_trusted(clean, end, recovery_point):
             segment.load(end)
             continue
         found += recovery.recover(segment)
@@ -159,6 +159,15 @@ def _load_segments(
         if segment is not segments[-1]:
             segment.finish()
     return segments, found
+
+
+def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
+    """May a segment be taken as it lies, batches and indexes, without a look at every batch?
+
+    clean: was it closed in order? end: where the next segment begins; None for the last one.
+    recovery_point: everything below is synced.
+    """
+    return clean or (end is not None and end <= recovery_point)
 
 
 def _load_epochs(

@@ -68,7 +68,7 @@ class LogManager:
         self._disk.lock()
         self._disk.fsync_dir("")  # always: whoever changed a name may have been killed before this
         self._identify()
-        clean = self._consume_clean_marker()
+        clean = consume_clean_marker(self._disk)
         recovery_points = self._read_offsets(RECOVERY_POINTS)
         start_offsets = self._read_offsets(START_OFFSETS)
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
@@ -204,14 +204,6 @@ class LogManager:
         if properties != written:
             self._disk.write(META_PROPERTIES, checkpoints.format_properties(properties))
 
-    def _consume_clean_marker(self) -> bool:
-        """Was the last end a clean one? It is said once: loading may fail (KAFKA-10471)."""
-        if not self._disk.exists(CLEAN_SHUTDOWN):
-            return False
-        self._disk.remove(CLEAN_SHUTDOWN)
-        self._disk.fsync_dir("")
-        return True
-
     def _read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
         if not self._disk.exists(name):
             return {}
@@ -240,3 +232,12 @@ class LogManager:
     def _remove_deleted(self) -> None:
         while self._deleted and self._deleted[0][0] <= self._now_ms:
             self._disk.remove_dir(self._deleted.pop(0)[1])
+
+
+def consume_clean_marker(disk: Disk) -> bool:
+    """Was the last end a clean one? It is said once: loading may fail (KAFKA-10471)."""
+    if not disk.exists(CLEAN_SHUTDOWN):
+        return False
+    disk.remove(CLEAN_SHUTDOWN)
+    disk.fsync_dir("")
+    return True

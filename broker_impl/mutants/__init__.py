@@ -16,7 +16,7 @@ Kind = Literal["historic", "mutation", "control", "protocol"]
 """A defect that was; a fault of ours in a documented rule; a loss inherent in a configuration;
 another protocol, correct by itself, under which bugs show that ours would hide."""
 
-_SECTIONS = ("controller", "epochs", "isr", "producers", "protocols", "replicas")
+_SECTIONS = ("controller", "epochs", "isr", "logs", "producers", "protocols", "replicas")
 
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
@@ -36,8 +36,8 @@ class Mutant:
     schedule: str
     """What has to happen for it to show, in a sentence."""
     tier: Literal[1, 2, 3]
-    """1: quick to show, and seen by clients; 2: needs a long run or an exact order; 3: only state or
-    patience shows it."""
+    """1: quick to show, and seen by clients; 2: needs a long run or an exact order; 3: only state
+    or patience shows it."""
     rule: Callable[..., Any]
 
     @property

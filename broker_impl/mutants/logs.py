@@ -1,0 +1,66 @@
+"""Bugs in what is stored: recovery after crashes, segments, what may enter a log and leave it."""
+
+from broker_impl.log import manager
+from broker_impl.log.config import LogConfig
+from broker_impl.log.disk import Disk
+from broker_impl.log.segment import Segment
+from broker_impl.mutants import mutant
+from broker_impl.wire.types import Offset
+
+
+@mutant(
+    "index-trusted-after-crash",
+    of="broker_impl.log.loading:is_trusted",
+    source="G01",
+    kind="mutation",
+    symptom="crash",
+    schedule="A broker loses power while it writes, and is started again.",
+)
+def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
+    """What has indexes is taken as it lies, after a crash as after a clean end.
+
+    Indexes and batches reach the disk in any order, pages in between not at all. An index then
+    leads to where no batch begins, and a log ends within one, or is zeros somewhere: the broker
+    trips over it when it starts, or, when it has not looked, once somebody reads there.
+    """
+    return True
+
+
+@mutant(
+    "clean-marker-survives-load-crash",
+    of="broker_impl.log.manager:consume_clean_marker",
+    source="G02, KAFKA-10471",
+    kind="mutation",
+    symptom="crash",
+    schedule="A broker is stopped in order, started, loses power while it writes, and is started "
+    "again.",
+)
+def consume_clean_marker(disk: Disk) -> bool:
+    """The marker of a clean end stays when it has been read.
+
+    It is to say of one end that it was clean. Kafka removed it only when all logs were loaded, and
+    one that crashed before was taken for clean the next time; here it is never removed. What the
+    crash has torn is not looked for, and nothing is cut: the log ends within a batch.
+    """
+    return disk.exists(manager.CLEAN_SHUTDOWN)
+
+
+@mutant(
+    "no-dir-fsync",
+    of="broker_impl.log.loading:new_segment",
+    source="G05, KAFKA-3968",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A log that syncs what it acknowledges begins a new segment, and the power goes.",
+)
+def new_segment(
+    disk: Disk, directory: str, base_offset: Offset, config: LogConfig, now_ms: int
+) -> Segment:
+    """A new segment's file is synced, and the directory that has its name is not.
+
+    Syncing a file saves its bytes. After a loss of power there may be none of that name: all that
+    was written to the segment, synced or not, is gone at once.
+    """
+    segment = Segment(disk, directory, base_offset, config, now_ms)
+    segment.begin()
+    return segment
