@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError, WireError
-from broker_impl.log import loading, producers, validation
+from broker_impl.log import failure, loading, producers, validation
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import LeaderEpochs
@@ -226,8 +226,10 @@ class PartitionLog:
             if self.end_offset - self.recovery_point >= self.config.flush_messages:
                 self._flush()
         except StorageError as error:
-            self.offline = error
-            raise
+            told = failure.of_append(error)
+            if isinstance(told, StorageError):
+                self.offline = told
+            raise told from None
 
     def _assign_epochs(self, placed: list[tuple[int, BatchHeader]]) -> None:
         """Written down before the batches: an epoch without records harms nobody."""

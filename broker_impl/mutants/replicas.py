@@ -1,7 +1,27 @@
 """Bugs in what a replica makes of a change: of its role, of its disk, of who is alive."""
 
+from broker_impl.errors import ApiError, ErrorCode, StorageError
 from broker_impl.mutants import mutant
 from broker_impl.wire.types import Epoch
+
+
+@mutant(
+    "append-after-io-error",
+    of="broker_impl.log.failure:of_append",
+    source="B16, KAFKA-10778",
+    kind="historic",
+    symptom="stuck",
+    schedule="The disk of a leader is full for a moment, and free again before anything but an "
+    "append has failed.",
+)
+def of_append(error: StorageError) -> StorageError | ApiError:
+    """A leader refuses the record that could not be written, and goes on with the next one.
+
+    What of the first one did reach the disk lies before it. From there on offsets and bytes are
+    apart: neither consumers nor followers can read what the leader goes on to append, and it cannot
+    be acknowledged.
+    """
+    return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
 
 @mutant(

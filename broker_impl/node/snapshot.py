@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from broker_impl.errors import WireError
 from broker_impl.log.epochs import EpochStart
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import BatchMetadata
@@ -187,7 +188,10 @@ class _Reading:
             if base > self._base:
                 self._base, self._at = base, 0
             while self._at < size:
-                header = parse_header(peek(path, self._at, HEADER_BYTES))
+                try:
+                    header = parse_header(peek(path, self._at, HEADER_BYTES))
+                except WireError:
+                    return  # damage: the last header does not end the log, which tells of it
                 self._headers.append(header)
                 self._at += header.size
 

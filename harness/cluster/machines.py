@@ -25,6 +25,8 @@ Told = TypeVar("Told")
 
 DISK_BYTES = 1 << 40
 """What is free on a disk that nobody has filled."""
+LEFT_BYTES = 10
+"""What is free on a full one: no file fits, and a batch that is written then is torn."""
 INTERRUPT_WITHIN_S = 1.0
 """How soon the power goes although the disk has not been asked for as much as was planned."""
 SILENCE_S = 0.1
@@ -73,7 +75,7 @@ class Machines(Nodes, abc.ABC):
 
     async def fill_disk(self, node: NodeId) -> None:
         self._excuses.begin(node, "disk")
-        self._disk(node).fill()
+        self._disk(node).fill(LEFT_BYTES)
 
     async def free_disk(self, node: NodeId) -> None:
         if self._excuses.expects(node, "disk"):

@@ -54,7 +54,7 @@ def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> d
         ("power", fault("power-loss", "leader:topic0-0"), "bytes were not synced"),
         ("power", fault("power-loss", "leader:topic0-0", 0.3, after=20), "bytes were not synced"),
         ("power", fault("power-loss", ["zookeeper"]), "zookeeper: off"),
-        ("disk", fault("disk-full", "leader:topic0-0", 1.0), "0 bytes left"),
+        ("disk", fault("disk-full", "leader:topic0-0", 1.0), "10 bytes left"),
         ("slow-disk", fault("slow-disk", "leader:topic0-0", seconds=0.005), "then 5.0"),
         ("clock", fault("clock-skew", "controller", rate=0.5), "-0.250 s within 0.5 s"),
         ("clock", fault("clock-skew", ["zookeeper"], rate=2.0), "+0.500 s within 0.5 s"),

@@ -149,3 +149,21 @@ def test_a_deleted_log_is_forgotten(broker: Watched) -> None:
     broker.look()
     broker.logs.delete(TP)
     assert broker.look().replicas == ()
+
+
+def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
+    """Where no batch begins reading ends, and the headers do not reach the log's end."""
+    broker.order(1, 0)
+    for _ in range(3):
+        broker.append()
+    (_, path, size) = broker.logs.logs[TP].files[0]
+    first = broker.replica().log.headers[0].size
+    disk = broker.disk.open(path)
+    whole = disk.pread(0, size)
+    torn = whole[:first] + b"\0" * 61 + whole[first + 61 :]
+    shot = Onlooker(lambda path, at, size: torn[at : at + size]).look(
+        broker.replicas, broker.logs.logs, term=None, producers=False
+    )
+    (replica,) = shot.replicas
+    assert offsets(replica) == [0]
+    assert replica.log.end == 3
