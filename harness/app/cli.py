@@ -352,6 +352,8 @@ def gate(
 @click.option("--keep", type=click.IntRange(min=0), default=0, metavar="N",
               help="how many folders of passes are kept (0)")  # fmt: skip
 @click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
+@click.option("--spark", is_flag=True,
+              help="at the end judge all histories once more, in one Spark job")  # fmt: skip
 @_json
 def search(
     plan_file: Path | None,
@@ -366,16 +368,18 @@ def search(
     results: Path,
     keep: int,
     keep_going: bool,
+    spark: bool,
     as_json: bool,
 ) -> int:
     """Many simulated runs, a seed each: what neither an option nor the plan file sets is drawn from
     the seed.
 
-    Exit status 1 when any is invalid; else 70 when any failed or somebody interrupted; else 2 when
-    any is unknown.
+    Exit status 1 when any is invalid; else 70 when any failed, Spark judged any otherwise, or
+    somebody interrupted; else 2 when any is unknown.
     """
     _pin(["simulated"])
     from harness.app import program, request
+    from harness.app.run import Failed
     from harness.app.screen import Screen
     from harness.app.search import campaign, outcome
 
@@ -396,8 +400,12 @@ def search(
         jobs=campaign.cores() if jobs is None else jobs,
         keep=keep,
         enough=None if keep_going else 1,
+        spark=spark,
     )
-    told = campaign.carry_out(asked, results, Screen())
+    try:
+        told = campaign.carry_out(asked, results, Screen())
+    except Failed as error:
+        return _fail(str(error))
     if as_json:
         _print_json(told)
     else:

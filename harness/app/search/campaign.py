@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 
 from harness.app import request, worlds
-from harness.app.run import new_folder
+from harness.app.run import Failed, new_folder
 from harness.app.screen import Screen
-from harness.app.search import draw, one, outcome
+from harness.app.search import draw, one, outcome, together
 from harness.app.search.jobs import Ended, Jobs
 from harness.app.search.outcome import Ran, Stopped, Summary
 from harness.app.search.scratch import scratch
+from harness.app.search.together import Together
 
 RUNS = 100
 RED_KEPT_MAX = 50
@@ -42,6 +43,8 @@ class Asked:
     """Of how many passes the folders are kept."""
     enough: int | None = 1
     """With so many runs invalid or failed no other begins; ``None``: with any number."""
+    spark: bool = False
+    """Are all histories judged once more at the end, in one Spark job?"""
 
 
 Each = Callable[[int, Mapping[str, Any], Path], Ran]
@@ -52,7 +55,8 @@ def carry_out(asked: Asked, results: Path, screen: Screen, each: Each = one.of_s
     """Run the search in a new folder under ``results/searches``.
 
     SIGINT or SIGTERM ends it at once, with a summary of what there is. Raises
-    :class:`~harness.app.refused.Refused` when nothing can be drawn with what is pinned.
+    :class:`~harness.app.refused.Refused` when nothing can be drawn with what is pinned, and
+    :class:`~harness.app.run.Failed` when Spark was to judge and did not.
     """
     plan = draw.plan_of(asked.first, asked.pinned)  # refused here, and not in a child
     request.commit()
@@ -66,6 +70,9 @@ def carry_out(asked: Asked, results: Path, screen: Screen, each: Each = one.of_s
     ):
         search = _Search(asked, folder, place, each)
         _drive(search, jobs, asked.jobs, ending, screen)
+    outcome.write(search.summary())
+    if asked.spark and not ending:
+        search.judge_together(screen)
     told = search.summary()
     outcome.write(told)
     return told
@@ -101,6 +108,7 @@ class _Search:
         self._red = 0
         self._began_s = time.monotonic()
         self.stopped: Stopped = "done"
+        self._together: Together | None = None
 
     # When to go on.
 
@@ -124,9 +132,12 @@ class _Search:
         is_sample = seed - self._asked.first < self._asked.keep
         keeps_red = self._red < RED_KEPT_MAX
         each, pinned = self._each, self._asked.pinned
+        aside = self._aside(seed) if self._asked.spark else None
 
         def work() -> bytes:
             ran = each(seed, pinned, folder)
+            if aside is not None and ran.status != "failed":
+                together.put_aside(folder, aside)
             if is_sample if ran.status == "valid" else keeps_red:
                 shutil.move(folder, kept)
                 if ran.status != "failed":
@@ -152,6 +163,19 @@ class _Search:
             _drop_if_empty(Path(ran.folder) / "said.txt")
         self._red += ran.status != "valid"
         self._ran.append(ran)
+
+    def judge_together(self, screen: Screen) -> None:
+        """By Spark, all that were judged one by one."""
+        folders = [self._aside(run.seed) for run in self._ran if run.status != "failed"]
+        screen.say(f"{len(folders):,} histories, judged together …")
+        try:
+            self._together = together.judge(sorted(folders))
+        except Exception as error:
+            raise Failed(
+                f"judging together: {type(error).__name__}: {error}", self._folder
+            ) from error
+        if not self._together.differ:
+            shutil.rmtree(self._aside(0).parent, ignore_errors=True)
 
     # What there is to tell.
 
@@ -184,6 +208,7 @@ class _Search:
             seed=self._asked.first,
             pinned=self._asked.pinned,
             folder=self._folder,
+            together=self._together,
         )
 
     @property
@@ -192,6 +217,9 @@ class _Search:
 
     def _kept(self, seed: int) -> Path:
         return self._folder / f"seed{seed}"
+
+    def _aside(self, seed: int) -> Path:
+        return self._folder / "judged" / f"seed{seed}"
 
 
 def _how(status: int, said: Path) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from harness.app.search.together import Together
+
 Status = Literal["valid", "invalid", "unknown", "failed"]
 """``failed``: Faultline's own doing, or a world in which nothing could happen any more."""
 Stopped = Literal["done", "found", "time", "interrupted"]
@@ -72,6 +74,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     pinned: dict[str, Any]
     """What was not drawn."""
     folder: str
+    together: Together | None = None
+    """How all histories were judged in one Spark job, where that was asked for."""
 
 
 def summary(
@@ -82,6 +86,7 @@ def summary(
     seed: int,
     pinned: Mapping[str, Any],
     folder: Path,
+    together: Together | None = None,
 ) -> Summary:
     """Of these runs, in any order."""
     ran = sorted(ran, key=lambda run: run.seed)
@@ -107,6 +112,7 @@ def summary(
         seed=seed,
         pinned=dict(pinned),
         folder=str(folder),
+        together=together,
     )
 
 
@@ -115,11 +121,12 @@ def _in_runs(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def exit_status(summary: Summary) -> int:
-    """1 when anything was found, else 70 when a run failed or somebody interrupted, else 2 when a
-    run is unknown, else 0."""
+    """1 when anything was found, else 70 when a run failed, two judgements differ or somebody
+    interrupted, else 2 when a run is unknown, else 0."""
     if summary.findings:
         return 1
-    if summary.failed or summary.stopped == "interrupted":
+    differ = summary.together is not None and summary.together.differ
+    if summary.failed or differ or summary.stopped == "interrupted":
         return 70
     return 2 if summary.unknown or not summary.runs else 0
 
@@ -140,6 +147,8 @@ def describe(summary: Summary, again: str) -> str:
         f" {summary.faults_effective:,} effective faults · {len(summary.findings)} invalid,"
         f" {summary.unknown} unknown, {summary.failed} failed · {summary.seconds:.0f} s",
     ]
+    if summary.together is not None:
+        lines.append(_of_together(summary.together))
     for run in (*summary.findings, *summary.doubtful):
         lines.append(f"seed {run.seed} {run.status.upper()}: {run.why[0] if run.why else ''}")
         if run.folder is not None:
@@ -147,3 +156,10 @@ def describe(summary: Summary, again: str) -> str:
     for anomaly, count in summary.allowed.items():
         lines.append(f"allowed: {anomaly} in {count} runs")
     return "\n".join(lines)
+
+
+def _of_together(together: Together) -> str:
+    told = f"{together.histories:,} histories judged together in {together.seconds:.0f} s"
+    if not together.differ:
+        return f"{told}: the same verdicts, the same findings"
+    return f"{told}: DIFFERENT for {', '.join(together.differ)}"

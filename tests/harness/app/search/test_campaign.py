@@ -4,7 +4,7 @@ import io
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ import msgspec
 import pytest
 
 from harness.app.refused import Refused
+from harness.app.run import Failed
 from harness.app.screen import Screen
-from harness.app.search import campaign, one, outcome
+from harness.app.search import campaign, one, outcome, together
 from harness.app.search.campaign import Asked
 from harness.app.search.outcome import Ran, Status, Summary
+from harness.app.search.together import Together
 
 
 @pytest.fixture(autouse=True)
@@ -174,3 +176,54 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_made(tmp_path: Path)
     with pytest.raises(Refused, match="no such-bug"):
         _search(tmp_path, _red(), pinned={"mutants": ("such-bug",)})
     assert not list(tmp_path.iterdir())
+
+
+def _with_parts(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+    for name in together.PARTS:
+        (folder / name).write_text(f"{name} of {seed}")
+    return _ran(seed, "failed") if seed == 2 else _ran(seed)
+
+
+@pytest.mark.parametrize("odd", [(), (3,)])
+def test_all_histories_are_judged_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: tuple[int, ...]
+) -> None:
+    """But those of runs that failed, which nobody has judged; the summary tells which differ."""
+    asked: list[str] = []
+
+    def judge(folders: Sequence[Path]) -> Together:
+        asked.extend(folder.name for folder in folders)
+        assert all((folder / name).exists() for folder in folders for name in together.PARTS)
+        return Together(
+            histories=len(folders),
+            seconds=1.0,
+            differ=tuple(str(f) for f in folders if f.name in [f"seed{seed}" for seed in odd]),
+        )
+
+    monkeypatch.setattr(together, "judge", judge)
+    told = _search(tmp_path, _with_parts, runs=3, enough=None, spark=True)
+    assert asked == ["seed1", "seed3"]
+    assert told.together is not None
+    assert [Path(folder).name for folder in told.together.differ] == [f"seed{n}" for n in odd]
+    assert (Path(told.folder) / "judged").exists() == bool(odd)
+    assert ("DIFFERENT" in outcome.describe(told, "again")) == bool(odd)
+    without_failed = msgspec.structs.replace(told, failed=0)
+    assert outcome.exit_status(without_failed) == (70 if odd else 0)
+    assert (
+        msgspec.json.decode((Path(told.folder) / outcome.FILE).read_bytes(), type=Summary) == told
+    )
+
+
+def test_a_second_judgement_that_fails_leaves_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search failed, and its summary is there."""
+
+    def judge(folders: Sequence[Path]) -> Together:
+        raise ValueError("no Spark today")
+
+    monkeypatch.setattr(together, "judge", judge)
+    with pytest.raises(Failed, match="ValueError: no Spark today") as failed:
+        _search(tmp_path, _with_parts, runs=1, spark=True)
+    assert failed.value.folder is not None
+    assert (failed.value.folder / outcome.FILE).exists()

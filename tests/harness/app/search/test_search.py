@@ -75,3 +75,18 @@ def test_a_green_search_tells_what_it_did(tmp_path: Path) -> None:
     assert told["least"]["acked"] >= 500
     assert told["least"]["faults_effective"] >= 3
     assert [path.name for path in (tmp_path / told["folder"]).iterdir()] == [FILE]
+
+
+@pytest.mark.spark
+def test_a_search_is_judged_once_more_by_spark(tmp_path: Path) -> None:
+    """One job for all of its histories says what was said of each."""
+    status, told = _faultline(
+        *("search", "--runs", 2, "--jobs", 2, "--mutant", "dup-window-one", "--keep-going"),
+        *("--spark", "--results", "r"),
+        cwd=tmp_path,
+    )
+    assert status == 1
+    assert "duplicate" in told["anomalies"]
+    assert (told["together"]["histories"], told["together"]["differ"]) == (2, [])
+    left = {path.name for path in (tmp_path / told["folder"]).iterdir()}
+    assert left == {FILE, *(f"seed{run['seed']}" for run in told["findings"])}

@@ -1,0 +1,69 @@
+"""Two judgements of the same histories: one by one as they ended, and all in one Spark job."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.verdict import Verdict
+from harness.app.check import examine
+from harness.app.search import together
+from model import history
+from model.op import Op
+from model.plan import Plan
+
+
+def _history(*read: int) -> list[Op]:
+    """Two records are acknowledged, at offsets 0 and 1; these values are read."""
+    sent = [["send", "t-0", [0, 1]], ["send", "t-0", [1, 2]]]
+    asked = [["send", "t-0", 1], ["send", "t-0", 2]]
+    polled = [["poll", {"t-0": [[value - 1, value] for value in read]}]]
+    rows = [
+        (0, "invoke", "send", asked),
+        (0, "ok", "send", sent),
+        (1, "invoke", "assign", ["t-0"]),
+        (1, "ok", "assign", ["t-0"]),
+        (1, "invoke", "poll", [["poll"]]),
+        (1, "ok", "poll", polled),
+    ]
+    return [
+        Op(index=index, time_ns=index, process=process, type=kind, f=f, value=value)  # type: ignore[arg-type]
+        for index, (process, kind, f, value) in enumerate(rows)
+    ]
+
+
+def _aside(place: Path, name: str, ops: list[Op]) -> Path:
+    """What a search puts aside of a run with this history."""
+    folder = place / f"run of {name}"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_bytes(msgspec.json.encode(Plan()))
+    (folder / "invariants.jsonl").write_text('{"type":"watched","snapshots":1,"until_ns":9}\n')
+    history.write(folder / "history.jsonl", ops)
+    examine(folder, inline=True)
+    together.put_aside(folder, place / name)
+    return place / name
+
+
+@pytest.mark.spark
+def test_judgements_agree_or_are_told(tmp_path: Path) -> None:
+    """What agrees is gone; what was said otherwise, in verdict or findings, is kept and told."""
+    folders = [
+        _aside(tmp_path, "good", _history(1, 2)),
+        _aside(tmp_path, "lossy", _history(2)),
+        _aside(tmp_path, "other-verdict", _history(1, 2)),
+        _aside(tmp_path, "other-findings", _history(2)),
+    ]
+    lossy = msgspec.json.decode((folders[1] / "verdict.json").read_bytes(), type=Verdict)
+    assert lossy.anomalies == {"lost-write": 1}
+    (folders[2] / "verdict.json").write_bytes((folders[1] / "verdict.json").read_bytes())
+    good = tmp_path / "run of good" / "findings.parquet"
+    (folders[3] / "findings.parquet").write_bytes(good.read_bytes())
+    told = together.judge(folders)
+    assert told.histories == 4
+    assert told.differ == tuple(map(str, folders[2:]))
+    assert [folder.exists() for folder in folders] == [False, False, True, True]
+
+
+def test_of_nothing_there_is_nothing_to_judge() -> None:
+    """And no Spark is started for it."""
+    assert together.judge([]) == together.Together(histories=0, seconds=0.0, differ=())
