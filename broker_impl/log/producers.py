@@ -113,6 +113,14 @@ def folds_replicated_batches() -> bool:
     return True
 
 
+def silent_since_ms(entry: ProducerEntry) -> int:
+    """When a producer was last heard of, on this broker's clock.
+
+    What its records say of their time is not asked: they may lie, or be old (KAFKA-9144).
+    """
+    return entry.seen_ms
+
+
 class ProducerStates:
     """The producers of one log."""
 
@@ -140,14 +148,11 @@ class ProducerStates:
         entry.batches = (*entry.batches[1 - BATCHES_REMEMBERED :], batch)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget who was silent for `expiration_ms`, and has no transaction open.
-
-        Silent on this broker's clock: a producer's own timestamps may lie (KAFKA-9144).
-        """
+        """Forget who was silent for `expiration_ms`, and has no transaction open."""
         silent = [
             producer_id
             for producer_id, entry in self.entries.items()
-            if entry.transaction_start is None and now_ms - entry.seen_ms >= expiration_ms
+            if entry.transaction_start is None and now_ms - silent_since_ms(entry) >= expiration_ms
         ]
         for producer_id in silent:
             del self.entries[producer_id]

@@ -90,3 +90,22 @@ def follows(last: int, first: int) -> bool:
     batch that is in the log, and was sent so long ago that nobody remembers: it is there twice.
     """
     return True
+
+
+@mutant(
+    "pstate-expired-by-data-ts",
+    of="broker_impl.log.producers:silent_since_ms",
+    source="D12, KAFKA-9144",
+    kind="historic",
+    symptom="duplicate",
+    schedule="A broker's clock is ahead of its clients' by more than producer.id.expiration.ms, and "
+    "an answer to a produce is lost.",
+)
+def silent_since_ms(entry: ProducerEntry) -> int:
+    """A producer counts as silent since the time that its last records bear.
+
+    That is its own clock's, or whatever its application says: whoever copies old records bears old
+    times while it sends. It is forgotten in the midst of its work, and what it sends again, because
+    an answer was lost, looks new.
+    """
+    return entry.batches[-1].timestamp_ms if entry.batches else 0
