@@ -122,3 +122,22 @@ def written_at(zk_version: int) -> int:
     since it was replaced, and everybody cuts that off to follow it.
     """
     return -1
+
+
+@mutant(
+    "isr-cas-never-refreshed",
+    of="broker_impl.replica.isr:looks_again",
+    source="B02, KAFKA-2729, KAFKA-3042",
+    kind="historic",
+    symptom="stuck",
+    schedule="A leader would change its ISR while ZooKeeper cannot be reached, or has another "
+    "version of it.",
+)
+def looks_again() -> bool:
+    """A leader whose ISR was not written never finds out what is there, and never writes again.
+
+    It goes by the version that it has, which no later write can go by. Its ISR stays as it is: who
+    has caught up is left out, who has gone is waited for. Kafka said "cached zkVersion not equal to
+    that in zookeeper, skip updating ISR" until the broker was started anew.
+    """
+    return False
