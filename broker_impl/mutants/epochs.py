@@ -141,3 +141,22 @@ def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
     do not, and the follower counts as in sync.
     """
     return is_awaited
+
+
+@mutant(
+    "epoch-cache-untruncated-at-leo",
+    of="broker_impl.replica.follower:cuts",
+    source="A15, KAFKA-10706",
+    kind="historic",
+    symptom="stuck",
+    schedule="A leader is replaced before it has appended anything in its epoch, and follows.",
+    tier=2,
+)
+def cuts(offset: Offset, log_end: Offset) -> bool:
+    """Where no record is to be cut off nothing is cut, not even an epoch that began there.
+
+    Who led in it goes on to name it as that of its last record. Its leader does not know it, and
+    answers each fetch with the offset at which their logs part, which is where the follower's log
+    ends already. It cuts nothing again, and asks again, for ever.
+    """
+    return offset < log_end
