@@ -16,7 +16,16 @@ Kind = Literal["historic", "mutation", "control", "protocol"]
 """A defect that was; a fault of ours in a documented rule; a loss inherent in a configuration;
 another protocol, correct by itself, under which bugs show that ours would hide."""
 
-_SECTIONS = ("controller", "epochs", "fetching", "isr", "logs", "producers", "protocols", "replicas")
+_SECTIONS = (
+    "controller",
+    "epochs",
+    "fetching",
+    "isr",
+    "logs",
+    "producers",
+    "protocols",
+    "replicas",
+)
 
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 

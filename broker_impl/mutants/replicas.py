@@ -6,6 +6,25 @@ from broker_impl.wire.types import Epoch
 
 
 @mutant(
+    "dead-broker-joins-isr",
+    of="broker_impl.replica.isr:eligible",
+    source="B10, KAFKA-14140, KIP-841",
+    kind="historic",
+    symptom="lost-write",
+    tier=2,
+    schedule="A follower that ZooKeeper has given up catches up and joins; then it loses power, "
+    "and its leader dies before it has fetched again what it lost.",
+)
+def eligible(live_epoch: Epoch | None, fetch_epoch: Epoch) -> bool:
+    """A leader takes a follower into the ISR that no controller takes for alive.
+
+    When it dies nobody notices: it was dead already. It comes back without what it had not synced
+    and keeps its place in the ISR, by which it may be elected.
+    """
+    return True
+
+
+@mutant(
     "append-after-io-error",
     of="broker_impl.log.failure:of_append",
     source="B16, KAFKA-10778",
