@@ -327,8 +327,8 @@ class CanMeddle(Protocol):
         answers; return a number by which to ask for what became of it.
 
         ``what``: ``hold-request`` and ``hold-response`` keep it, and what follows it on its
-        connection; ``drop-response`` loses an answer, whose connection is reset. ``ValueError``
-        for an API that nobody knows.
+        connection; ``drop-response`` loses an answer, whose connection is reset;
+        ``corrupt-request`` turns one bit over. ``ValueError`` for an API that nobody knows.
         """
         ...
 

@@ -1,9 +1,10 @@
-"""hold-request, drop-response: what happens to one message, and to no other.
+"""hold-request, drop-response, corrupt-request: what happens to one message, and to no other.
 
 ``hold-request`` keeps one request of a named API on its way, or with ``part = "response"`` one
 answer, and lets it go later: into another time, when its sender has long given it up. What follows
 it on its connection waits behind it. ``drop-response`` lets a request be carried out and loses the
-answer, with its connection: who asked cannot know, and asks again.
+answer, with its connection: who asked cannot know, and asks again. ``corrupt-request`` turns over
+one bit of a request that no checksum on its way has covered; it is never drawn.
 """
 
 import asyncio
@@ -16,10 +17,16 @@ from model.roles import CLIENTS, ZOOKEEPER, CanKill, CanMeddle, CanPause, Cluste
 from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
-FAULTS = ("hold-request", "drop-response")
+FAULTS = ("hold-request", "drop-response", "corrupt-request")
 PARTS = ("request", "response")
 FLOWS = (("Produce", CLIENTS), ("Fetch", CLIENTS), ("Fetch", "brokers"))
 """What is always under way, and who asks: one of them is drawn."""
+_DONE = {
+    "hold-request": "the request is kept",
+    "hold-response": "the answer is kept",
+    "drop-response": "the answer is lost",
+    "corrupt-request": "one bit of the request is turned over",
+}
 CATCH_S = 3.0
 """How long a message is waited for at whom the fault is aimed at; then, as long, at any broker."""
 LOOK_EVERY_S = 0.01
@@ -70,9 +77,7 @@ async def apply(
         await cluster.let_go(number)
     if message is None:
         return Applied(nodes, Effect(False, f"no {options['api']} came"), -1)
-    done = "lost" if fault == "drop-response" else "kept"
-    noun = "request" if what == "hold-request" else "answer"
-    return Applied(nodes, Effect(True, f"{message}: the {noun} is {done}"), number)
+    return Applied(nodes, Effect(True, f"{message}: {_DONE[what]}"), number)
 
 
 async def heal(cluster: Meddled, applied: Applied) -> Effect:

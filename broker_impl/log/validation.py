@@ -44,7 +44,7 @@ def producer_batch(records: Buffer, config: LogConfig, now_ms: int) -> BatchHead
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"a batch of {header.size} bytes, a segment has {config.segment_bytes}",
         )
-    if not batch.check_crc(records, 0, header):
+    if not is_intact(records, header):
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "a batch whose CRC does not match")
     if header.count < 1 or header.count != header.last_offset_delta + 1:
         raise ApiError(
@@ -63,6 +63,11 @@ def producer_batch(records: Buffer, config: LogConfig, now_ms: int) -> BatchHead
     if config.timestamp_type == batch.CREATE_TIME:
         _check_times(header, config.timestamp_difference_ms_max, now_ms)
     return header
+
+
+def is_intact(records: Buffer, header: BatchHeader) -> bool:
+    """Is a producer's batch, which begins with this header, as it was when its CRC was made?"""
+    return batch.check_crc(records, 0, header)
 
 
 def _check_times(header: BatchHeader, difference_ms_max: int, now_ms: int) -> None:

@@ -5,7 +5,8 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.segment import Segment
 from broker_impl.mutants import mutant
-from broker_impl.wire.types import Offset
+from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.types import Buffer, Offset
 
 
 @mutant(
@@ -64,3 +65,21 @@ def new_segment(
     segment = Segment(disk, directory, base_offset, config, now_ms)
     segment.begin()
     return segment
+
+
+@mutant(
+    "crc-unchecked-on-produce",
+    of="broker_impl.log.validation:is_intact",
+    source="G20",
+    kind="mutation",
+    symptom="phantom",
+    schedule="One bit of a produce is turned over on its way to a leader without followers.",
+)
+def is_intact(records: Buffer, header: BatchHeader) -> bool:
+    """A leader appends what a producer sends without a look at its CRC.
+
+    It is the only one who could have the producer send it again. A follower looks, and never gets
+    past such a batch; where there is none, it is acknowledged. A consumer that looks is stuck
+    there, and one that does not reads what nobody has written.
+    """
+    return True

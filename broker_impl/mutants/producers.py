@@ -98,8 +98,8 @@ def follows(last: int, first: int) -> bool:
     source="D12, KAFKA-9144",
     kind="historic",
     symptom="duplicate",
-    schedule="A broker's clock is ahead of its clients' by more than producer.id.expiration.ms, and "
-    "an answer to a produce is lost.",
+    schedule="A broker's clock is ahead of its clients' by more than producer.id.expiration.ms, "
+    "and an answer to a produce is lost.",
 )
 def silent_since_ms(entry: ProducerEntry) -> int:
     """A producer counts as silent since the time that its last records bear.

@@ -1,4 +1,5 @@
-"""Single messages on the links of a simulated world: one is kept and let go later, or gets lost.
+"""Single messages on the links of a simulated world: one is kept and let go later, gets lost, or is
+not what it was.
 
 A tap sees bytes; here they become Kafka's frames: a size, and behind it what the request is, or
 which request is answered. A tap that is set in the middle of a conversation finds its place at the
@@ -14,13 +15,16 @@ from harness.simulation.network import Link, Network
 from harness.simulation.taps import Connection, Deliver, Hold, Kill, Run, Verdict
 from model.roles import NodeId
 
-What = Literal["hold-request", "hold-response", "drop-response"]
+What = Literal["hold-request", "hold-response", "drop-response", "corrupt-request"]
 
 _REQUEST: Final = Struct(">ihhi")
 """Size, API, version, number."""
 _RESPONSE: Final = Struct(">ii")
 """Size, number."""
 _SIZE_BYTES: Final = 4
+_FLIPPED_FROM_END: Final = 9
+"""Of a request of one partition that a client of ours produces, the value of the last record is
+there: the number of its headers, of which there are none, is one byte behind it."""
 _FRAME_BYTES: Final = range(8, 1 << 27)
 """No message is smaller or larger."""
 
@@ -89,7 +93,7 @@ class Trap:
         """What it has caught, in words."""
         for link in self._links:
             link.taps.append(self._see_request)
-            if what != "hold-request":
+            if what in ("hold-response", "drop-response"):
                 link.back.taps.append(self._see_response)
 
     @property
@@ -106,9 +110,15 @@ class Trap:
     def _see_request(self, run: Run) -> Verdict:
         if not run.to_server:
             return Deliver()
-        for start, (_, key, _, number) in self._walk(run, _REQUEST).frames(run.data):
+        for start, (size, key, _, number) in self._walk(run, _REQUEST).frames(run.data):
             if key != self._key:
                 continue
+            if self._what == "corrupt-request":
+                end = start + _SIZE_BYTES + size
+                if end > len(run.data) or size <= _REQUEST.size + _FLIPPED_FROM_END:
+                    continue
+                flipped = Deliver(_flipped(run.data, end - _FLIPPED_FROM_END))
+                return self._catch(run, flipped, run.source, run.target)
             if self._what == "hold-request":
                 return self._catch(run, Hold(start), run.source, run.target)
             self._asked.add((run.connection, number))
@@ -126,7 +136,7 @@ class Trap:
     def _walk(self, run: Run, head: Struct) -> Walk:
         return self._walks.setdefault((run.connection, run.to_server), Walk(head))
 
-    def _catch(self, run: Run, verdict: Hold | Kill, asks: NodeId, answers: NodeId) -> Verdict:
+    def _catch(self, run: Run, verdict: Verdict, asks: NodeId, answers: NodeId) -> Verdict:
         self._remove()
         if isinstance(verdict, Hold):
             self._held = run
@@ -137,6 +147,11 @@ class Trap:
         for link in self._links:
             _take_out(link, self._see_request)
             _take_out(link.back, self._see_response)
+
+
+def _flipped(data: bytes, at: int) -> bytes:
+    """With one bit of the byte there turned over."""
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
 def _take_out(link: Link, tap: object) -> None:

@@ -63,7 +63,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Hand it over."""
+    """Hand it over, or other bytes in its place; taps behind this one see what is handed over."""
+
+    instead: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,6 +271,8 @@ class Socket:
         for tap in tuple(taps):
             verdict = tap(run)
             if isinstance(verdict, Deliver):
+                if verdict.instead is not None:
+                    data = run.data = verdict.instead
                 continue
             if isinstance(verdict, Hold):
                 if data[: verdict.after]:

@@ -273,7 +273,7 @@ class FakeCluster:
         self.log.append(f"{what} {api} {' '.join(f'{one}>{other}' for one, other in links)}")
         found = next((link for link in links if link in self.traffic), None)
         self.traps.append(None if found is None else (api, *found))
-        if found is not None and what != "drop-response":
+        if found is not None and what.startswith("hold"):
             self.held.add(len(self.traps) - 1)
         return len(self.traps) - 1
 

@@ -44,6 +44,17 @@ async def test_lost(cluster: FakeCluster, rng: random.Random) -> None:
     assert (await messages.heal(cluster, applied)).proved
 
 
+async def test_corrupted(cluster: FakeCluster, rng: random.Random) -> None:
+    """One request is not what it was, for good."""
+    cluster.traffic = {("clients", "broker-1")}
+    applied = await messages.apply(cluster, "corrupt-request", ["broker-1"], PRODUCE, rng)
+    assert (
+        applied.effect.how
+        == "Produce of clients to broker-1: one bit of the request is turned over"
+    )
+    assert (await messages.heal(cluster, applied)).proved
+
+
 @pytest.mark.parametrize(
     ("asks", "link"), [("controller", "broker-1>broker-3"), ("broker-2", "broker-2>broker-3")]
 )

@@ -97,6 +97,11 @@ def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> d
             "the answer is kept",
         ),
         ("messages", fault("drop-response", "leader:topic0-0", api="Produce"), "answer is lost"),
+        (
+            "messages",
+            fault("corrupt-request", "leader:topic0-0", 0.0, api="Produce"),
+            "one bit of the request is turned over",
+        ),
         ("clock", fault("clock-jump", "leader:topic0-0", seconds=-1800), "-1800.000 s"),
     ],
 )

@@ -10,7 +10,7 @@ from broker_impl import mutants
 from broker_impl.errors import ConfigError
 from broker_impl.replica import acks, fencing, follower, isr, watermark
 
-SYMPTOMS = {"lost-write", "duplicate", "inconsistent-offsets", "stuck", "crash"}
+SYMPTOMS = {"lost-write", "duplicate", "inconsistent-offsets", "stuck", "crash", "phantom"}
 
 
 @pytest.fixture(autouse=True)

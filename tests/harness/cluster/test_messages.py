@@ -68,6 +68,7 @@ class Talk:
         self.world = world
         self.answers: list[tuple[int, float]] = []
         self.asked: list[tuple[int, float]] = []
+        self.frames: list[bytes] = []
         self.reset = False
 
     async def serve(self) -> None:
@@ -82,6 +83,7 @@ class Talk:
                 frame = await reader.readexactly(size)
                 number = int.from_bytes(frame[4:8], "big")
                 self.asked.append((number, self.world.now))
+                self.frames.append(frame)
                 writer.write(response(frame[1], number))
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
@@ -145,6 +147,17 @@ def test_an_answer_is_lost(world: World) -> None:
     assert [number for number, _ in seen.asked][:2] == [1, 2]
     assert 2 not in [number for number, _ in seen.answers]
     assert seen.reset
+
+
+def test_a_request_is_not_what_it_was(world: World) -> None:
+    """One bit of one of them, near its end; nothing else happens to anybody."""
+    seen, _ = talk(world, "corrupt-request")
+    sent = [request(FETCH, 1)[4:], request(PRODUCE, 2)[4:], request(PRODUCE, 3)[4:]]
+    assert [len(frame) for frame in seen.frames] == [len(frame) for frame in sent]
+    assert (seen.frames[0], seen.frames[2]) == (sent[0], sent[2])
+    flipped = int.from_bytes(seen.frames[1], "big") ^ int.from_bytes(sent[1], "big")
+    assert flipped == 1 << 8 * 8
+    assert [number for number, _ in seen.answers] == [1, 2, 3]
 
 
 def test_links_are_left_clean(world: World) -> None:

@@ -49,6 +49,19 @@ def test_tap_sees_all(pair: Any) -> None:
     assert there.runs[0].source == back.runs[0].target == "beta"
 
 
+def test_other_bytes_in_their_place(pair: Any) -> None:
+    """What a tap hands over instead is what the next tap sees, and the other end."""
+    pair.echo()
+    first, second = Watch(b"w", Deliver(b"that was")), Watch()
+    pair.world.network.link("beta", "alpha").taps.extend((first, second))
+
+    async def main() -> None:
+        assert await pair.ask(b"what was") == b"that was"
+
+    pair.run(main)
+    assert (first.data, second.data) == (b"that was", b"that was")
+
+
 def test_held_bytes_come_later_in_order(pair: Any) -> None:
     """What is held, and all behind it, waits for its release; what is before it does not."""
     pair.echo()
