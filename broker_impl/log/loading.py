@@ -194,7 +194,7 @@ def _load_epochs(
             for _, header in segment.headers()
         ]
     for epoch, start in found:
-        if epoch > epochs.latest:
+        if recovery.begins_epoch(epoch, epochs.latest):
             epochs.assign(epoch, start)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(start_offset)

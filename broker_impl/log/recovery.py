@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from broker_impl.errors import WireError
 from broker_impl.log.disk import DiskFile
-from broker_impl.log.epochs import EpochStart
+from broker_impl.log.epochs import UNDEFINED_EPOCH, EpochStart
 from broker_impl.log.segment import Segment
 from broker_impl.wire.batch import HEADER_BYTES, MAGIC, BatchHeader, check_crc, parse_header
-from broker_impl.wire.types import Buffer, Offset
+from broker_impl.wire.types import Buffer, Epoch, Offset
 
 logger = logging.getLogger(__name__)
 
@@ -19,8 +19,7 @@ _RELATIVE_OFFSET_MAX = 2**31 - 1
 def recover(segment: Segment) -> list[EpochStart]:
     """Cut the segment at its first bad batch, make its indexes anew.
 
-    Returns where each leader epoch first appears, the segment's own first epoch included, be it 0
-    (KAFKA-10432).
+    Returns where each leader epoch first appears, the segment's own first epoch included.
     """
     found = segment.size
     segment.forget()
@@ -28,7 +27,7 @@ def recover(segment: Segment) -> list[EpochStart]:
     for position, header in sound_batches(segment.file, segment.base_offset):
         segment.note(position, header)
         epoch = header.partition_leader_epoch
-        if epoch >= 0 and (not epochs or epoch > epochs[-1].epoch):
+        if begins_epoch(epoch, epochs[-1].epoch if epochs else UNDEFINED_EPOCH):
             epochs.append(EpochStart(epoch, header.base_offset))
     if segment.size < found:
         logger.warning(
@@ -38,6 +37,14 @@ def recover(segment: Segment) -> list[EpochStart]:
         segment.file.truncate(segment.size)
         segment.file.fsync()
     return epochs
+
+
+def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
+    """Is a batch of `epoch`, found in a log, the first of a leader epoch behind `latest`?
+
+    `latest` is -1 before the first; 0 is an epoch like others (KAFKA-10432).
+    """
+    return epoch > latest
 
 
 def sound_batches(file: DiskFile, base_offset: Offset) -> Iterator[tuple[int, BatchHeader]]:

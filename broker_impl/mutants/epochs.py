@@ -160,3 +160,22 @@ def cuts(offset: Offset, log_end: Offset) -> bool:
     ends already. It cuts nothing again, and asks again, for ever.
     """
     return offset < log_end
+
+
+@mutant(
+    "epoch-zero-lost-in-recovery",
+    of="broker_impl.log.recovery:begins_epoch",
+    source="A16, KAFKA-10432",
+    kind="historic",
+    symptom="invariant:epoch-cache",
+    schedule="Power is lost in the first epoch of a log, and with it the file that tells of it.",
+    tier=3,
+)
+def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
+    """Epochs that are found in the log count from 1 on; epoch 0 was taken for none.
+
+    After a crash the log does not know of which epoch its first records are. Who cannot tell by
+    which epoch to ask cuts at its own watermark, as before KIP-101, and who leads cannot answer for
+    that epoch either.
+    """
+    return epoch > max(latest, 0)

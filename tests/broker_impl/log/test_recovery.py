@@ -91,3 +91,19 @@ def test_batches_larger_than_a_chunk_are_checked() -> None:
     segment = segment_of(bytes(damaged))
     recovery.recover(segment)
     assert segment.next_offset == BASE + 4
+
+
+@pytest.mark.parametrize(
+    ("epoch", "latest", "begins"),
+    [
+        (0, -1, True),  # the first of all (KAFKA-10432)
+        (5, -1, True),
+        (0, 0, False),  # more of the same
+        (1, 0, True),
+        (-1, -1, False),  # of no leader
+        (2, 4, False),  # no epoch begins behind a later one
+    ],
+)
+def test_begins_epoch(epoch: int, latest: int, begins: bool) -> None:
+    """A leader epoch begins with its first batch, be it 0."""
+    assert recovery.begins_epoch(epoch, latest) is begins
