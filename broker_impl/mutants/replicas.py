@@ -2,7 +2,25 @@
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError
 from broker_impl.mutants import mutant
-from broker_impl.wire.types import Epoch
+from broker_impl.wire.types import Epoch, Offset
+
+
+@mutant(
+    "hw-checkpoint-reset",
+    of="broker_impl.replica.watermark:untold",
+    source="B12, KAFKA-769, KAFKA-851, KAFKA-858, KAFKA-1647",
+    kind="historic",
+    symptom="lost-write",
+    schedule="Under followers that cut at their own watermark: brokers are back, checkpoint, and "
+    "hear of a leader only then, who dies before a follower has fetched anew.",
+)
+def untold(checkpointed: Offset) -> Offset:
+    """A broker that has started writes down watermark 0 for every log, until it is told to follow.
+
+    It takes itself at its word: nothing was ever committed. Who cuts a log there (before KIP-101,
+    everybody) cuts off all of it.
+    """
+    return 0
 
 
 @mutant(

@@ -492,13 +492,9 @@ class Replicas:
         return self._config.lag_time_max_ms / 2000
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """To be checkpointed: of each log on this disk, whether a replica is up on it or not.
-
-        A log whose replica the controller has not called yet keeps the watermark that was read at
-        the start (KAFKA-769).
-        """
+        """To be checkpointed: of each log on this disk, whether a replica is up on it or not."""
         read = self._logs.high_watermarks
-        marks = {tp: read.get(tp, 0) for tp in self._logs.logs}
+        marks = {tp: watermark.untold(read.get(tp, 0)) for tp in self._logs.logs}
         marks.update((tp, partition.high_watermark) for tp, partition in self.partitions.items())
         return marks
 

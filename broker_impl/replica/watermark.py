@@ -43,3 +43,11 @@ def read_limit(
 def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offset:
     """A watermark from elsewhere (a leader's answer, a checkpoint) as far as this log goes."""
     return max(log_start, min(high_watermark, log_end))
+
+
+def untold(checkpointed: Offset) -> Offset:
+    """What to write down for a log of which no controller has spoken since the start.
+
+    What was read then: a replica that has not been called yet knows nothing newer (KAFKA-769).
+    """
+    return checkpointed
