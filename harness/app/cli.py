@@ -479,8 +479,12 @@ def list_(as_json: bool) -> None:
     if as_json:
         _print_json(list(catalogue().values()))
         return
-    for mutant in catalogue().values():
-        click.echo(f"{mutant.name:24} {mutant.kind:9} {mutant.symptom:16} {mutant.source}")
+    known = catalogue().values()
+    name, symptom = (max(len(getattr(m, field)) for m in known) for field in ("name", "symptom"))
+    for mutant in known:
+        click.echo(
+            f"{mutant.name:{name}}  {mutant.kind:8}  {mutant.symptom:{symptom}}  {mutant.source}"
+        )
 
 
 @mutants.command(epilog=_example("faultline mutants show ack-on-local-append"))
