@@ -67,6 +67,7 @@ def of_plan(plan: Plan, folder: Path) -> Ran:
         acked=verdict.evidence.get("acked", 0),
         faults=verdict.evidence.get("faults", 0),
         faults_effective=verdict.evidence.get("faults_effective", 0),
+        snapshots=verdict.evidence.get("snapshots", 0),
         cpu_seconds=round(time.process_time() - began_s, 3),
     )
 

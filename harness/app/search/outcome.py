@@ -37,6 +37,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     acked: int = 0
     faults: int = 0
     faults_effective: int = 0
+    snapshots: int = 0
+    """That white-box checks judged."""
     cpu_seconds: float = 0.0
     witnessed_s: dict[str, tuple[float, float]] = {}
     """Of each illegal anomaly, the finding that was complete first: when its first witness was, and
@@ -52,6 +54,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     simulated_seconds: float
     acked: int
     faults_effective: int
+    snapshots: int = 0
+    """Of the brokers' state and ZooKeeper's, judged while they ran."""
     unknown: int
     failed: int
     findings: tuple[Ran, ...]
@@ -96,6 +100,7 @@ def summary(
         simulated_seconds=round(sum(run.simulated_seconds for run in ran), 1),
         acked=sum(run.acked for run in ran),
         faults_effective=sum(run.faults_effective for run in ran),
+        snapshots=sum(run.snapshots for run in ran),
         unknown=sum(run.status == "unknown" for run in ran),
         failed=sum(run.status == "failed" for run in ran),
         findings=tuple(run for run in ran if run.status == "invalid"),
@@ -144,7 +149,8 @@ def describe(summary: Summary, again: str) -> str:
     hours = summary.simulated_seconds / 3600
     lines = [
         f"{summary.runs:,} runs, {hours:.1f} simulated hours · {summary.acked:,} acknowledged ·"
-        f" {summary.faults_effective:,} effective faults · {len(summary.findings)} invalid,"
+        f" {summary.faults_effective:,} effective faults · {summary.snapshots:,} snapshots ·"
+        f" {len(summary.findings)} invalid,"
         f" {summary.unknown} unknown, {summary.failed} failed · {summary.seconds:.0f} s",
     ]
     if summary.together is not None:

@@ -159,7 +159,7 @@ def describe(shrunk: Shrunk, again: str) -> str:
             f"{shrunk.anomaly}: {shrunk.trials} trials in {shrunk.seconds:.0f} s{end}",
             f"  before  {words(shrunk.before)}",
             f"  after   {words(shrunk.after)}",
-            *(f"  {line}" for line in shrunk.why[:1]),
+            *(f"  {line}" for line in shrunk.why if line.startswith(f"{shrunk.anomaly} ")),
             f"  {shrunk.case}",
             f"  again: {again} {shrunk.folder}",
         )

@@ -27,7 +27,8 @@ def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _ran(seed: int, status: Status = "valid", **more: Any) -> Ran:
-    values: dict[str, Any] = {"simulated_seconds": 41.0, "acked": 600 + seed, "faults_effective": 4}
+    values: dict[str, Any] = {"simulated_seconds": 41.0, "acked": 600 + seed}
+    values |= {"faults_effective": 4, "snapshots": 2000}
     return Ran(seed=seed, status=status, **(values | more))
 
 
@@ -54,6 +55,7 @@ def test_green_runs_are_counted_and_dropped(tmp_path: Path) -> None:
     assert told.acked == sum(600 + seed for seed in range(5, 12))
     assert told.simulated_seconds == 7 * 41
     assert told.faults_effective == 28
+    assert told.snapshots == 14_000
     assert told.least == {"simulated_seconds": 41, "acked": 605, "faults_effective": 4}
     assert (told.findings, told.doubtful, told.unknown, told.failed) == ((), (), 0, 0)
     assert outcome.exit_status(told) == 0

@@ -37,7 +37,7 @@ def _each(
             seed=plan.seed,
             status="invalid" if red else "valid",
             anomalies={anomaly: 1, "poll-skip": 2} if red else {},
-            why=("it is so",) if red else (),
+            why=("poll-skip 2 · it is so, too", f"{anomaly} 1 · it is so") if red else (),
             faults=len(plan.schedule or ()),
             faults_effective=len(plan.schedule or ()),
             witnessed_s={anomaly: (3.0, 4.0)} if red else {},
@@ -171,7 +171,10 @@ def test_time_that_is_over_leaves_the_best_so_far(tmp_path: Path) -> None:
     told = _shrunk(tmp_path, plan, lambda plan: True, minutes=1e-9)
     assert not told.is_minimal
     assert told.after == told.before
-    assert "the time was over" in shrink.describe(told, "faultline replay")
+    text = shrink.describe(told, "faultline replay")
+    assert "the time was over" in text
+    assert "lost-write 1 · it is so" in text
+    assert "poll-skip" not in text
 
 
 def test_an_anomaly_that_comes_and_goes_is_a_failure(tmp_path: Path) -> None:
