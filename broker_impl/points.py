@@ -12,12 +12,14 @@ Hold: TypeAlias = Callable[[str], Awaitable[None]]
 
 ISR_WRITE: Final = "isr.before-zk-write"
 """A leader has decided on another ISR, and ZooKeeper has not heard of it."""
+CONTROLLER_CLAIM: Final = "controller.before-claim"
+"""A broker has found that nobody is the controller, and read the epoch; it has claimed nothing."""
 CONTROLLER_EVENT: Final = "controller.before-event"
 """The controller has heard of something, and has looked at nothing yet."""
 CONTROLLER_WRITE: Final = "controller.before-zk-write"
 """It has chosen leaders, and ZooKeeper has not heard of them."""
 
-POINTS: Final = (ISR_WRITE, CONTROLLER_EVENT, CONTROLLER_WRITE)
+POINTS: Final = (ISR_WRITE, CONTROLLER_CLAIM, CONTROLLER_EVENT, CONTROLLER_WRITE)
 
 _hold: Hold | None = None
 

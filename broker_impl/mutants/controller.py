@@ -5,7 +5,27 @@ from collections.abc import Container, Sequence
 from broker_impl.controller.election import Choice
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
+from broker_impl.node.controller.znodes import Write
 from broker_impl.wire.types import BrokerId, Epoch
+from broker_impl.zookeeper.client import Create, SetData
+
+
+@mutant(
+    "controller-elect-two-steps",
+    of="broker_impl.node.controller.znodes:election_writes",
+    source="C09, KAFKA-6082",
+    kind="mutation",
+    symptom="invariant:one-controller-per-epoch",
+    schedule="A broker that wants to be the controller has read the epoch, and another is elected "
+    "and loses its session before it goes on.",
+)
+def election_writes(claim: Create, epoch: SetData) -> list[list[Write]]:
+    """A broker becomes the controller first, and raises the epoch to one more than it read then.
+
+    In the meantime another may have raised it. Both give orders in the name of the same epoch, and
+    nobody can tell whose are out of date.
+    """
+    return [[claim], [SetData(epoch.path, epoch.data)]]
 
 
 @mutant(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from broker_impl import points
 from broker_impl.config import parse_endpoint
 from broker_impl.controller.context import BrokerInfo, Leadership
 from broker_impl.controller.creation import NewTopic
@@ -43,6 +44,15 @@ _WRITES_MAX = 1000
 
 class ControllerMoved(BrokerError):
     """Another broker is, or has been, the controller since."""
+
+
+def election_writes(claim: Create, epoch: SetData) -> list[list[Write]]:
+    """The transactions by which a controller is elected: one, of the claim and the next epoch.
+
+    Both are there or neither, and the epoch only if nobody has raised it since it was read
+    (KAFKA-6082).
+    """
+    return [[claim, epoch]]
 
 
 class Holder(NamedTuple):
@@ -84,17 +94,16 @@ class ControllerZnodes:
     async def claim(self, broker_id: BrokerId, timestamp_ms: int) -> bool:
         """Become the controller, of the next epoch; False if somebody else was faster.
 
-        Both znodes change together, so that no two controllers have the same epoch.
+        No two controllers have the same epoch.
         """
         epoch, version = await self._stored_epoch()
         znode = zk_paths.ControllerZnode(brokerid=broker_id, timestamp=str(timestamp_ms))
+        claim = Create(zk_paths.CONTROLLER, zk_paths.encode(znode), ephemeral=True)
+        raised = SetData(zk_paths.CONTROLLER_EPOCH, str(epoch + 1).encode(), version)
+        await points.point(points.CONTROLLER_CLAIM)
         try:
-            _, stat = await self._zk.multi(
-                [
-                    Create(zk_paths.CONTROLLER, zk_paths.encode(znode), ephemeral=True),
-                    SetData(zk_paths.CONTROLLER_EPOCH, str(epoch + 1).encode(), version),
-                ]
-            )
+            for writes in election_writes(claim, raised):
+                *_, stat = await self._zk.multi(writes)
         except MultiFailed as error:
             LOG.info("somebody else became the controller: %s", error)
             return False
