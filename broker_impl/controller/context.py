@@ -45,6 +45,14 @@ class Leadership:
         )
 
 
+def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
+    """The state from which a choice is made again whose write has met another state than was known.
+
+    What was found: an ISR that its leader has changed since must not be written back (KAFKA-5879).
+    """
+    return found
+
+
 @dataclass(slots=True)
 class Context:
     """All of it, for one term of one controller."""

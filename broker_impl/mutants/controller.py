@@ -1,13 +1,35 @@
 """Bugs in who leads what, and in whose orders count."""
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 
+from broker_impl.controller.context import Leadership
 from broker_impl.controller.election import Choice
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
 from broker_impl.node.controller.znodes import Write
 from broker_impl.wire.types import BrokerId, Epoch
 from broker_impl.zookeeper.client import Create, SetData
+
+
+@mutant(
+    "event-uses-enqueue-snapshot",
+    of="broker_impl.controller.context:to_choose_from",
+    source="C07, KAFKA-5879, KAFKA-5502",
+    kind="historic",
+    symptom="lost-write",
+    tier=2,
+    schedule="A leader takes a follower out of the ISR after the controller has decided about "
+    "another broker's death, and before it has written that down; then the leader dies.",
+)
+def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
+    """The controller acts on what it knew when it heard of something, whatever was written since.
+
+    It puts a follower back into the ISR that its leader has taken out, and that has missed what was
+    committed without it. If the leader dies before it has taken it out again, that follower may be
+    elected.
+    """
+    return replace(found, leader=known.leader, isr=known.isr)
 
 
 @mutant(

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from broker_impl import points
+from broker_impl.controller import context as contexts
 from broker_impl.controller import election
 from broker_impl.controller.context import Context, Leadership
 from broker_impl.controller.election import Choice
@@ -179,7 +180,8 @@ class Leaders:
                 if fresh is None:
                     del context.leadership[tp]  # the topic was removed by hand
                 else:
-                    context.leadership[tp] = fresh
+                    known = context.leadership[tp]
+                    context.leadership[tp] = contexts.to_choose_from(known, fresh)
                     pending.append(tp)
 
     def _now(self, tp: TopicPartition, state: Leadership, *, is_new: bool = False) -> None:
