@@ -108,6 +108,8 @@ class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     """The highest it was ordered by."""
     term: int | None = None
     """The controller epoch in which it is the controller."""
+    told: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """By key: of which epoch the leader is that clients are told (Metadata)."""
     replicas: Mapping[str, ReplicaState]
     """By key (``topic-partition``)."""
 

@@ -46,6 +46,8 @@ class ClusterView:
     def __init__(self) -> None:
         self.is_whole = False
         """The controller has told of the topics, too."""
+        self.updates = 0
+        """How often it was told something."""
         self._replace_topics = False
         self._met_brokers = False
         self.brokers: dict[BrokerId, BrokerView] = {}
@@ -59,6 +61,7 @@ class ClusterView:
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Take over what the request says; it has been fenced by controller and broker epoch."""
+        self.updates += 1
         if request.controller_epoch > self.controller_epoch:
             self.begin_again()
         if request.topic_states and self._replace_topics:
@@ -89,11 +92,14 @@ class ClusterView:
                 del self.topics[topic]
             return
         known = partitions.get(state.partition_index)
-        # A late message must not send clients back to an old leader (KAFKA-7738).
-        if known is None or state.leader_epoch >= known.leader_epoch:
+        if known is None or is_news(state.leader_epoch, known.leader_epoch):
             partitions[state.partition_index] = PartitionView(
                 state.leader, state.leader_epoch, tuple(state.isr), tuple(state.replicas)
             )
+
+    def leader_epochs(self) -> dict[TopicPartition, Epoch]:
+        """Of which epoch the leaders are that clients are told."""
+        return {tp: partition.leader_epoch for tp, partition in self.partitions()}
 
     def partition(self, tp: TopicPartition) -> PartitionView | None:
         """The partition, if this broker has heard of it."""
@@ -110,3 +116,11 @@ class ClusterView:
         for topic in sorted(self.topics):
             for number in sorted(self.topics[topic]):
                 yield TopicPartition(topic, number), self.topics[topic][number]
+
+
+def is_news(told_epoch: Epoch, known_epoch: Epoch) -> bool:
+    """Does a leader of the epoch that is told take the place of the one that is known?
+
+    Not one of an earlier epoch: a late message must not send clients back to it (KAFKA-7738).
+    """
+    return told_epoch >= known_epoch

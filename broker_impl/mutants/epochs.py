@@ -179,3 +179,22 @@ def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
     that epoch either.
     """
     return epoch > max(latest, 0)
+
+
+@mutant(
+    "metadata-epoch-regress",
+    of="broker_impl.api.cluster_view:is_news",
+    source="A21, KAFKA-7738, KAFKA-9212",
+    kind="historic",
+    symptom="invariant:metadata-epoch-monotone",
+    schedule="A message of the controller to a broker is late, is sent again, and comes when the "
+    "next leader has been told of.",
+    tier=2,
+)
+def is_news(told_epoch: Epoch, known_epoch: Epoch) -> bool:
+    """A broker believes whatever it is told last, of whichever epoch it is.
+
+    A message that comes late sends its clients back to a leader that was replaced, who sends them
+    away again, until the broker is told anew; or who has not heard of it, and serves them.
+    """
+    return True

@@ -366,6 +366,7 @@ class Broker:
         return onlooker.look(
             self._replicas,
             self._logs.logs,
+            self._view,
             term=self._controller.controller_epoch if reigns else None,
             producers=producers,
         )

@@ -5,10 +5,11 @@ on from there; without one nobody pays. It reads through a function that is hand
 the broker's own disk, for which a read is an event.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from broker_impl.api.cluster_view import ClusterView
 from broker_impl.errors import WireError
 from broker_impl.log.epochs import EpochStart
 from broker_impl.log.partition_log import PartitionLog
@@ -65,6 +66,8 @@ class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The highest it was ordered by."""
     term: Epoch | None
     """The controller epoch in which this broker is the controller."""
+    told: Mapping[TopicPartition, Epoch]
+    """The leader epochs that clients are told (Metadata)."""
     replicas: tuple[ReplicaSnapshot, ...]
 
 
@@ -79,11 +82,13 @@ class Onlooker:
         self._peek = peek
         self._logs: dict[TopicPartition, _Reading] = {}
         self._last: BrokerSnapshot | None = None
+        self._told: tuple[int, Mapping[TopicPartition, Epoch]] = (0, {})
 
     def look(
         self,
         replicas: Replicas,
         logs: dict[TopicPartition, PartitionLog],
+        view: ClusterView,
         *,
         term: Epoch | None,
         producers: bool,
@@ -98,11 +103,14 @@ class Onlooker:
             if reading is None or reading.log is not log:
                 reading = self._logs[tp] = _Reading(tp, log)
             shots.append(reading.look(replicas.partitions.get(tp), self._peek, producers))
+        if self._told[0] != view.updates:
+            self._told = view.updates, view.leader_epochs()
         last = self._last
         place = (replicas.broker_epoch, replicas.controller_epoch, term)
         if (
             last is not None
             and place == (last.broker_epoch, last.controller_epoch, last.term)
+            and self._told[1] is last.told
             and len(shots) == len(last.replicas)
             and all(map(_is, shots, last.replicas))
         ):
@@ -112,6 +120,7 @@ class Onlooker:
             broker_epoch=place[0],
             controller_epoch=place[1],
             term=term,
+            told=self._told[1],
             replicas=tuple(shots),
         )
         return self._last

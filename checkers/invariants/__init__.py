@@ -31,5 +31,6 @@ MEANING = {
     "isr-within-replicas": "An ISR is empty, lacks the leader, or holds who is not assigned.",
     "controller-epoch-monotone": "Controller epochs went back, or one was never given out.",
     "one-controller-per-epoch": "Two brokers were the controller of the same epoch.",
+    "metadata-epoch-monotone": "A broker told clients of a leader that it knew to be replaced.",
 }
 """Of each invariant, what its violation says; the names as findings have them."""

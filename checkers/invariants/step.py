@@ -1,6 +1,7 @@
 """From one snapshot to the next: what has changed, found once for all folds."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +45,8 @@ class Step:
     touched: dict[str, None]
     """Keys of partitions of which anything is new, in the order in which it was found."""
     before: ClusterState | None
+    deleted: AbstractSet[str]
+    """Keys of partitions whose topics were ever deleted."""
 
     def replicas(self, key: str) -> Iterator[tuple[int, ReplicaState]]:
         """Those of one partition on the brokers that run, but for failed disks."""
@@ -119,7 +122,7 @@ class Stepper:
         for change in changed:
             touched[change.key] = None
         self._before = now
-        return Step(now, changed, touched, before)
+        return Step(now, changed, touched, before, self._deleted)
 
     def _see_partitions(self, now: ClusterState, touched: dict[str, None]) -> None:
         before = None if self._before is None else self._before.zookeeper

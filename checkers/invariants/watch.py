@@ -7,6 +7,7 @@ from checkers.invariants.leaders import Leaders, OneLogPerEpoch, Watermarks
 from checkers.invariants.liveness import Liveness
 from checkers.invariants.logs import Epochs, Offsets, Producers
 from checkers.invariants.step import Fold, Rules, Stepper
+from checkers.invariants.views import Views
 from checkers.invariants.zookeeper import Controllers, States
 from model.snapshot import ClusterState
 from model.violation import Violation
@@ -21,6 +22,7 @@ class Watch:
         self._folds: list[Fold] = [
             States(),
             Controllers(),
+            Views(),
             Offsets(),
             Epochs(),
             Producers(rules),

@@ -6,7 +6,7 @@ where they lie. What has not changed since the last snapshot is the same object 
 costs little more than asking each replica whether anything is new.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from broker_impl.node import zk_paths
@@ -117,6 +117,7 @@ class _Life:
         self._look = look
         self._is_alive = is_alive
         self._last: tuple[BrokerSnapshot, BrokerState] | None = None
+        self._told: tuple[object, Mapping[str, int]] = (None, {})
         self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}
         self._batches: dict[TopicPartition, tuple[object, list[Batch]]] = {}
 
@@ -131,10 +132,16 @@ class _Life:
                 life=self._number,
                 controller_epoch=shot.controller_epoch,
                 term=shot.term,
+                told=self._told_by(shot),
                 replicas={_key(replica.tp): self._replica(replica) for replica in shot.replicas},
             )
             self._last = shot, state
         return self._last[1]
+
+    def _told_by(self, shot: BrokerSnapshot) -> Mapping[str, int]:
+        if self._told[0] is not shot.told:
+            self._told = shot.told, {_key(tp): epoch for tp, epoch in shot.told.items()}
+        return self._told[1]
 
     def _replica(self, shot: ReplicaSnapshot) -> ReplicaState:
         known = self._replicas.get(shot.tp)

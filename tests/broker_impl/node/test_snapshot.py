@@ -2,6 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from broker_impl.api.cluster_view import ClusterView
 from broker_impl.log.config import LogConfig
 from broker_impl.log.manager import LogManager
 from broker_impl.log.memory_disk import MemoryDisk
@@ -12,6 +13,11 @@ from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
+)
+from broker_impl.wire.messages.update_metadata_request import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
 )
 from broker_impl.wire.types import TopicPartition
 
@@ -35,6 +41,7 @@ class Watched:
             wall_ms=lambda: 1,
             on_effect=lambda effect: None,
         )
+        self.view = ClusterView()
         self.onlooker = Onlooker(lambda path, at, size: self.disk.open(path).pread(at, size))
 
     def order(self, leader: int, epoch: int) -> None:
@@ -51,6 +58,12 @@ class Watched:
         request = LeaderAndIsrRequest(controller_epoch=1, broker_epoch=-1, topic_states=[topic])
         assert self.replicas.leader_and_isr(request).partition_errors[0].error_code == 0
 
+    def tell(self, leader: int, epoch: int) -> None:
+        """An UpdateMetadata."""
+        row = UpdateMetadataPartitionState(leader=leader, leader_epoch=epoch)
+        topic = UpdateMetadataTopicState(topic_name="t", partition_states=[row])
+        self.view.update(UpdateMetadataRequest(controller_epoch=1, topic_states=[topic]))
+
     def append(self, producer_id: int = -1, sequence: int = -1) -> None:
         data = batch.encode_batch(
             [batch.Record(value=b"v" * 20)],
@@ -61,7 +74,9 @@ class Watched:
         assert self.replicas.append(TP, data, acks=1).error == 0
 
     def look(self, *, producers: bool = False) -> BrokerSnapshot:
-        return self.onlooker.look(self.replicas, self.logs.logs, term=None, producers=producers)
+        return self.onlooker.look(
+            self.replicas, self.logs.logs, self.view, term=None, producers=producers
+        )
 
     def replica(self, *, producers: bool = False) -> ReplicaSnapshot:
         (shot,) = self.look(producers=producers).replicas
@@ -106,6 +121,16 @@ def test_what_has_not_changed_is_the_same_object(broker: Watched) -> None:
     assert broker.look() is first
     broker.append()
     assert broker.look() is not first
+
+
+def test_what_clients_are_told_is_part_of_it(broker: Watched) -> None:
+    """Of which epoch the leader is; told anew, the snapshot is another."""
+    broker.tell(1, 4)
+    first = broker.look()
+    assert first.told == {TP: 4}
+    assert broker.look() is first
+    broker.tell(2, 5)
+    assert (first.told, broker.look().told) == ({TP: 4}, {TP: 5})
 
 
 def test_a_log_that_was_cut_is_read_anew(broker: Watched) -> None:
@@ -162,7 +187,7 @@ def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
     whole = disk.pread(0, size)
     torn = whole[:first] + b"\0" * 61 + whole[first + 61 :]
     shot = Onlooker(lambda path, at, size: torn[at : at + size]).look(
-        broker.replicas, broker.logs.logs, term=None, producers=False
+        broker.replicas, broker.logs.logs, broker.view, term=None, producers=False
     )
     (replica,) = shot.replicas
     assert offsets(replica) == [0]
