@@ -87,7 +87,7 @@ def load(
         _load_epochs(disk, directory, segments, found, start_offset),
         replay(snapshots, segments, now_ms),
         start_offset,
-        min(recovery_point, end_offset),
+        still_synced(recovery_point, end_offset),
     )
 
 
@@ -170,6 +170,30 @@ def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
     return clean or (end is not None and end <= recovery_point)
 
 
+def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
+    """The recovery point of a log that was loaded: as checkpointed, for nothing was synced since.
+
+    A log may end below it: what is not there needs no look.
+    """
+    return min(recovery_point, end_offset)
+
+
+def _add(epochs: LeaderEpochs, found: list[EpochStart]) -> None:
+    """Epochs of batches, in the order of the log, of which some may be known."""
+    for epoch, start in found:
+        if recovery.begins_epoch(epoch, epochs.latest):
+            epochs.assign(epoch, start)
+
+
+def _epochs_of(segments: list[Segment]) -> list[EpochStart]:
+    """The epoch of every batch there is."""
+    return [
+        EpochStart(header.partition_leader_epoch, header.base_offset)
+        for segment in segments
+        for _, header in segment.headers()
+    ]
+
+
 def _load_epochs(
     disk: Disk,
     directory: str,
@@ -178,24 +202,19 @@ def _load_epochs(
     start_offset: Offset,
 ) -> LeaderEpochs:
     path = f"{directory}/{EPOCH_CHECKPOINT}"
-    epochs: LeaderEpochs | None = None
     before: tuple[EpochStart, ...] = ()
     if disk.exists(path):
         try:
-            epochs = LeaderEpochs(checkpoints.parse_epochs(disk.read(path)))
-            before = epochs.entries
+            before = LeaderEpochs(checkpoints.parse_epochs(disk.read(path))).entries
         except checkpoints.MalformedCheckpoint as damage:
             logger.warning("%s: %s; it is made anew from the log", path, damage)
-    if epochs is None:
-        epochs = LeaderEpochs()
-        found = [
-            EpochStart(header.partition_leader_epoch, header.base_offset)
-            for segment in segments
-            for _, header in segment.headers()
-        ]
-    for epoch, start in found:
-        if recovery.begins_epoch(epoch, epochs.latest):
-            epochs.assign(epoch, start)
+    epochs = LeaderEpochs()
+    first = before[0].start if before else segments[-1].next_offset
+    if start_offset < first:  # no file, or it was cut at a start that was not written down
+        _add(epochs, [entry for entry in _epochs_of(segments) if entry.start < first])
+    for entry in before:
+        epochs.assign(*entry)
+    _add(epochs, found)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(start_offset)
     if epochs.entries != before:

@@ -83,3 +83,21 @@ def is_intact(records: Buffer, header: BatchHeader) -> bool:
     there, and one that does not reads what nobody has written.
     """
     return True
+
+
+@mutant(
+    "recovery-point-jumps",
+    of="broker_impl.log.loading:still_synced",
+    source="G04, KAFKA-10101",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A broker is killed and started again, stopped in order, and then the power goes.",
+)
+def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
+    """What was found sound after a crash counts as synced from then on.
+
+    It was read, and perhaps from memory. Nobody syncs it any more, not even a broker that is
+    stopped in order; and when the power has gone, the next recovery leaves it out, and takes
+    segments for whole of which the disk has kept nothing.
+    """
+    return end_offset

@@ -460,6 +460,23 @@ def test_the_start_advances_and_is_obeyed() -> None:
     assert opened(disk, start_offset=6).start_offset == 6
 
 
+@pytest.mark.parametrize(("start", "cut"), [(6, ((1, 6), (2, 8))), (12, ((2, 12),))])
+def test_a_start_that_was_not_written_down_takes_no_epochs(
+    start: int, cut: tuple[tuple[int, int], ...]
+) -> None:
+    """Epochs are cut at a new start at once, the start itself is written down by and by: records
+    that are there again after a crash have their epochs again."""
+    disk = new_disk()
+    log = opened(disk)
+    for number in range(12):
+        append(log, f"v{number}" * 20, epoch=number // 4)
+    log.advance_start(start)
+    assert log.epochs.entries == cut
+    again = opened(disk, clean=False)
+    assert again.start_offset == 0
+    assert again.epochs.entries == ((0, 0), (1, 4), (2, 8))
+
+
 def test_a_log_that_ends_before_its_start_begins_anew() -> None:
     """The start was checkpointed, the records were not synced: the start holds."""
     disk = new_disk()
