@@ -56,7 +56,7 @@ class Context:
     def only(self, first: int, end: int) -> "Context":
         """The same moment, seen by the threads from ``first`` to before ``end``."""
         free = tuple(p for p in self.free if first <= p % self.concurrency < end)
-        return dataclasses.replace(self, free=free)
+        return Context(self.now_s, free, self.concurrency, self.rng, self.overtime_s)
 
 
 Answer = tuple[Invocation | Wait | None, "Generator"]

@@ -18,7 +18,7 @@ from model.violation import Watched, encode
 
 INTERVAL_S: Final = 0.02
 """Virtual time between two snapshots, at least: each is taken in the next lull after it."""
-PRODUCERS_EVERY: Final = 50
+PRODUCERS_EVERY: Final = 100
 """Snapshots; what logs remember of producers is looked at in one of so many."""
 RECOVERY_S: Final = 60.0
 """After the last heal the cluster is whole by then."""

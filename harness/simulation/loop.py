@@ -107,6 +107,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.clock.monotonic()
 
+    get_debug = bool  # type: ignore[assignment]  # False; every future and handle asks
+
     def is_running(self) -> bool:
         return asyncio._get_running_loop() is self
 

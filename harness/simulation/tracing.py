@@ -28,7 +28,8 @@ class Trace:
 
     def step(self, now: float, process: int, name: str, callback: Callable[..., object]) -> None:
         """A callback of a process is about to run."""
-        what = name_of(callback)
+        owner = getattr(callback, "__self__", None)
+        what = owner.label if type(owner) is SimTask else name_of(callback)
         number = self._names.get(what)
         if number is None:
             number = self._names[what] = len(self._names)
