@@ -107,7 +107,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.clock.monotonic()
 
-    get_debug = bool  # type: ignore[assignment]  # False; every future and handle asks
+    get_debug = bool  # False; every future and handle asks
 
     def is_running(self) -> bool:
         return asyncio._get_running_loop() is self
