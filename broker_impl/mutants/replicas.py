@@ -6,6 +6,27 @@ from broker_impl.wire.types import Epoch, Offset
 
 
 @mutant(
+    "pending-isr-cleared-by-lisr",
+    of="broker_impl.replica.isr:confirms",
+    source="B20, KAFKA-12686",
+    kind="historic",
+    symptom="lost-write",
+    tier=2,
+    schedule="The answer to a leader's write of the ISR is late; meanwhile the controller writes "
+    "another, and the leader proposes one more, which does not reach ZooKeeper before the leader "
+    "dies.",
+)
+def confirms(written: int, known: int) -> bool:
+    """A leader takes any answer about an ISR for the answer to its latest proposal.
+
+    An order of the controller ends the wait for the first one, so that two are on their way. The
+    late answer to the first confirms the second, of which nobody else knows: the leader commits
+    without a follower that may still be elected.
+    """
+    return True
+
+
+@mutant(
     "hw-checkpoint-reset",
     of="broker_impl.replica.watermark:untold",
     source="B12, KAFKA-769, KAFKA-851, KAFKA-858, KAFKA-1647",

@@ -90,6 +90,15 @@ def written_at(zk_version: int) -> int:
     return zk_version
 
 
+def confirms(written: int, known: int) -> bool:
+    """Is it the write under way that has made this version of the state znode?
+
+    A conditional write makes exactly the next one. Any other is the late answer to one that the
+    controller's own write has overtaken (KAFKA-12686).
+    """
+    return written == known + 1
+
+
 def looks_again() -> bool:
     """Is the state znode read anew when a write of the ISR was refused, or may not have been done?
 

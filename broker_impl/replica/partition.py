@@ -456,9 +456,7 @@ class Partition:
         )
 
     def _isr_written(self, zk_version: int, now: float, effects: list[Effect]) -> None:
-        # A conditional write makes exactly the next version: any other is the late answer to one
-        # that the controller's own write has overtaken (KAFKA-12686).
-        if self.pending_isr is not None and zk_version == self.zk_version + 1:
+        if self.pending_isr is not None and isr.confirms(zk_version, self.zk_version):
             self._settle(self.pending_isr, zk_version, now, effects)
 
     def _isr_write_refused(self, effects: list[Effect]) -> None:
