@@ -6,6 +6,27 @@ from broker_impl.wire.types import Epoch, Offset
 
 
 @mutant(
+    "shrink-when-equal-leo",
+    of="broker_impl.replica.isr:out_of_sync",
+    source="B18, KAFKA-7152, KAFKA-4485, KAFKA-1546",
+    kind="historic",
+    symptom="lost-write",
+    tier=2,
+    schedule="A follower that has everything is cut off while nothing is written, and its leader "
+    "loses power.",
+)
+def out_of_sync(
+    follower_end: Offset, leader_end: Offset, now: float, caught_up_at: float, lag_max: float
+) -> bool:
+    """A follower leaves the ISR when it has not fetched for a while, with nothing there to fetch.
+
+    The leader is left alone in it, of all that have the same records. When it loses some of them it
+    leads all the same, since nobody else may.
+    """
+    return now - caught_up_at > lag_max
+
+
+@mutant(
     "pending-isr-cleared-by-lisr",
     of="broker_impl.replica.isr:confirms",
     source="B20, KAFKA-12686",
