@@ -28,7 +28,11 @@ async def leader_and_isr(
 @api(5, range(3, 4), between_brokers=True)
 def stop_replica(context: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     """Stop fetching, and delete where the order says so."""
-    response = context.services.replicas.stop_replica(request)
+    replicas = context.services.replicas
+    error = replicas.late_error(request.controller_epoch, context.connection)
+    if error is not ErrorCode.NONE:
+        return StopReplicaResponse(error_code=error)
+    response = replicas.stop_replica(request)
     context.services.forget_topics(topic.topic_name for topic in request.topic_states)
     return response
 
@@ -40,6 +44,8 @@ def update_metadata(
     """The controller's view of the cluster replaces ours."""
     services = context.services
     error = services.replicas.order_error(request.broker_epoch, request.controller_epoch)
+    if error is ErrorCode.NONE:
+        error = services.replicas.late_error(request.controller_epoch, context.connection)
     if error is ErrorCode.NONE:
         services.view.update(request)
         services.view_changed()

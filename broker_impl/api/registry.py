@@ -16,6 +16,8 @@ class RequestContext:
     """The listener the request came in on; Metadata answers with the endpoints of its name."""
     client_id: str | None
     client_address: str
+    connection: int
+    """Which one it came by: connections are counted as they come."""
     version: int
     answer_room: Callable[[], int]
     """Bytes that an answer may have by now; few while slow readers hold many."""

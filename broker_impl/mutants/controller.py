@@ -131,3 +131,23 @@ def preferred(
         return None
     stay = (replica for replica in isr if replica in candidates and replica != wish)
     return Choice(wish, (wish, *stay))
+
+
+@mutant(
+    "late-order-obeyed",
+    of="broker_impl.replica.fencing:connection",
+    source="finding 9",
+    kind="historic",
+    symptom="stuck",
+    schedule="What the controller tells a broker about who is alive is late, is sent again, and "
+    "comes when somebody is back.",
+    tier=2,
+)
+def connection(number: int, newest: int) -> ErrorCode:
+    """An order without an epoch is obeyed whenever it comes, also when it was sent again long ago.
+
+    Such is the list of the brokers that are alive. A broker that goes by an old one does not reach
+    who has come back since, nor tells clients of him; nobody tells it better until brokers or ISRs
+    change again. If it follows him and is out of the ISR already, they never do.
+    """
+    return ErrorCode.NONE

@@ -27,6 +27,17 @@ def broker(request_epoch: Epoch, own_epoch: Epoch) -> ErrorCode:
     return ErrorCode.NONE
 
 
+def connection(number: int, newest: int) -> ErrorCode:
+    """An order by a connection that its controller has given up since is late, and is ignored.
+
+    Connections count up. The order was sent again by a later one, and others behind it. A list of
+    brokers or a deletion has no epoch of its own by which that would be seen.
+    """
+    if number < newest:
+        return ErrorCode.REQUEST_TIMED_OUT
+    return ErrorCode.NONE
+
+
 def leader_and_isr(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     """Only a newer leader epoch changes a replica's role; the same one says nothing new."""
     if request_epoch <= known_epoch:

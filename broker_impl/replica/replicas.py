@@ -121,6 +121,7 @@ class Replicas:
         self.broker_epoch: Epoch = -1
         """Of our registration; the node sets it each time it registers."""
         self.controller_epoch: Epoch = -1
+        self._ordered_by = (-1, -1)
         self.partitions: dict[TopicPartition, Partition] = {}
         self._logs = logs
         self._config = config
@@ -148,6 +149,17 @@ class Replicas:
         if error is ErrorCode.NONE:
             self.controller_epoch = controller_epoch
         return error
+
+    def late_error(self, controller_epoch: Epoch, connection: int) -> ErrorCode:
+        """Why an order is ignored that has no epoch of its own: it comes by a connection before
+        the one by which the same controller has sent such an order since."""
+        known_epoch, newest = self._ordered_by
+        if controller_epoch == known_epoch:
+            error = fencing.connection(connection, newest)
+            if error is not ErrorCode.NONE:
+                return error
+        self._ordered_by = max(self._ordered_by, (controller_epoch, connection))
+        return ErrorCode.NONE
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Who leads and who follows; per partition, an order that is not newer is ignored."""

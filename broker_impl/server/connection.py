@@ -62,6 +62,8 @@ class Connection(asyncio.BufferedProtocol):
         self.listener = listener
         self.address = "?"
         self.name = "?"
+        self.number = 0
+        """A later connection has a higher one."""
         self.idle_since: float | None = None
         """When the last request was answered; None while one is under way."""
         self._server = server
@@ -231,6 +233,7 @@ class Connection(asyncio.BufferedProtocol):
             self.listener,
             request.header.client_id,
             self.address,
+            self.number,
             request.version,
             self._bounds.answer_room,
         )

@@ -36,6 +36,7 @@ class Server:
         self._has_private_listener = len(config.endpoints()) > 1
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}
+        self._admitted = 0
         self._per_address: dict[str, int] = {}
         self._open_to_brokers = False
         self._open_to_clients = False
@@ -103,6 +104,8 @@ class Server:
             self.is_private(connection.listener) and self._make_room()
         ):
             return f"max.connections={self.config.max_connections} are open"
+        self._admitted += 1
+        connection.number = self._admitted
         self._per_address[connection.address] = here + 1
         self._connections[connection] = None
         return None

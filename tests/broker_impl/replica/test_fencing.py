@@ -23,6 +23,14 @@ def test_broker(epoch: int, expected: ErrorCode) -> None:
     assert fencing.broker(epoch, 5) is expected
 
 
+@pytest.mark.parametrize(
+    ("number", "expected"), [(4, ErrorCode.REQUEST_TIMED_OUT), (5, NONE), (6, NONE)]
+)
+def test_connection(number: int, expected: ErrorCode) -> None:
+    """What comes by a connection that was given up is late."""
+    assert fencing.connection(number, 5) is expected
+
+
 @pytest.mark.parametrize(("epoch", "expected"), [(4, STALE), (5, STALE), (6, NONE)])
 def test_leader_and_isr(epoch: int, expected: ErrorCode) -> None:
     """Only a newer leader epoch is news."""

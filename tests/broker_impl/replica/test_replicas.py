@@ -534,3 +534,15 @@ def test_the_isr_changes_by_way_of_the_znode(broker: Broker) -> None:
         (0, "leader", (1,)),
         (1, "follower", ()),
     ]
+
+
+def test_an_order_by_a_connection_that_was_given_up_is_late(broker: Broker) -> None:
+    """The same controller's; the next one begins anew, by whichever connection it has."""
+    late = broker.replicas.late_error
+    assert late(1, 4) is NONE
+    assert late(1, 6) is NONE
+    assert late(1, 4) is ErrorCode.REQUEST_TIMED_OUT
+    assert late(1, 6) is NONE
+    assert late(2, 5) is NONE
+    assert late(1, 7) is NONE, "a former controller is refused by its epoch"
+    assert late(2, 4) is ErrorCode.REQUEST_TIMED_OUT

@@ -475,3 +475,27 @@ async def test_many_connections_and_slow_ones_stay_small(world: Open) -> None:
         grown = psutil.Process().memory_info().rss - rss
         # Both ends of each connection live in this process.
         assert grown < 64 * 1024 * 1024, f"{grown >> 20} MB"
+
+
+async def test_connections_are_counted_as_they_come(
+    world: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler can tell which of two is the later one, whichever it hears of first."""
+    seen: list[int] = []
+
+    def handle(context: registry.RequestContext, request: FindCoordinatorRequest) -> Any:
+        seen.append(context.connection)
+        return FindCoordinatorResponse()
+
+    row = registry.Api(FIND_COORDINATOR, range(3), range(3), False, handle)
+    monkeypatch.setitem(registry.APIS, FIND_COORDINATOR, row)
+    async with world() as w:
+        first = await w.client()
+        first.ask("now", 1)
+        await first.answer()
+        second = await w.client()
+        for client in (second, first):
+            client.ask("now", 2)
+            await client.answer()
+    before, later, again = seen
+    assert before == again < later
