@@ -113,11 +113,12 @@ def _status(status: int) -> str:
 
 
 def blamed(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
-    """The faults that were active at some time between the first and the last witness."""
+    """The faults that were active at some time between the first witness and the last: from when
+    the first was asked for, as its answer may have waited until a fault was healed."""
     if not ops:
         return ()
-    times = tables.when(list(ops))
-    return active(int(times.min()), int(times.max()), tables)
+    begin, end = tables.began(list(ops)), tables.when(list(ops))
+    return active(int(begin.min()), int(end.max()), tables)
 
 
 def active(begin: int, end: int, tables: Tables) -> tuple[int, ...]:

@@ -158,6 +158,14 @@ class Tables:
         """The times of events, by their indices."""
         return self.event_ns[np.searchsorted(self.event_index, events)]
 
+    def began(self, events: list[int]) -> I64:
+        """When the operations began that these events end; an event of none began then itself."""
+        ended = self.operations.op
+        if not len(ended):
+            return self.when(events)
+        rows = np.minimum(np.searchsorted(ended, events), len(ended) - 1)
+        return np.where(ended[rows] == events, self.operations.start_ns[rows], self.when(events))
+
 
 def _by_key(column: I64, keys: int) -> list[I64]:
     """The row numbers of each key, in order."""

@@ -145,7 +145,8 @@ def test_evidence_counts_completions_and_records(histories: Any) -> None:
 
 
 def test_findings_blame_the_faults_between_their_witnesses(histories: Any) -> None:
-    """Those that were active at some time from the first witness to the last."""
+    """Those that were active at some time from the first witness to the last: since it was asked
+    for, as a write may have waited under a fault for the answer that came when it was healed."""
     ops = histories.events("s:x=a@0 s:x=b@1 p:x=b@1")
     value = {"id": 4, "phase": "apply"}
     proof = {"effect": {"proved": True, "how": ""}}
@@ -162,7 +163,9 @@ def test_findings_blame_the_faults_between_their_witnesses(histories: Any) -> No
     healed = [at(2, "invoke", heal), at(3, "info", heal)]
     before = histories.tables([*fault, *healed, *(moved(op, 4) for op in ops)])
     during = histories.tables([*fault, *(moved(op, 2) for op in ops)])
-    for tables, faults in ((before, ()), (during, (4,))):
+    awaited = [moved(op, 1) for op in (*fault, *healed)]
+    waiting = histories.tables([ops[0], *awaited, *(moved(op, 4) for op in ops[1:])])
+    for tables, faults in ((before, ()), (during, (4,)), (waiting, (4,))):
         reports = inline.judge(tables, lambda done: None)
         (found,) = findings.findings(reports["x"].found, tables, Contract())
         assert found.faults == faults
