@@ -169,9 +169,11 @@ class PartitionLog:
         if stamped:
             batch.stamp(head, rest, now_ms)
         header = batch.parse_header(head)
-        self._append([head, rest], [(0, header)], now_ms)
-        if header.producer_id >= 0:
-            self.producers.fold(header, now_ms)
+
+        def write() -> None:
+            self._append([head, rest], [(0, header)], now_ms)
+
+        producers.remembered(self.producers, header, now_ms, write)
         return Appended(base_offset, header.last_offset, now_ms if stamped else -1)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> Appended:
@@ -209,7 +211,7 @@ class PartitionLog:
     def _append(
         self, buffers: list[Buffer], placed: list[tuple[int, BatchHeader]], now_ms: int
     ) -> None:
-        """Write batches that are valid; producers are told afterwards (KAFKA-6683)."""
+        """Write batches that are valid; producers are told by who calls."""
         last = placed[-1][1]
         try:
             if last.partition_leader_epoch > self.epochs.latest:

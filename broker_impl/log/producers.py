@@ -8,7 +8,7 @@ it may have been forgotten; so a lost first batch can pass unnoticed (KAFKA-1490
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -119,6 +119,18 @@ def silent_since_ms(entry: ProducerEntry) -> int:
     What its records say of their time is not asked: they may lie, or be old (KAFKA-9144).
     """
     return entry.seen_ms
+
+
+def remembered(
+    states: "ProducerStates", header: BatchHeader, now_ms: int, write: Callable[[], None]
+) -> None:
+    """Write a producer's batch, and remember it once it is in the log (KAFKA-6683).
+
+    A write may fail; and it may begin a segment, with a snapshot of what was there before.
+    """
+    write()
+    if header.producer_id >= 0:
+        states.fold(header, now_ms)
 
 
 class ProducerStates:

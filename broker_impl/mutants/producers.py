@@ -1,5 +1,7 @@
 """Bugs in the idempotent producer's state."""
 
+from collections.abc import Callable
+
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.producers import BatchMetadata, ProducerEntry, ProducerStates
 from broker_impl.log.segment import Segment
@@ -109,3 +111,27 @@ def silent_since_ms(entry: ProducerEntry) -> int:
     an answer was lost, looks new.
     """
     return entry.batches[-1].timestamp_ms if entry.batches else 0
+
+
+@mutant(
+    "pstate-snapshot-ahead",
+    of="broker_impl.log.producers:remembered",
+    source="D03, KAFKA-6683",
+    kind="historic",
+    symptom="lost-write",
+    schedule="Power is lost between the snapshot with which a segment begins and its first batch, "
+    "and the batch is sent again.",
+    tier=2,
+)
+def remembered(
+    states: ProducerStates, header: BatchHeader, now_ms: int, write: Callable[[], None]
+) -> None:
+    """A batch is remembered before it is written.
+
+    When it is the first of a segment, the snapshot that is taken there knows of it, and is synced
+    at once. If the batch is not stored then, its producer sends it again, and is told that it is
+    in the log already.
+    """
+    if header.producer_id >= 0:
+        states.fold(header, now_ms)
+    write()
