@@ -35,7 +35,7 @@ from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
 from harness.cluster.sight import Sight, Unseen
 from harness.cluster.simulated_node import Program, SimulatedNode
 from harness.cluster.snapshots import Snapshots, looking_at
-from harness.cluster.watching import Watcher, rules_of
+from harness.cluster.watching import INTERVAL_S, Watcher, rules_of
 from harness.cluster.wires import Wires
 from harness.simulation.disk import SimDisk
 from harness.simulation.host import Host
@@ -47,10 +47,16 @@ from model.roles import CLIENTS, ZOOKEEPER, Flip, NodeId
 
 PORTS: Mapping[str, int] = {CLIENT_LISTENER: 9092, PEER_LISTENER: 9093, ZOOKEEPER: 2181}
 """Of a listener, by name."""
-OPTIONS: Mapping[str, float] = {"latency_ms": 0.2, "jitter_ms": 0.8, "start_gap_ms": 0}
-"""Of a plan: how long each link takes, and by how much longer at times; and how long after one
-broker the next is started. All at once is nearer to life, one by one makes the first of them the
-controller."""
+OPTIONS: Mapping[str, float] = {
+    "latency_ms": 0.2,
+    "jitter_ms": 0.8,
+    "start_gap_ms": 0,
+    "snapshot_ms": 1000 * INTERVAL_S,
+}
+"""Of a plan: how long each link takes, and by how much longer at times; how long after one broker
+the next is started (all at once is nearer to life, one by one makes the first of them the
+controller); and how far apart the snapshots of white-box checks are, at least: 0 is one after every
+batch of events, at twice the cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,12 @@ def staged(
         try:
             with listening(logs), (folder / violation.FILE).open("wb", buffering=0) as seen:
                 watcher = Watcher(
-                    world, rules_of(plan), seen.write, now_s=clock, calm_since_ns=calm_since_ns
+                    world,
+                    rules_of(plan),
+                    seen.write,
+                    now_s=clock,
+                    calm_since_ns=calm_since_ns,
+                    interval_s=float(options["snapshot_ms"]) / 1000,
                 )
                 clients, harness = world.host(CLIENTS), world.host(HARNESS)
                 yield Stage(world, logs, clients, harness, halts, watcher)
