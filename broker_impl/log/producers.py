@@ -121,18 +121,6 @@ def silent_since_ms(entry: ProducerEntry) -> int:
     return entry.seen_ms
 
 
-def remembered(
-    states: "ProducerStates", header: BatchHeader, now_ms: int, write: Callable[[], None]
-) -> None:
-    """Write a producer's batch, and remember it once it is in the log (KAFKA-6683).
-
-    A write may fail; and it may begin a segment, with a snapshot of what was there before.
-    """
-    write()
-    if header.producer_id >= 0:
-        states.fold(header, now_ms)
-
-
 class ProducerStates:
     """The producers of one log."""
 
@@ -204,6 +192,18 @@ class ProducerStates:
             if sequence != NO_SEQUENCE:
                 entry.batches += (BatchMetadata(sequence, offset, delta, timestamp),)
         return cls(entries)
+
+
+def remembered(
+    states: ProducerStates, header: BatchHeader, now_ms: int, write: Callable[[], None]
+) -> None:
+    """Write a producer's batch, and remember it once it is in the log (KAFKA-6683).
+
+    A write may fail; and it may begin a segment, with a snapshot of what was there before.
+    """
+    write()
+    if header.producer_id >= 0:
+        states.fold(header, now_ms)
 
 
 _NO_BATCH: Final = BatchMetadata(NO_SEQUENCE, _NO_OFFSET, 0, -1)
