@@ -33,7 +33,7 @@ test: ## lint, types, import rules, and all tests with coverage
 	$(WITH) pytest -q -n $(WORKERS) --dist loadgroup -m "not prove" \
 		--cov --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
 
-prove: ## the planted bugs are found, and nothing is found without them
+prove: ## the planted bugs are found, nothing without them; a killed harness loses nothing
 	$(WITH) pytest -q -m prove tests/scenarios
 
 bench: ## what is measured, against named peers
