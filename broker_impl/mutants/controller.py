@@ -55,16 +55,17 @@ def election_writes(claim: Create, epoch: SetData) -> list[list[Write]]:
     of="broker_impl.replica.fencing:controller",
     source="C01, KAFKA-1188, KAFKA-1483",
     kind="historic",
-    symptom="invariant:controller-epoch-monotone",
-    schedule="An order of a controller is under way until another is in office.",
+    symptom="stuck",
+    schedule="What a controller tells a broker of who is alive is under way until another is in "
+    "office and somebody is back.",
 )
 def controller(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     """A broker obeys whoever says that he is the controller.
 
     Two of them can give orders at once: one whose session is over, and who has not heard of it, and
-    the next one. The broker goes back to what was before, sends its clients to brokers that lead no
-    more, and takes some for gone that are there. Leader epochs still keep it from leading by such
-    an order; before there were any it did.
+    the next one. The broker goes back to what was before and takes others for gone that are there,
+    the leader that it should follow among them. Leader epochs still keep it from leading by such an
+    order; before there were any it did.
     """
     return ErrorCode.NONE
 
