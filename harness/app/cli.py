@@ -549,6 +549,7 @@ def score(
     NAME. Exit status 1 when a schedule does not show its mutant.
     """
     _pin(["simulated"])
+    from harness.app.run import Failed
     from harness.app.score import matrix, measure
     from harness.app.screen import Screen
     from harness.app.search import campaign
@@ -565,7 +566,10 @@ def score(
         enough=measure.ENOUGH if enough is None else enough,
         jobs=campaign.cores() if jobs is None else jobs,
     )
-    measured = measure.carry_out(asked, catalogue(), Screen())
+    try:
+        measured = measure.carry_out(asked, catalogue(), Screen())
+    except Failed as error:
+        return _fail(str(error))
     if as_json:
         _print_json(measured)
     else:

@@ -59,7 +59,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_shown(self) -> bool:
-        """By its schedule, as its story has it, and by nothing else."""
+        """By its schedule, as its story has it, which is green without it."""
         seen = self.scripted
         return seen is not None and seen.without == "valid" and self.symptom in seen.anomalies
 
@@ -168,6 +168,8 @@ def _line(row: Row) -> str:
         schedule = "yes" if row.is_shown else f"**no**: {_counted(row.scripted.anomalies)}"
     if row.drawn is not None:
         found = f"{row.drawn.found} of {row.drawn.runs}"
+        if row.drawn.failed:
+            found += f" ({row.drawn.failed} failed)"
         first = str(row.drawn.first or "never")
         how = _named(row.drawn.anomalies)
     cells = (f"`{row.name}`", row.source, str(row.tier), row.symptom, schedule, found, first, how)

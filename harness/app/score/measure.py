@@ -11,6 +11,7 @@ import msgspec
 
 from harness.app import check, request
 from harness.app.refused import Refused
+from harness.app.run import Interrupted
 from harness.app.score import matrix as matrix_
 from harness.app.score.matrix import Control, Drawn, Matrix, Row, Scripted
 from harness.app.screen import Screen
@@ -61,7 +62,8 @@ class Asked:
 
 def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matrix:
     """Measure row by row; what has been measured is in the files at once. Raises
-    :class:`Refused` for a name or a plan that there is not."""
+    :class:`Refused` for a name or a plan that there is not, and
+    :class:`~harness.app.run.Interrupted`: a row that was begun is as it was before."""
     wanted = {name: known[name] for name in known if known[name].kind not in UNSEEN}
     controls = [name for name in CONTROLS if _control_plan(asked, name).exists()]
     if unknown := [name for name in asked.names if name not in wanted and name not in controls]:
@@ -145,6 +147,8 @@ def _drawn(asked: Asked, mutants: tuple[str, ...], screen: Screen) -> Drawn:
         asked.results,
         screen,
     )
+    if told.stopped == "interrupted":
+        raise Interrupted(f"interrupted; rows that were whole by then are in {asked.output}")
     first = min((run.seed for run in told.findings), default=None)
     return Drawn(
         seed=asked.seed,

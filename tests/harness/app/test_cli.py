@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from harness.app import cli
+from harness.app.run import Interrupted
 from model.plan import Plan
 
 QUICK = Path(__file__).resolve().parents[3] / "examples" / "suites" / "quick.toml"
@@ -96,6 +97,19 @@ def test_a_failure_of_faultline_is_not_taken_for_a_verdict(
     assert (status, out) == (70, "")
     assert err.splitlines()[-1].startswith("faultline failed: ")
     assert "no idea" in err.splitlines()[-1]
+
+
+def test_a_score_that_is_broken_off_is_one_line_and_70(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As any other verb, and no traceback."""
+
+    def interrupted(*_: object) -> None:
+        raise Interrupted("interrupted; rows are in docs")
+
+    monkeypatch.setattr("harness.app.score.measure.carry_out", interrupted)
+    status, out, err = told(capsys, "mutants", "score")
+    assert (status, out, err) == (70, "", "faultline failed: interrupted; rows are in docs\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.app.refused import Refused
@@ -104,6 +105,13 @@ def test_the_page_tells_what_was_not_found() -> None:
     assert "| `bad` | A01 | 1 | lost-write | **no**: stuck 4 | 0 of 200 | never | nothing |" in text
     assert "| `new` | A01 | 1 | lost-write | not measured |" in text
     assert "| `c` | nothing | nothing | **no** |" in text
+
+
+def test_the_page_tells_of_runs_that_failed() -> None:
+    """They count as runs, and have shown nothing."""
+    drew = msgspec.structs.replace(drawn(1, 4), failed=2)
+    text = matrix.page(Matrix().with_row(row("m", seen=scripted(lost_write=2), drew=drew)))
+    assert "| yes | 1 of 4 (2 failed) | 2 | stuck |" in text
 
 
 def test_the_published_page_is_the_measurements() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from harness.app import check, request
 from harness.app.refused import Refused
+from harness.app.run import Interrupted
 from harness.app.score import matrix, measure
 from harness.app.score.measure import Asked
 from harness.app.screen import Screen
@@ -142,6 +143,23 @@ def test_a_schedule_alone_keeps_what_was_drawn(
     assert again.rows["b"].drawn is None
     score(asked)
     assert len(drawn) == 2
+
+
+def test_a_search_that_was_broken_off_is_no_measurement(
+    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The score ends with it: the row stays as it was, and no other is begun."""
+    first = score(replace(asked, names=("b",)))
+    whole = campaign.carry_out
+
+    def carry_out(*what: Any) -> Summary:
+        return msgspec.structs.replace(whole(*what), stopped="interrupted")
+
+    monkeypatch.setattr(campaign, "carry_out", carry_out)
+    with pytest.raises(Interrupted, match="interrupted; rows that were whole by then are in"):
+        score(replace(asked, names=("a", "b"), runs=7))
+    assert len(drawn) == 2
+    assert matrix.read(asked.output) == first
 
 
 def test_a_plan_that_shows_nothing_is_missed(
