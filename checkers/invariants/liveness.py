@@ -16,6 +16,9 @@ class Liveness:
     once for each calm, at the first snapshot after the bound.
     """
 
+    is_pending = False
+    """Was something lacking in the last snapshot, which may still come within the bound?"""
+
     def __init__(self, rules: Rules, committed_end: Callable[[str], int | None]) -> None:
         self._bound_s = rules.recovery_s
         self._committed_end = committed_end
@@ -25,21 +28,26 @@ class Liveness:
         """Take the next snapshot in."""
         since = step.now.calm_since_ns
         zookeeper = step.now.zookeeper
+        self.is_pending = False
         if self._bound_s is None or since is None or since == self._judged or zookeeper is None:
             return
+        lacking = [
+            (key, state, lacks)
+            for key, state in zookeeper.partitions.items()
+            if (lacks := self._lacks(step, key, state)) is not None
+        ]
         if step.now.time_ns - since < self._bound_s * 1e9:
+            self.is_pending = bool(lacking)
             return
         self._judged = since
-        for key, state in zookeeper.partitions.items():
-            lacks = self._lacks(step, key, state)
-            if lacks is not None:
-                yield step.violation(
-                    "stuck",
-                    f"{self._bound_s:g} s after the last heal {lacks}",
-                    key=key,
-                    brokers=state.replicas,
-                    epochs=(state.leader_epoch,),
-                )
+        for key, state, lacks in lacking:
+            yield step.violation(
+                "stuck",
+                f"{self._bound_s:g} s after the last heal {lacks}",
+                key=key,
+                brokers=state.replicas,
+                epochs=(state.leader_epoch,),
+            )
 
     def _lacks(self, step: Step, key: str, state: PartitionState) -> str | None:
         leader = step.now.brokers.get(state.leader)

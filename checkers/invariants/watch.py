@@ -32,8 +32,14 @@ class Watch:
         ]
         if not rules.unclean_elections:
             self._folds.append(committed)
-        self._folds.append(Liveness(rules, committed.end))
+        self._liveness = Liveness(rules, committed.end)
+        self._folds.append(self._liveness)
         self._told: set[tuple[str, str | None]] = set()
+
+    @property
+    def is_pending(self) -> bool:
+        """Was the cluster not whole in the last snapshot, and has time to become so?"""
+        return self._liveness.is_pending
 
     def step(self, now: ClusterState) -> Iterator[Violation]:
         """What is violated and was not before: each invariant is told once for each partition, for

@@ -57,6 +57,8 @@ OPTIONS: Mapping[str, float] = {
 the next is started (all at once is nearer to life, one by one makes the first of them the
 controller); and how far apart the snapshots of white-box checks are, at least: 0 is one after every
 batch of events, at twice the cost."""
+SETTLE_EVERY_S = 0.1
+"""How often it is looked whether the cluster is whole, at the end of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +341,9 @@ class Simulated(Machines):
             self.unexpected_exits.append(end)
 
     async def _end(self) -> None:
+        # Nobody works any more; what the cluster still lacks it is given time for.
+        while not self._stage.watcher.is_settled():  # noqa: ASYNC110 - nobody tells of it
+            await asyncio.sleep(SETTLE_EVERY_S)
         self._stage.watcher.end()
         await asyncio.gather(*(node.kill() for node in self._nodes.values()))
         for name, node in self._machines.items():

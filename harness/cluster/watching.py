@@ -77,6 +77,13 @@ class Watcher:
         for violation in self._watch.step(state):
             self._record(encode(violation))
 
+    def is_settled(self) -> bool:
+        """Look now: is the cluster whole, or the time over that it was given for it? Also when it
+        was given none, for faults are still to come."""
+        if not self._is_over:
+            self.look()
+        return self._is_over or not self._watch.is_pending
+
     def end(self) -> None:
         """Look once more, and tell how much was looked at."""
         if not self._is_over:

@@ -2,6 +2,8 @@ from typing import Any
 
 import pytest
 
+from checkers.invariants.step import Rules
+from checkers.invariants.watch import Watch
 from model.snapshot import ClusterState, PartitionState, ReplicaState
 from tests.checkers.invariants.streams import cluster, leader, log, state, violated
 
@@ -44,6 +46,24 @@ def test_only_a_calm_that_lasts_is_judged() -> None:
     assert violated(at(70, None, None), recovery_s=30) == []
     assert violated(at(70, 60, None), at(80, None, None), at(95, 80, None), recovery_s=30) == []
     assert violated(at(99, 0, None)) == []
+
+
+def test_what_is_lacking_within_the_bound_is_pending() -> None:
+    """It may come yet: not before there is calm, nor once it is there, or was judged."""
+    watch = Watch(Rules(recovery_s=30))
+    lacking = state(isr=(1, 2), version=1)
+    stream = [
+        (at(9, None, WHOLE, znode=lacking), False),
+        (at(10, 10, WHOLE, znode=lacking), True),
+        (at(39, 10, WHOLE, znode=lacking), True),
+        (at(39, 10, WHOLE, znode=state(version=2)), False),
+        (at(39, 10, None), True),
+        (at(40, 10, None), False),
+        (at(41, 10, None), False),
+    ]
+    for now, is_pending in stream:
+        list(watch.step(now))
+        assert watch.is_pending is is_pending, now.time_ns
 
 
 def test_each_calm_is_judged_once() -> None:

@@ -15,6 +15,7 @@ from harness.cluster.machines import LEFT_BYTES, Machines
 from harness.cluster.node import ClusterError, NodeError
 from harness.cluster.simulated import Simulated, Stage, staged
 from harness.cluster.simulated_node import SimulatedNode
+from harness.cluster.watching import RECOVERY_S
 from model import violation
 from model.plan import Plan
 from model.roles import (
@@ -52,10 +53,15 @@ class Lab:
         return self.on_stage(lambda cluster, stage: work(cluster), seed, **fields)
 
     def on_stage(
-        self, work: Callable[[Simulated, Stage], Awaitable[Any]], seed: int = 1, **fields: Any
+        self,
+        work: Callable[[Simulated, Stage], Awaitable[Any]],
+        seed: int = 1,
+        *,
+        calm_since_ns: int | None = None,
+        **fields: Any,
     ) -> Any:
         plan = Plan(target="simulated", seed=seed, **fields)
-        with staged(plan, self.folder) as stage:
+        with staged(plan, self.folder, calm_since_ns=lambda: calm_since_ns) as stage:
 
             async def main() -> Any:
                 cluster = Simulated(plan, self.folder, random.Random(1), stage=stage)
@@ -439,6 +445,23 @@ def test_white_box_checks_see_every_life(lab: Lab) -> None:
         assert look().damages == {1: 0, 2: 1, 3: 1}
 
     lab.on_stage(work)
+
+
+@pytest.mark.parametrize(("starts", "stuck"), [(True, set()), (False, {"stuck"})])
+def test_the_cluster_is_given_time_to_become_whole(lab: Lab, starts: bool, stuck: set[str]) -> None:
+    """Until it is, or until the bound: a run that ends early is no run that ended well."""
+
+    async def work(cluster: Simulated, stage: Stage) -> None:
+        await cluster.kill(ONE)
+        await asyncio.sleep(5.0)  # its session ends
+        if starts:
+            await cluster.start_node(ONE)
+
+    lab.on_stage(work, calm_since_ns=0)
+    record = violation.read(lab.folder / violation.FILE)
+    assert {each.invariant for each in record.violations} == stuck
+    assert record.end is not None
+    assert (record.end.until_ns >= RECOVERY_S * 1e9) is not starts
 
 
 @pytest.mark.parametrize(

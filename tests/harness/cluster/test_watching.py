@@ -108,6 +108,36 @@ def test_calm_begins_the_time_to_recover(calm_since_s: int | None, stuck: bool) 
     assert found == (["stuck"] if stuck else [])
 
 
+def test_it_tells_whether_the_cluster_has_settled() -> None:
+    """Not while a partition that nobody leads has time left; no word comes after the end."""
+    lines: list[bytes] = []
+    with World(1) as world:
+        calm: list[int] = []
+        watcher = Watcher(
+            world,
+            Rules(recovery_s=2.0),
+            lines.append,
+            now_s=lambda: world.now,
+            calm_since_ns=lambda: calm[0] if calm else None,
+        )
+        watcher.snapshots = _Always(None)
+
+        async def main() -> float:
+            assert watcher.is_settled()
+            calm.append(0)
+            while not watcher.is_settled():  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.1)
+            watcher.end()
+            return world.now
+
+        assert 2.0 <= world.run(world.host("one").spawn(main)) < 2.2
+    stuck, end = rows(lines)
+    assert isinstance(stuck, Violation)
+    assert isinstance(end, Watched)
+    assert watcher.is_settled()
+    assert len(lines) == 2
+
+
 class _Always(Snapshots):
     """One broker, which always has the same replica or none, of a partition that nobody leads."""
 
