@@ -67,7 +67,11 @@ class Outbox:
             self._metadata.setdefault(broker, {}).update(told)
 
     def tell_stop(self, broker: BrokerId, tp: TopicPartition, *, delete: bool) -> None:
-        """This broker neither leads nor follows this partition any more; deleted, nor keeps it."""
+        """This broker neither leads nor follows this partition any more; deleted, nor keeps it.
+
+        It is told no role before that: it would take a stop in the same epoch for an old one.
+        """
+        self._lead_or_follow.get(broker, {}).pop(tp, None)
         due = self._stop.setdefault(broker, {})
         due[tp] = due.get(tp, False) or delete
 
@@ -79,8 +83,8 @@ class Outbox:
             due: list[Order] = []
             if self._brokers_changed:
                 due.append(writer.update_metadata(()))
-            if broker in self._lead_or_follow:
-                due.append(writer.leader_and_isr(self._lead_or_follow[broker]))
+            if roles := self._lead_or_follow.get(broker):
+                due.append(writer.leader_and_isr(roles))
             if broker in self._metadata:
                 due.append(writer.update_metadata(self._metadata[broker]))
             if broker in self._stop:

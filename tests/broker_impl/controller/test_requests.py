@@ -163,6 +163,16 @@ def test_a_stop_names_the_epoch(context: Context) -> None:
     assert (row.leader_epoch, row.delete_partition) == (5, False)
 
 
+def test_who_is_to_stop_is_told_no_role(context: Context) -> None:
+    """It would know the epoch then, and take the order to stop for an old one."""
+    outbox = Outbox()
+    outbox.tell_roles([1, 2], T0)
+    outbox.tell_stop(1, T0, delete=False)
+    orders = outbox.drain(context, 1)
+    assert [type(order) for order in orders[1]] == [StopReplicaRequest]
+    assert [type(order) for order in orders[2]] == [LeaderAndIsrRequest]
+
+
 def test_brokers_that_are_gone_are_told_nothing(context: Context) -> None:
     """What a broker missed it is told anew when it comes back."""
     outbox = Outbox()

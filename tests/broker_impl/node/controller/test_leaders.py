@@ -7,6 +7,7 @@ import pytest
 
 from broker_impl.errors import ErrorCode
 from broker_impl.node import zk_paths
+from broker_impl.replica import fencing
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
 from broker_impl.wire.types import TopicPartition
 
@@ -175,6 +176,8 @@ async def test_a_controlled_shutdown(three: Any) -> None:
     await three.until(lambda: bool(three.peers.stops(1, T0)))
     [stop] = three.peers.stops(1, T0)
     assert (stop.leader_epoch, stop.delete_partition) == (1, False)
+    told = three.peers.roles(1, T0)[-1].leader_epoch
+    assert fencing.stop(stop.leader_epoch, told, delete=False) is ErrorCode.NONE, "it obeys"
     await three.go(1)
     await three.led(TopicPartition("alone", 0), -1, 1)
     assert (await three.state(T0)).leader_epoch == 1
