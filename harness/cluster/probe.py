@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+from collections.abc import Callable
 from typing import Literal
 
 from harness.cluster.address import Address
@@ -31,12 +32,18 @@ def request_bytes(protocol: Protocol) -> int:
     return len(_REQUESTS[protocol])
 
 
-async def sign(address: Address, protocol: Protocol, timeout_s: float) -> Sign:
-    """What comes of a probe within so many seconds."""
+async def sign(
+    address: Address,
+    protocol: Protocol,
+    timeout_s: float,
+    on_connect: Callable[[], object] = lambda: None,
+) -> Sign:
+    """What comes of a probe within so many seconds; ``on_connect`` is called before it asks."""
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(*address)
             try:
+                on_connect()
                 writer.write(_REQUESTS[protocol])
                 size, correlation = struct.unpack(">ii", await reader.readexactly(ANSWER_BYTES_MIN))
             finally:

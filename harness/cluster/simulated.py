@@ -395,16 +395,25 @@ class Simulated(Machines):
         return sign == "end" and self._wires.is_refused(link.opener, link.acceptor)
 
     async def _took_s(self, link: Wanted) -> float | None:
+        """From the question to the answer: a connection takes a round trip of its own."""
         world = self._stage.world
-        began_s = world.now
-        sign = await self._sign(link.opener, link, ROUND_TRIP_S_MAX)
-        return world.now - began_s if sign == "answer" else None
+        asked_s: list[float] = []
+        sign = await self._sign(
+            link.opener, link, ROUND_TRIP_S_MAX, lambda: asked_s.append(world.now)
+        )
+        return world.now - asked_s[0] if sign == "answer" else None
 
-    async def _sign(self, source: NodeId, link: Wanted, timeout_s: float) -> Sign:
+    async def _sign(
+        self,
+        source: NodeId,
+        link: Wanted,
+        timeout_s: float,
+        on_connect: Callable[[], object] = lambda: None,
+    ) -> Sign:
         """What comes of a probe from that host to where the link leads."""
         address = Address(link.acceptor, PORTS[link.listener])
         protocol = protocol_of(link.acceptor)
-        work = functools.partial(probe.sign, address, protocol, timeout_s)
+        work = functools.partial(probe.sign, address, protocol, timeout_s, on_connect)
         try:
             return await self._on(source, work, f"probe of {source}")
         except ProcessKilled:

@@ -282,6 +282,20 @@ def test_slow(lab: Lab) -> None:
     lab(work)
 
 
+def test_a_round_trip_is_there_and_back(lab: Lab) -> None:
+    """Two ways, not the four of a connection and a question: else links that take long by
+    themselves would not be told from slow ones."""
+
+    async def work(cluster: Simulated) -> None:
+        took = [await cluster.round_trip_s(TWO, ZOOKEEPER) for _ in range(12)]
+        assert all(each is not None and 0.006 < each < 0.031 for each in took)
+        await cluster.slow(TWO, ZOOKEEPER, 0.025)
+        took = [await cluster.round_trip_s(TWO, ZOOKEEPER) for _ in range(6)]
+        assert all(each is not None and 0.031 < each < 0.056 for each in took)
+
+    lab(work, options={"latency_ms": 3, "jitter_ms": 12})
+
+
 @pytest.mark.parametrize("node", [TWO, ZOOKEEPER])
 def test_disconnect(lab: Lab, node: str) -> None:
     """A cable that is out is out for everybody, and the node goes on running; what it had under way
