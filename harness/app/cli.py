@@ -194,18 +194,28 @@ def run(
     return _run(plan, where, inline=inline or bool(fields.get("inline")), as_json=as_json)
 
 
-@faultline.command(epilog=_example("faultline replay results/20261120T161500Z-idempotent-seed7"))
+@faultline.command(
+    epilog=_example(
+        "faultline replay results/20261120T161500Z-idempotent-seed7",
+        "faultline replay results/searches/20261120T204421Z-idempotent-seed1/seed3"
+        " --target processes",
+    )
+)
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--target", metavar="NAME", help="where to, instead of where it ran")
 @click.option("--inline", is_flag=True, help="judge in this process, without Spark")
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR")
 @_json
-def replay(folder: Path, inline: bool, results: Path, as_json: bool) -> int:
+def replay(folder: Path, target: str | None, inline: bool, results: Path, as_json: bool) -> int:
     """Run the plan of a run's folder again: same seed, same faults in the same order."""
-    _pin([_target_in(folder / "plan.json")])
+    _pin([target or _target_in(folder / "plan.json")])
+    from harness.app import replay as replay_
     from harness.app import request
-    from harness.app.replay import plan_of
 
-    return _run(request.resolve(plan_of(folder)), results, inline=inline, as_json=as_json)
+    plan = replay_.plan_of(folder)
+    if target is not None:
+        plan = replay_.elsewhere(plan, target)
+    return _run(request.resolve(plan), results, inline=inline, as_json=as_json)
 
 
 @faultline.command(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness.app import catalogue, request
 from harness.app.refused import Refused
 from model.plan import Plan
 
@@ -23,3 +24,30 @@ def plan_of(folder: Path) -> Plan:
            for value in part.values()):  # fmt: skip
         raise Refused(f"{path}: a secret was masked in it; run it from its plan file")
     return plan
+
+
+def elsewhere(plan: Plan, name: str) -> Plan:
+    """The same plan for another target: the same faults in the same order, and all settings.
+
+    What only the former target can be told is left out. Raises :class:`Refused` for a fault that
+    the other cannot suffer.
+    """
+    if name not in catalogue.TARGETS:
+        raise Refused(f"--target: no {name}; there is {', '.join(catalogue.TARGETS)}")
+    target, workload = catalogue.TARGETS[name], catalogue.WORKLOADS[plan.workload]
+    able = request.offered(target)
+    needed: dict[str, None] = {}
+    for fault in plan.schedule or ():
+        package = next(
+            (name for name, each in catalogue.NEMESES.items() if fault.fault in each.faults), None
+        )
+        if package not in able:
+            raise Refused(f"--target {name}: it cannot suffer fault {fault.id} ({fault.fault})")
+        needed[package] = None
+    possible = {**workload.options, **target.options}
+    return msgspec.structs.replace(
+        plan,
+        target=name,
+        nemesis=tuple(needed) or (request.NONE,),
+        options={key: value for key, value in plan.options.items() if key in possible},
+    )

@@ -1,0 +1,56 @@
+"""A run's plan on another target: what goes with it, what does not, and what is refused."""
+
+import msgspec
+import pytest
+
+from harness.app import catalogue, replay, request
+from harness.app.refused import Refused
+from model.plan import Plan, ScheduledFault
+
+CUT = ScheduledFault(id=1, at_s=2.0, duration_s=1.0, fault="partition-one", targets=["broker-1"])
+KILL = ScheduledFault(id=2, at_s=5.0, duration_s=1.0, fault="kill", targets=["broker-2"])
+RAN = request.resolve(
+    Plan(
+        target="simulated",
+        nemesis=("kill", "partition", "power"),
+        schedule=(CUT, KILL),
+        time_limit_s=10.0,
+        broker={"min.insync.replicas": "1"},
+        options={"latency_ms": 3.0, "topics": 1},
+    )
+)
+
+
+def test_the_same_faults_strike_elsewhere() -> None:
+    """With the run's settings and client, without what only a simulation can be told."""
+    plan = request.resolve(replay.elsewhere(RAN, "processes"))
+    assert (plan.target, plan.nemesis) == ("processes", ("partition", "kill"))
+    assert (plan.schedule, plan.seed) == (RAN.schedule, RAN.seed)
+    assert (plan.broker, plan.rate_hz) == (RAN.broker, RAN.rate_hz)
+    assert plan.options["client"] == "aiokafka"
+    assert plan.options["topics"] == 1
+    assert "latency_ms" not in plan.options
+
+
+def test_and_back() -> None:
+    """A plan of processes can be simulated if its client can."""
+    real = request.resolve(replay.elsewhere(RAN, "processes"))
+    again = request.resolve(replay.elsewhere(real, "simulated"))
+    assert again.schedule == RAN.schedule
+    assert again.options["latency_ms"] == catalogue.SIMULATED.options["latency_ms"]
+
+
+def test_a_run_without_faults() -> None:
+    """Goes anywhere."""
+    calm = msgspec.structs.replace(RAN, schedule=(), nemesis=("kill",))
+    assert request.resolve(replay.elsewhere(calm, "processes")).nemesis == ()
+
+
+def test_what_cannot_be_suffered_is_refused() -> None:
+    """One line says which fault, or that there is no such target."""
+    power = ScheduledFault(id=9, at_s=2.0, duration_s=1.0, fault="power-loss", targets="controller")
+    struck = msgspec.structs.replace(RAN, schedule=(KILL, power))
+    with pytest.raises(Refused, match=r"processes: it cannot suffer fault 9 \(power-loss\)"):
+        replay.elsewhere(struck, "processes")
+    with pytest.raises(Refused, match="--target: no moon; there is processes, containers"):
+        replay.elsewhere(RAN, "moon")
