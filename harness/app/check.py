@@ -235,9 +235,12 @@ def describe(verdict: Verdict, findings: Sequence[Finding], folder: Path | None)
 
 def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
     """Why a verdict is not valid, a sentence each: every illegal anomaly with its number and its
-    first finding, then what evidence is missing."""
+    first finding, what clients saw before what the brokers' state shows; then what evidence is
+    missing."""
     lines = []
-    for anomaly, count in verdict.anomalies.items():
+    anomalies = verdict.anomalies
+    for anomaly in sorted(anomalies, key=lambda name: name.startswith(findings_.INVARIANT)):
+        count = anomalies[anomaly]
         first = next(f for f in findings if f.anomaly == anomaly and not f.legal)
         place = _place(first)
         lines.append(f"{anomaly} {count:,} · {place}{': ' if place else ''}{first.why}")

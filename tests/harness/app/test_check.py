@@ -14,11 +14,12 @@ from checkers import inline as inline_
 from checkers.expectations import BadSetting
 from checkers.kernels.key import Report
 from checkers.tables import Tables
-from harness.app.check import describe, examine, judge
-from model import history
+from harness.app.check import describe, examine, judge, reasons
+from model import history, violation
 from model.history import BadHistory
 from model.op import Op
 from model.plan import Plan
+from model.violation import Violation, Watched
 
 
 def send(index: int, value: int, offset: int | None) -> list[Op]:
@@ -249,3 +250,15 @@ def test_one_jvm_for_many_histories(tmp_path: Path) -> None:
     assert [verdict["valid"] for verdict in json.loads(done.stdout)] == [True, False]
     # Spark's launcher is a JVM, too: it says how the one is to be started.
     assert (tmp_path / "starts").read_text().count("\n") == 2
+
+
+def test_what_clients_saw_is_told_first(tmp_path: Path) -> None:
+    """Before the invariants that the brokers' state broke, whatever their names."""
+    folder = folder_of(tmp_path, LOSSY, Plan())
+    broken = Violation(invariant="epoch-cache", time_ns=1, key="x-0", why="so it was")
+    end = Watched(snapshots=2, until_ns=9)
+    (folder / violation.FILE).write_bytes(violation.encode(broken) + violation.encode(end))
+    judged = examine(folder, inline=True)
+    first, second = reasons(*judged)
+    assert first.startswith("lost-write 1 · ")
+    assert second == "invariant:epoch-cache 1 · key x-0: so it was (seen at 0.000 s)"
