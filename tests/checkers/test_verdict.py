@@ -289,6 +289,18 @@ def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> 
 
 
 @pytest.mark.parametrize(
+    ("target", "reasons"),
+    [("simulated", ("the brokers' state was not watched",)), ("processes", ())],
+)
+def test_a_run_in_a_world_is_watched(histories: Any, target: Any, reasons: tuple[str, ...]) -> None:
+    """Without what white-box checks left, nobody knows what they would have said."""
+    tables = histories.tables("s:x=a@0 p:x=a@0 c:x@1")
+    reports = inline.judge(tables, lambda done: None)
+    told = conclude(tables, reports, [], run=Plan(target=target), plan={})
+    assert told.unknown_because == reasons
+
+
+@pytest.mark.parametrize(
     ("seen", "end", "valid", "anomalies", "reasons"),
     [
         ((), 5, True, {}, ()),
