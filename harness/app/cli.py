@@ -215,6 +215,8 @@ def replay(folder: Path, target: str | None, inline: bool, results: Path, as_jso
     plan = replay_.plan_of(folder)
     if target is not None:
         plan = replay_.elsewhere(plan, target)
+    elif (changed := replay_.changed(plan)) is not None:
+        click.echo(changed, err=True)
     return _run(request.resolve(plan), results, inline=inline, as_json=as_json)
 
 

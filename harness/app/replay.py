@@ -26,6 +26,20 @@ def plan_of(folder: Path) -> Plan:
     return plan
 
 
+def changed(plan: Plan) -> str | None:
+    """What a simulated plan is run with now that is not what it was recorded with, in one line: its
+    history may be another then. ``None``: all is the same, as far as the plan tells."""
+    if plan.target != catalogue.SIMULATED.name:
+        return None
+    now = {"commit": request.commit(), **request.versions()}
+    others = [
+        f"{name} {now.get(name) or 'unknown'}, and not {was}"
+        for name, was in {"commit": plan.commit, **plan.versions}.items()
+        if was and now.get(name) != was
+    ]
+    return f"the history may be another: {'; '.join(others)}" if others else None
+
+
 def elsewhere(plan: Plan, name: str) -> Plan:
     """The same plan for another target: the same faults in the same order, and all settings.
 

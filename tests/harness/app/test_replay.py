@@ -40,6 +40,19 @@ def test_and_back() -> None:
     assert again.options["latency_ms"] == catalogue.SIMULATED.options["latency_ms"]
 
 
+def test_other_code_is_told() -> None:
+    """A simulated history is repeated by the same code only; of processes none is repeated, and a
+    plan that knows nothing of it tells nothing."""
+    assert replay.changed(RAN) is None
+    older = msgspec.structs.replace(RAN, commit="0123", versions=RAN.versions | {"aiokafka": "0.1"})
+    told = replay.changed(older)
+    assert told is not None
+    assert "and not 0123" in told
+    assert f"aiokafka {RAN.versions['aiokafka']}, and not 0.1" in told
+    assert replay.changed(msgspec.structs.replace(older, target="processes")) is None
+    assert replay.changed(msgspec.structs.replace(older, commit="", versions={})) is None
+
+
 def test_a_run_without_faults() -> None:
     """Goes anywhere."""
     calm = msgspec.structs.replace(RAN, schedule=(), nemesis=("kill",))
