@@ -6,6 +6,27 @@ from broker_impl.wire.types import Epoch, Offset
 
 
 @mutant(
+    "joins-isr-by-stale-hw",
+    of="broker_impl.replica.isr:may_join",
+    source="KAFKA-7128",
+    kind="historic",
+    symptom="lost-write",
+    tier=2,
+    schedule="A leader has not heard of the newest watermark when it is elected; a follower that "
+    "was not in sync has reached the one that it knows, and the leader dies.",
+)
+def may_join(
+    follower_end: Offset, high_watermark: Offset, epoch_start: Offset, eligible: bool
+) -> bool:
+    """A follower joins the ISR as soon as it has reached the leader's watermark.
+
+    A new leader's watermark may be an old one: more was committed than it knows of, and the
+    follower lacks it. It is in sync all the same, and leads when the leader dies.
+    """
+    return eligible and follower_end >= high_watermark
+
+
+@mutant(
     "shrink-when-equal-leo",
     of="broker_impl.replica.isr:out_of_sync",
     source="B18, KAFKA-7152, KAFKA-4485, KAFKA-1546",
