@@ -75,7 +75,7 @@ def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Re
                 last_fetched_epoch=partition.last_fetched_epoch,
                 log_start_offset=partition.log_start_offset,
                 isolation=request.isolation_level,
-                at_least_one=read.bytes_read == 0,
+                at_least_one=owes_a_batch(read.bytes_read),
                 again=again,
             )
             if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -84,6 +84,14 @@ def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Re
             read.bytes_read += sum(map(len, result.records))
             read.must_answer |= bool(result.error) or result.diverging is not None or result.news
     return read
+
+
+def owes_a_batch(bytes_read: int) -> bool:
+    """Must the next partition give a batch, however large, after so many bytes (KIP-74)?
+
+    Else who asks for less than the batch has would ask for ever.
+    """
+    return bytes_read == 0
 
 
 def _response(read: _Read) -> FetchResponse:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from broker_impl.errors import StorageError, WireError
 from broker_impl.log.config import LogConfig
-from broker_impl.log.disk import Disk
+from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.log.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimestampAt
 from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 from broker_impl.wire.types import Buffer, Offset
@@ -21,6 +21,11 @@ _RELATIVE_OFFSET_MAX = 2**31 - 1
 def file_name(offset: Offset, suffix: str) -> str:
     """The name of a file that belongs to `offset`."""
     return f"{offset:020d}{suffix}"
+
+
+def write_whole(file: DiskFile, buffers: Sequence[Buffer]) -> None:
+    """Write all of it at a file's end; StorageError when less of it was written (KAFKA-17181)."""
+    file.append(buffers)
 
 
 class _Places:
@@ -147,7 +152,7 @@ class Segment:
     ) -> None:
         """Write batches at the end. `placed`: position within the buffers, and header of each."""
         start = self.size
-        self.file.append(buffers)
+        write_whole(self.file, buffers)
         for at, header in placed:
             self.note(start + at, header)
         self.written_ms = now_ms

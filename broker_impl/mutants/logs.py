@@ -1,8 +1,12 @@
 """Bugs in what is stored: recovery after crashes, segments, what may enter a log and leave it."""
 
+import contextlib
+from collections.abc import Sequence
+
+from broker_impl.errors import StorageError
 from broker_impl.log import manager
 from broker_impl.log.config import LogConfig
-from broker_impl.log.disk import Disk
+from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.log.segment import Segment
 from broker_impl.mutants import mutant
 from broker_impl.wire.batch import BatchHeader
@@ -101,3 +105,41 @@ def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
     segments for whole of which the disk has kept nothing.
     """
     return end_offset
+
+
+@mutant(
+    "partial-write-ignored",
+    of="broker_impl.log.segment:write_whole",
+    source="G15, KAFKA-17181",
+    kind="historic",
+    symptom="invariant:candidate-completeness",
+    schedule="The disk of a follower is full for a moment; later it is killed and started again.",
+    tier=2,
+)
+def write_whole(file: DiskFile, buffers: Sequence[Buffer]) -> None:
+    """Nobody looks how much of a batch was written.
+
+    A disk takes what it has room for, perhaps nothing. The replica counts what it did not store,
+    acknowledges it, and goes on behind it. When it starts the next time, its log is torn there, and
+    what is cut off it has given its word for: it may be elected without.
+    """
+    with contextlib.suppress(StorageError):
+        file.append(buffers)
+
+
+@mutant(
+    "oversize-first-batch-empty",
+    of="broker_impl.api.fetch:owes_a_batch",
+    source="G14, KIP-74",
+    kind="mutation",
+    symptom="stuck",
+    schedule="A batch is larger than replica.fetch.max.bytes.",
+)
+def owes_a_batch(bytes_read: int) -> bool:
+    """Nobody is given more bytes than he asks for, and a batch is given whole.
+
+    A follower that asks for less than the next batch has is given nothing, and asks again. It gets
+    no further, leaves the ISR, and without it nothing more is committed. Until Kafka 0.10.1 that
+    was for operators to avoid.
+    """
+    return False
