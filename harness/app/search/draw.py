@@ -53,6 +53,7 @@ LAYOUTS = (
 def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     """The plan of a seed, resolved, schedule and all; ``pinned`` are a plan's fields, as options
     and plan files have them. Raises :class:`~harness.app.refused.Refused`."""
+    request.plan_of(pinned)  # of the right types, before anything is made of them
     rng = random.Random(f"{seed}:search")
     layout = _layout(rng, pinned)
     options = _options(rng, layout)
@@ -68,6 +69,8 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "brokers": layout.brokers,
         "nemesis": _nemesis(rng, wanted),
     }
+    if "schedule" in pinned:
+        drawn["nemesis"] = wanted  # for it says itself which faults there are
     parts: dict[str, dict[str, Any]] = {
         "broker": _broker(rng, layout),
         "producer": _producer(rng),

@@ -1,5 +1,7 @@
 """Plans out of seeds."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,6 +109,26 @@ def test_nemeses_by_name_are_all_taken() -> None:
     for seed in range(10):
         assert draw.plan_of(seed, {"nemesis": ("pause", "kill")}).nemesis == ("pause", "kill")
         assert draw.plan_of(seed, {"nemesis": (request.NONE,)}).schedule == ()
+
+
+@given(SEEDS)
+@settings(max_examples=20, deadline=None)
+def test_a_schedule_that_is_held_fits_every_seed(seed: int) -> None:
+    """Whatever kinds of faults the seed would have drawn."""
+    fault = {"id": 1, "at_s": 3.0, "duration_s": 1.0, "fault": "kill", "targets": "controller"}
+    plan = draw.plan_of(seed, {"schedule": [fault]})
+    assert [each.fault for each in plan.schedule or ()] == ["kill"]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [{"brokers": "x"}, {"broker": 3}, {"options": 5}, {"nemesis": 3}, {"time_limit_s": "x"}],
+)
+def test_what_is_of_another_type_is_refused(held: dict[str, Any]) -> None:
+    """A plan file may hold anything."""
+    [name] = held
+    with pytest.raises(Refused, match=f"the plan: Expected .* at `{name}`"):
+        draw.plan_of(1, held)
 
 
 def test_what_cannot_be_is_refused() -> None:
