@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from harness.app import request, worlds
 from harness.app.run import Failed, new_folder
 from harness.app.screen import Screen
 from harness.app.search import draw, one, outcome, together
-from harness.app.search.jobs import Ended, Jobs
+from harness.app.search.jobs import SAID, Ended, Jobs, drop_if_empty, how_ended
 from harness.app.search.outcome import Ran, Stopped, Summary
 from harness.app.search.scratch import scratch
 from harness.app.search.together import Together
@@ -147,7 +146,7 @@ class _Search:
                 shutil.rmtree(folder)
             return msgspec.json.encode(ran)
 
-        jobs.start(seed, work, folder / "said.txt")
+        jobs.start(seed, work, folder / SAID)
 
     def take(self, ended: Ended[int]) -> None:
         """A run is over, or its process is."""
@@ -157,10 +156,10 @@ class _Search:
             kept = self._kept(ended.key)
             if not kept.exists():
                 shutil.move(self._scratch / kept.name, kept)
-            why = _how(ended.status, kept / "said.txt")
+            why = how_ended(ended.status, kept / SAID)
             ran = Ran(seed=ended.key, status="failed", why=(why,), folder=str(kept))
         if ran.folder is not None:
-            _drop_if_empty(Path(ran.folder) / "said.txt")
+            drop_if_empty(Path(ran.folder) / SAID)
         self._red += ran.status != "valid"
         self._ran.append(ran)
 
@@ -220,21 +219,6 @@ class _Search:
 
     def _aside(self, seed: int) -> Path:
         return self._folder / "judged" / f"seed{seed}"
-
-
-def _how(status: int, said: Path) -> str:
-    """How a process came to its end that has not handed anything back."""
-    lines = said.read_text(errors="replace").split("\n") if said.exists() else []
-    last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
-    if status < 0:
-        name = signal.Signals(-status).name
-        return f"its process was ended by {name}: {last}"
-    return f"its process ended with status {status}: {last}"
-
-
-def _drop_if_empty(file: Path) -> None:
-    if file.exists() and not file.stat().st_size:
-        file.unlink()
 
 
 def cores() -> int:

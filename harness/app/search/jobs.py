@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, NamedTuple, NoReturn, Self, TypeVar
 
+SAID = "said.txt"
+"""What a child prints, in the folder that it works in."""
 CPU_S_MAX = 300
 """A hundred times what a run of a search takes."""
 
@@ -88,6 +90,22 @@ class Jobs(Generic[Key]):
             del self._children[ready.fd]
             _, status = os.waitpid(child.pid, 0)
             yield Ended(child.key, bytes(child.answer), os.waitstatus_to_exitcode(status))
+
+
+def how_ended(status: int, said: Path) -> str:
+    """How a child came to its end that has not handed anything back."""
+    lines = said.read_text(errors="replace").split("\n") if said.exists() else []
+    last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    if status < 0:
+        name = signal.Signals(-status).name
+        return f"its process was ended by {name}: {last}"
+    return f"its process ended with status {status}: {last}"
+
+
+def drop_if_empty(said: Path) -> None:
+    """A file in which nothing was said is of no use to anybody."""
+    if said.exists() and not said.stat().st_size:
+        said.unlink()
 
 
 def _live(work: Callable[[], bytes], writing: int, words: Path) -> NoReturn:

@@ -153,6 +153,8 @@ def describe(summary: Summary, again: str) -> str:
         f" {len(summary.findings)} invalid,"
         f" {summary.unknown} unknown, {summary.failed} failed · {summary.seconds:.0f} s",
     ]
+    if summary.stopped == "interrupted":
+        lines.append("interrupted: runs under way are not counted, and none was begun after them")
     if summary.together is not None:
         lines.append(_of_together(summary.together))
     for run in (*summary.findings, *summary.doubtful):

@@ -169,6 +169,8 @@ def describe(shrunk: Shrunk, again: str) -> str:
 def _kept(origin: Path, ran: Ran, wanted: str | None) -> str:
     """The anomaly to keep: what is lost says more than what follows from it, and what clients saw
     more than what only the brokers' state shows."""
+    if ran.status == "failed":
+        raise Failed(f"{origin}: run again, it came to no end: {ran.why[0]}")
     if not ran.anomalies:
         raise Refused(f"{origin}: run again, it shows nothing illegal; there is nothing to shrink")
     if wanted is None:

@@ -18,7 +18,7 @@ from harness.app import request
 from harness.app.refused import Refused
 from harness.app.run import Failed
 from harness.app.search import one
-from harness.app.search.jobs import Jobs
+from harness.app.search.jobs import SAID, Jobs, drop_if_empty, how_ended
 from harness.app.search.outcome import Ran
 from harness.app.shrink.reductions import Seen
 from model.plan import Plan
@@ -93,7 +93,7 @@ class Trials:
     def _start(self, jobs: Jobs[int], number: int, plan: Plan) -> None:
         folder = self.scratch / f"trial{self.count}-{number}"
         folder.mkdir(parents=True)
-        jobs.start(number, functools.partial(_tried, self.each, plan, folder), folder / "said.txt")
+        jobs.start(number, functools.partial(_tried, self.each, plan, folder), folder / SAID)
 
     def _shows(self, ran: Ran) -> bool:
         """Also that every fault that is left still bites: what shows nothing is no part of it."""
@@ -101,13 +101,16 @@ class Trials:
 
 
 def carried_out(plan: Plan, folder: Path, each: Each) -> Ran:
-    """One plan in a child, which leaves everything in the folder."""
+    """One plan in a child, which leaves everything in the folder. Raises
+    :class:`~harness.app.run.Failed` when the child comes to no end of its own."""
+    said = folder / SAID
     with Jobs[str]() as jobs:
-        jobs.start("it", lambda: msgspec.json.encode(each(plan, folder)), folder / "said.txt")
+        jobs.start("it", lambda: msgspec.json.encode(each(plan, folder)), said)
         while True:
             for ended in jobs.ended(GLANCE_S):
                 if not ended.answer:
-                    raise Failed(f"its process ended with status {ended.status}: {folder}", folder)
+                    raise Failed(how_ended(ended.status, said))
+                drop_if_empty(said)
                 return msgspec.json.decode(ended.answer, type=Ran)
 
 

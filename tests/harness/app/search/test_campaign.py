@@ -169,6 +169,7 @@ def test_an_interruption_tells_what_there_is(tmp_path: Path, number: signal.Sign
 
     told = _search(tmp_path, each, runs=10, jobs=1)
     assert (told.runs, told.stopped) == (2, "interrupted")
+    assert "interrupted" in outcome.describe(told, "again")
     assert outcome.exit_status(told) == 70
     assert [path.name for path in Path(told.folder).iterdir()] == [outcome.FILE]
 

@@ -15,6 +15,7 @@ from harness.app.refused import Refused
 from harness.app.run import Failed
 from harness.app.screen import Screen
 from harness.app.search import draw, one
+from harness.app.search.jobs import SAID
 from harness.app.search.outcome import Ran
 from harness.app.shrink import case, shrink, trials
 from harness.app.shrink.shrink import Shrunk
@@ -94,6 +95,7 @@ def test_only_what_is_needed_is_left(tmp_path: Path) -> None:
     assert sorted(fault.fault for fault in left.schedule or ()) == needed
     odd = {name for name, value in left.broker.items() if plain.broker.get(name) != value}
     assert odd == {"replica.lag.time.max.ms"}
+    assert not (Path(told.folder) / SAID).exists()
     written = (Path(told.folder) / shrink.FILE).read_bytes()
     assert msgspec.json.decode(written, type=Shrunk) == told
 
@@ -129,6 +131,22 @@ def test_a_plan_that_shows_nothing_is_refused(tmp_path: Path) -> None:
     """One line, and no folder is left."""
     with pytest.raises(Refused, match="nothing to shrink"):
         _shrunk(tmp_path, draw.plan_of(1, {}), lambda plan: False)
+    assert not list((tmp_path / "r" / "shrunk").iterdir())
+
+
+def test_a_run_that_comes_to_no_end_is_a_failure(tmp_path: Path) -> None:
+    """One line says how it failed, and no folder is left: it has shown nothing, good or bad."""
+
+    def fails(plan: Plan, folder: Path) -> Ran:
+        return Ran(seed=plan.seed, status="failed", why=("Deadlock: nothing can happen",))
+
+    def dies(plan: Plan, folder: Path) -> Ran:
+        raise SystemExit("no memory left")
+
+    origin = _origin(tmp_path, draw.plan_of(1, {}))
+    for each, line in ((fails, "came to no end: Deadlock"), (dies, "status 1: .*no memory left")):
+        with pytest.raises(Failed, match=line):
+            shrink.carry_out(origin, tmp_path / "r", screen=Screen(io.StringIO()), each=each)
     assert not list((tmp_path / "r" / "shrunk").iterdir())
 
 
