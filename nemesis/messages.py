@@ -13,14 +13,28 @@ import random
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from model.roles import CLIENTS, ZOOKEEPER, CanKill, CanMeddle, CanPause, Cluster, HasRoles, NodeId
+from model.roles import (
+    CLIENTS,
+    ZOOKEEPER,
+    CanExpire,
+    CanKill,
+    CanMeddle,
+    CanPause,
+    Cluster,
+    HasRoles,
+    NodeId,
+)
 from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 FAULTS = ("hold-request", "drop-response", "corrupt-request")
 PARTS = ("request", "response")
 FLOWS = (("Produce", CLIENTS), ("Fetch", CLIENTS), ("Fetch", "brokers"))
-"""What is always under way, and who asks: one of them is drawn."""
+"""What is always under way, and who asks."""
+ORDERS = ("LeaderAndIsr", "UpdateMetadata")
+"""What a controller says when it has a reason to."""
+ORDERS_SHARE = 0.4
+"""Of what is drawn, with somebody there to give the reason."""
 _DONE = {
     "hold-request": "the request is kept",
     "hold-response": "the answer is kept",
@@ -33,7 +47,7 @@ LOOK_EVERY_S = 0.01
 OVERHEAD_S = 2.5
 
 
-class Meddled(Cluster, CanMeddle, CanKill, CanPause, HasRoles, Protocol):
+class Meddled(Cluster, CanMeddle, CanExpire, CanKill, CanPause, HasRoles, Protocol):
     """What this package asks of a cluster."""
 
 
@@ -42,6 +56,8 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
     flows = FLOWS if len(shape.brokers) > 1 else FLOWS[:2]
     api, asks = rng.choice(flows)
     options: dict[str, Any] = {"api": api, "from": asks}
+    if rng.random() < ORDERS_SHARE and len(shape.brokers) > 2:
+        options = {"api": rng.choice(ORDERS), "from": aim.CONTROLLER, "stir": True}
     targets = aim.draw_one(rng, shape)
     if rng.random() < 0.5:
         return Drawn("drop-response", 0.0, targets, options, overhead_s=OVERHEAD_S)
@@ -56,7 +72,8 @@ async def apply(
     """Proved when a message was caught. Waits for one, at last from anybody to any broker.
 
     Options: ``api``; ``from``, who asks (``clients``, ``brokers``, ``controller`` or a node);
-    ``part``. ``ValueError`` when they make no sense.
+    ``part``; ``stir``, to end the ZooKeeper session of a broker that neither asks nor answers,
+    which gives a controller something to say. ``ValueError`` when they make no sense.
     """
     part = options.get("part", "request")
     if part not in PARTS:
@@ -71,6 +88,8 @@ async def apply(
         if not links:
             continue
         number = await cluster.meddle(links, options["api"], what)
+        if options.get("stir", False):
+            await _stir(cluster, links, rng)
         message = await _caught(cluster, number)
         if message is not None:
             break
@@ -88,6 +107,17 @@ async def heal(cluster: Meddled, applied: Applied) -> Effect:
     await cluster.let_go(applied.undo)
     still = await cluster.is_held(applied.undo)
     return Effect(not still, "kept still" if still else "let go" if held else "nothing was kept")
+
+
+async def _stir(
+    cluster: Meddled, links: Sequence[tuple[NodeId, NodeId]], rng: random.Random
+) -> None:
+    """End the session of somebody else."""
+    concerned = [node for link in links[:1] for node in link]
+    others = [node for node in cluster.brokers if node not in concerned]
+    for node in rng.sample(others, len(others)):
+        if await cluster.expire_session(node):
+            return
 
 
 async def _links(
@@ -116,7 +146,7 @@ async def _caught(cluster: Meddled, number: int) -> str | None:
 PACKAGE = Package(
     name="messages",
     faults=FAULTS,
-    needs=(CanMeddle, CanKill, CanPause, HasRoles),
+    needs=(CanMeddle, CanExpire, CanKill, CanPause, HasRoles),
     color="#f7b6d2",
     lane="network",
     draw=draw,

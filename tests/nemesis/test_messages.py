@@ -65,6 +65,19 @@ async def test_who_asks(cluster: FakeCluster, rng: random.Random, asks: str, lin
     assert cluster.log[0] == f"hold-request LeaderAndIsr {link}"
 
 
+async def test_a_controller_is_given_something_to_say(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """While its message is waited for, the session of a broker that has no part in it ends."""
+    cluster.traffic = {("broker-1", "broker-3")}
+    options = {"api": "LeaderAndIsr", "from": "controller", "stir": True}
+    before = dict(cluster.registered)
+    applied = await messages.apply(cluster, "hold-request", ["broker-3"], options, rng)
+    assert applied.effect.how == "LeaderAndIsr of broker-1 to broker-3: the request is kept"
+    changed = {node for node, number in cluster.registered.items() if number != before.get(node)}
+    assert changed == {"broker-2"}
+
+
 async def test_any_broker_will_do(cluster: FakeCluster, rng: random.Random) -> None:
     """Nobody speaks to who was aimed at, so one of the others is as good; but one alone."""
     cluster.traffic = {("clients", "broker-2")}
@@ -98,9 +111,14 @@ async def test_nonsense_is_an_error(
 
 @given(seed=st.integers(0), brokers=st.integers(1, 3))
 def test_draws(seed: int, brokers: int) -> None:
-    """Something that is always under way."""
+    """Something that is always under way, or that somebody is given reason to say."""
     shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",))
     fault = messages.draw(random.Random(seed), shape)
-    assert (fault.options["api"], fault.options["from"]) in messages.FLOWS
-    assert brokers > 1 or fault.options["from"] == "clients"
+    if fault.options.get("stir"):
+        assert fault.options["api"] in messages.ORDERS
+        assert fault.options["from"] == "controller"
+        assert brokers > 2
+    else:
+        assert (fault.options["api"], fault.options["from"]) in messages.FLOWS
+        assert brokers > 1 or fault.options["from"] == "clients"
     assert (fault.duration_s == 0) is (fault.fault == "drop-response")
