@@ -1,6 +1,6 @@
 """Bugs in who leads what, and in whose orders count."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 
 from broker_impl.controller.context import Leadership
@@ -152,3 +152,28 @@ def connection(number: int, newest: int) -> ErrorCode:
     change again. If it follows him and is out of the ISR already, they never do.
     """
     return ErrorCode.NONE
+
+
+@mutant(
+    "returned-keep-their-places",
+    of="broker_impl.controller.election:returned",
+    source="finding 7, as KIP-903",
+    kind="historic",
+    symptom="lost-write",
+    tier=2,
+    schedule="The controller, which leads too, loses power, and is registered again before anybody "
+    "has become the next one.",
+)
+def returned(
+    replicas: Sequence[BrokerId],
+    leader: BrokerId,
+    isr: tuple[BrokerId, ...],
+    candidates: Container[BrokerId],
+    back: Collection[BrokerId],
+) -> Choice | None:
+    """A new controller finds everybody alive and changes nothing, also where a leader was away.
+
+    That leader goes on in its epoch with what its disk has kept. Its followers cut off the rest, or
+    keep records of a former life of the same epoch, which nothing tells from those of this one.
+    """
+    return None
