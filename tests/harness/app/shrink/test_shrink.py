@@ -4,6 +4,8 @@ import ast
 import io
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +22,9 @@ from harness.app.search.outcome import Ran
 from harness.app.shrink import case, shrink, trials
 from harness.app.shrink.shrink import Shrunk
 from model.plan import Plan
+
+ROOT = Path(__file__).resolve().parents[4]
+RUFF = (sys.executable, "-m", "ruff", "check", "--quiet", "--config", ROOT / "pyproject.toml")
 
 
 @pytest.fixture(autouse=True)
@@ -221,6 +226,7 @@ def test_a_case_is_a_test(tmp_path: Path) -> None:
         (plan, "lost-write", "test_no_lost_write"),
         (planted, "lost-write", "test_lost_write_is_found"),
         (plan, "invariant:log-matching", "test_no_invariant_log_matching"),
+        (planted, "invariant:log-matching", "test_invariant_log_matching_is_found"),
     ):
         path = case.write(tmp_path, each, anomaly)
         file = re.sub("test_(no_)?|_is_found", "", name)
@@ -229,5 +235,6 @@ def test_a_case_is_a_test(tmp_path: Path) -> None:
         assert name in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
         space: dict[str, object] = {}
         exec(compile(module, str(path), "exec"), space)
+        assert subprocess.run([*RUFF, path], check=False).returncode == 0
         held = msgspec.convert(space["PLAN"], Plan)
         assert held == msgspec.structs.replace(each, versions={}, commit="")
