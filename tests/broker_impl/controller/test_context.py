@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker_impl.controller.context import BrokerInfo, Context, Leadership
+from broker_impl.controller.context import BrokerInfo, Context, Leadership, to_choose_from
 from broker_impl.controller.deletion import TopicDeletion
 from broker_impl.controller.election import Choice
 from broker_impl.wire.types import TopicPartition
@@ -25,6 +25,12 @@ def context() -> Context:
 def test_a_choice_begins_a_new_epoch() -> None:
     """Whatever a controller changes, the leader epoch goes up by one (E1)."""
     assert STATE.followed_by(Choice(2, (2,)), 7) == Leadership(2, 6, (2,), 7, zk_version=9)
+
+
+def test_what_stands_there_counts() -> None:
+    """What a leader has written since is chosen from, not what was known (KAFKA-5879)."""
+    found = Leadership(1, 5, (1,), 6, zk_version=10)
+    assert to_choose_from(STATE, found) == found
 
 
 def test_who_is_there(context: Context) -> None:

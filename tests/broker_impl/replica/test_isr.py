@@ -88,6 +88,12 @@ def test_tells_log_end(error: ErrorCode, diverged: bool, again: bool, expected: 
     assert isr.tells_log_end(error, diverged, again) is expected
 
 
+@pytest.mark.parametrize(("written", "expected"), [(5, True), (4, False), (6, False)])
+def test_confirms(written: int, expected: bool) -> None:
+    """The write over version 4 makes version 5; any other is a late answer (KAFKA-12686)."""
+    assert isr.confirms(written, 4) is expected
+
+
 def test_maximal() -> None:
     """While a change is under way, both who may be in and who may still be in."""
     assert isr.maximal(frozenset({1, 2}), frozenset({1, 3})) == {1, 2, 3}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker_impl import points
 from broker_impl.errors import ErrorCode
 from broker_impl.node import zk_paths
 from broker_impl.node.controller.events import ControllerChanged
@@ -160,6 +161,28 @@ async def test_a_later_epoch_ends_the_term(world: Any) -> None:
     assert contender.runtime.controller_epoch == 6
     await world.until(lambda: bool(contender.peers.roles(2, T0)[1:]))
     assert {order.controller_epoch for order in contender.peers.told[2][before:]} == {6}
+
+
+async def test_no_claim_by_an_epoch_that_has_been_raised(world: Any) -> None:
+    """Who has read the epoch, and is slow to claim the next, finds it taken and begins anew."""
+    held = asyncio.Event()
+    go_on = asyncio.Event()
+
+    async def hold(name: str) -> None:
+        if name == points.CONTROLLER_CLAIM and not held.is_set():
+            held.set()
+            await go_on.wait()
+
+    points.hold_by(hold)
+    try:
+        coming = asyncio.create_task(world.contend(1))
+        await asyncio.wait_for(held.wait(), 10)
+        await world.zk.set(zk_paths.CONTROLLER_EPOCH, b"7")
+        go_on.set()
+        contender = await coming
+    finally:
+        points.hold_by(None)
+    assert contender.runtime.controller_epoch == 8
 
 
 async def test_a_stale_epoch_in_an_answer_ends_the_term(world: Any) -> None:
