@@ -194,11 +194,11 @@ class PartitionLog:
             self.truncate_fully_and_start_at(first.base_offset)
             self.start_offset = start_offset
         whole = memoryview(records)[: last_at + last.size]
-        self._append([whole], placed, now_ms)
-        if producers.folds_replicated_batches():
-            for _, header in placed:
-                if header.producer_id >= 0:
-                    self.producers.fold(header, now_ms)
+
+        def write() -> None:
+            self._append([whole], placed, now_ms)
+
+        producers.copied(self.producers, [header for _, header in placed], now_ms, write)
         return Appended(first.base_offset, last.last_offset, -1)
 
     def _starts_within(self, header: BatchHeader) -> bool:

@@ -8,7 +8,7 @@ it may have been forgotten; so a lost first batch can pass unnoticed (KAFKA-1490
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -204,6 +204,21 @@ def remembered(
     write()
     if header.producer_id >= 0:
         states.fold(header, now_ms)
+
+
+def copied(
+    states: ProducerStates,
+    headers: Sequence[BatchHeader],
+    now_ms: int,
+    write: Callable[[], None],
+) -> None:
+    """Write batches that a leader has taken, and remember them. None is refused: a leader may know
+    of a producer what is forgotten here (KAFKA-6003)."""
+    write()
+    if folds_replicated_batches():
+        for header in headers:
+            if header.producer_id >= 0:
+                states.fold(header, now_ms)
 
 
 _NO_BATCH: Final = BatchMetadata(NO_SEQUENCE, _NO_OFFSET, 0, -1)

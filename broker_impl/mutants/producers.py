@@ -1,6 +1,6 @@
 """Bugs in the idempotent producer's state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.producers import BatchMetadata, ProducerEntry, ProducerStates
@@ -135,3 +135,35 @@ def remembered(
     if header.producer_id >= 0:
         states.fold(header, now_ms)
     write()
+
+
+@mutant(
+    "follower-validates-seq",
+    of="broker_impl.log.producers:copied",
+    source="D11, KAFKA-6003",
+    kind="historic",
+    symptom="stuck",
+    schedule="A follower has forgotten a producer that was silent, its leader has not, and the "
+    "producer goes on.",
+    tier=2,
+)
+def copied(
+    states: ProducerStates,
+    headers: Sequence[BatchHeader],
+    now_ms: int,
+    write: Callable[[], None],
+) -> None:
+    """A follower looks at sequence numbers, as if a producer had sent it what it fetches.
+
+    It may know less than its leader: each forgets silent producers by its own clock. What it takes
+    for a gap it cannot refuse to anybody, only not fetch; it asks for the same batch for ever.
+    """
+    known = set(states.entries)
+    for header in headers:
+        if header.producer_id >= 0 and header.producer_id not in known and header.base_sequence > 0:
+            raise ApiError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "an unknown producer")
+        known.add(header.producer_id)
+    write()
+    for header in headers:
+        if header.producer_id >= 0:
+            states.fold(header, now_ms)

@@ -147,7 +147,8 @@ class Producers:
     followers, which never refuse (KAFKA-6003), and after a start, which replays from a snapshot.
     Per producer that is its epoch and its last five batches of it. Where retention has deleted the
     beginning, more may be remembered than the log still tells (KIP-360), so only what it does tell
-    is compared; and who was silent for ``producer.id.expiration.ms`` may be forgotten.
+    is compared; and who was silent for ``producer.id.expiration.ms`` may be forgotten: of who has
+    come back since, only the last batches are remembered.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -220,7 +221,8 @@ def _agree(told: Producer | None, found: Producer | None, is_whole: bool, may_fo
     if told.epoch != found.epoch:
         return False
     batches = found.batches if is_whole else found.batches[-len(told.batches) :]
-    return told.batches == batches
+    expected = told.batches[-len(batches) :] if may_forget and batches else told.batches
+    return batches == expected
 
 
 def _said(producer: Producer | None) -> str:

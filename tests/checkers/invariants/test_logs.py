@@ -136,6 +136,12 @@ def test_a_producer_may_be_forgotten_once_it_was_silent_long_enough() -> None:
     day = {"time_ns": 86_400_000_000_000}
     assert alone(replica(SENT, producers={}), **day) == []
     assert alone(replica(SENT, producers={7: remembered(1)}), **day) == ["producer-state"]
+    back = {7: remembered(0, *LAST[-2:])}
+    assert alone(replica(SENT, producers=back), **day) == [], "it was forgotten, and has come back"
+    assert alone(replica(SENT, producers=back)) == ["producer-state"], "too early"
+    assert alone(replica(SENT, producers={7: remembered(0, *LAST[:2])}), **day) == [
+        "producer-state"
+    ]
 
 
 def test_a_new_epoch_of_a_producer_begins_anew() -> None:
