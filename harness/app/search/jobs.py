@@ -22,6 +22,8 @@ SAID = "said.txt"
 """What a child prints, in the folder that it works in."""
 CPU_S_MAX = 300
 """A hundred times what a run of a search takes."""
+GRACE_S = 5
+"""After it the signal that ends a child leaves it no word."""
 
 Key = TypeVar("Key")
 
@@ -96,6 +98,9 @@ def how_ended(status: int, said: Path) -> str:
     """How a child came to its end that has not handed anything back."""
     lines = said.read_text(errors="replace").split("\n") if said.exists() else []
     last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    if status == -signal.SIGXCPU:
+        place = next((line.strip() for line in lines if line.startswith("  File")), "nobody knows")
+        return f"it had used {CPU_S_MAX} s of CPU time, and was ended: {place}"
     if status < 0:
         name = signal.Signals(-status).name
         return f"its process was ended by {name}: {last}"
@@ -115,11 +120,12 @@ def _live(work: Callable[[], bytes], writing: int, words: Path) -> NoReturn:
         os.setpgid(0, 0)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX + GRACE_S))
         said = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(said, 1)
         os.dup2(said, 2)
         faulthandler.enable(2)
+        faulthandler.register(signal.SIGXCPU, 2, chain=True)  # says where it is, and ends it
         answer = memoryview(work())
         while answer:
             answer = answer[os.write(writing, answer) :]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.app.search.jobs import Ended, Jobs
+from harness.app.search import jobs as jobs_
+from harness.app.search.jobs import Ended, Jobs, how_ended
 
 PATIENCE_S = 20.0
 
@@ -66,6 +67,23 @@ def test_a_bad_end_is_told(tmp_path: Path) -> None:
     }
     assert "ValueError: no such luck" in (tmp_path / "fails").read_text()
     assert "Segmentation fault" in (tmp_path / "dies").read_text()
+
+
+def test_one_that_runs_away_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the limit on its CPU time; where it was then is told."""
+    monkeypatch.setattr(jobs_, "CPU_S_MAX", 1)
+
+    def spins() -> bytes:
+        while True:
+            pass
+
+    with Jobs[str]() as jobs:
+        jobs.start("spins", spins, tmp_path / "said")
+        status = _all_ended(jobs)["spins"].status
+    assert status == -signal.SIGXCPU
+    told = how_ended(status, tmp_path / "said")
+    assert "s of CPU time, and was ended: File" in told
+    assert told.endswith("in spins")
 
 
 def test_leaving_ends_who_is_left(tmp_path: Path) -> None:
