@@ -173,7 +173,11 @@ class PartitionLog:
         def write() -> None:
             self._append([head, rest], [(0, header)], now_ms)
 
-        producers.remembered(self.producers, header, now_ms, write)
+        def remember() -> None:
+            if header.producer_id >= 0:
+                self.producers.fold(header, now_ms)
+
+        producers.remembered(write, remember)
         return Appended(base_offset, header.last_offset, now_ms if stamped else -1)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> Appended:
@@ -198,7 +202,12 @@ class PartitionLog:
         def write() -> None:
             self._append([whole], placed, now_ms)
 
-        producers.copied(self.producers, [header for _, header in placed], now_ms, write)
+        def remember() -> None:
+            for _, header in placed:
+                if header.producer_id >= 0:
+                    self.producers.fold(header, now_ms)
+
+        producers.copied(self.producers, [header for _, header in placed], write, remember)
         return Appended(first.base_offset, last.last_offset, -1)
 
     def _starts_within(self, header: BatchHeader) -> bool:
@@ -455,15 +464,15 @@ class PartitionLog:
     def retain(self, now_ms: int, high_watermark: Offset) -> list[str]:
         """Delete segments that are too old, too much, or below the log's start.
 
-        Only from the front, and never one with offsets at or above the high watermark
-        (KAFKA-5634). The active segment goes only when all its records are too old: another is
-        begun first. Returns the names of the deleted segments.
+        Only from the front, and never one with offsets at or above the high watermark. The active
+        segment goes only when all its records are too old: another is begun first. Returns the
+        names of the deleted segments.
         """
         surplus = self._surplus_bytes()
         names: list[str] = []
         while True:
             segment = self._segments[0]
-            if not segment.size or segment.next_offset > high_watermark:
+            if not segment.size or not is_committed(segment.next_offset, high_watermark):
                 return names
             is_active = segment is self._segments[-1]
             if not self._is_expired(segment, now_ms) and (
@@ -570,6 +579,14 @@ class PartitionLog:
             self.offline = error
             raise
         self.check()
+
+
+def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
+    """Has everything in front of `next_offset` been committed, so that it may be deleted?
+
+    Records that are not may be all that a follower still has to fetch (KAFKA-5634).
+    """
+    return next_offset <= high_watermark
 
 
 def _base_offset(segment: Segment) -> Offset:

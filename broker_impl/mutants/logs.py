@@ -143,3 +143,22 @@ def owes_a_batch(bytes_read: int) -> bool:
     was for operators to avoid.
     """
     return False
+
+
+@mutant(
+    "segment-deleted-above-hw",
+    of="broker_impl.log.partition_log:is_committed",
+    source="G06, KAFKA-5634",
+    kind="historic",
+    symptom="invariant:offsets-in-order",
+    schedule="Retention looks at a leader whose followers are behind, and whose clock has jumped.",
+    tier=2,
+)
+def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
+    """Retention deletes what is old or too much, committed or not.
+
+    The log then starts behind its own watermark. Followers that have yet to fetch what was deleted
+    find nothing to go on with and start anew behind it; what comes out as committed nobody has.
+    This broker looks at its own state after every event, and ends over it.
+    """
+    return True
