@@ -194,31 +194,26 @@ class ProducerStates:
         return cls(entries)
 
 
-def remembered(
-    states: ProducerStates, header: BatchHeader, now_ms: int, write: Callable[[], None]
-) -> None:
+def remembered(write: Callable[[], None], remember: Callable[[], None]) -> None:
     """Write a producer's batch, and remember it once it is in the log (KAFKA-6683).
 
     A write may fail; and it may begin a segment, with a snapshot of what was there before.
     """
     write()
-    if header.producer_id >= 0:
-        states.fold(header, now_ms)
+    remember()
 
 
 def copied(
     states: ProducerStates,
     headers: Sequence[BatchHeader],
-    now_ms: int,
     write: Callable[[], None],
+    remember: Callable[[], None],
 ) -> None:
     """Write batches that a leader has taken, and remember them. None is refused: a leader may know
     of a producer what is forgotten here (KAFKA-6003)."""
     write()
     if folds_replicated_batches():
-        for header in headers:
-            if header.producer_id >= 0:
-                states.fold(header, now_ms)
+        remember()
 
 
 _NO_BATCH: Final = BatchMetadata(NO_SEQUENCE, _NO_OFFSET, 0, -1)

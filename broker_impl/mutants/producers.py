@@ -123,17 +123,14 @@ def silent_since_ms(entry: ProducerEntry) -> int:
     "and the batch is sent again.",
     tier=2,
 )
-def remembered(
-    states: ProducerStates, header: BatchHeader, now_ms: int, write: Callable[[], None]
-) -> None:
+def remembered(write: Callable[[], None], remember: Callable[[], None]) -> None:
     """A batch is remembered before it is written.
 
     When it is the first of a segment, the snapshot that is taken there knows of it, and is synced
     at once. If the batch is not stored then, its producer sends it again, and is told that it is
     in the log already.
     """
-    if header.producer_id >= 0:
-        states.fold(header, now_ms)
+    remember()
     write()
 
 
@@ -150,8 +147,8 @@ def remembered(
 def copied(
     states: ProducerStates,
     headers: Sequence[BatchHeader],
-    now_ms: int,
     write: Callable[[], None],
+    remember: Callable[[], None],
 ) -> None:
     """A follower looks at sequence numbers, as if a producer had sent it what it fetches.
 
@@ -164,6 +161,4 @@ def copied(
             raise ApiError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "an unknown producer")
         known.add(header.producer_id)
     write()
-    for header in headers:
-        if header.producer_id >= 0:
-            states.fold(header, now_ms)
+    remember()
