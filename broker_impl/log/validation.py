@@ -58,6 +58,8 @@ def producer_batch(records: Buffer, config: LogConfig, now_ms: int) -> BatchHead
             ErrorCode.INVALID_RECORD,
             f"epoch {header.producer_epoch}, sequence {header.base_sequence} of a producer with id",
         )
+    if header.is_transactional and header.producer_id < 0:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a transaction of nobody")
     if header.compression > batch.ZSTD:
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.compression}")
     if config.timestamp_type == batch.CREATE_TIME:

@@ -5,6 +5,7 @@ from enum import Enum
 import msgspec
 
 from broker_impl.errors import ErrorCode
+from broker_impl.log.transactions import Marker
 from broker_impl.wire.types import BrokerId, Buffer, Epoch, Offset, TopicPartition
 
 
@@ -65,6 +66,15 @@ class Append(msgspec.Struct, frozen=True):
 
     records: Buffer
     acks: int
+    now_ms: int
+    guard: int | None = None
+    """What the batch's transaction was verified under (``ProducerStates.guard``)."""
+
+
+class EndTransaction(msgspec.Struct, frozen=True):
+    """A coordinator's marker; answered as ``Append`` is, by the rules of acks=all."""
+
+    marker: Marker
     now_ms: int
 
 
@@ -154,6 +164,7 @@ class Tick(msgspec.Struct, frozen=True):
 
 Event = (
     Append
+    | EndTransaction
     | FollowerFetched
     | Replicated
     | Tick
@@ -189,7 +200,7 @@ class AppendResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppendDone(msgspec.Struct, frozen=True):
-    """The answer to ``Append``."""
+    """The answer to ``Append`` and ``EndTransaction``."""
 
     result: AppendResult
 
