@@ -14,9 +14,10 @@ from broker_impl.errors import ErrorCode
 from tests.broker_impl.coordinator.groups.conftest import RANGE, Room, subscription
 
 OTHER = (("range", subscription("t", "u")), ("sticky", b""))
-members = st.sampled_from(["", "m1", "m2", "m3", "m4", "m5", "m6"])
+members = st.integers(0, 9)
+"""Who speaks: of those who are there, nobody, and some who may have been."""
 instances = st.sampled_from([None, None, None, "i", "j"])
-generations = st.integers(-1, 1)
+generations = st.sampled_from([0, 0, 0, -1, 1])
 
 
 class GroupMachine(RuleBasedStateMachine):
@@ -30,23 +31,42 @@ class GroupMachine(RuleBasedStateMachine):
         self.told: dict[tuple[int, str], bytes] = {}
         """What each member was assigned, by generation and id."""
 
+    def pick(self, who: int) -> str:
+        pool = [*self.room.group.members, "", "m1", "m2", "m3"]
+        return pool[who % len(pool)]
+
+    def instance_of(self, member: str, otherwise: str | None) -> str | None:
+        known = self.room.group.members.get(member)
+        return otherwise if known is None else known.instance_id
+
     def generation(self, by: int) -> int:
         return self.room.group.generation + by
 
     @rule(
-        member=members,
+        who=members,
         instance=instances,
         requires=st.booleans(),
         protocols=st.sampled_from([RANGE, RANGE, OTHER]),
     )
-    def join(self, member: str, instance: str | None, requires: bool, protocols: Any) -> None:
+    def join(self, who: int, instance: str | None, requires: bool, protocols: Any) -> None:
+        self.joins_as(self.pick(who), instance, requires, protocols)
+
+    def joins_as(self, member: str, instance: str | None, requires: bool, protocols: Any) -> None:
         ticket = self.room.join(
             member, instance_id=instance, requires_id=requires, protocols=protocols
         )
         self.joins[ticket] = None
 
-    @rule(member=members, instance=instances, by=generations)
-    def sync(self, member: str, instance: str | None, by: int) -> None:
+    @rule(instance=instances)
+    def newcomer(self, instance: str | None) -> None:
+        self.joins_as("", instance, False, RANGE)
+
+    @rule(who=members, instance=instances, by=generations)
+    def sync(self, who: int, instance: str | None, by: int) -> None:
+        member = self.pick(who)
+        self.syncs_as(member, self.instance_of(member, instance), by)
+
+    def syncs_as(self, member: str, instance: str | None, by: int) -> None:
         group = self.room.group
         given = {name: f"{name}@{group.generation}".encode() for name in group.members}
         ticket = self.room.sync(
@@ -54,37 +74,43 @@ class GroupMachine(RuleBasedStateMachine):
         )
         self.syncs[ticket] = (member, self.generation(by))
 
-    @rule()
-    def everybody_syncs(self) -> None:
-        for member in list(self.room.group.members):
-            self.sync(member, self.room.group.members[member].instance_id, 0)
+    @rule(until=st.integers(0, 3))
+    def rebalance(self, until: int) -> None:
+        """As clients do it: join, sync, and what the log says; as far as ``until``."""
+        members = self.room.group.members
+        for member in list(members):
+            self.joins_as(member, self.instance_of(member, None), True, RANGE)
+        if until >= 1:
+            self.room.pass_time(0)
+        if until >= 2:
+            for member in list(members):
+                self.syncs_as(member, self.instance_of(member, None), 0)
+        if until >= 3:
+            self.room.write()
 
-    @rule()
-    def everybody_joins(self) -> None:
-        for member in list(self.room.group.members):
-            self.join(member, self.room.group.members[member].instance_id, True, RANGE)
-
-    @rule(member=members, instance=instances, by=generations)
-    def beat(self, member: str, instance: str | None, by: int) -> None:
-        group = self.room.group
+    @rule(who=members, instance=instances, by=generations)
+    def beat(self, who: int, instance: str | None, by: int) -> None:
+        member = self.pick(who)
+        instance = self.instance_of(member, instance)
         error = self.room.beat(member, self.generation(by), instance_id=instance)
         if error is ErrorCode.NONE:
-            assert member in group.members
+            assert member in self.room.group.members
             assert by == 0
 
-    @rule(member=members, instance=instances)
-    def leave(self, member: str, instance: str | None) -> None:
+    @rule(who=members, instance=instances)
+    def leave(self, who: int, instance: str | None) -> None:
+        member = self.pick(who)
         if self.room.leave(member, instance) is ErrorCode.NONE:
             assert member not in self.room.group.members
 
     @rule(
-        member=members,
+        who=members,
         by=generations,
         offset=st.integers(0, 9),
         producer=st.sampled_from([-1, -1, 7, 8]),
     )
-    def commit(self, member: str, by: int, offset: int, producer: int) -> None:
-        generation = self.generation(by)
+    def commit(self, who: int, by: int, offset: int, producer: int) -> None:
+        member, generation = self.pick(who), self.generation(by)
         was_empty = self.room.is_in(State.EMPTY)
         ticket = self.room.commit(
             offset, member_id=member, generation=generation, producer_id=producer
@@ -96,11 +122,6 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(offset=st.integers(0, 9), producer=st.sampled_from([7, 8]))
     def commit_in_a_transaction(self, offset: int, producer: int) -> None:
         self.room.commit(offset, producer_id=producer)
-
-    @rule(offset=st.integers(0, 9), by=generations)
-    def everybody_commits(self, offset: int, by: int) -> None:
-        for member in list(self.room.group.members):
-            self.commit(member, by, offset, -1)
 
     @rule(producer=st.sampled_from([7, 8]), is_commit=st.booleans())
     @precondition(lambda self: not self.room.unwritten)
@@ -177,6 +198,6 @@ class GroupMachine(RuleBasedStateMachine):
 
 
 GroupMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True
+    max_examples=100, stateful_step_count=50, deadline=None, derandomize=True
 )
 TestGroup = GroupMachine.TestCase
