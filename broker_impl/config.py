@@ -223,7 +223,7 @@ class BrokerConfig:
         "log.cleanup.policy",
         "delete",
         "What happens to old segments.",
-        one_of=("delete",),
+        one_of=("delete", "compact"),
         topic="cleanup.policy",
     )
     log_segment_delete_delay_ms: int = _key(
@@ -251,6 +251,38 @@ class BrokerConfig:
     )
     producer_id_expiration_ms: int = _key(
         "producer.id.expiration.ms", 86_400_000, "Idle producers are forgotten after this.", low=1
+    )
+
+    # transactions
+    transaction_state_log_num_partitions: int = _key(
+        "transaction.state.log.num.partitions", 50, "Partitions of __transaction_state.", low=1
+    )
+    transaction_state_log_replication_factor: int = _key(
+        "transaction.state.log.replication.factor",
+        3,
+        "Its replicas; by default as many brokers as are there are enough.",
+        low=1,
+        high=32_767,
+    )
+    transaction_state_log_min_isr: int = _key(
+        "transaction.state.log.min.isr", 2, "Its min.insync.replicas, or all replicas.", low=1
+    )
+    transaction_max_timeout_ms: int = _key(
+        "transaction.max.timeout.ms", 900_000, "The longest that a producer may ask for.", low=1
+    )
+    transactional_id_expiration_ms: int = _key(
+        "transactional.id.expiration.ms", 604_800_000, "Unused ids are forgotten after this.", low=1
+    )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = _key(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        10_000,
+        "How often time-outs and expiry are looked for.",
+        low=1,
+    )
+    transaction_partition_verification_enable: bool = _key(
+        "transaction.partition.verification.enable",
+        True,
+        "Is the coordinator asked before a transaction begins in a partition? (KIP-890)",
     )
 
     # replication

@@ -1,11 +1,14 @@
 """What the handlers of requests may ask of the broker around them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig
+from broker_impl.coordinator.transactions.events import InitAnswer
+from broker_impl.coordinator.transactions.metadata import Metadata
+from broker_impl.errors import ErrorCode
 from broker_impl.replica.replicas import Replicas
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
 from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
@@ -13,6 +16,7 @@ from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
 from broker_impl.wire.messages.create_topics_response import CreateTopicsResponse
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.delete_topics_response import DeleteTopicsResponse
+from broker_impl.wire.types import Epoch, TopicPartition
 
 
 class Controller(Protocol):
@@ -23,6 +27,48 @@ class Controller(Protocol):
     async def controlled_shutdown(
         self, request: ControlledShutdownRequest
     ) -> ControlledShutdownResponse: ...
+
+
+class Transactions(Protocol):
+    """The transactions that this broker coordinates."""
+
+    async def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, producer_id: int, producer_epoch: Epoch
+    ) -> InitAnswer: ...
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: Epoch,
+        partitions: tuple[TopicPartition, ...],
+    ) -> ErrorCode: ...
+    async def end(
+        self, transactional_id: str, producer_id: int, producer_epoch: Epoch, *, is_commit: bool
+    ) -> ErrorCode: ...
+    def verify_here(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: Epoch,
+        partitions: tuple[TopicPartition, ...],
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Is the transaction open, and are these part of it? As this broker's coordinator says."""
+        ...
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: Epoch,
+        partitions: tuple[TopicPartition, ...],
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """The same, as the coordinator says, wherever it is."""
+        ...
+
+    def describe(self, transactional_id: str) -> Metadata | ErrorCode: ...
+    def all(self) -> Iterator[tuple[str, Metadata]]: ...
+    @property
+    def is_loading(self) -> bool: ...
 
 
 class Services(Protocol):
@@ -40,6 +86,8 @@ class Services(Protocol):
     def waiting(self) -> Waiting: ...
     @property
     def controller(self) -> Controller: ...
+    @property
+    def transactions(self) -> Transactions: ...
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
         """The overrides of one topic, as ZooKeeper has them; ApiError when it cannot be asked."""

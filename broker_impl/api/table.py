@@ -4,11 +4,14 @@ from broker_impl.api import (
     cluster_control,
     configs,
     fetch,
+    find_coordinator,
+    markers,
     metadata,
     offsets,
     produce,
     producers,
     topics,
+    transactions,
     versions,
 )
 from broker_impl.api.registry import APIS
@@ -18,10 +21,13 @@ __all__ = [
     "cluster_control",
     "configs",
     "fetch",
+    "find_coordinator",
+    "markers",
     "metadata",
     "offsets",
     "produce",
     "producers",
     "topics",
+    "transactions",
     "versions",
 ]

@@ -148,11 +148,18 @@ class PartitionLog:
     # -- appending -------------------------------------------------------------------------------
 
     def append_as_leader(
-        self, records: Buffer, *, leader_epoch: Epoch, now_ms: int, guard: int | None = None
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: Epoch,
+        now_ms: int,
+        guard: int | None = None,
+        by_coordinator: bool = False,
     ) -> Appended:
         """Append a producer's batch under the next offsets; `records` itself is not changed.
 
         guard: what `producers.guard` gave before the batch's transaction was verified.
+        by_coordinator: in the producer's name, and without sequence numbers.
 
         ApiError, and nothing appended: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
         INVALID_TIMESTAMP, UNSUPPORTED_… (`validation`), INVALID_PRODUCER_EPOCH,
@@ -162,11 +169,15 @@ class PartitionLog:
         self._refuse_offline()
         assert leader_epoch >= self.epochs.latest, f"a leader of epoch {leader_epoch} has ended"
         config = self.config
-        sent = validation.producer_batch(records, config, now_ms)
+        sent = validation.producer_batch(records, config, now_ms, by_coordinator=by_coordinator)
         stamped = config.timestamp_type == batch.LOG_APPEND_TIME
         if sent.producer_id >= 0:
             entry = self.producers.entries.get(sent.producer_id)
-            repeated = producers.check_sequence(entry, sent)
+            repeated = None
+            if by_coordinator:
+                producers.check_epoch(entry, sent)
+            else:
+                repeated = producers.check_sequence(entry, sent)
             if repeated is not None:
                 time = repeated.timestamp_ms if stamped else -1
                 return Appended(repeated.first_offset, repeated.last_offset, time, duplicate=True)

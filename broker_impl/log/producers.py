@@ -104,6 +104,18 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
     return None
 
 
+def check_epoch(entry: ProducerEntry | None, header: BatchHeader) -> None:
+    """May a coordinator append in a producer's name? ApiError INVALID_PRODUCER_EPOCH: no longer.
+
+    It numbers nothing, so there is no sequence to check (P2).
+    """
+    if entry is not None and header.producer_epoch < entry.epoch:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"producer {header.producer_id} has epoch {entry.epoch}, not {header.producer_epoch}",
+        )
+
+
 def check_transactional(entry: ProducerEntry, header: BatchHeader) -> None:
     """ApiError INVALID_TXN_STATE: a batch outside of the transaction that its producer has open."""
     if entry.transaction_start is not None and not header.is_transactional:
@@ -212,6 +224,8 @@ class ProducerStates:
             entry.transaction_start = header.base_offset
             self._open[header.producer_id] = header.base_offset
             self._guards.pop(header.producer_id, None)
+        if header.base_sequence < 0:
+            return None  # by a coordinator
         batch = BatchMetadata(
             header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
         )

@@ -69,6 +69,8 @@ class Append(msgspec.Struct, frozen=True):
     now_ms: int
     guard: int | None = None
     """What the batch's transaction was verified under (``ProducerStates.guard``)."""
+    by_coordinator: bool = False
+    """In a producer's name, by the coordinator of its group: without sequence numbers."""
 
 
 class EndTransaction(msgspec.Struct, frozen=True):
@@ -248,6 +250,13 @@ class IsrChanged(msgspec.Struct, frozen=True):
     isr: tuple[BrokerId, ...]
 
 
+class LeadershipTaken(msgspec.Struct, frozen=True):
+    """This replica leads in this epoch, perhaps as it did in the one before."""
+
+    tp: TopicPartition
+    leader_epoch: Epoch
+
+
 class LeadershipLost(msgspec.Struct, frozen=True):
     """Whoever waits at this leader is to be sent elsewhere."""
 
@@ -274,6 +283,7 @@ Effect = (
     | WriteIsr
     | RefreshIsr
     | IsrChanged
+    | LeadershipTaken
     | LeadershipLost
     | StartFetching
     | StopFetching

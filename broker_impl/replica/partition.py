@@ -45,6 +45,7 @@ from broker_impl.replica.events import (
     IsrWriteRefused,
     IsrWritten,
     LeadershipLost,
+    LeadershipTaken,
     LogEndAdvanced,
     PartitionState,
     RefreshIsr,
@@ -293,6 +294,7 @@ class Partition:
             for broker in state.replicas
             if broker != self.me
         }
+        effects.append(LeadershipTaken(self.tp, self.leader_epoch))
         self._advance(now, effects)
 
     def _become_follower(self, state: PartitionState, effects: list[Effect]) -> None:
@@ -349,6 +351,7 @@ class Partition:
                 leader_epoch=self.leader_epoch,
                 now_ms=event.now_ms,
                 guard=event.guard,
+                by_coordinator=event.by_coordinator,
             )
         except ApiError as error:
             effects.append(AppendDone(AppendResult(error=error.code, message=error.message)))

@@ -12,6 +12,7 @@ import msgspec
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log.manager import LogManager
+from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import ProducerEntry
 from broker_impl.log.transactions import Marker
 from broker_impl.replica import fencing, follower, isr, watermark
@@ -267,17 +268,31 @@ class Replicas:
     # Requests of clients.
 
     def append(
-        self, tp: TopicPartition, records: Buffer, *, acks: int, guard: int | None = None
+        self,
+        tp: TopicPartition,
+        records: Buffer,
+        *,
+        acks: int,
+        guard: int | None = None,
+        by_coordinator: bool = False,
     ) -> AppendResult:
         """Append as the leader; an error says that nothing was appended.
 
         ``guard``: what ``guard`` said before the transaction was verified which the batch begins.
+        ``by_coordinator``: of this broker, in the name of a producer.
         """
-        return self._append(tp, Append(records, acks, self._wall_ms(), guard))
+        return self._append(tp, Append(records, acks, self._wall_ms(), guard, by_coordinator))
 
     def end_transaction(self, tp: TopicPartition, marker: Marker) -> AppendResult:
         """Append a coordinator's marker as the leader; to be waited for as with acks=all."""
         return self._append(tp, EndTransaction(marker, self._wall_ms()))
+
+    def led(self, tp: TopicPartition, leader_epoch: Epoch) -> PartitionLog | None:
+        """The log of a partition that this broker leads in this epoch."""
+        partition = self.partitions.get(tp)
+        if partition is None or partition.role is not Role.LEADER:
+            return None
+        return partition.log if partition.leader_epoch == leader_epoch else None
 
     def guard(self, tp: TopicPartition, producer_id: int) -> int | None:
         """What to append the first batch of a transaction under, once it is verified.
