@@ -127,6 +127,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     producer_id: int = -1
     """Of the transaction that they belong to; -1: none."""
     producer_epoch: int = -1
+    guard: int | None = None
+    """Under which the transaction was verified, if it begins here (KIP-890)."""
 
     def refused(self, error: ErrorCode) -> ErrorCode:
         return error
@@ -209,6 +211,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[tuple[bytes, bytes | None], ...]
     producer_id: int = -1
     producer_epoch: int = -1
+    guard: int | None = None
 
 
 Effect = Answered | Write

@@ -761,7 +761,7 @@ class Group:
             (records.encode_offset_key(self.name, tp), records.encode_offset(committed))
             for tp, committed in commit.offsets.items()
         ]
-        self._write(rows, done, effects, commit.producer_id, commit.producer_epoch)
+        self._write(rows, done, effects, commit)
 
     def _keep(self, commit: Commit, at: Offset) -> None:
         if commit.producer_id >= 0:
@@ -868,8 +868,7 @@ class Group:
         rows: Sequence[tuple[bytes, bytes | None]],
         done: Done,
         effects: list[Effect],
-        producer_id: int = -1,
-        producer_epoch: int = -1,
+        commit: Commit | None = None,
     ) -> None:
         number = self._numbers()
         self._writes[number] = done
@@ -878,8 +877,9 @@ class Group:
                 group=self.name,
                 number=number,
                 records=tuple(rows),
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
+                producer_id=-1 if commit is None else commit.producer_id,
+                producer_epoch=-1 if commit is None else commit.producer_epoch,
+                guard=None if commit is None else commit.guard,
             )
         )
 
