@@ -253,6 +253,45 @@ class BrokerConfig:
         "producer.id.expiration.ms", 86_400_000, "Idle producers are forgotten after this.", low=1
     )
 
+    # groups
+    group_min_session_timeout_ms: int = _key(
+        "group.min.session.timeout.ms", 6_000, "The shortest session of a member.", low=1
+    )
+    group_max_session_timeout_ms: int = _key(
+        "group.max.session.timeout.ms", 1_800_000, "The longest session of a member.", low=1
+    )
+    group_initial_rebalance_delay_ms: int = _key(
+        "group.initial.rebalance.delay.ms", 3_000, "How long an empty group waits for more.", low=0
+    )
+    group_max_size: int = _key(
+        "group.max.size", _INT32_MAX, "Members that a group may have.", low=1, high=_INT32_MAX
+    )
+    offsets_topic_num_partitions: int = _key(
+        "offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", low=1
+    )
+    offsets_topic_replication_factor: int = _key(
+        "offsets.topic.replication.factor",
+        3,
+        "Its replicas; by default as many brokers as are there are enough.",
+        low=1,
+        high=32_767,
+    )
+    offsets_topic_segment_bytes: int = _key(
+        "offsets.topic.segment.bytes", 100 * 1024 * 1024, "Size of its segments.", low=14
+    )
+    offsets_retention_minutes: int = _key(
+        "offsets.retention.minutes", 10_080, "Offsets of nobody are forgotten after this.", low=1
+    )
+    offsets_retention_check_interval_ms: int = _key(
+        "offsets.retention.check.interval.ms", 600_000, "How often they are looked for.", low=1
+    )
+    offsets_commit_timeout_ms: int = _key(
+        "offsets.commit.timeout.ms", 5_000, "How long a commit waits for replicas.", low=1
+    )
+    offset_metadata_max_bytes: int = _key(
+        "offset.metadata.max.bytes", 4_096, "Metadata of one offset.", low=0, high=32_767
+    )
+
     # transactions
     transaction_state_log_num_partitions: int = _key(
         "transaction.state.log.num.partitions", 50, "Partitions of __transaction_state.", low=1

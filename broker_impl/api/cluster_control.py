@@ -41,8 +41,9 @@ def update_metadata(
     services = context.services
     error = services.replicas.order_error(request.broker_epoch, request.controller_epoch)
     if error is ErrorCode.NONE:
-        services.view.update(request)
+        gone = services.view.update(request)
         services.view_changed()
+        services.groups.topics_gone(gone)
     return UpdateMetadataResponse(error_code=error)
 
 

@@ -1,36 +1,33 @@
-"""FindCoordinator (API 10), v0-v4.
+"""FindCoordinator (API 10), v0-v4: who coordinates a group, or a transactional id.
 
-The coordinator of a transactional id is the leader of its partition of the internal topic, which
-is created when somebody first asks. Until it has a leader: COORDINATOR_NOT_AVAILABLE.
-Refuses: consumer groups: nobody coordinates them.
+The leader of the partition of the internal topic that the name hashes to; the topic is made when
+somebody first asks, and until it is there the answer is COORDINATOR_NOT_AVAILABLE, which clients
+take as "ask again".
 """
 
-from typing import Final
-
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.coordinator import placing, transaction_records
+from broker_impl.coordinator import placing, records, transaction_records
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from broker_impl.wire.messages.find_coordinator_response import (
     Coordinator,
     FindCoordinatorResponse,
 )
-from broker_impl.wire.types import TopicPartition
 
-TRANSACTION: Final = 1
-"""The kind of key that is a transactional id; 0 is a group's."""
+_GROUP, _TRANSACTION = 0, 1
+"""The types of keys."""
 
 
 @api(10, range(5))
 def find_coordinator(
     context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """Who coordinates each key, at the address of the listener that was asked."""
+    """One row a key; one key before v4."""
     if context.version >= 4:
         return FindCoordinatorResponse(
-            coordinators=[_find(context, request.key_type, key) for key in request.coordinator_keys]
+            coordinators=[_find(context, key, request.key_type) for key in request.coordinator_keys]
         )
-    found = _find(context, request.key_type, request.key)
+    found = _find(context, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -40,24 +37,27 @@ def find_coordinator(
     )
 
 
-def _find(context: RequestContext, key_type: int, key: str) -> Coordinator:
-    if key_type != TRANSACTION:
-        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "nobody coordinates groups")
-    if not key:
-        return _nobody(key, ErrorCode.INVALID_REQUEST, "a transactional id is not empty")
-    services = context.services
-    topic = transaction_records.TOPIC
-    number = placing.partition_of(key, services.config.transaction_state_log_num_partitions)
-    partition = services.view.partition(TopicPartition(topic, number))
-    if partition is None:
-        services.create_in_background([topic])
-        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created")
-    broker = services.view.brokers.get(partition.leader)
-    endpoint = None if broker is None else broker.endpoints.get(context.listener)
-    if endpoint is None:
-        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic}-{number} has no leader")
-    host, port = endpoint
-    return Coordinator(key=key, node_id=partition.leader, host=host, port=port, error_message=None)
+def _find(context: RequestContext, key: str, key_type: int) -> Coordinator:
+    config = context.services.config
+    if key_type == _GROUP:
+        topic, count = records.TOPIC, config.offsets_topic_num_partitions
+    elif key_type == _TRANSACTION:
+        topic, count = transaction_records.TOPIC, config.transaction_state_log_num_partitions
+    else:
+        return _nobody(key, ErrorCode.INVALID_REQUEST, f"there is no type {key_type} of keys")
+    view = context.services.view
+    partitions = view.topics.get(topic)
+    if not partitions:
+        context.services.create_in_background([topic])
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being made")
+    number = placing.partition_of(key, count)
+    leader = partitions[number].leader if number in partitions else -1
+    if leader not in view.brokers or context.listener not in view.brokers[leader].endpoints:
+        return _nobody(
+            key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody leads {topic}-{number} now"
+        )
+    host, port = view.brokers[leader].endpoints[context.listener]
+    return Coordinator(key=key, node_id=leader, host=host, port=port, error_message=None)
 
 
 def _nobody(key: str, error: ErrorCode, why: str) -> Coordinator:

@@ -8,6 +8,7 @@ Refuses: markers of an older producer epoch or coordinator than was seen in the 
 from typing import Any
 
 from broker_impl.api.registry import RequestContext, api
+from broker_impl.coordinator.records import TOPIC as OFFSETS
 from broker_impl.errors import ErrorCode
 from broker_impl.log.transactions import Marker
 from broker_impl.replica.events import AppendResult
@@ -52,6 +53,12 @@ def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) 
                 outcome = ErrorCode.REQUEST_TIMED_OUT
             if outcome is not None:
                 outcomes[place] = outcome
+                row = request.markers[place[0]]
+                if outcome is ErrorCode.NONE and place[1].topic == OFFSETS:
+                    # Before the answer, which says that the offsets count (KAFKA-17507).
+                    context.services.groups.marked(
+                        place[1].partition, row.producer_id, is_commit=row.transaction_result
+                    )
                 del open_ends[place]
         return None if open_ends else _response(request, outcomes)
 

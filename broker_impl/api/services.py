@@ -1,11 +1,13 @@
 """What the handlers of requests may ask of the broker around them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig
+from broker_impl.coordinator.groups.events import Request
+from broker_impl.coordinator.groups.group import Group, GroupSnapshot
 from broker_impl.coordinator.transactions.events import InitAnswer
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.errors import ErrorCode
@@ -27,6 +29,40 @@ class Controller(Protocol):
     async def controlled_shutdown(
         self, request: ControlledShutdownRequest
     ) -> ControlledShutdownResponse: ...
+
+
+class Groups(Protocol):
+    """The groups that this broker coordinates."""
+
+    def ask(
+        self, group: str, event: Callable[[int], Request], answer_as: Callable[[Any], Any]
+    ) -> Any:
+        """The answer to a request about a group, or a future of it.
+
+        ``event`` makes the request out of its ticket, ``answer_as`` the response out of the answer.
+        """
+        ...
+
+    def find(self, group: str) -> Group | ErrorCode | None:
+        """The group as it is; why it is not to be found here; None: there is none."""
+        ...
+
+    def partition_of(self, group: str) -> TopicPartition:
+        """The partition whose leader coordinates this group."""
+        ...
+
+    def snapshots(self) -> list[GroupSnapshot]: ...
+    @property
+    def is_loading(self) -> bool: ...
+    def fresh_id(self, prefix: str) -> str: ...
+    def now_ms(self) -> int: ...
+    def marked(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
+        """A transaction's marker is committed on this partition of ``__consumer_offsets``."""
+        ...
+
+    def topics_gone(self, partitions: Iterable[TopicPartition]) -> None:
+        """These were deleted: what was committed for them means nothing any more."""
+        ...
 
 
 class Transactions(Protocol):
@@ -86,6 +122,8 @@ class Services(Protocol):
     def waiting(self) -> Waiting: ...
     @property
     def controller(self) -> Controller: ...
+    @property
+    def groups(self) -> Groups: ...
     @property
     def transactions(self) -> Transactions: ...
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.coordinator import placing
 from broker_impl.coordinator.records import TOPIC as OFFSETS
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.coordinator.transactions.states import State
@@ -136,7 +135,7 @@ async def add_offsets_to_txn(
     if not known:
         context.services.create_in_background([OFFSETS])
         return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    partition = TopicPartition(OFFSETS, placing.partition_of(request.group_id, len(known)))
+    partition = context.services.groups.partition_of(request.group_id)
     error = await context.services.transactions.add_partitions(
         request.transactional_id, request.producer_id, request.producer_epoch, (partition,)
     )

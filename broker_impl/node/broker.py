@@ -17,7 +17,7 @@ from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig, Endpoint
-from broker_impl.coordinator import transaction_records
+from broker_impl.coordinator import records, transaction_records
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
@@ -26,6 +26,7 @@ from broker_impl.node import zk_paths
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.errands import Errands
 from broker_impl.node.fetcher import Fetchers
+from broker_impl.node.groups import GroupsRuntime
 from broker_impl.node.internal_topics import InternalTopics
 from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.node.peers import Peers
@@ -106,6 +107,7 @@ class Broker:
         self._logs: LogManager
         self._logs_are_open = False
         self._replicas: Replicas
+        self._groups: GroupsRuntime
         self._transactions: Transactions
         self._isr_writer: IsrWriter
         self._fetchers: Fetchers
@@ -137,6 +139,10 @@ class Broker:
     @property
     def controller(self) -> Controller:
         return self._controller
+
+    @property
+    def groups(self) -> GroupsRuntime:
+        return self._groups
 
     @property
     def transactions(self) -> Transactions:
@@ -276,6 +282,20 @@ class Broker:
             wall_ms=self._wall_ms,
             on_effect=self._carry_out,
         )
+        self._groups = GroupsRuntime(
+            config,
+            InternalTopics(
+                self._replicas,
+                self._waiting,
+                wall_ms=self._wall_ms,
+                timeout_s=config.offsets_commit_timeout_ms / 1000,
+            ),
+            self._replicas,
+            self._waiting,
+            self._tasks,
+            rng=self._rng,
+            wall_ms=self._wall_ms,
+        )
         self._transactions = Transactions(
             config,
             InternalTopics(
@@ -311,6 +331,7 @@ class Broker:
         if self._logs_are_open:
             await self._fetchers.close()
             await self._isr_writer.close()
+            self._groups.close()
             await self._transactions.close()
         for peers in (
             self._controller_peers,
@@ -410,10 +431,14 @@ class Broker:
             case LeadershipTaken(tp, leader_epoch):
                 if tp.topic == transaction_records.TOPIC:
                     self._transactions.led(tp, leader_epoch)
+                elif tp.topic == records.TOPIC:
+                    self._groups.taken(tp, leader_epoch)
             case LeadershipLost(tp):
                 self._poke_soon(tp)
                 if tp.topic == transaction_records.TOPIC:
                     self._transactions.lost(tp)
+                elif tp.topic == records.TOPIC:
+                    self._groups.lost(tp)
             case WriteIsr():
                 self._isr_writer.write(effect)
             case RefreshIsr():

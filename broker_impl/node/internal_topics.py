@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import SETTINGS, BrokerConfig, Source
-from broker_impl.coordinator import transaction_records
+from broker_impl.coordinator import records, transaction_records
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.events import AppendResult
 from broker_impl.replica.replicas import Replicas
@@ -40,6 +40,21 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
         return CreatableTopic(
             name=topic,
             num_partitions=config.transaction_state_log_num_partitions,
+            replication_factor=copies,
+            configs=[CreateableTopicConfig(name, value) for name, value in settings.items()],
+        )
+    if topic == records.TOPIC:
+        setting = SETTINGS["offsets.topic.replication.factor"]
+        copies = config.offsets_topic_replication_factor
+        if config.sourced(setting).source is Source.DEFAULT:
+            copies = min(copies, brokers)
+        settings = {
+            "cleanup.policy": "compact",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        }
+        return CreatableTopic(
+            name=topic,
+            num_partitions=config.offsets_topic_num_partitions,
             replication_factor=copies,
             configs=[CreateableTopicConfig(name, value) for name, value in settings.items()],
         )
