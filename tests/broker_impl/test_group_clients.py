@@ -248,3 +248,103 @@ async def test_a_coordinator_that_dies_under_its_members(groups: Any) -> None:
     kept = await asyncio.to_thread(consumer.committed, partitions, 10)
     assert [row.offset for row in kept] == [20] * PARTITIONS
     await asyncio.to_thread(consumer.close)
+
+
+async def test_the_admin_client_of_confluent_kafka(groups: Any) -> None:
+    """List, describe, reset and delete, and the refusals in between."""
+
+    def work() -> None:
+        bootstrap = groups.bootstrap
+        make(bootstrap, "adm")
+        fill(bootstrap, "adm", 0, 40)
+        consumer = consumer_of(bootstrap, "g-adm")
+        consumer.subscribe(["adm"])
+        assert read([consumer], 40) == list(range(40))
+        consumer.commit(asynchronous=False)
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        described = admin.describe_consumer_groups(["g-adm"])["g-adm"].result(10)
+        assert described.state == confluent_kafka.ConsumerGroupState.STABLE
+        (member,) = described.members
+        assert len(member.assignment.topic_partitions) == PARTITIONS
+        listed = admin.list_consumer_groups().result(10)
+        assert [group.group_id for group in listed.valid] == ["g-adm"]
+        assert not listed.errors
+        reset = confluent_kafka.ConsumerGroupTopicPartitions(
+            "g-adm", [confluent_kafka.TopicPartition("adm", 0, 3)]
+        )
+        with pytest.raises(confluent_kafka.KafkaException):
+            admin.delete_consumer_groups(["g-adm"])["g-adm"].result(10)
+        consumer.close()
+        admin.alter_consumer_group_offsets([reset])["g-adm"].result(10)
+        everything = confluent_kafka.ConsumerGroupTopicPartitions("g-adm")
+        kept = admin.list_consumer_group_offsets([everything])["g-adm"].result(10)
+        assert {row.partition: row.offset for row in kept.topic_partitions} == {
+            **dict.fromkeys(range(1, PARTITIONS), 10),
+            0: 3,
+        }
+        again = consumer_of(bootstrap, "g-adm")
+        again.subscribe(["adm"])
+        assert read([again], 7) == [12, 16, 20, 24, 28, 32, 36]
+        again.close()
+        admin.delete_consumer_groups(["g-adm"])["g-adm"].result(10)
+        assert admin.list_consumer_groups().result(10).valid == []
+
+    await asyncio.to_thread(work)
+
+
+async def test_the_admin_client_of_kafka_python(groups: Any) -> None:
+    """The same with kafka-python."""
+
+    def work() -> None:
+        bootstrap = groups.bootstrap
+        make(bootstrap, "kadm")
+        fill(bootstrap, "kadm", 0, 8)
+        consumer = consumer_of(bootstrap, "g-kadm")
+        consumer.subscribe(["kadm"])
+        assert read([consumer], 8) == list(range(8))
+        consumer.commit(asynchronous=False)
+        admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap)
+        described = admin.describe_groups(["g-kadm"])["g-kadm"]
+        assert described["group_state"] == "Stable"
+        assert len(described["members"]) == 1
+        assert [group["group_id"] for group in admin.list_groups()] == ["g-kadm"]
+        consumer.close()
+        offsets = admin.list_group_offsets("g-kadm")
+        assert {tp.partition: kept.offset for tp, kept in offsets["g-kadm"].items()} == (
+            dict.fromkeys(range(PARTITIONS), 2)
+        )
+        admin.delete_groups(["g-kadm"])
+        assert admin.list_groups() == []
+        admin.close()
+
+    await asyncio.to_thread(work)
+
+
+async def test_a_static_member_of_confluent_kafka(groups: Any) -> None:
+    """A restart within the session moves no partition (KIP-345)."""
+
+    def work() -> None:
+        bootstrap = groups.bootstrap
+        make(bootstrap, "static")
+        first = consumer_of(bootstrap, "g-static", group_instance_id="one")
+        second = consumer_of(bootstrap, "g-static", group_instance_id="two")
+        for each in (first, second):
+            each.subscribe(["static"])
+        shares([first, second], [2, 2])
+        moved: list[int] = []
+        mine = sorted(tp.partition for tp in second.assignment())
+        second.close()
+        again = consumer_of(bootstrap, "g-static", group_instance_id="two")
+        again.subscribe(["static"])
+        for _ in range(200):
+            first.poll(0.02)
+            again.poll(0.02)
+            moved.append(len(first.assignment()))
+            if again.assignment():
+                break
+        assert sorted(tp.partition for tp in again.assignment()) == mine
+        assert set(moved) == {2}
+        first.close()
+        again.close()
+
+    await asyncio.to_thread(work)
