@@ -47,8 +47,9 @@ def update_metadata(
     if error is ErrorCode.NONE:
         error = services.replicas.late_error(request.controller_epoch, context.connection)
     if error is ErrorCode.NONE:
-        services.view.update(request)
+        gone = services.view.update(request)
         services.view_changed()
+        services.groups.topics_gone(gone)
     return UpdateMetadataResponse(error_code=error)
 
 

@@ -59,8 +59,11 @@ class ClusterView:
         """This broker has registered: it will be told everything."""
         self._replace_topics = True
 
-    def update(self, request: UpdateMetadataRequest) -> None:
-        """Take over what the request says; it has been fenced by controller and broker epoch."""
+    def update(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
+        """Take over what the request says; it has been fenced by controller and broker epoch.
+
+        The answer: partitions of which it says that they are deleted.
+        """
         self.updates += 1
         if request.controller_epoch > self.controller_epoch:
             self.begin_again()
@@ -80,9 +83,13 @@ class ClusterView:
             )
             for broker in request.live_brokers
         }
+        gone = []
         for topic in request.topic_states:
             for state in topic.partition_states:
                 self._update_partition(topic.topic_name, state)
+                if state.leader == BEING_DELETED:
+                    gone.append(TopicPartition(topic.topic_name, state.partition_index))
+        return gone
 
     def _update_partition(self, topic: str, state: UpdateMetadataPartitionState) -> None:
         partitions = self.topics.setdefault(topic, {})

@@ -6,7 +6,9 @@ one whole batch is returned however small the limits (KIP-74). A connection wait
 a time, so that no client can have the same records prepared for it many times over.
 Refuses: incremental fetch sessions: every answer says session 0, which clients take as "no
 sessions here" (KIP-227); a request that insists gets FETCH_SESSION_ID_NOT_FOUND.
-Left out: topic ids (v13), reads from followers (KIP-392), read_committed beyond last stable offset.
+A reader of committed records is served up to the last stable offset, and told which transactions
+among what it gets were aborted, by first offset; also when it was parked (KAFKA-5376).
+Left out: topic ids (v13), reads from followers (KIP-392).
 """
 
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from broker_impl.errors import ErrorCode
 from broker_impl.replica.partition import FetchResult
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
@@ -94,6 +97,15 @@ def owes_a_batch(bytes_read: int) -> bool:
     return bytes_read == 0
 
 
+def _aborted(result: FetchResult) -> list[AbortedTransaction] | None:
+    if result.aborted is None:
+        return None
+    return [
+        AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+        for each in result.aborted
+    ]
+
+
 def _response(read: _Read) -> FetchResponse:
     topics: dict[str, list[PartitionData]] = {}
     for tp, result in read.results.items():
@@ -103,7 +115,7 @@ def _response(read: _Read) -> FetchResponse:
             high_watermark=result.high_watermark,
             last_stable_offset=result.last_stable_offset,
             log_start_offset=result.log_start_offset,
-            aborted_transactions=None,
+            aborted_transactions=_aborted(result),
             records=result.records,
         )
         if result.diverging is not None:

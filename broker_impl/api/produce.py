@@ -4,12 +4,19 @@ Answers once every partition has answered; acks=all waits for the high watermark
 answered. Versions below 3 are listed because librdkafka derives its codecs from them
 (KAFKA-18659); their record formats are not.
 Refuses: batches that are not magic 2, a wrong CRC, a sequence gap (KIP-98), an old producer epoch,
-a partition that occurs twice.
-Left out: transactional produce, per-record errors (KIP-467).
+a partition that occurs twice, a transaction that its coordinator does not know to be open.
+Left out: per-record errors (KIP-467).
+
+A choice: the first batch of a transaction in a partition is appended only once the coordinator has
+said that the transaction is open and the partition is part of it (KIP-890, part 1; Kafka does so
+since 3.6, for clients of TV1 too). A batch that was late for its own transaction would else begin
+one that nobody ends. Who sends on behind it on the same connection waits.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+from broker_impl.api import verification
 from broker_impl.api.registry import CloseConnection, RequestContext, api
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.events import AppendResult
@@ -27,7 +34,28 @@ Results = dict[TopicPartition, AppendResult]
 @api(0, range(3, 10), advertise_from=0)
 def produce(context: RequestContext, request: ProduceRequest) -> Any:
     """Append each partition's batch; wait as long as ``acks`` asks for."""
-    results = _append(context, request)
+    if request.transactional_id is not None:
+        begun = verification.begun(context.services.replicas, request)
+        if begun:
+            return _produce_verified(context, request, begun)
+    return _produce(context, request, {}, {})
+
+
+async def _produce_verified(
+    context: RequestContext, request: ProduceRequest, begun: list[verification.Begun]
+) -> Any:
+    assert request.transactional_id is not None, "only then something is begun"
+    refused = await verification.refusals(context.services, request.transactional_id, begun)
+    return _produce(context, request, {each.tp: each.guard for each in begun}, refused)
+
+
+def _produce(
+    context: RequestContext,
+    request: ProduceRequest,
+    guards: Mapping[TopicPartition, int],
+    refused: Mapping[TopicPartition, ErrorCode],
+) -> Any:
+    results = _append(context, request, guards, refused)
     if request.acks == 0:
         errors = [(tp, result.error) for tp, result in results.items() if result.error]
         if errors:
@@ -59,12 +87,15 @@ def produce(context: RequestContext, request: ProduceRequest) -> Any:
     return context.services.waiting.park(open_ends, attempt, request.timeout_ms / 1000)
 
 
-def _append(context: RequestContext, request: ProduceRequest) -> Results:
+def _append(
+    context: RequestContext,
+    request: ProduceRequest,
+    guards: Mapping[TopicPartition, int],
+    refused: Mapping[TopicPartition, ErrorCode],
+) -> Results:
     refusal = ErrorCode.NONE
     if request.acks not in (-1, 0, 1):
         refusal = ErrorCode.INVALID_REQUIRED_ACKS
-    elif request.transactional_id is not None:
-        refusal = ErrorCode.INVALID_TXN_STATE
     results: Results = {}
     twice: dict[TopicPartition, bool] = {}
     for topic in request.topic_data:
@@ -81,9 +112,13 @@ def _append(context: RequestContext, request: ProduceRequest) -> Results:
                 results[tp] = AppendResult(error=ErrorCode.INVALID_REQUEST)
             elif partition.records is None:
                 results[tp] = AppendResult(error=ErrorCode.INVALID_RECORD)
+            elif refused.get(tp):
+                results[tp] = AppendResult(error=refused[tp])
             else:
                 assert isinstance(partition.records, memoryview), "records are decoded as a view"
-                result = context.services.replicas.append(tp, partition.records, acks=request.acks)
+                result = context.services.replicas.append(
+                    tp, partition.records, acks=request.acks, guard=guards.get(tp)
+                )
                 if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     result = AppendResult(error=context.services.view.not_here(tp))
                 results[tp] = result

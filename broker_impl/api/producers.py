@@ -1,61 +1,93 @@
-"""InitProducerId (API 22), v0-v4, and FindCoordinator (API 10), v0-v4.
+"""InitProducerId (API 22), v0-v4, and DescribeProducers (API 61), v0.
 
 An idempotent producer gets an id that nobody else has, epoch 0 (KIP-98); also when it brings an
-old one along (KIP-360: without a transactional id there is no epoch to bump).
-Refuses: transactional ids and consumer groups: no coordinator is available for either.
+old one along (KIP-360: without a transactional id there is no epoch to bump). With a transactional
+id the coordinator answers: the next epoch, once that is kept; what was open is aborted first, and
+the client asks again (CONCURRENT_TRANSACTIONS). PRODUCER_FENCED is known to clients since v4.
 """
 
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.errors import ApiError, ErrorCode
-from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
-from broker_impl.wire.messages.find_coordinator_response import (
-    Coordinator,
-    FindCoordinatorResponse,
+from broker_impl.wire.messages.describe_producers_request import DescribeProducersRequest
+from broker_impl.wire.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
 )
 from broker_impl.wire.messages.init_producer_id_request import InitProducerIdRequest
 from broker_impl.wire.messages.init_producer_id_response import InitProducerIdResponse
+from broker_impl.wire.types import TopicPartition
 
-_NO_COORDINATOR = "this broker coordinates neither groups nor transactions"
+_FENCED_SINCE = 4
 
 
 @api(22, range(5))
 async def init_producer_id(
     context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    """A fresh producer id."""
+    """A fresh producer id, or the next epoch of a transactional one."""
     error, number = ErrorCode.NONE, -1
     if request.transactional_id is not None:
-        error = ErrorCode.NOT_COORDINATOR
-    else:
-        try:
-            number = await context.services.next_producer_id()
-        except ApiError as refusal:
-            error = refusal.code
+        answer = await context.services.transactions.init_producer_id(
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            request.producer_id,
+            request.producer_epoch,
+        )
+        error = answer.error
+        if error is ErrorCode.PRODUCER_FENCED and context.version < _FENCED_SINCE:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        return InitProducerIdResponse(
+            error_code=error, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
+        )
+    try:
+        number = await context.services.next_producer_id()
+    except ApiError as refusal:
+        error = refusal.code
     return InitProducerIdResponse(
         error_code=error, producer_id=number, producer_epoch=-1 if error else 0
     )
 
 
-@api(10, range(5))
-def find_coordinator(
-    context: RequestContext, request: FindCoordinatorRequest
-) -> FindCoordinatorResponse:
-    """Nobody coordinates."""
-    error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if context.version < 4:
-        return FindCoordinatorResponse(
-            error_code=error, error_message=_NO_COORDINATOR, node_id=-1, host="", port=-1
-        )
-    return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(
-                key=key,
-                node_id=-1,
-                host="",
-                port=-1,
-                error_code=error,
-                error_message=_NO_COORDINATOR,
+@api(61, range(1))
+def describe_producers(
+    context: RequestContext, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    """What the leader of each partition remembers of its producers (KIP-664)."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[
+                    _producers(context, TopicPartition(topic.name, number))
+                    for number in topic.partition_indexes
+                ],
             )
-            for key in request.coordinator_keys
+            for topic in request.topics
         ]
+    )
+
+
+def _producers(context: RequestContext, tp: TopicPartition) -> PartitionResponse:
+    found = context.services.replicas.producers(tp)
+    if isinstance(found, ErrorCode):
+        if found is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            found = context.services.view.not_here(tp)
+        return PartitionResponse(partition_index=tp.partition, error_code=found)
+    return PartitionResponse(
+        partition_index=tp.partition,
+        active_producers=[
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=entry.epoch,
+                last_sequence=entry.last_sequence,
+                last_timestamp=entry.batches[-1].timestamp_ms if entry.batches else -1,
+                coordinator_epoch=entry.coordinator_epoch,
+                current_txn_start_offset=(
+                    -1 if entry.transaction_start is None else entry.transaction_start
+                ),
+            )
+            for producer_id, entry in found.items()
+        ],
     )

@@ -40,6 +40,8 @@ class Api:
     handle: Handler
     holds_line: bool = False
     """While one is parked, requests behind it on the same connection wait."""
+    private_from: int | None = None
+    """Versions from here on are for brokers: not advertised, and served on their listener only."""
 
 
 APIS: Final[dict[int, Api]] = {}
@@ -56,6 +58,7 @@ def api(
     advertise_from: int | None = None,
     between_brokers: bool = False,
     holds_line: bool = False,
+    private_from: int | None = None,
 ) -> Callable[[Handler], Handler]:
     """Register a handler for one API.
 
@@ -65,8 +68,10 @@ def api(
     def register(handler: Handler) -> Handler:
         assert key not in APIS, f"API {key} is handled twice"
         first = versions.start if advertise_from is None else advertise_from
+        stop = versions.stop if private_from is None else private_from
         APIS[key] = Api(
-            key, versions, range(first, versions.stop), between_brokers, handler, holds_line
+            *(key, versions, range(first, stop), between_brokers, handler, holds_line),
+            private_from,
         )
         return handler
 

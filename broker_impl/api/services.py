@@ -1,11 +1,16 @@
 """What the handlers of requests may ask of the broker around them."""
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig
+from broker_impl.coordinator.groups.events import Request
+from broker_impl.coordinator.groups.group import Group, GroupSnapshot
+from broker_impl.coordinator.transactions.events import InitAnswer
+from broker_impl.coordinator.transactions.metadata import Metadata
+from broker_impl.errors import ErrorCode
 from broker_impl.replica.replicas import Replicas
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
 from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
@@ -13,6 +18,7 @@ from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
 from broker_impl.wire.messages.create_topics_response import CreateTopicsResponse
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.delete_topics_response import DeleteTopicsResponse
+from broker_impl.wire.types import Epoch, TopicPartition
 
 
 class Controller(Protocol):
@@ -23,6 +29,82 @@ class Controller(Protocol):
     async def controlled_shutdown(
         self, request: ControlledShutdownRequest
     ) -> ControlledShutdownResponse: ...
+
+
+class Groups(Protocol):
+    """The groups that this broker coordinates."""
+
+    def ask(
+        self, group: str, event: Callable[[int], Request], answer_as: Callable[[Any], Any]
+    ) -> Any:
+        """The answer to a request about a group, or a future of it.
+
+        ``event`` makes the request out of its ticket, ``answer_as`` the response out of the answer.
+        """
+        ...
+
+    def find(self, group: str) -> Group | ErrorCode | None:
+        """The group as it is; why it is not to be found here; None: there is none."""
+        ...
+
+    def partition_of(self, group: str) -> TopicPartition:
+        """The partition whose leader coordinates this group."""
+        ...
+
+    def snapshots(self) -> list[GroupSnapshot]: ...
+    @property
+    def is_loading(self) -> bool: ...
+    def fresh_id(self, prefix: str) -> str: ...
+    def now_ms(self) -> int: ...
+    def marked(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
+        """A transaction's marker is committed on this partition of ``__consumer_offsets``."""
+        ...
+
+    def topics_gone(self, partitions: Iterable[TopicPartition]) -> None:
+        """These were deleted: what was committed for them means nothing any more."""
+        ...
+
+
+class Transactions(Protocol):
+    """The transactions that this broker coordinates."""
+
+    async def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, producer_id: int, producer_epoch: Epoch
+    ) -> InitAnswer: ...
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: Epoch,
+        partitions: tuple[TopicPartition, ...],
+    ) -> ErrorCode: ...
+    async def end(
+        self, transactional_id: str, producer_id: int, producer_epoch: Epoch, *, is_commit: bool
+    ) -> ErrorCode: ...
+    def verify_here(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: Epoch,
+        partitions: tuple[TopicPartition, ...],
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Is the transaction open, and are these part of it? As this broker's coordinator says."""
+        ...
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: Epoch,
+        partitions: tuple[TopicPartition, ...],
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """The same, as the coordinator says, wherever it is."""
+        ...
+
+    def describe(self, transactional_id: str) -> Metadata | ErrorCode: ...
+    def all(self) -> Iterator[tuple[str, Metadata]]: ...
+    @property
+    def is_loading(self) -> bool: ...
 
 
 class Services(Protocol):
@@ -40,6 +122,10 @@ class Services(Protocol):
     def waiting(self) -> Waiting: ...
     @property
     def controller(self) -> Controller: ...
+    @property
+    def groups(self) -> Groups: ...
+    @property
+    def transactions(self) -> Transactions: ...
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
         """The overrides of one topic, as ZooKeeper has them; ApiError when it cannot be asked."""

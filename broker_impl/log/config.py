@@ -39,3 +39,5 @@ class LogConfig:
     """Between the renaming of a deleted file and its removal (`file.delete.delay.ms`)."""
     producer_expiration_ms: int = 86_400_000
     """An idempotent producer that was silent for this long is forgotten."""
+    verify_transactions: bool = True
+    """Must a batch that begins a transaction have been verified with the coordinator? (KIP-890)"""

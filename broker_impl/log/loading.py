@@ -11,12 +11,14 @@ import logging
 import re
 from dataclasses import dataclass
 
+from broker_impl.errors import StorageError, WireError
 from broker_impl.log import checkpoints, producers, recovery
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import EpochStart, LeaderEpochs
 from broker_impl.log.producers import ProducerStates
 from broker_impl.log.segment import (
+    ABORTED_INDEX_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -24,7 +26,9 @@ from broker_impl.log.segment import (
     file_name,
 )
 from broker_impl.log.snapshots import Snapshots
-from broker_impl.wire.types import Offset
+from broker_impl.log.transactions import AbortedTransaction, Marker, decode_marker
+from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.types import Buffer, Offset
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +108,7 @@ def new_segment(
 def remove_segment(disk: Disk, directory: str, segment: Segment) -> None:
     """Remove a segment's files. Durable on return, so that no gap is ever left in front of it."""
     segment.close()
-    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX):
         path = f"{directory}/{file_name(segment.base_offset, suffix)}"
         if disk.exists(path):
             disk.remove(path)
@@ -112,15 +116,39 @@ def remove_segment(disk: Disk, directory: str, segment: Segment) -> None:
 
 
 def replay(snapshots: Snapshots, segments: list[Segment], now_ms: int) -> ProducerStates:
-    """The producers at the end of the log: the newest snapshot, then the batches after it."""
-    offset, states = snapshots.newest(now_ms)
+    """The producers at the end of the log: the newest snapshot, then the batches after it.
+
+    On the way an index of aborted transactions that was dropped is made anew, from a snapshot that
+    is old enough.
+    """
+    stale = (segment.base_offset for segment in segments if segment.aborted.is_stale)
+    offset, states = snapshots.newest(now_ms, not_above=next(stale, None))
     if producers.folds_replicated_batches():
         for segment in segments:
             if segment.next_offset > offset:
-                for _, header in segment.headers(segment.locate(offset)):
+                for position, header in segment.headers(segment.locate(offset)):
                     if header.producer_id >= 0:
-                        states.fold(header, now_ms)
+                        aborted = _fold(states, segment, position, header, now_ms)
+                        if aborted is not None and segment.aborted.is_stale:
+                            segment.aborted.append(aborted)
+            segment.aborted.is_stale = False
     return states
+
+
+def _fold(
+    states: ProducerStates, segment: Segment, position: int, header: BatchHeader, now_ms: int
+) -> AbortedTransaction | None:
+    if not header.is_control:
+        return states.fold(header, now_ms)
+    return states.fold(header, now_ms, marker_in(segment.file.pread(position, header.size)))
+
+
+def marker_in(data: Buffer) -> Marker | None:
+    """The marker in a control batch of the log; StorageError: it cannot be read."""
+    try:
+        return decode_marker(data)
+    except WireError as error:
+        raise StorageError(f"a control batch: {error}") from None
 
 
 def write_epochs(disk: Disk, directory: str, epochs: LeaderEpochs) -> None:

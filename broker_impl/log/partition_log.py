@@ -2,17 +2,18 @@
 
 import contextlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError, WireError
-from broker_impl.log import failure, loading, producers, validation
+from broker_impl.log import failure, loading, producers, transactions, validation
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import LeaderEpochs
 from broker_impl.log.indexes import NO_TIMESTAMP, TimestampAt
 from broker_impl.log.producers import ProducerStates
 from broker_impl.log.segment import (
+    ABORTED_INDEX_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -20,6 +21,7 @@ from broker_impl.log.segment import (
     file_name,
 )
 from broker_impl.log.snapshots import Snapshots
+from broker_impl.log.transactions import AbortedTransaction, Marker
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Buffer, Epoch, Offset, TopicPartition
@@ -145,23 +147,44 @@ class PartitionLog:
 
     # -- appending -------------------------------------------------------------------------------
 
-    def append_as_leader(self, records: Buffer, *, leader_epoch: Epoch, now_ms: int) -> Appended:
+    def append_as_leader(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: Epoch,
+        now_ms: int,
+        guard: int | None = None,
+        by_coordinator: bool = False,
+    ) -> Appended:
         """Append a producer's batch under the next offsets; `records` itself is not changed.
+
+        guard: what `producers.guard` gave before the batch's transaction was verified.
+        by_coordinator: in the producer's name, and without sequence numbers.
 
         ApiError, and nothing appended: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
         INVALID_TIMESTAMP, UNSUPPORTED_… (`validation`), INVALID_PRODUCER_EPOCH,
-        OUT_OF_ORDER_SEQUENCE_NUMBER (`producers.check_sequence`). StorageError: offline.
+        OUT_OF_ORDER_SEQUENCE_NUMBER (`producers.check_sequence`), INVALID_TXN_STATE (a transaction
+        that was not verified, or a batch outside of one). StorageError: offline.
         """
         self._refuse_offline()
         assert leader_epoch >= self.epochs.latest, f"a leader of epoch {leader_epoch} has ended"
         config = self.config
-        sent = validation.producer_batch(records, config, now_ms)
+        sent = validation.producer_batch(records, config, now_ms, by_coordinator=by_coordinator)
         stamped = config.timestamp_type == batch.LOG_APPEND_TIME
         if sent.producer_id >= 0:
-            repeated = producers.check_sequence(self.producers.entries.get(sent.producer_id), sent)
+            entry = self.producers.entries.get(sent.producer_id)
+            repeated = None
+            if by_coordinator:
+                producers.check_epoch(entry, sent)
+            else:
+                repeated = producers.check_sequence(entry, sent)
             if repeated is not None:
                 time = repeated.timestamp_ms if stamped else -1
                 return Appended(repeated.first_offset, repeated.last_offset, time, duplicate=True)
+            if entry is not None:
+                producers.check_transactional(entry, sent)
+            if config.verify_transactions:
+                self.producers.check_verified(sent, guard)
         base_offset = self.end_offset
         head = bytearray(records[: batch.HEADER_BYTES])
         rest = memoryview(records)[batch.HEADER_BYTES :]
@@ -179,6 +202,31 @@ class PartitionLog:
 
         producers.remembered(write, remember)
         return Appended(base_offset, header.last_offset, now_ms if stamped else -1)
+
+    def append_marker(self, marker: Marker, *, leader_epoch: Epoch, now_ms: int) -> Appended:
+        """Append the end of a transaction, as its coordinator decided it.
+
+        ApiError INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: nothing appended
+        (`transactions.marker_refusal`). StorageError: offline.
+        """
+        self._refuse_offline()
+        entry = self.producers.entries.get(marker.producer_id)
+        if entry is not None:
+            error = transactions.marker_refusal(
+                marker.producer_epoch,
+                entry.epoch,
+                marker.coordinator_epoch,
+                entry.coordinator_epoch,
+            )
+            if error is not ErrorCode.NONE:
+                raise ApiError(error, f"{marker}, known: {entry.epoch}, {entry.coordinator_epoch}")
+        base_offset = self.end_offset
+        data = bytearray(transactions.encode_marker(marker, now_ms))
+        batch.patch(data, 0, base_offset, leader_epoch)
+        header = batch.parse_header(data)
+        self._append([data], [(0, header)], now_ms)
+        self._fold(header, data, now_ms)
+        return Appended(base_offset, header.last_offset, -1)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> Appended:
         """Append batches as the leader has them; a torn last one is left out.
@@ -203,12 +251,22 @@ class PartitionLog:
             self._append([whole], placed, now_ms)
 
         def remember() -> None:
-            for _, header in placed:
+            for at, header in placed:
                 if header.producer_id >= 0:
-                    self.producers.fold(header, now_ms)
+                    self._fold(header, whole[at : at + header.size], now_ms)
 
         producers.copied(self.producers, [header for _, header in placed], write, remember)
         return Appended(first.base_offset, last.last_offset, -1)
+
+    def _fold(self, header: BatchHeader, data: Buffer, now_ms: int) -> None:
+        """Remember what a batch of a producer did, which was appended to the active segment."""
+        if not header.is_control:
+            self.producers.fold(header, now_ms)
+            return
+        with self._changing():
+            aborted = self.producers.fold(header, now_ms, loading.marker_in(data))
+            if aborted is not None:
+                self._segments[-1].aborted.append(aborted)
 
     def _starts_within(self, header: BatchHeader) -> bool:
         """Does an empty log start in the midst of this batch (KAFKA-6975)?"""
@@ -289,6 +347,16 @@ class PartitionLog:
             return []
         data = segment.read(start, end, bytes_max, at_least_one=at_least_one)
         return [memoryview(data)] if data else []
+
+    def aborted_transactions(
+        self, first: Offset, records: Sequence[memoryview]
+    ) -> list[AbortedTransaction]:
+        """What a reader of committed records must leave out of what was read from `first` on."""
+        end = transactions.end_of(records)
+        if end is None:
+            return []
+        behind = self._segments[self._segment_number(first) :]
+        return transactions.overlapping((segment.aborted for segment in behind), first, end)
 
     def offset_for_timestamp(
         self, timestamp_ms: int, *, limit: Offset = NO_LIMIT
@@ -517,8 +585,10 @@ class PartitionLog:
         """Rename the first segment's files; readers lose it at once, the disk a little later."""
         segment = self._segments.pop(0)
         segment.close()
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
+        for suffix in (ABORTED_INDEX_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
             path = f"{self.directory}/{file_name(segment.base_offset, suffix)}"
+            if suffix == ABORTED_INDEX_SUFFIX and not self._disk.exists(path):
+                continue  # nothing was aborted
             self._disk.rename(path, path + loading.DELETED_SUFFIX)
             due = now_ms + self.config.delete_delay_ms
             self._deleted.append((due, path + loading.DELETED_SUFFIX))

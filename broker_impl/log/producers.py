@@ -5,9 +5,12 @@ The state at an offset is a fold over the log up to there, on every replica (KIP
 
 Known hole, as in Kafka: a producer that is not known here may start with any sequence number, for
 it may have been forgotten; so a lost first batch can pass unnoticed (KAFKA-14904).
+
+A transaction is open here from a producer's first transactional batch to its coordinator's marker.
 """
 
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -15,6 +18,8 @@ from typing import Final, NamedTuple
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.log import transactions
+from broker_impl.log.transactions import AbortedTransaction, Marker
 from broker_impl.wire.batch import BatchHeader, sequence_after
 from broker_impl.wire.types import Epoch, Offset
 
@@ -63,6 +68,8 @@ class ProducerEntry:
     """The first offset of the open transaction."""
     seen_ms: int = 0
     """When this broker last appended or loaded something of it; never replicated or stored."""
+    coordinator_epoch: Epoch = _NO_COORDINATOR
+    """Of its last marker; -1 without any."""
 
     @property
     def last_sequence(self) -> int:
@@ -97,6 +104,27 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
     return None
 
 
+def check_epoch(entry: ProducerEntry | None, header: BatchHeader) -> None:
+    """May a coordinator append in a producer's name? ApiError INVALID_PRODUCER_EPOCH: no longer.
+
+    It numbers nothing, so there is no sequence to check (P2).
+    """
+    if entry is not None and header.producer_epoch < entry.epoch:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"producer {header.producer_id} has epoch {entry.epoch}, not {header.producer_epoch}",
+        )
+
+
+def check_transactional(entry: ProducerEntry, header: BatchHeader) -> None:
+    """ApiError INVALID_TXN_STATE: a batch outside of the transaction that its producer has open."""
+    if entry.transaction_start is not None and not header.is_transactional:
+        raise ApiError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"producer {header.producer_id} has a transaction open, this batch is not part of it",
+        )
+
+
 def follows(last: int, first: int) -> bool:
     """Is a batch that begins with sequence number `first` the next one after `last`?
 
@@ -121,15 +149,68 @@ def silent_since_ms(entry: ProducerEntry) -> int:
     return entry.seen_ms
 
 
+class _Ended(NamedTuple):
+    """A transaction that is over in this log, but perhaps not yet on all replicas."""
+
+    first_offset: Offset
+    marker: Offset
+
+
 class ProducerStates:
     """The producers of one log."""
 
     def __init__(self, entries: dict[int, ProducerEntry] | None = None) -> None:
         self.entries: dict[int, ProducerEntry] = entries or {}
         """By producer id."""
+        starts = (
+            (entry.transaction_start, number)
+            for number, entry in self.entries.items()
+            if entry.transaction_start is not None
+        )
+        self._open: dict[int, Offset] = {number: start for start, number in sorted(starts)}
+        self._ended: deque[_Ended] = deque()
+        self._guards: dict[int, int] = {}
+        self._guards_given = 0
 
-    def fold(self, header: BatchHeader, now_ms: int) -> None:
-        """A batch of an idempotent producer is in the log now; nothing is refused (KAFKA-6003)."""
+    def first_unstable(self, high_watermark: Offset) -> Offset | None:
+        """Where the first transaction begins that is not over for readers; None: all are.
+
+        That is one without a marker, or with one that is not committed yet (T1).
+        """
+        ended = self._ended
+        while ended and ended[0].marker < high_watermark:
+            ended.popleft()
+        first_open = next(iter(self._open.values()), None)  # they are in the order of the log
+        if not ended:
+            return first_open
+        first_ended = min(each.first_offset for each in ended)
+        return first_ended if first_open is None else min(first_ended, first_open)
+
+    def guard(self, producer_id: int) -> int | None:
+        """What to append the first batch of a transaction under, once it is verified.
+
+        None while one is open here: nothing has to be verified then.
+        """
+        if producer_id in self._open:
+            return None
+        if producer_id not in self._guards:
+            self._guards_given += 1
+            self._guards[producer_id] = self._guards_given
+        return self._guards[producer_id]
+
+    def check_verified(self, header: BatchHeader, guard: int | None) -> None:
+        """ApiError INVALID_TXN_STATE: this batch begins a transaction that nobody verified."""
+        if header.is_transactional and header.producer_id not in self._open:
+            transactions.refuse_unverified(guard, self._guards.get(header.producer_id))
+
+    def fold(
+        self, header: BatchHeader, now_ms: int, marker: Marker | None = None
+    ) -> AbortedTransaction | None:
+        """A batch of an idempotent producer is in the log now; nothing is refused (KAFKA-6003).
+
+        marker: what a control batch holds. Returns the transaction that it aborted, if one was
+        open.
+        """
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch)
@@ -138,14 +219,38 @@ class ProducerStates:
             entry.batches = ()
         entry.seen_ms = now_ms
         if header.is_control:
-            entry.transaction_start = None
-            return
+            return self._end(header, entry, marker)
         if header.is_transactional and entry.transaction_start is None:
             entry.transaction_start = header.base_offset
+            self._open[header.producer_id] = header.base_offset
+            self._guards.pop(header.producer_id, None)
+        if header.base_sequence < 0:
+            return None  # by a coordinator
         batch = BatchMetadata(
             header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
         )
         entry.batches = (*entry.batches[1 - BATCHES_REMEMBERED :], batch)
+        return None
+
+    def _end(
+        self, header: BatchHeader, entry: ProducerEntry, marker: Marker | None
+    ) -> AbortedTransaction | None:
+        self._guards.pop(header.producer_id, None)
+        started, entry.transaction_start = entry.transaction_start, None
+        self._open.pop(header.producer_id, None)
+        if marker is not None:
+            entry.coordinator_epoch = marker.coordinator_epoch
+        if started is None:
+            return None
+        self._ended.append(_Ended(started, header.last_offset))
+        if marker is None or marker.is_commit:
+            return None
+        return AbortedTransaction(
+            header.producer_id,
+            started,
+            header.last_offset,
+            transactions.stable_after(header.last_offset, self._open.values()),
+        )
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget who was silent for `expiration_ms`, and has no transaction open."""
@@ -160,6 +265,9 @@ class ProducerStates:
     def clear(self) -> None:
         """Forget every producer."""
         self.entries.clear()
+        self._open.clear()
+        self._ended.clear()
+        self._guards.clear()
 
     def encode(self) -> bytes:
         """A snapshot in Kafka's format.
@@ -172,7 +280,7 @@ class ProducerStates:
                 producer_id,
                 entry.epoch,
                 *(batch.last_sequence, batch.last_offset, batch.offset_delta, batch.timestamp_ms),
-                _NO_COORDINATOR,
+                entry.coordinator_epoch,
                 _NO_OFFSET if entry.transaction_start is None else entry.transaction_start,
             )
             for producer_id, entry in self.entries.items()
@@ -185,9 +293,12 @@ class ProducerStates:
     def decode(cls, snapshot: bytes, now_ms: int) -> "ProducerStates":
         """The producers of a snapshot. MalformedSnapshot: torn, or of another version."""
         entries: dict[int, ProducerEntry] = {}
-        for producer_id, epoch, sequence, offset, delta, timestamp, _, start in _rows(snapshot):
+        for producer_id, epoch, sequence, offset, delta, timestamp, coordinator, start in _rows(
+            snapshot
+        ):
             entry = entries.setdefault(producer_id, ProducerEntry(epoch, seen_ms=now_ms))
             entry.epoch = epoch
+            entry.coordinator_epoch = coordinator
             entry.transaction_start = None if start == _NO_OFFSET else start
             if sequence != NO_SEQUENCE:
                 entry.batches += (BatchMetadata(sequence, offset, delta, timestamp),)

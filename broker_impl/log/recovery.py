@@ -19,6 +19,9 @@ _RELATIVE_OFFSET_MAX = 2**31 - 1
 def recover(segment: Segment) -> list[EpochStart]:
     """Cut the segment at its first bad batch, make its indexes anew.
 
+    The one of aborted transactions stays empty: what was open before this segment is not known
+    here (`loading.replay`).
+
     Returns where each leader epoch first appears, the segment's own first epoch included.
     """
     found = segment.size
@@ -26,6 +29,7 @@ def recover(segment: Segment) -> list[EpochStart]:
     epochs: list[EpochStart] = []
     for position, header in sound_batches(segment.file, segment.base_offset):
         segment.note(position, header)
+        segment.aborted.is_stale |= header.is_control
         epoch = header.partition_leader_epoch
         if begins_epoch(epoch, epochs[-1].epoch if epochs else UNDEFINED_EPOCH):
             epochs.append(EpochStart(epoch, header.base_offset))

@@ -1,4 +1,4 @@
-"""A segment: one file of batches named by its first offset, with two sparse indexes beside it."""
+"""A segment: one file of batches named by its first offset, with its indexes beside it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,12 +6,14 @@ from broker_impl.errors import StorageError, WireError
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.log.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimestampAt
+from broker_impl.log.transactions import AbortedIndex
 from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 from broker_impl.wire.types import Buffer, Offset
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
+ABORTED_INDEX_SUFFIX = ".txnindex"
 
 _SCAN_BYTES = 16 << 10
 _RECENT = 64
@@ -76,6 +78,7 @@ class Segment:
         self.times = TimeIndex(
             disk, self._stem + TIME_INDEX_SUFFIX, base_offset, config.index_bytes_max
         )
+        self.aborted = AbortedIndex(disk, directory, self._stem + ABORTED_INDEX_SUFFIX)
         self.largest = NO_TIMESTAMP
         """The largest timestamp, with the last offset of the first batch that carries it."""
         self.written_ms = now_ms
@@ -95,14 +98,16 @@ class Segment:
         assert self.size == 0, f"{self._stem}: a new segment already holds {self.size} bytes"
         self.offsets.clear()
         self.times.clear()
+        self.aborted.clear()
 
     def is_indexed(self) -> bool:
-        """Are both index files there and whole?"""
-        return self.offsets.is_sane() and self.times.is_sane()
+        """Are the index files there and whole?"""
+        return self.offsets.is_sane() and self.times.is_sane() and self.aborted.is_sane()
 
     def load(self, next_offset: Offset | None = None) -> None:
         """Take over what the indexes say; without `next_offset` look for the end, too."""
         self.largest = self.times.last
+        self.aborted.load()
         if next_offset is not None:
             self.next_offset = next_offset
             self._close_indexes()
@@ -124,6 +129,7 @@ class Segment:
         self._forget_places()
         self.offsets.clear()
         self.times.clear()
+        self.aborted.clear()
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -187,6 +193,7 @@ class Segment:
         if position == 0:
             self._first_timestamp_ms = None
         self.times.truncate(offset)
+        self.aborted.truncate(offset)
         self.load()
 
     def fsync(self) -> None:
@@ -197,6 +204,7 @@ class Segment:
         """Make the indexes survive a crash, too: they are trusted below the recovery point."""
         self.offsets.fsync()
         self.times.fsync()
+        self.aborted.fsync()
         self._close_indexes()
 
     def close(self) -> None:
@@ -207,6 +215,7 @@ class Segment:
     def _close_indexes(self) -> None:
         self.offsets.close()
         self.times.close()
+        self.aborted.close()
 
     # -- reading ---------------------------------------------------------------------------------
 

@@ -29,9 +29,11 @@ class Snapshots:
         """Write down the state at `offset`. Durable on return (KAFKA-9892)."""
         self._disk.write(self._path(offset), states.encode())
 
-    def newest(self, now_ms: int) -> tuple[Offset, ProducerStates]:
+    def newest(self, now_ms: int, not_above: Offset | None = None) -> tuple[Offset, ProducerStates]:
         """The newest sound snapshot; without one the empty state at offset 0."""
         for offset in reversed(self.offsets()):
+            if not_above is not None and offset > not_above:
+                continue
             try:
                 return offset, ProducerStates.decode(self._disk.read(self._path(offset)), now_ms)
             except MalformedSnapshot as damage:

@@ -11,8 +11,12 @@ _NO_TIMESTAMP = -1
 _INT64_MAX = 2**63 - 1
 
 
-def producer_batch(records: Buffer, config: LogConfig, now_ms: int) -> BatchHeader:
+def producer_batch(
+    records: Buffer, config: LogConfig, now_ms: int, *, by_coordinator: bool = False
+) -> BatchHeader:
     """The header of the one batch that a producer sent for a partition.
+
+    by_coordinator: a coordinator made it in a producer's name, and without a sequence number.
 
     ApiError: UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1 (clients give up at that, where
     CORRUPT_MESSAGE would make them try again); CORRUPT_MESSAGE; MESSAGE_TOO_LARGE;
@@ -53,11 +57,14 @@ def producer_batch(records: Buffer, config: LogConfig, now_ms: int) -> BatchHead
         )
     if header.is_control:
         raise ApiError(ErrorCode.INVALID_RECORD, "a control batch from a client")
-    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+    numbered = header.base_sequence >= 0 or by_coordinator
+    if header.producer_id >= 0 and (not numbered or header.producer_epoch < 0):
         raise ApiError(
             ErrorCode.INVALID_RECORD,
             f"epoch {header.producer_epoch}, sequence {header.base_sequence} of a producer with id",
         )
+    if header.is_transactional and header.producer_id < 0:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a transaction of nobody")
     if header.compression > batch.ZSTD:
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.compression}")
     if config.timestamp_type == batch.CREATE_TIME:

@@ -17,6 +17,7 @@ from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig, Endpoint
+from broker_impl.coordinator import records, transaction_records
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
@@ -25,6 +26,8 @@ from broker_impl.node import zk_paths
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.errands import Errands
 from broker_impl.node.fetcher import Fetchers
+from broker_impl.node.groups import GroupsRuntime
+from broker_impl.node.internal_topics import InternalTopics
 from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.node.peers import Peers
 from broker_impl.node.producer_ids import ProducerIds
@@ -32,12 +35,14 @@ from broker_impl.node.session import Session, persist
 from broker_impl.node.snapshot import BrokerSnapshot, Onlooker
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
+from broker_impl.node.transactions import Transactions
 from broker_impl.replica.events import (
     AppendDone,
     Effect,
     HighWatermarkAdvanced,
     IsrChanged,
     LeadershipLost,
+    LeadershipTaken,
     LogEndAdvanced,
     RefreshIsr,
     StartFetching,
@@ -90,7 +95,8 @@ class Broker:
         self._controller_peers = Peers(f"{client_id}-controller", config.peer_overrides)
         self._fetcher_peers = Peers(f"{client_id}-fetcher", config.peer_overrides)
         self._errand_peers = Peers(f"{client_id}-errands", config.peer_overrides)
-        self._errands = Errands(config, self._errand_peers, lambda: self._controller)
+        self._transaction_peers = Peers(f"{client_id}-transactions", config.peer_overrides)
+        self._errands = Errands(config, self._errand_peers, self._view, lambda: self._controller)
         self._server = Server(self, config, self.fail)
         self._listening: list[Endpoint] = []
         self._tasks = Tasks(self.fail)
@@ -101,6 +107,8 @@ class Broker:
         self._logs: LogManager
         self._logs_are_open = False
         self._replicas: Replicas
+        self._groups: GroupsRuntime
+        self._transactions: Transactions
         self._isr_writer: IsrWriter
         self._fetchers: Fetchers
         self._controller: ControllerRuntime
@@ -131,6 +139,14 @@ class Broker:
     @property
     def controller(self) -> Controller:
         return self._controller
+
+    @property
+    def groups(self) -> GroupsRuntime:
+        return self._groups
+
+    @property
+    def transactions(self) -> Transactions:
+        return self._transactions
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
         try:
@@ -172,6 +188,7 @@ class Broker:
         }
         self._fetcher_peers.update(addresses)
         self._errand_peers.update(addresses)
+        self._transaction_peers.update(addresses)
         self._replicas.on_metadata_live_brokers(dict.fromkeys(addresses, -1))
         self._fetchers.wake()
         if self._view.is_whole:
@@ -265,6 +282,34 @@ class Broker:
             wall_ms=self._wall_ms,
             on_effect=self._carry_out,
         )
+        self._groups = GroupsRuntime(
+            config,
+            InternalTopics(
+                self._replicas,
+                self._waiting,
+                wall_ms=self._wall_ms,
+                timeout_s=config.offsets_commit_timeout_ms / 1000,
+            ),
+            self._replicas,
+            self._waiting,
+            self._tasks,
+            rng=self._rng,
+            wall_ms=self._wall_ms,
+        )
+        self._transactions = Transactions(
+            config,
+            InternalTopics(
+                self._replicas,
+                self._waiting,
+                wall_ms=self._wall_ms,
+                timeout_s=config.request_timeout_ms / 1000,
+            ),
+            self._transaction_peers,
+            self._view,
+            self._producer_ids,
+            wall_ms=self._wall_ms,
+            on_failure=self.fail,
+        )
         self._isr_writer = IsrWriter(self._replicas, lambda: self._session.zk, self.fail)
         self._fetchers = Fetchers(self._replicas, self._fetcher_peers, config, self.fail)
         self._logs_are_open = True
@@ -286,7 +331,14 @@ class Broker:
         if self._logs_are_open:
             await self._fetchers.close()
             await self._isr_writer.close()
-        for peers in (self._controller_peers, self._fetcher_peers, self._errand_peers):
+            self._groups.close()
+            await self._transactions.close()
+        for peers in (
+            self._controller_peers,
+            self._fetcher_peers,
+            self._errand_peers,
+            self._transaction_peers,
+        ):
             peers.close()
         await self._server.close()
         await self._tasks.ended()
@@ -375,8 +427,19 @@ class Broker:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp) | LeadershipLost(tp):
+            case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
                 self._poke_soon(tp)
+            case LeadershipTaken(tp, leader_epoch):
+                if tp.topic == transaction_records.TOPIC:
+                    self._transactions.led(tp, leader_epoch)
+                elif tp.topic == records.TOPIC:
+                    self._groups.taken(tp, leader_epoch)
+            case LeadershipLost(tp):
+                self._poke_soon(tp)
+                if tp.topic == transaction_records.TOPIC:
+                    self._transactions.lost(tp)
+                elif tp.topic == records.TOPIC:
+                    self._groups.lost(tp)
             case WriteIsr():
                 self._isr_writer.write(effect)
             case RefreshIsr():
@@ -432,4 +495,5 @@ def log_config(config: BrokerConfig) -> LogConfig:
         cleanup_policy=config.log_cleanup_policy,
         delete_delay_ms=config.log_segment_delete_delay_ms,
         producer_expiration_ms=config.producer_id_expiration_ms,
+        verify_transactions=config.transaction_partition_verification_enable,
     )

@@ -5,7 +5,9 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from broker_impl.api.cluster_view import ClusterView
 from broker_impl.config import BrokerConfig
+from broker_impl.node import internal_topics
 from broker_impl.node.controller import ControllerRuntime
 from broker_impl.node.peers import PeerError, Peers
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
@@ -26,9 +28,14 @@ class Errands:
     """
 
     def __init__(
-        self, config: BrokerConfig, peers: Peers, controller: Callable[[], ControllerRuntime]
+        self,
+        config: BrokerConfig,
+        peers: Peers,
+        view: ClusterView,
+        controller: Callable[[], ControllerRuntime],
     ) -> None:
         self._config = config
+        self._view = view
         self._peers = peers
         self._controller = controller
         self._wanted: dict[str, None] = {}
@@ -41,7 +48,8 @@ class Errands:
         return bool(self._wanted) and not self._is_creating
 
     async def create(self) -> None:
-        """Create what is wanted, with the broker's defaults, until nothing is wanted any more.
+        """Create what is wanted until nothing is wanted any more: with the broker's defaults, and
+        internal topics as they have to be.
 
         What fails is forgotten: a client that still wants it asks again.
         """
@@ -55,9 +63,11 @@ class Errands:
 
     async def _create(self, topics: tuple[str, ...]) -> None:
         config = self._config
+        brokers = len(self._view.brokers)
         request = CreateTopicsRequest(
             topics=[
-                CreatableTopic(
+                internal_topics.creatable(topic, config, brokers)
+                or CreatableTopic(
                     name=topic,
                     num_partitions=config.num_partitions,
                     replication_factor=config.default_replication_factor,

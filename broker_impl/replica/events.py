@@ -5,6 +5,7 @@ from enum import Enum
 import msgspec
 
 from broker_impl.errors import ErrorCode
+from broker_impl.log.transactions import Marker
 from broker_impl.wire.types import BrokerId, Buffer, Epoch, Offset, TopicPartition
 
 
@@ -65,6 +66,17 @@ class Append(msgspec.Struct, frozen=True):
 
     records: Buffer
     acks: int
+    now_ms: int
+    guard: int | None = None
+    """What the batch's transaction was verified under (``ProducerStates.guard``)."""
+    by_coordinator: bool = False
+    """In a producer's name, by the coordinator of its group: without sequence numbers."""
+
+
+class EndTransaction(msgspec.Struct, frozen=True):
+    """A coordinator's marker; answered as ``Append`` is, by the rules of acks=all."""
+
+    marker: Marker
     now_ms: int
 
 
@@ -154,6 +166,7 @@ class Tick(msgspec.Struct, frozen=True):
 
 Event = (
     Append
+    | EndTransaction
     | FollowerFetched
     | Replicated
     | Tick
@@ -189,7 +202,7 @@ class AppendResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppendDone(msgspec.Struct, frozen=True):
-    """The answer to ``Append``."""
+    """The answer to ``Append`` and ``EndTransaction``."""
 
     result: AppendResult
 
@@ -237,6 +250,13 @@ class IsrChanged(msgspec.Struct, frozen=True):
     isr: tuple[BrokerId, ...]
 
 
+class LeadershipTaken(msgspec.Struct, frozen=True):
+    """This replica leads in this epoch, perhaps as it did in the one before."""
+
+    tp: TopicPartition
+    leader_epoch: Epoch
+
+
 class LeadershipLost(msgspec.Struct, frozen=True):
     """Whoever waits at this leader is to be sent elsewhere."""
 
@@ -263,6 +283,7 @@ Effect = (
     | WriteIsr
     | RefreshIsr
     | IsrChanged
+    | LeadershipTaken
     | LeadershipLost
     | StartFetching
     | StopFetching

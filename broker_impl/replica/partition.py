@@ -21,7 +21,8 @@ from typing import assert_never
 import msgspec
 
 from broker_impl.errors import ApiError, ErrorCode
-from broker_impl.log.partition_log import PartitionLog
+from broker_impl.log.partition_log import Appended, PartitionLog
+from broker_impl.log.transactions import AbortedTransaction
 from broker_impl.replica import acks, fencing, follower, isr, watermark
 from broker_impl.replica.events import (
     Append,
@@ -33,6 +34,7 @@ from broker_impl.replica.events import (
     Configure,
     Diverged,
     Effect,
+    EndTransaction,
     EpochEndAnswered,
     Event,
     FetchRefused,
@@ -43,6 +45,7 @@ from broker_impl.replica.events import (
     IsrWriteRefused,
     IsrWritten,
     LeadershipLost,
+    LeadershipTaken,
     LogEndAdvanced,
     PartitionState,
     RefreshIsr,
@@ -102,6 +105,8 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     last_stable_offset: Offset = -1
     log_start_offset: Offset = -1
     records: list[memoryview] = msgspec.field(default_factory=list)
+    aborted: list[AbortedTransaction] | None = None
+    """What a reader of committed records must leave out; None for others."""
     diverging: tuple[Epoch, Offset] | None = None
     """Where the leader's log of the reader's last epoch ended; the reader must truncate."""
     news: bool = False
@@ -194,6 +199,8 @@ class Partition:
         match event:
             case Append():
                 self._append(event, now, effects)
+            case EndTransaction():
+                self._end_transaction(event, now, effects)
             case FollowerFetched():
                 self._follower_fetched(event, now, effects)
             case Replicated():
@@ -287,6 +294,7 @@ class Partition:
             for broker in state.replicas
             if broker != self.me
         }
+        effects.append(LeadershipTaken(self.tp, self.leader_epoch))
         self._advance(now, effects)
 
     def _become_follower(self, state: PartitionState, effects: list[Effect]) -> None:
@@ -333,26 +341,49 @@ class Partition:
     # As a leader.
 
     def _append(self, event: Append, now: float, effects: list[Effect]) -> None:
-        log = self.log
-        if self.role is not Role.LEADER:
-            refused = AppendResult(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            effects.append(AppendDone(refused))
-            return
-        if event.acks == -1 and not isr.enough_in_sync(len(self.isr), self.isr_min):
-            refused = AppendResult(
-                error=ErrorCode.NOT_ENOUGH_REPLICAS,
-                message=f"{len(self.isr)} in sync, {self.isr_min} wanted",
-            )
+        refused = self._append_refusal(event.acks)
+        if refused is not None:
             effects.append(AppendDone(refused))
             return
         try:
-            appended = log.append_as_leader(
-                event.records, leader_epoch=self.leader_epoch, now_ms=event.now_ms
+            appended = self.log.append_as_leader(
+                event.records,
+                leader_epoch=self.leader_epoch,
+                now_ms=event.now_ms,
+                guard=event.guard,
+                by_coordinator=event.by_coordinator,
             )
         except ApiError as error:
-            refused = AppendResult(error=error.code, message=error.message)
+            effects.append(AppendDone(AppendResult(error=error.code, message=error.message)))
+            return
+        self._appended(appended, now, effects)
+
+    def _end_transaction(self, event: EndTransaction, now: float, effects: list[Effect]) -> None:
+        refused = self._append_refusal(-1)
+        if refused is not None:
             effects.append(AppendDone(refused))
             return
+        try:
+            appended = self.log.append_marker(
+                event.marker, leader_epoch=self.leader_epoch, now_ms=event.now_ms
+            )
+        except ApiError as error:
+            effects.append(AppendDone(AppendResult(error=error.code, message=error.message)))
+            return
+        self._appended(appended, now, effects)
+
+    def _append_refusal(self, acks: int) -> AppendResult | None:
+        if self.role is not Role.LEADER:
+            return AppendResult(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if acks == -1 and not isr.enough_in_sync(len(self.isr), self.isr_min):
+            return AppendResult(
+                error=ErrorCode.NOT_ENOUGH_REPLICAS,
+                message=f"{len(self.isr)} in sync, {self.isr_min} wanted",
+            )
+        return None
+
+    def _appended(self, appended: Appended, now: float, effects: list[Effect]) -> None:
+        log = self.log
         result = AppendResult(
             base_offset=appended.base_offset,
             last_offset=appended.last_offset,
@@ -567,8 +598,9 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Where read_committed ends: no transaction is open here."""
-        return self.high_watermark
+        """Where read_committed ends: with the first transaction that is not over (T1)."""
+        unstable = self.log.producers.first_unstable(self.high_watermark)
+        return watermark.last_stable_offset(self.high_watermark, unstable, self.log.start_offset)
 
     def read_limit(self, replica_id: BrokerId, isolation: int) -> Offset:
         """Where reading ends for this reader."""
@@ -619,6 +651,13 @@ class Partition:
             diverging=diverging,
         )
 
+    def with_aborted(self, offset: Offset, result: FetchResult) -> FetchResult:
+        """What was read from ``offset`` on, with what a reader of committed records leaves out."""
+        if result.error is not ErrorCode.NONE:
+            return result
+        aborted = self.log.aborted_transactions(offset, result.records)
+        return msgspec.structs.replace(result, aborted=aborted)
+
     def answer_follower(self, broker: BrokerId, result: FetchResult) -> FetchResult:
         """What was read, with the high watermark as it is since the follower's fetch counted."""
         if result.error is not ErrorCode.NONE or result.diverging is not None:
@@ -650,7 +689,7 @@ class Partition:
             if behind:
                 return ListedOffset(error=ErrorCode.OFFSET_NOT_AVAILABLE)
             if consumer:
-                self.exposed = limit
+                self.exposed = max(self.exposed, limit)
             return ListedOffset(offset=limit, leader_epoch=self.leader_epoch)
         if timestamp == EARLIEST:
             first = log.epochs.entries[:1]

@@ -12,6 +12,9 @@ import msgspec
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log.manager import LogManager
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.log.producers import ProducerEntry
+from broker_impl.log.transactions import Marker
 from broker_impl.replica import fencing, follower, isr, watermark
 from broker_impl.replica.events import (
     Append,
@@ -23,6 +26,7 @@ from broker_impl.replica.events import (
     Configure,
     Diverged,
     Effect,
+    EndTransaction,
     EpochEndAnswered,
     Event,
     FetchRefused,
@@ -275,12 +279,58 @@ class Replicas:
 
     # Requests of clients.
 
-    def append(self, tp: TopicPartition, records: Buffer, *, acks: int) -> AppendResult:
-        """Append as the leader; an error says that nothing was appended."""
+    def append(
+        self,
+        tp: TopicPartition,
+        records: Buffer,
+        *,
+        acks: int,
+        guard: int | None = None,
+        by_coordinator: bool = False,
+    ) -> AppendResult:
+        """Append as the leader; an error says that nothing was appended.
+
+        ``guard``: what ``guard`` said before the transaction was verified which the batch begins.
+        ``by_coordinator``: of this broker, in the name of a producer.
+        """
+        return self._append(tp, Append(records, acks, self._wall_ms(), guard, by_coordinator))
+
+    def end_transaction(self, tp: TopicPartition, marker: Marker) -> AppendResult:
+        """Append a coordinator's marker as the leader; to be waited for as with acks=all."""
+        return self._append(tp, EndTransaction(marker, self._wall_ms()))
+
+    def led(self, tp: TopicPartition, leader_epoch: Epoch) -> PartitionLog | None:
+        """The log of a partition that this broker leads in this epoch."""
+        partition = self.partitions.get(tp)
+        if partition is None or partition.role is not Role.LEADER:
+            return None
+        return partition.log if partition.leader_epoch == leader_epoch else None
+
+    def guard(self, tp: TopicPartition, producer_id: int) -> int | None:
+        """What to append the first batch of a transaction under, once it is verified.
+
+        None: nothing has to be verified, for one is open, or the partition is not led here.
+        """
+        partition = self.partitions.get(tp)
+        if partition is None or partition.role is not Role.LEADER:
+            return None
+        if not partition.log.config.verify_transactions:
+            return None
+        return partition.log.producers.guard(producer_id)
+
+    def producers(self, tp: TopicPartition) -> dict[int, ProducerEntry] | ErrorCode:
+        """What the leader remembers of each producer, by id; or why it cannot tell."""
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        error = partition.refusal(fencing.NO_EPOCH)
+        return error if error is not ErrorCode.NONE else partition.log.producers.entries
+
+    def _append(self, tp: TopicPartition, event: Append | EndTransaction) -> AppendResult:
         partition = self.partitions.get(tp)
         if partition is None:
             return AppendResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        done, *effects = partition.handle(Append(records, acks, self._wall_ms()), self._clock())
+        done, *effects = partition.handle(event, self._clock())
         assert isinstance(done, AppendDone), "an append is answered first"
         for effect in effects:
             self._on_effect(effect)
@@ -335,7 +385,8 @@ class Replicas:
             at_least_one=at_least_one,
         )
         if replica_id < 0:
-            return result
+            reads_committed = isolation and replica_id == watermark.CONSUMER
+            return partition.with_aborted(offset, result) if reads_committed else result
         if isr.tells_log_end(result.error, result.diverging is not None, again):
             eligible = isr.eligible(self._live.get(replica_id), broker_epoch)
             self._handle(

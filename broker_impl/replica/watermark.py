@@ -40,6 +40,19 @@ def read_limit(
     return last_stable_offset if isolation else high_watermark
 
 
+def last_stable_offset(
+    high_watermark: Offset, first_unstable: Offset | None, log_start: Offset
+) -> Offset:
+    """Where the first transaction begins whose end is not committed; else the high watermark.
+
+    ``first_unstable``: of all transactions in the log; one that began before what DeleteRecords
+    left counts from there on.
+    """
+    if first_unstable is None:
+        return high_watermark
+    return max(log_start, min(high_watermark, first_unstable))
+
+
 def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offset:
     """A watermark from elsewhere (a leader's answer, a checkpoint) as far as this log goes."""
     return max(log_start, min(high_watermark, log_end))

@@ -210,7 +210,7 @@ class Connection(asyncio.BufferedProtocol):
             self.idle_since = None
             answer = self._call(row, request, body)
             if inspect.iscoroutine(answer):
-                self._task = self._loop.create_task(self._finish(request, answer))
+                self._task = self._loop.create_task(self._finish(row, request, answer))
             elif isinstance(answer, asyncio.Future):
                 self._park(row, request, answer)
             else:
@@ -223,6 +223,8 @@ class Connection(asyncio.BufferedProtocol):
         private = self.listener == self._server.inter_broker_listener
         if row is None or (row.between_brokers and not private):
             raise WireError(f"API {header.api_key} is not served here")
+        if row.private_from is not None and header.api_version >= row.private_from and not private:
+            raise WireError(f"API {header.api_key} v{header.api_version} is for brokers")
         if header.api_version not in row.served and row.key != API_VERSIONS:
             raise WireError(f"API {header.api_key} v{header.api_version} is not served")
         return row
@@ -261,10 +263,14 @@ class Connection(asyncio.BufferedProtocol):
             self._broke(error)
         self.advance()
 
-    async def _finish(self, request: _Request, coroutine: Any) -> None:
-        """Run a slow handler; the requests behind it wait."""
+    async def _finish(self, row: Api, request: _Request, coroutine: Any) -> None:
+        """Run a slow handler; the requests behind it wait until it is done, or parks the answer."""
         try:
-            self._settle(request, await coroutine)
+            answer = await coroutine
+            if isinstance(answer, asyncio.Future):
+                self._park(row, request, answer)
+            else:
+                self._settle(request, answer)
         except Exception as error:  # noqa: BLE001 - the edge of a connection
             self._broke(error)
         finally:

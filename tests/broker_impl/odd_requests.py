@@ -49,7 +49,8 @@ def value(kind: Any, name: str, rng: random.Random, depth: int) -> Any:
         return records(rng)
     if origin in (typing.Union, types.UnionType):
         choices = [choice for choice in args if choice is not type(None)]
-        return None if rng.random() < 0.2 else value(choices[0], name, rng, depth)
+        is_left_out = len(choices) < len(args) and rng.random() < 0.2
+        return None if is_left_out else value(choices[0], name, rng, depth)
     if origin is list:
         return [value(args[0], name, rng, depth + 1) for _ in range(rng.choice([0, 1, 1, 2, 3]))]
     if kind is int:

@@ -16,7 +16,7 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
         ("min.insync.replicas", "0", "must be at least 1"),
         ("auto.create.topics.enable", "maybe", "must be true or false"),
         ("log.message.timestamp.type", "Never", "must be one of CreateTime, LogAppendTime"),
-        ("log.cleanup.policy", "compact", "must be one of delete"),
+        ("log.cleanup.policy", "keep", "must be one of delete, compact"),
         ("listeners", "127.0.0.1:9092", "a listener is written NAME://host:port"),
         ("listeners", "A://h:1,A://h:2", "each name may occur once"),
         ("listeners", "SECRET://h:1", "must map it to PLAINTEXT"),

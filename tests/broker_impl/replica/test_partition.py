@@ -25,6 +25,7 @@ from broker_impl.replica.events import (
     IsrWriteRefused,
     IsrWritten,
     LeadershipLost,
+    LeadershipTaken,
     LogEndAdvanced,
     PartitionState,
     RefreshIsr,
@@ -289,7 +290,10 @@ def test_a_leader_that_stays_keeps_its_producers_waiting() -> None:
     """The controller changed the ISR: the log was not cut, the append can still be committed."""
     driver = leader()
     result = driver.append()
-    assert driver(BecomeLeader(driver.state(1, epoch=1))) == [LogEndAdvanced(TP, 1)]
+    assert driver(BecomeLeader(driver.state(1, epoch=1))) == [
+        LogEndAdvanced(TP, 1),
+        LeadershipTaken(TP, 1),
+    ]
     assert driver.partition.acknowledged(result) is None
     driver.fetched(2, 1, epoch=1)
     assert driver.partition.acknowledged(result) is ErrorCode.NONE

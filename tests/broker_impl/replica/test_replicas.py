@@ -10,6 +10,7 @@ from broker_impl.replica.events import (
     Effect,
     HighWatermarkAdvanced,
     LeadershipLost,
+    LeadershipTaken,
     LogEndAdvanced,
     RefreshIsr,
     StartFetching,
@@ -263,7 +264,11 @@ def test_effects_are_passed_on(broker: Broker) -> None:
     """The answer of an append is returned, the rest is for the node."""
     broker.order(isr=(1,), replicas=(1,))
     broker.append(2)
-    assert broker.effects == [LogEndAdvanced(TP, 2), HighWatermarkAdvanced(TP, 2)]
+    assert broker.effects == [
+        LeadershipTaken(TP, 0),
+        LogEndAdvanced(TP, 2),
+        HighWatermarkAdvanced(TP, 2),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -388,7 +393,8 @@ def test_only_the_living_incarnation_joins_the_isr(
         current_leader_epoch=0,
         broker_epoch=broker_epoch,
     )
-    assert broker.effects == ([WriteIsr(TP, 1, 0, (1, 2), 1, 0)] if joins else [])
+    written = [WriteIsr(TP, 1, 0, (1, 2), 1, 0)] if joins else []
+    assert broker.effects == [LeadershipTaken(TP, 0), *written]
 
 
 def test_settings_can_change(broker: Broker) -> None:

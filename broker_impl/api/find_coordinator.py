@@ -1,0 +1,64 @@
+"""FindCoordinator (API 10), v0-v4: who coordinates a group, or a transactional id.
+
+The leader of the partition of the internal topic that the name hashes to; the topic is made when
+somebody first asks, and until it is there the answer is COORDINATOR_NOT_AVAILABLE, which clients
+take as "ask again".
+"""
+
+from broker_impl.api.registry import RequestContext, api
+from broker_impl.coordinator import placing, records, transaction_records
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from broker_impl.wire.messages.find_coordinator_response import (
+    Coordinator,
+    FindCoordinatorResponse,
+)
+
+_GROUP, _TRANSACTION = 0, 1
+"""The types of keys."""
+
+
+@api(10, range(5))
+def find_coordinator(
+    context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    """One row a key; one key before v4."""
+    if context.version >= 4:
+        return FindCoordinatorResponse(
+            coordinators=[_find(context, key, request.key_type) for key in request.coordinator_keys]
+        )
+    found = _find(context, request.key, request.key_type)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(context: RequestContext, key: str, key_type: int) -> Coordinator:
+    config = context.services.config
+    if key_type == _GROUP:
+        topic, count = records.TOPIC, config.offsets_topic_num_partitions
+    elif key_type == _TRANSACTION:
+        topic, count = transaction_records.TOPIC, config.transaction_state_log_num_partitions
+    else:
+        return _nobody(key, ErrorCode.INVALID_REQUEST, f"there is no type {key_type} of keys")
+    view = context.services.view
+    partitions = view.topics.get(topic)
+    if not partitions:
+        context.services.create_in_background([topic])
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being made")
+    number = placing.partition_of(key, count)
+    leader = partitions[number].leader if number in partitions else -1
+    if leader not in view.brokers or context.listener not in view.brokers[leader].endpoints:
+        return _nobody(
+            key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody leads {topic}-{number} now"
+        )
+    host, port = view.brokers[leader].endpoints[context.listener]
+    return Coordinator(key=key, node_id=leader, host=host, port=port, error_message=None)
+
+
+def _nobody(key: str, error: ErrorCode, why: str) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=why)

@@ -1,0 +1,324 @@
+"""OffsetCommit (API 8), OffsetFetch (9), TxnOffsetCommit (28), OffsetDelete (47).
+
+What groups have read. Served: OffsetCommit v2-v8, OffsetFetch v1-v8, TxnOffsetCommit v0-v3,
+OffsetDelete v0. A commit is answered once every in-sync replica has it. Metadata and leader epoch
+come back as they were committed. The first offsets of a transaction in a partition are taken once
+the transaction's coordinator has said that it is open (KIP-890, part 1).
+Refuses: commits of strangers and of other generations, topics that are not there, metadata over
+offset.metadata.max.bytes; with require_stable, offsets whose transaction is open (KIP-447).
+Left out: offsets in ZooKeeper (OffsetCommit and OffsetFetch v0).
+"""
+
+from typing import Any
+
+from broker_impl.api.registry import RequestContext, api
+from broker_impl.coordinator.groups.events import Commit, DeleteOffsets, DeleteOffsetsAnswer
+from broker_impl.coordinator.groups.group import Group
+from broker_impl.coordinator.records import Committed
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+)
+from broker_impl.wire.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from broker_impl.wire.messages.offset_delete_request import OffsetDeleteRequest
+from broker_impl.wire.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from broker_impl.wire.messages.offset_fetch_request import OffsetFetchRequest
+from broker_impl.wire.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from broker_impl.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from broker_impl.wire.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from broker_impl.wire.types import TopicPartition
+
+_NOTHING = Committed(-1)
+_LATER = dict.fromkeys(
+    (
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+    ),
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+"""About the other coordinator, which a client would mistake for the one it asks (KAFKA-16386)."""
+
+
+@api(8, range(2, 9))
+def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> Any:
+    """Offsets kept, each or all refused."""
+    services = context.services
+    now_ms = services.groups.now_ms()
+    refused: dict[TopicPartition, ErrorCode] = {}
+    offsets: dict[TopicPartition, Committed] = {}
+    too_long: dict[TopicPartition, None] = {}
+    for topic in request.topics:
+        for row in topic.partitions:
+            tp = TopicPartition(topic.name, row.partition_index)
+            if services.view.partition(tp) is None:
+                refused[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif len((row.committed_metadata or "").encode()) > _metadata_bytes_max(context):
+                too_long[tp] = None
+            else:
+                offsets[tp] = _committed(row, request.retention_time_ms, now_ms)
+
+    def event(ticket: int) -> Commit:
+        return Commit(
+            ticket=ticket,
+            member_id=request.member_id,
+            generation=request.generation_id,
+            instance_id=request.group_instance_id,
+            offsets=offsets,
+        )
+
+    def answer_as(error: ErrorCode) -> OffsetCommitResponse:
+        errors = refused | dict.fromkeys(offsets, error)
+        errors |= dict.fromkeys(too_long, error or ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        return OffsetCommitResponse(
+            topics=[
+                OffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        OffsetCommitResponsePartition(
+                            partition_index=row.partition_index,
+                            error_code=errors[TopicPartition(topic.name, row.partition_index)],
+                        )
+                        for row in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    return services.groups.ask(request.group_id, event, answer_as)
+
+
+def _metadata_bytes_max(context: RequestContext) -> int:
+    return context.services.config.offset_metadata_max_bytes
+
+
+def _committed(row: OffsetCommitRequestPartition, retention_ms: int, now_ms: int) -> Committed:
+    return Committed(
+        row.committed_offset,
+        row.committed_leader_epoch,
+        row.committed_metadata or "",
+        now_ms if row.commit_timestamp < 0 else row.commit_timestamp,
+        -1 if retention_ms < 0 else now_ms + retention_ms,
+    )
+
+
+@api(9, range(1, 9))
+def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """What was committed; -1 where nothing was, and never because we do not know."""
+    stable = request.require_stable
+    if context.version >= 8:
+        rows = []
+        for asked in request.groups:
+            topics = None
+            if asked.topics is not None:
+                topics = [(topic.name, topic.partition_indexes) for topic in asked.topics]
+            error, found = _fetch(context, asked.group_id, topics, stable)
+            rows.append(
+                OffsetFetchResponseGroup(
+                    group_id=asked.group_id,
+                    error_code=error,
+                    topics=[
+                        OffsetFetchResponseTopics(
+                            name=name,
+                            partitions=[
+                                OffsetFetchResponsePartitions(
+                                    partition_index=number,
+                                    committed_offset=kept.offset,
+                                    committed_leader_epoch=kept.leader_epoch,
+                                    metadata=kept.metadata,
+                                    error_code=code,
+                                )
+                                for number, kept, code in partitions
+                            ],
+                        )
+                        for name, partitions in found
+                    ],
+                )
+            )
+        return OffsetFetchResponse(groups=rows)
+    topics = None
+    if request.topics is not None:
+        topics = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    error, found = _fetch(context, request.group_id, topics, stable)
+    if error and context.version < 2:  # it has no other place for it
+        found = [
+            (name, [(number, _NOTHING, error) for number in numbers])
+            for name, numbers in topics or ()
+        ]
+    return OffsetFetchResponse(
+        error_code=error if context.version >= 2 else ErrorCode.NONE,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=number,
+                        committed_offset=kept.offset,
+                        committed_leader_epoch=kept.leader_epoch,
+                        metadata=kept.metadata,
+                        error_code=code,
+                    )
+                    for number, kept, code in partitions
+                ],
+            )
+            for name, partitions in found
+        ],
+    )
+
+
+Found = list[tuple[str, list[tuple[int, Committed, ErrorCode]]]]
+
+
+def _fetch(
+    context: RequestContext,
+    name: str,
+    topics: list[tuple[str, list[int]]] | None,
+    require_stable: bool,
+) -> tuple[ErrorCode, Found]:
+    """Topic by topic; None asks for all that there are."""
+    group = context.services.groups.find(name)
+    if isinstance(group, ErrorCode):
+        return group, []
+    if topics is None:
+        known: dict[str, list[int]] = {}
+        for tp in () if group is None else group.offsets:
+            known.setdefault(tp.topic, []).append(tp.partition)
+        topics = list(known.items())
+    return ErrorCode.NONE, [
+        (topic, [_kept(group, TopicPartition(topic, at), require_stable) for at in numbers])
+        for topic, numbers in topics
+    ]
+
+
+def _kept(
+    group: Group | None, tp: TopicPartition, require_stable: bool
+) -> tuple[int, Committed, ErrorCode]:
+    if group is None:
+        return tp.partition, _NOTHING, ErrorCode.NONE
+    if require_stable and group.offsets.is_unstable(tp):
+        return tp.partition, _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
+    return tp.partition, group.offsets.get(tp) or _NOTHING, ErrorCode.NONE
+
+
+@api(47, range(1))
+def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> Any:
+    """Offsets forgotten, but of topics that the group reads."""
+    view = context.services.view
+    asked = [
+        TopicPartition(topic.name, row.partition_index)
+        for topic in request.topics
+        for row in topic.partitions
+    ]
+    known = tuple(tp for tp in dict.fromkeys(asked) if view.partition(tp) is not None)
+
+    def answer_as(answer: DeleteOffsetsAnswer) -> OffsetDeleteResponse:
+        if answer.error:
+            return OffsetDeleteResponse(error_code=answer.error)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return OffsetDeleteResponse(
+            topics=[
+                OffsetDeleteResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        OffsetDeleteResponsePartition(
+                            partition_index=row.partition_index,
+                            error_code=answer.rows.get(
+                                TopicPartition(topic.name, row.partition_index), unknown
+                            ),
+                        )
+                        for row in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    return context.services.groups.ask(
+        request.group_id, lambda ticket: DeleteOffsets(ticket=ticket, partitions=known), answer_as
+    )
+
+
+@api(28, range(4))
+async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitRequest) -> Any:
+    """Offsets that count if the producer's transaction commits (KIP-98, KIP-447)."""
+    services = context.services
+    now_ms = services.groups.now_ms()
+    errors: dict[TopicPartition, ErrorCode] = {}
+    offsets: dict[TopicPartition, Committed] = {}
+    for topic in request.topics:
+        for row in topic.partitions:
+            tp = TopicPartition(topic.name, row.partition_index)
+            metadata = row.committed_metadata or ""
+            if services.view.partition(tp) is None:
+                errors[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif len(metadata.encode()) > services.config.offset_metadata_max_bytes:
+                errors[tp] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                offsets[tp] = Committed(
+                    row.committed_offset, row.committed_leader_epoch, metadata, now_ms
+                )
+    home = services.groups.partition_of(request.group_id)
+    guard = services.replicas.guard(home, request.producer_id)
+    refusal = ErrorCode.NONE
+    if guard is not None:
+        told = await services.transactions.verify(
+            request.transactional_id, request.producer_id, request.producer_epoch, (home,)
+        )
+        refusal = _LATER.get(told[home], told[home])
+
+    def event(ticket: int) -> Commit:
+        return Commit(
+            ticket=ticket,
+            member_id=request.member_id,
+            generation=request.generation_id,
+            instance_id=request.group_instance_id,
+            offsets=offsets,
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+            guard=guard,
+        )
+
+    def answer_as(error: ErrorCode) -> TxnOffsetCommitResponse:
+        told = errors | dict.fromkeys(offsets, error)
+        return TxnOffsetCommitResponse(
+            topics=[
+                TxnOffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        TxnOffsetCommitResponsePartition(
+                            partition_index=row.partition_index,
+                            error_code=told[TopicPartition(topic.name, row.partition_index)],
+                        )
+                        for row in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    if refusal is not ErrorCode.NONE:
+        return answer_as(refusal)
+    if request.producer_id < 0:
+        return answer_as(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    return services.groups.ask(request.group_id, event, answer_as)

@@ -1,0 +1,1 @@
+"""Who coordinates what: pure rules over the two internal logs."""

@@ -1,0 +1,1 @@
+"""Consumer groups, classic protocol: one state machine each, and the offsets they committed."""

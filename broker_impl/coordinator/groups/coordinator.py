@@ -1,0 +1,211 @@
+"""All groups that this broker coordinates: those of the partitions it leads and has read.
+
+A group belongs to the partition of ``__consumer_offsets`` that its name hashes to. Nothing is said
+of a group before its partition is read to the end, and nothing after it is led elsewhere: an
+answer from half the log would send a consumer back to the beginning.
+"""
+
+import itertools
+
+from broker_impl.coordinator import placing
+from broker_impl.coordinator.groups import rules
+from broker_impl.coordinator.groups.events import (
+    Answered,
+    Commit,
+    Delete,
+    Effect,
+    Event,
+    Expire,
+    Heartbeat,
+    Join,
+    Leave,
+    LeaveAnswer,
+    Marked,
+    Request,
+    Sync,
+    TopicsGone,
+    Unload,
+    Write,
+    Written,
+)
+from broker_impl.coordinator.groups.group import Group, GroupConfig, GroupSnapshot
+from broker_impl.coordinator.groups.loading import Loading
+from broker_impl.coordinator.groups.states import State
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.types import TopicPartition
+
+
+class Groups:
+    """The groups of one broker, by partition."""
+
+    def __init__(self, config: GroupConfig, partitions: int) -> None:
+        """``partitions``: how many ``__consumer_offsets`` has, on all brokers the same."""
+        self._config = config
+        self._partitions = partitions
+        self._numbers = itertools.count(1)
+        self._loading: dict[int, Loading] = {}
+        self._led: dict[int, dict[str, Group]] = {}
+        self._writers: dict[int, Group] = {}
+
+    # Taking office, and leaving it.
+
+    def begin_loading(self, partition: int) -> Loading:
+        """This broker leads the partition: what it reads there goes into the answer; anew, if it
+        had begun before."""
+        assert partition not in self._led, "unloaded before it is loaded again (KAFKA-10614)"
+        loading = self._loading[partition] = Loading()
+        return loading
+
+    def loaded(self, partition: int, now: float, now_ms: int) -> None:
+        """Everything was read, and is committed."""
+        loading = self._loading.pop(partition)
+        for producer_id, is_commit in loading.marked_meanwhile:
+            loading.marker(producer_id, is_commit=is_commit)
+        groups = self._led[partition] = {}
+        for name in loading.names():
+            group = groups[name] = self._new(name, now_ms)
+            if name in loading.groups:
+                group.restore(loading.groups[name], now)
+        for (name, tp), placed in loading.offsets.items():
+            groups[name].offsets.place(placed.at, {tp: placed.committed})
+        for producer_id, pending in loading.pending.items():
+            for (name, tp), placed in pending.items():
+                groups[name].offsets.hold(producer_id, placed.at, {tp: placed.committed})
+
+    def unload(self, partition: int, now: float, now_ms: int) -> list[Effect]:
+        """Another broker leads it: whoever waits is sent there."""
+        self._loading.pop(partition, None)
+        effects: list[Effect] = []
+        for group in self._led.pop(partition, {}).values():
+            effects += self._tell(group, Unload(), now, now_ms)
+        return effects
+
+    # Requests.
+
+    def partition_of(self, group: str) -> int:
+        """Where this group belongs."""
+        return placing.partition_of(group, self._partitions)
+
+    def office_error(self, group: str) -> ErrorCode:
+        """Is this group coordinated here, and may it be spoken of yet?"""
+        partition = self.partition_of(group)
+        return office_error(partition in self._led, partition in self._loading)
+
+    def handle(self, name: str, event: Request, now: float, now_ms: int) -> list[Effect]:
+        """A request about a group; one that nobody can join or commit to is not made for it."""
+        error = self.office_error(name)
+        if isinstance(event, Heartbeat) and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # It is alive, and that is all a heartbeat says; sessions begin after loading.
+            return [Answered(event.ticket, ErrorCode.NONE)]
+        if error is ErrorCode.NONE:
+            error = _name_error(name, event)
+        if error is not ErrorCode.NONE:
+            return [Answered(event.ticket, event.refused(error))]
+        groups = self._led[self.partition_of(name)]
+        group = groups.get(name)
+        if group is None:
+            if not _founds(event):
+                return [Answered(event.ticket, _unknown(event))]
+            group = groups[name] = self._new(name, now_ms)
+        return self._tell(group, event, now, now_ms)
+
+    def written(self, event: Written, now: float, now_ms: int) -> list[Effect]:
+        """What became of a write that one of the effects asked for."""
+        return self._tell(self._writers.pop(event.number), event, now, now_ms)
+
+    def tell(self, name: str, event: Event, now: float, now_ms: int) -> list[Effect]:
+        """What happens to a group without being asked for: time."""
+        group = self.find(name)
+        return [] if group is None else self._tell(group, event, now, now_ms)
+
+    def marked(
+        self, partition: int, producer_id: int, is_commit: bool, now: float, now_ms: int
+    ) -> list[Effect]:
+        """A transaction ended on this partition: the marker is committed there."""
+        if partition in self._loading:
+            self._loading[partition].marked_meanwhile.append((producer_id, is_commit))
+        effects: list[Effect] = []
+        for group in self._led.get(partition, {}).values():
+            if producer_id in group.offsets.pending_producers:
+                event = Marked(producer_id=producer_id, is_commit=is_commit)
+                effects += self._tell(group, event, now, now_ms)
+        return effects
+
+    def expire(self, now: float, now_ms: int) -> list[Effect]:
+        """Look for what nobody has used for long."""
+        return self._tell_all(Expire(), now, now_ms)
+
+    def topics_gone(
+        self, partitions: tuple[TopicPartition, ...], now: float, now_ms: int
+    ) -> list[Effect]:
+        """These partitions were deleted."""
+        return self._tell_all(TopicsGone(partitions), now, now_ms)
+
+    # Looking in.
+
+    def find(self, name: str) -> Group | None:
+        """The group, if it is coordinated here and known."""
+        return self._led.get(self.partition_of(name), {}).get(name)
+
+    def snapshots(self) -> list[GroupSnapshot]:
+        """All groups that are coordinated here."""
+        return [group.snapshot() for groups in self._led.values() for group in groups.values()]
+
+    @property
+    def is_loading(self) -> bool:
+        """Is anything led here that has not been read to its end?"""
+        return bool(self._loading)
+
+    def _new(self, name: str, now_ms: int) -> Group:
+        return Group(name, self._config, lambda: next(self._numbers), now_ms)
+
+    def _tell_all(self, event: Event, now: float, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        for groups in list(self._led.values()):
+            for group in list(groups.values()):
+                effects += self._tell(group, event, now, now_ms)
+        return effects
+
+    def _tell(self, group: Group, event: Event, now: float, now_ms: int) -> list[Effect]:
+        effects = group.handle(event, now, now_ms)
+        for effect in effects:
+            if isinstance(effect, Write):
+                self._writers[effect.number] = group
+        if group.state is State.DEAD:
+            groups = self._led.get(self.partition_of(group.name), {})
+            if groups.get(group.name) is group:
+                del groups[group.name]
+        return effects
+
+
+def office_error(is_led: bool, is_loading: bool) -> ErrorCode:
+    """Who asks while the log is being read must ask again: never "no offset" (KAFKA-5600)."""
+    if is_led:
+        return ErrorCode.NONE
+    if is_loading:
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return ErrorCode.NOT_COORDINATOR
+
+
+def _name_error(name: str, event: Request) -> ErrorCode:
+    if name or isinstance(event, Commit | Delete):
+        return ErrorCode.NONE
+    return ErrorCode.INVALID_GROUP_ID
+
+
+def _founds(event: Request) -> bool:
+    """Does this make a group that was not there?"""
+    if isinstance(event, Join):
+        return event.member_id == rules.NO_MEMBER
+    return isinstance(event, Commit) and event.generation < 0
+
+
+def _unknown(event: Request) -> object:
+    if isinstance(event, Leave):
+        error = ErrorCode.UNKNOWN_MEMBER_ID
+        return LeaveAnswer(rows=tuple((*member, error) for member in event.members))
+    if isinstance(event, Commit):
+        return event.refused(ErrorCode.ILLEGAL_GENERATION)
+    if isinstance(event, Join | Sync | Heartbeat):
+        return event.refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    return event.refused(ErrorCode.GROUP_ID_NOT_FOUND)

@@ -1,0 +1,217 @@
+"""What happens to a group, and what a group wants done: the two sides of its door.
+
+A request carries a ticket; its answer comes back under it, at once or when others have joined,
+synced or been written. What is written is told of under a number.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from broker_impl.coordinator.records import Committed
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.types import Offset, TopicPartition
+
+# Answers.
+
+
+class JoinAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one member learns of its generation; ``members`` is for the leader alone."""
+
+    error: ErrorCode = ErrorCode.NONE
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    member_id: str = ""
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+    """Id, instance id and subscription of each."""
+    skip_assignment: bool = False
+
+
+class SyncAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one member is assigned."""
+
+    error: ErrorCode = ErrorCode.NONE
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+class LeaveAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each that was to leave."""
+
+    error: ErrorCode = ErrorCode.NONE
+    rows: tuple[tuple[str, str | None, ErrorCode], ...] = ()
+
+
+class DeleteOffsetsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each offset that was to go; ``error`` is about the group."""
+
+    error: ErrorCode = ErrorCode.NONE
+    rows: Mapping[TopicPartition, ErrorCode] = {}
+
+
+# Events: requests. ``refused`` is the answer of whoever cannot even ask the group.
+
+
+class Join(msgspec.Struct, frozen=True, kw_only=True):
+    """A member wants to be in the next generation."""
+
+    ticket: int
+    member_id: str
+    fresh_id: str
+    """The id it gets if it has none."""
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    session_timeout_ms: int = 10_000
+    rebalance_timeout_ms: int = 60_000
+    protocol_type: str = "consumer"
+    protocols: tuple[tuple[str, bytes], ...] = ()
+    requires_id: bool = False
+    """The client understands MEMBER_ID_REQUIRED (v4 and later, KIP-394)."""
+    may_skip_assignment: bool = False
+    """It understands that the leader need not assign (v9, KIP-814)."""
+
+    def refused(self, error: ErrorCode) -> JoinAnswer:
+        return JoinAnswer(error=error, member_id=self.member_id)
+
+
+class Sync(msgspec.Struct, frozen=True, kw_only=True):
+    """A member asks for its assignment; the leader brings everybody's."""
+
+    ticket: int
+    member_id: str
+    generation: int
+    instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignments: Mapping[str, bytes] = {}
+
+    def refused(self, error: ErrorCode) -> SyncAnswer:
+        return SyncAnswer(error=error)
+
+
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
+    """A member is alive; answered by an ErrorCode."""
+
+    ticket: int
+    member_id: str
+    generation: int
+    instance_id: str | None = None
+
+    def refused(self, error: ErrorCode) -> ErrorCode:
+        return error
+
+
+class Leave(msgspec.Struct, frozen=True, kw_only=True):
+    """Members go: each by its id, or by its instance id."""
+
+    ticket: int
+    members: tuple[tuple[str, str | None], ...]
+
+    def refused(self, error: ErrorCode) -> LeaveAnswer:
+        return LeaveAnswer(error=error)
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """Offsets to be kept; answered by an ErrorCode once they are written."""
+
+    ticket: int
+    member_id: str = ""
+    generation: int = -1
+    instance_id: str | None = None
+    offsets: Mapping[TopicPartition, Committed]
+    producer_id: int = -1
+    """Of the transaction that they belong to; -1: none."""
+    producer_epoch: int = -1
+    guard: int | None = None
+    """Under which the transaction was verified, if it begins here (KIP-890)."""
+
+    def refused(self, error: ErrorCode) -> ErrorCode:
+        return error
+
+
+class DeleteOffsets(msgspec.Struct, frozen=True, kw_only=True):
+    """Offsets to be forgotten, but for topics that the group is subscribed to."""
+
+    ticket: int
+    partitions: tuple[TopicPartition, ...]
+
+    def refused(self, error: ErrorCode) -> DeleteOffsetsAnswer:
+        return DeleteOffsetsAnswer(error=error)
+
+
+class Delete(msgspec.Struct, frozen=True, kw_only=True):
+    """The group is to go, if nobody is in it; answered by an ErrorCode."""
+
+    ticket: int
+
+    def refused(self, error: ErrorCode) -> ErrorCode:
+        return error
+
+
+Request = Join | Sync | Heartbeat | Leave | Commit | DeleteOffsets | Delete
+
+# Events: the rest.
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a write; ``offset`` is where it begins in the log."""
+
+    number: int
+    error: ErrorCode
+    offset: Offset = -1
+
+
+class Marked(msgspec.Struct, frozen=True, kw_only=True):
+    """A transaction ended: its offsets count from now on, or never."""
+
+    producer_id: int
+    is_commit: bool
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """A deadline may have passed."""
+
+
+class Expire(msgspec.Struct, frozen=True):
+    """Offsets that nobody has used for long may go."""
+
+
+class TopicsGone(msgspec.Struct, frozen=True):
+    """These partitions were deleted, and their offsets mean nothing any more."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class Unload(msgspec.Struct, frozen=True):
+    """Another broker coordinates this group from now on."""
+
+
+Event = Request | Written | Marked | Tick | Expire | TopicsGone | Unload
+
+# Effects.
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """The answer to the request with this ticket."""
+
+    ticket: int
+    answer: Any
+
+
+class Write(msgspec.Struct, frozen=True, kw_only=True):
+    """Append these records to the group's partition, and tell when all replicas have them."""
+
+    group: str
+    number: int
+    records: tuple[tuple[bytes, bytes | None], ...]
+    producer_id: int = -1
+    producer_epoch: int = -1
+    guard: int | None = None
+
+
+Effect = Answered | Write

@@ -1,0 +1,82 @@
+"""A partition of ``__consumer_offsets``, folded: what its groups are, and what they committed.
+
+Later records replace earlier ones, a record without a value takes back. Offsets of a transaction
+wait for its marker, as they did when they were written.
+"""
+
+import logging
+from collections.abc import Iterable
+
+from broker_impl.coordinator import records
+from broker_impl.coordinator.groups import rules
+from broker_impl.coordinator.groups.offsets import Placed
+from broker_impl.coordinator.records import GroupKey, GroupRecord, OffsetKey
+from broker_impl.errors import WireError
+from broker_impl.wire.types import Offset, TopicPartition
+
+LOG = logging.getLogger(__name__)
+
+Row = tuple[Offset, bytes | None, bytes | None]
+"""Where a record is, its key, its value."""
+_Of = tuple[str, TopicPartition]
+
+
+class Loading:
+    """What was read of one partition so far."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, GroupRecord] = {}
+        self.offsets: dict[_Of, Placed] = {}
+        self.pending: dict[int, dict[_Of, Placed]] = {}
+        self.marked_meanwhile: list[tuple[int, bool]] = []
+        """Producer and fate of transactions that end while we read; perhaps behind where we end."""
+
+    def rows(self, rows: Iterable[Row], producer_id: int = -1) -> None:
+        """Records of one batch; ``producer_id``: of the transaction that they belong to."""
+        for at, key, value in rows:
+            try:
+                self._row(at, key or b"", value, producer_id)
+            except WireError as error:
+                LOG.warning("a record of %s at %d is passed over: %s", records.TOPIC, at, error)
+
+    def _row(self, at: Offset, key: bytes, value: bytes | None, producer_id: int) -> None:
+        match records.decode_key(key):
+            case GroupKey(group) if value is None:
+                self.groups.pop(group, None)
+            case GroupKey(group) if value is not None:
+                self.groups[group] = records.decode_group(value)
+            case OffsetKey(group, tp) if value is None:
+                if takes_back(at, self.offsets.get((group, tp))):
+                    self.offsets.pop((group, tp), None)
+            case OffsetKey(group, tp) if value is not None:
+                placed = Placed(at, records.decode_offset(value))
+                _put(self._of(producer_id), (group, tp), placed)
+
+    def _of(self, producer_id: int) -> dict[_Of, Placed]:
+        return self.offsets if producer_id < 0 else self.pending.setdefault(producer_id, {})
+
+    def marker(self, producer_id: int, *, is_commit: bool) -> None:
+        """A transaction ended here."""
+        pending = self.pending.pop(producer_id, {})
+        if is_commit:
+            for key, placed in pending.items():
+                _put(self.offsets, key, placed)
+
+    def names(self) -> list[str]:
+        """All groups of which anything is known."""
+        known = dict.fromkeys(self.groups)
+        known |= dict.fromkeys(group for group, _ in self.offsets)
+        for pending in self.pending.values():
+            known |= dict.fromkeys(group for group, _ in pending)
+        return list(known)
+
+
+def takes_back(at: Offset, placed: Placed | None) -> bool:
+    """Does a record without a value undo this commit? One that came before it."""
+    return placed is not None and rules.supersedes(at, placed.at)
+
+
+def _put(into: dict[_Of, Placed], key: _Of, placed: Placed) -> None:
+    known = into.get(key)
+    if rules.supersedes(placed.at, None if known is None else known.at):
+        into[key] = placed

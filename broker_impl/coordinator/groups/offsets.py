@@ -1,0 +1,117 @@
+"""The offsets of one group: what counts, what is being written, what waits for its transaction.
+
+Each offset keeps the place of its record in the log: of two commits the later one counts, whatever
+order they are told of in (KAFKA-5247).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from broker_impl.coordinator.groups import rules
+from broker_impl.coordinator.records import Committed
+from broker_impl.wire.types import Offset, TopicPartition
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A committed offset and where its record is."""
+
+    at: Offset
+    committed: Committed
+
+
+class Offsets:
+    """What one group has committed."""
+
+    def __init__(self) -> None:
+        self._placed: dict[TopicPartition, Placed] = {}
+        self._writing: dict[TopicPartition, int] = {}
+        self._pending: dict[int, dict[TopicPartition, Placed]] = {}
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._placed)
+
+    def get(self, tp: TopicPartition) -> Committed | None:
+        """What counts for this partition."""
+        placed = self._placed.get(tp)
+        return None if placed is None else placed.committed
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing is being written, and no transaction is open."""
+        return not self._writing and not self._pending
+
+    @property
+    def pending_producers(self) -> frozenset[int]:
+        """Whose transactions are open."""
+        return frozenset(self._pending)
+
+    def is_unstable(self, tp: TopicPartition) -> bool:
+        """May what counts change without anybody committing anew (KIP-447)?"""
+        return tp in self._writing or any(tp in pending for pending in self._pending.values())
+
+    def begin(self, partitions: Iterable[TopicPartition]) -> None:
+        """Commits are being written."""
+        for tp in partitions:
+            self._writing[tp] = self._writing.get(tp, 0) + 1
+
+    def end(self, partitions: Iterable[TopicPartition]) -> None:
+        """They were written, or were not."""
+        for tp in partitions:
+            self._writing[tp] -= 1
+            if not self._writing[tp]:
+                del self._writing[tp]
+
+    def place(self, at: Offset, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """These were committed by a record at ``at``."""
+        for tp, committed in offsets.items():
+            _put(self._placed, tp, Placed(at, committed))
+
+    def hold(
+        self, producer_id: int, at: Offset, offsets: Mapping[TopicPartition, Committed]
+    ) -> None:
+        """These count once the transaction of this producer commits."""
+        pending = self._pending.setdefault(producer_id, {})
+        for tp, committed in offsets.items():
+            _put(pending, tp, Placed(at, committed))
+
+    def resolve(self, producer_id: int, *, is_commit: bool) -> None:
+        """The transaction ended."""
+        pending = self._pending.pop(producer_id, {})
+        if is_commit:
+            for tp, placed in pending.items():
+                _put(self._placed, tp, placed)
+
+    def forget(self, at: Offset, partitions: Iterable[TopicPartition]) -> None:
+        """These were taken back by a record at ``at``."""
+        for tp in partitions:
+            placed = self._placed.get(tp)
+            if placed is not None and rules.supersedes(at, placed.at):
+                del self._placed[tp]
+
+    def expired(
+        self, now_ms: int, retention_ms: int, unused_since: int, keep: frozenset[str]
+    ) -> tuple[TopicPartition, ...]:
+        """Which may be forgotten; topics in ``keep`` are in use."""
+        return tuple(
+            tp
+            for tp, placed in self._placed.items()
+            if tp.topic not in keep
+            and not self.is_unstable(tp)
+            and now_ms
+            >= rules.expires_at_ms(
+                placed.committed.committed_ms,
+                placed.committed.expires_ms,
+                retention_ms,
+                unused_since,
+            )
+        )
+
+
+def _put(into: dict[TopicPartition, Placed], tp: TopicPartition, placed: Placed) -> None:
+    known = into.get(tp)
+    if rules.supersedes(placed.at, None if known is None else known.at):
+        into[tp] = placed

@@ -1,0 +1,136 @@
+"""The rules that a group's guarantees hang on, each by itself.
+
+Who is a member of which generation, who is fenced, when a member is given up, and which of two
+committed offsets counts. Times are seconds of the loop unless a name says otherwise.
+"""
+
+import math
+
+from broker_impl.coordinator.groups.states import State
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.types import Offset
+
+NO_GENERATION = -1
+NO_MEMBER = ""
+NEVER = math.inf
+
+_UNSTORED = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+}
+_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
+
+def member_error(
+    is_member: bool, instance_id: str | None, instance_holder: str | None, member_id: str
+) -> ErrorCode:
+    """May this member speak for itself? ``instance_holder``: the member that has its instance id.
+
+    A static member that somebody else has replaced is fenced, rather than unknown (KIP-345).
+    """
+    if instance_id is not None:
+        if instance_holder is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if instance_holder != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    return ErrorCode.NONE if is_member else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def generation_error(said: int, current: int) -> ErrorCode:
+    """Is this of the generation of now?"""
+    return ErrorCode.NONE if said == current else ErrorCode.ILLEGAL_GENERATION
+
+
+def names_nobody(member_id: str, instance_id: str | None, generation: int) -> bool:
+    """Does a commit come from outside of any group, by a client that assigns itself?"""
+    return generation < 0 and member_id == NO_MEMBER and instance_id is None
+
+
+def outsider_error(state: State, is_transactional: bool) -> ErrorCode:
+    """May offsets be committed in the name of nobody? Only while nobody is there.
+
+    Producers before KIP-447 know neither member nor generation: they are fenced by epoch alone.
+    """
+    if is_transactional or state is State.EMPTY:
+        return ErrorCode.NONE
+    return ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def commit_state_error(state: State) -> ErrorCode:
+    """May a member commit in this state? While a rebalance completes, its partitions are moving."""
+    if state is State.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if state is State.COMPLETING:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def has_expired(deadline: float, now: float) -> bool:
+    """Has a member been silent for its session timeout?"""
+    return now >= deadline
+
+
+def sync_deadline(now: float, rebalance_timeout_s: float) -> float:
+    """When members that have not asked for their assignment are given up (KAFKA-12890)."""
+    return now + rebalance_timeout_s
+
+
+def static_join_rebalances(state: State, same_protocol: bool) -> bool:
+    """Must a static member that comes back start a rebalance?
+
+    In Stable not, which is what static members are for, unless it moves the group to another
+    protocol. While a rebalance completes it must: the leader's assignment names its old id
+    (KAFKA-9801).
+    """
+    if state is State.STABLE:
+        return not same_protocol
+    return state is State.COMPLETING
+
+
+def counts_as_stored(error: ErrorCode) -> bool:
+    """Is a record safe, so that members may be told of it (KAFKA-2017)?"""
+    return error is ErrorCode.NONE
+
+
+def supersedes(new: Offset, old: Offset | None) -> bool:
+    """Which of two commits for one partition counts? The later one in the log (KAFKA-5247)."""
+    return old is None or new >= old
+
+
+def assignment_error(error: ErrorCode) -> ErrorCode:
+    """What members are told when an assignment could not be written."""
+    if error is ErrorCode.REQUEST_TIMED_OUT:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    if error in _TOO_LARGE:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return _UNSTORED.get(error, error)
+
+
+def commit_error(error: ErrorCode) -> ErrorCode:
+    """What a client is told when its offsets could not be written."""
+    if error in _TOO_LARGE:
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    return _UNSTORED.get(error, error)
+
+
+def is_subscribed(subscribed: frozenset[str] | None, topic: str) -> bool:
+    """May a group be reading this topic? Of one whose topics are not known, yes (KAFKA-8954)."""
+    return subscribed is None or topic in subscribed
+
+
+def expires_at_ms(committed_ms: int, expires_ms: int, retention_ms: int, unused_since: int) -> int:
+    """When an offset may be forgotten (KIP-211), milliseconds of the wall clock.
+
+    ``unused_since``: since when nobody has been in the group; -1 where that says nothing.
+    """
+    if expires_ms >= 0:
+        return expires_ms
+    return max(committed_ms, unused_since) + retention_ms
+
+
+def rebalance_deadline(now: float, timeouts_ms: list[int]) -> float:
+    """How long members are waited for: as long as the slowest of them asked (KIP-62)."""
+    return now + max(timeouts_ms, default=0) / 1000

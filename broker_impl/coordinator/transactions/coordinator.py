@@ -1,0 +1,268 @@
+"""All transactional ids whose partitions of ``__transaction_state`` this broker leads.
+
+A partition is loaded before anything is answered from it, and let go when another broker leads it:
+what is known of its ids is the fold of its log, in the epoch of that leadership. Orders of an older
+epoch than the one known come late, and change nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+
+import msgspec
+
+from broker_impl.coordinator import placing, transaction_records
+from broker_impl.coordinator.transactions import rules
+from broker_impl.coordinator.transactions.events import (
+    AddPartitions,
+    Answered,
+    Effect,
+    End,
+    Event,
+    Forgotten,
+    InitProducerId,
+    Marked,
+    Request,
+    Resume,
+    SendMarkers,
+    Tick,
+    Unload,
+    Written,
+)
+from broker_impl.coordinator.transactions.metadata import Metadata
+from broker_impl.coordinator.transactions.transaction import Transaction
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.types import Epoch, TopicPartition
+
+
+class TransactionConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Kafka's settings; times in milliseconds."""
+
+    timeout_ms_max: int = 900_000
+    """transaction.max.timeout.ms"""
+    expiration_ms: int = 604_800_000
+    """transactional.id.expiration.ms"""
+    partitions: int = 50
+    """transaction.state.log.num.partitions"""
+
+
+class Led(msgspec.Struct):
+    """One partition of ``__transaction_state`` that is led here."""
+
+    epoch: Epoch
+    transactions: dict[str, Transaction] | None = None
+    """None: it is being loaded."""
+
+
+class TransactionCoordinator:
+    """The door to all of them: each call gives the effects that it has."""
+
+    def __init__(self, config: TransactionConfig) -> None:
+        self._config = config
+        self._led: dict[int, Led] = {}
+        self._numbers = count(1)
+
+    # Leadership.
+
+    def begin(self, partition: int, epoch: Epoch) -> list[Effect]:
+        """This broker leads the partition; it answers COORDINATOR_LOAD_IN_PROGRESS until loaded."""
+        led = self._led.get(partition)
+        if led is not None and led.epoch >= epoch:
+            return []
+        effects = [] if led is None else self._let_go(led)
+        self._led[partition] = Led(epoch)
+        return effects
+
+    def loaded(
+        self,
+        partition: int,
+        epoch: Epoch,
+        records: Iterable[tuple[bytes, bytes | None]],
+        now_ms: int,
+    ) -> list[Effect]:
+        """All keys and values of the partition's log, in order."""
+        led = self._led.get(partition)
+        if led is None or led.epoch != epoch or led.transactions is not None:
+            return []
+        led.transactions = {
+            transactional_id: Transaction(transactional_id, metadata, self._next_number)
+            for transactional_id, metadata in fold(records).items()
+        }
+        return [
+            effect
+            for transaction in led.transactions.values()
+            for effect in transaction.handle(Resume(), now_ms)
+        ]
+
+    def end(self, partition: int, epoch: Epoch) -> list[Effect]:
+        """Since this epoch another broker leads the partition."""
+        led = self._led.get(partition)
+        if led is None or led.epoch > epoch:
+            return []
+        del self._led[partition]
+        return self._let_go(led)
+
+    def _let_go(self, led: Led) -> list[Effect]:
+        return [
+            effect
+            for transaction in (led.transactions or {}).values()
+            for effect in transaction.handle(Unload(), 0)
+        ]
+
+    def epoch_of(self, transactional_id: str) -> Epoch | None:
+        """The leader epoch that markers bear, and writes are made in; None: not led here."""
+        led = self._led.get(self.partition_of(transactional_id))
+        return None if led is None else led.epoch
+
+    def partition_of(self, transactional_id: str) -> int:
+        """Which partition of ``__transaction_state`` an id belongs to."""
+        return placing.partition_of(transactional_id, self._config.partitions)
+
+    # Requests.
+
+    def _find(self, transactional_id: str) -> dict[str, Transaction] | ErrorCode:
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        led = self._led.get(self.partition_of(transactional_id))
+        if led is None:
+            return ErrorCode.NOT_COORDINATOR
+        if led.transactions is None:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return led.transactions
+
+    def request(self, transactional_id: str, request: Request, now_ms: int) -> list[Effect]:
+        """Hand a client's request to its transactional id."""
+        error = self._refusal(request)
+        known = self._find(transactional_id)
+        if isinstance(known, ErrorCode):
+            error = error or known
+        elif error is ErrorCode.NONE:
+            transaction = known.get(transactional_id)
+            if transaction is None and isinstance(request, InitProducerId):
+                blank = Metadata(timeout_ms=request.timeout_ms)
+                transaction = known[transactional_id] = Transaction(
+                    transactional_id, blank, self._next_number
+                )
+            if transaction is not None:
+                return self._handle(known, transaction, request, now_ms)
+            error = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        return [Answered(request.ticket, request.refused(error))]
+
+    def _refusal(self, request: Request) -> ErrorCode:
+        match request:
+            case InitProducerId(timeout_ms=timeout_ms):
+                if (request.producer_id < 0) != (request.producer_epoch < 0):
+                    return ErrorCode.INVALID_REQUEST
+                if not rules.is_timeout_allowed(timeout_ms, self._config.timeout_ms_max):
+                    return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+            case AddPartitions() | End():
+                pass
+        return ErrorCode.NONE
+
+    def needs_id(self, transactional_id: str, producer_epoch: Epoch) -> bool:
+        """Is a new producer id to be had before InitProducerId can be handled?"""
+        known = self._find(transactional_id)
+        if isinstance(known, ErrorCode):
+            return False
+        transaction = known.get(transactional_id)
+        return transaction is None or transaction.needs_id(producer_epoch)
+
+    # The rest.
+
+    def _event(self, transactional_id: str, event: Event, now_ms: int) -> list[Effect]:
+        known = self._find(transactional_id)
+        if isinstance(known, ErrorCode):
+            return []
+        transaction = known.get(transactional_id)
+        return [] if transaction is None else self._handle(known, transaction, event, now_ms)
+
+    def written(
+        self, transactional_id: str, number: int, error: ErrorCode, now_ms: int
+    ) -> list[Effect]:
+        """What became of a write."""
+        return self._event(transactional_id, Written(number=number, error=error), now_ms)
+
+    def marked(self, sent: SendMarkers, partition: TopicPartition, now_ms: int) -> list[Effect]:
+        """A marker is there, or its partition is not."""
+        event = Marked(
+            producer_id=sent.producer_id, producer_epoch=sent.producer_epoch, partition=partition
+        )
+        return self._event(sent.transactional_id, event, now_ms)
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        """Abort what has timed out, forget what has expired."""
+        event = Tick(self._config.expiration_ms)
+        return [
+            effect
+            for led in self._led.values()
+            if led.transactions is not None
+            for transaction in tuple(led.transactions.values())
+            for effect in self._handle(led.transactions, transaction, event, now_ms)
+        ]
+
+    def _handle(
+        self, known: dict[str, Transaction], transaction: Transaction, event: Event, now_ms: int
+    ) -> list[Effect]:
+        effects = transaction.handle(event, now_ms)
+        if transaction.is_blank or any(isinstance(effect, Forgotten) for effect in effects):
+            del known[transaction.transactional_id]
+        return effects
+
+    def _next_number(self) -> int:
+        return next(self._numbers)
+
+    # Questions.
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: Epoch,
+        partitions: tuple[TopicPartition, ...],
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Is the transaction of this producer open, and are these part of it (KIP-890)?"""
+        known = self._find(transactional_id)
+        if isinstance(known, ErrorCode):
+            return dict.fromkeys(partitions, known)
+        transaction = known.get(transactional_id)
+        if transaction is None:
+            return dict.fromkeys(partitions, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return transaction.verify(producer_id, producer_epoch, partitions)
+
+    def describe(self, transactional_id: str) -> Metadata | ErrorCode:
+        """What is kept of an id."""
+        known = self._find(transactional_id)
+        if isinstance(known, ErrorCode):
+            return known
+        transaction = known.get(transactional_id)
+        if transaction is None or transaction.metadata.producer_id < 0:
+            return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        return transaction.metadata
+
+    def all(self) -> Iterator[tuple[str, Metadata]]:
+        """Every id that is known here."""
+        for led in self._led.values():
+            for transactional_id, transaction in (led.transactions or {}).items():
+                if transaction.metadata.producer_id >= 0:
+                    yield transactional_id, transaction.metadata
+
+    @property
+    def is_loading(self) -> bool:
+        """Is one of the partitions not loaded yet?"""
+        return any(led.transactions is None for led in self._led.values())
+
+
+def fold(records: Iterable[tuple[bytes, bytes | None]]) -> dict[str, Metadata]:
+    """What a partition's log says: the last word on each id, but for those taken back.
+
+    WireError: garbage.
+    """
+    found: dict[str, Metadata] = {}
+    for key, value in records:
+        transactional_id = transaction_records.decode_key(key)
+        if transactional_id is None:
+            continue
+        if value is None:
+            found.pop(transactional_id, None)
+        else:
+            found[transactional_id] = transaction_records.decode_value(value)
+    return found

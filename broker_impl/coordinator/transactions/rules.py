@@ -1,0 +1,119 @@
+"""What a producer may do with its transactional id: small rules, each asked through this module."""
+
+from typing import Final
+
+from broker_impl.coordinator.transactions import states
+from broker_impl.coordinator.transactions.metadata import NO_EPOCH, NO_ID, Metadata
+from broker_impl.coordinator.transactions.states import State
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.types import Epoch
+
+EPOCH_LAST: Final = 2**15 - 1
+"""Only ever reached to fence a producer; none is given it."""
+
+_WRITE_ERRORS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+}
+
+
+def written(error: ErrorCode) -> ErrorCode:
+    """What a client is told of a write to ``__transaction_state`` that ended so."""
+    return _WRITE_ERRORS.get(error, error)
+
+
+def is_timeout_allowed(timeout_ms: int, timeout_ms_max: int) -> bool:
+    """May a producer ask for this time for each of its transactions?"""
+    return 0 < timeout_ms <= timeout_ms_max
+
+
+def is_exhausted(epoch: Epoch) -> bool:
+    """Is this the last epoch that a producer can have? Another one only fences it."""
+    return epoch >= EPOCH_LAST - 1
+
+
+def is_known_producer(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> bool:
+    """May a producer that brings this id and epoch along have this transactional id (KIP-360)?
+
+    Under its id of now; under any, if what is known here was just made; or under the id before,
+    whose epoch was exhausted: then it did not get the answer with the new one.
+    """
+    return (
+        metadata.producer_epoch == NO_EPOCH
+        or producer_id == metadata.producer_id
+        or (producer_id == metadata.last_producer_id and is_exhausted(producer_epoch))
+    )
+
+
+def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
+    """The next epoch and the one to remember as last; None: the producer is fenced.
+
+    expected: what the producer believes its epoch to be; -1: it does not say, and whoever has the
+    transactional id is fenced. A repeated request gets what the first one did.
+    """
+    current = metadata.producer_epoch
+    if expected == NO_EPOCH:
+        return current + 1, NO_EPOCH
+    if current in (NO_EPOCH, expected):
+        return current + 1, current
+    if expected == metadata.last_producer_epoch:
+        return current, metadata.last_producer_epoch
+    return None
+
+
+def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> ErrorCode:
+    """Why a request within a transaction does not come from the producer of now; NONE: it does."""
+    if producer_id != metadata.producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if producer_epoch != metadata.producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.NONE
+
+
+def fenced(epoch: Epoch) -> Epoch:
+    """The epoch under which a transaction is aborted that its producer did not end (KAFKA-6119)."""
+    return epoch + 1
+
+
+def on_add(state: State) -> ErrorCode:
+    """May partitions be added to the transaction, or begin one?"""
+    return ErrorCode.CONCURRENT_TRANSACTIONS if states.is_decided(state) else ErrorCode.NONE
+
+
+_ENDS: Final[dict[tuple[State, bool], ErrorCode | None]] = {
+    (State.ONGOING, True): None,
+    (State.ONGOING, False): None,
+    (State.PREPARE_COMMIT, True): ErrorCode.CONCURRENT_TRANSACTIONS,
+    (State.PREPARE_ABORT, False): ErrorCode.CONCURRENT_TRANSACTIONS,
+    (State.COMPLETE_COMMIT, True): ErrorCode.NONE,
+    (State.COMPLETE_ABORT, False): ErrorCode.NONE,
+}
+
+
+def on_end(state: State, is_commit: bool) -> ErrorCode | None:
+    """The answer to EndTxn; None: decide it now.
+
+    Who asks again after it was done is told so; all that is not here is INVALID_TXN_STATE.
+    """
+    return _ENDS.get((state, is_commit), ErrorCode.INVALID_TXN_STATE)
+
+
+def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
+    """Has the transaction been open for longer than its producer wanted?"""
+    return metadata.state is State.ONGOING and now_ms > metadata.started_ms + metadata.timeout_ms
+
+
+def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
+    """May the transactional id be forgotten? Never in the midst of a transaction."""
+    return states.is_at_rest(metadata.state) and now_ms >= metadata.updated_ms + expiration_ms
+
+
+def is_id_needed(metadata: Metadata, expected: Epoch) -> bool:
+    """Must the producer get a new id, since no epoch is left of the one it has?"""
+    return metadata.producer_id == NO_ID or (
+        is_exhausted(metadata.producer_epoch) and expected in (NO_EPOCH, metadata.producer_epoch)
+    )

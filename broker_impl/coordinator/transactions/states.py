@@ -1,0 +1,72 @@
+"""The states of a transactional id, and which of them each may come from; others are bugs.
+
+    Empty ─► Ongoing ─┬► PrepareCommit ─► CompleteCommit ─┬► Ongoing, Empty, Dead
+                      └► PrepareAbort ──► CompleteAbort ──┘
+
+What is prepared is decided: markers are written until all are there, whatever happens. A producer
+that is fenced in the midst of a transaction passes through PrepareEpochFence, in memory only.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+
+class State(IntEnum):
+    """Where a transactional id stands, by the numbers of ``__transaction_state``."""
+
+    EMPTY = 0
+    """A producer has the id, and began nothing yet."""
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    """It expires."""
+    PREPARE_EPOCH_FENCE = 7
+    """Its producer's epoch is over; the abort is about to be written."""
+
+    @property
+    def title(self) -> str:
+        """Kafka's name, as DescribeTransactions tells it."""
+        return _TITLES[self]
+
+
+_TITLES: Final = {
+    State.EMPTY: "Empty",
+    State.ONGOING: "Ongoing",
+    State.PREPARE_COMMIT: "PrepareCommit",
+    State.PREPARE_ABORT: "PrepareAbort",
+    State.COMPLETE_COMMIT: "CompleteCommit",
+    State.COMPLETE_ABORT: "CompleteAbort",
+    State.DEAD: "Dead",
+    State.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
+}
+
+_AT_REST: Final = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+
+PREDECESSORS: Final = {
+    State.EMPTY: _AT_REST,
+    State.ONGOING: _AT_REST | {State.ONGOING},
+    State.PREPARE_COMMIT: frozenset({State.ONGOING}),
+    State.PREPARE_ABORT: frozenset({State.ONGOING, State.PREPARE_EPOCH_FENCE}),
+    State.COMPLETE_COMMIT: frozenset({State.PREPARE_COMMIT}),
+    State.COMPLETE_ABORT: frozenset({State.PREPARE_ABORT}),
+    State.DEAD: _AT_REST,
+    State.PREPARE_EPOCH_FENCE: frozenset({State.ONGOING}),
+}
+
+
+def may_follow(state: State, former: State) -> bool:
+    """May an id in ``former`` go over to ``state``?"""
+    return former in PREDECESSORS[state]
+
+
+def is_decided(state: State) -> bool:
+    """Are markers to be written?"""
+    return state in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+
+
+def is_at_rest(state: State) -> bool:
+    """Is there no transaction, neither open nor decided?"""
+    return state in _AT_REST

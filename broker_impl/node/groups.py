@@ -1,0 +1,246 @@
+"""The coordinator of groups at work: its partitions read, its answers handed out, its clock kept.
+
+A partition is read when this broker comes to lead it, and counts as loaded once all that was read
+is committed: a member is told no offset that the next leader may not have.
+"""
+
+import asyncio
+import itertools
+import logging
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from broker_impl.api.waiting import Waiting
+from broker_impl.config import BrokerConfig
+from broker_impl.coordinator import records
+from broker_impl.coordinator.groups.coordinator import Groups
+from broker_impl.coordinator.groups.events import Answered, Effect, Request, Tick, Write, Written
+from broker_impl.coordinator.groups.group import Group, GroupConfig, GroupSnapshot
+from broker_impl.coordinator.groups.loading import Loading
+from broker_impl.errors import ErrorCode
+from broker_impl.node.internal_topics import InternalTopics
+from broker_impl.node.tasks import Tasks
+from broker_impl.replica.replicas import Replicas
+from broker_impl.wire.types import Epoch, Offset, TopicPartition
+
+LOG = logging.getLogger(__name__)
+
+_COMMITTED_S = 30.0
+"""How often a load that waits for replicas looks by itself; a watermark that moves wakes it."""
+_MARKER_COMMIT = 1
+
+
+class GroupsRuntime:
+    """What ``Services.groups`` is."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: InternalTopics,
+        replicas: Replicas,
+        waiting: Waiting,
+        tasks: Tasks,
+        *,
+        rng: random.Random,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._topics = topics
+        self._replicas = replicas
+        self._waiting = waiting
+        self._tasks = tasks
+        self._rng = rng
+        self._wall_ms = wall_ms
+        self._loop = asyncio.get_running_loop()
+        self._groups = Groups(group_config(config), config.offsets_topic_num_partitions)
+        self._epochs: dict[int, Epoch] = {}
+        self._loads: dict[int, asyncio.Task[None]] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tickets = itertools.count(1)
+        self._asked: dict[int, tuple[asyncio.Future[Any], Callable[[Any], Any]]] = {}
+        tasks.every(config.offsets_retention_check_interval_ms, self._expire)
+
+    # Requests.
+
+    def ask(
+        self, group: str, event: Callable[[int], Request], answer_as: Callable[[Any], Any]
+    ) -> Any:
+        """The answer to a request about a group, or a future of it.
+
+        ``event`` makes the request out of its ticket, ``answer_as`` the response out of the answer.
+        """
+        ticket = next(self._tickets)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._asked[ticket] = (future, answer_as)
+        future.add_done_callback(lambda _: self._asked.pop(ticket, None))
+        request = event(ticket)
+        self._carry_out(self._groups.handle(group, request, self._loop.time(), self._wall_ms()))
+        self._arm(group)
+        return future.result() if future.done() and not future.exception() else future
+
+    def find(self, group: str) -> Group | ErrorCode | None:
+        """The group as it is; why it is not to be found here; None: there is none."""
+        error = self._groups.office_error(group)
+        return error if error is not ErrorCode.NONE else self._groups.find(group)
+
+    def partition_of(self, group: str) -> TopicPartition:
+        """The partition whose leader coordinates this group."""
+        return TopicPartition(records.TOPIC, self._groups.partition_of(group))
+
+    def snapshots(self) -> list[GroupSnapshot]:
+        """All groups that are coordinated here."""
+        return self._groups.snapshots()
+
+    @property
+    def is_loading(self) -> bool:
+        """Are there groups that are not known yet?"""
+        return self._groups.is_loading
+
+    def fresh_id(self, prefix: str) -> str:
+        """An id for a new member: what it calls itself, and what nobody else has."""
+        number = f"{self._rng.getrandbits(128):032x}"
+        parts = (number[:8], number[8:12], number[12:16], number[16:20], number[20:])
+        return f"{prefix}-{'-'.join(parts)}"
+
+    def now_ms(self) -> int:
+        """The wall clock."""
+        return self._wall_ms()
+
+    def marked(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
+        """A transaction's marker is committed on this partition of ``__consumer_offsets``."""
+        self._carry_out(
+            self._groups.marked(
+                partition, producer_id, is_commit, self._loop.time(), self._wall_ms()
+            )
+        )
+
+    def topics_gone(self, partitions: Iterable[TopicPartition]) -> None:
+        """These were deleted: what was committed for them means nothing any more."""
+        gone = tuple(partitions)
+        if gone:
+            self._carry_out(self._groups.topics_gone(gone, self._loop.time(), self._wall_ms()))
+
+    # Leadership.
+
+    def taken(self, tp: TopicPartition, leader_epoch: Epoch) -> None:
+        """This broker leads a partition of ``__consumer_offsets`` in this epoch."""
+        is_new = tp.partition not in self._epochs
+        self._epochs[tp.partition] = leader_epoch
+        if is_new:
+            self._groups.begin_loading(tp.partition)
+            self._loads[tp.partition] = self._tasks.start(self._load(tp))
+
+    def lost(self, tp: TopicPartition) -> None:
+        """It leads it no longer."""
+        if self._epochs.pop(tp.partition, None) is None:
+            return
+        load = self._loads.pop(tp.partition, None)
+        if load is not None:
+            load.cancel()
+        self._carry_out(self._groups.unload(tp.partition, self._loop.time(), self._wall_ms()))
+
+    async def _load(self, tp: TopicPartition) -> None:
+        loading, end = await self._read(tp)
+        while not self._is_committed(tp, end):
+            await self._waiting.park(
+                [tp],
+                lambda expired: True if expired or self._is_committed(tp, end) else None,
+                _COMMITTED_S,
+            )
+        del self._loads[tp.partition]
+        self._groups.loaded(tp.partition, self._loop.time(), self._wall_ms())
+        for name in loading.names():
+            self._arm(name)
+        LOG.info("%s is read: %d groups", tp, len(loading.names()))
+
+    async def _read(self, tp: TopicPartition) -> tuple[Loading, Offset]:
+        """The whole log, and where it ended. An epoch that ends meanwhile ends the reading."""
+        while True:
+            epoch, end = self._epochs[tp.partition], 0
+            loading = self._groups.begin_loading(tp.partition)
+            async for header, rows in self._topics.read(tp, epoch):
+                end = header.next_offset
+                if header.is_control:
+                    is_commit = _marker_type(rows[0].key) == _MARKER_COMMIT
+                    loading.marker(header.producer_id, is_commit=is_commit)
+                else:
+                    producer_id = header.producer_id if header.is_transactional else -1
+                    loading.rows(((row.offset, row.key, row.value) for row in rows), producer_id)
+            if self._epochs[tp.partition] == epoch:
+                return loading, end
+
+    def _is_committed(self, tp: TopicPartition, end: Offset) -> bool:
+        partition = self._replicas.partitions.get(tp)
+        return partition is not None and partition.high_watermark >= end
+
+    # Effects.
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Answered(ticket, answer):
+                    future, answer_as = self._asked.pop(ticket, (None, None))
+                    if future is not None and answer_as is not None and not future.done():
+                        future.set_result(answer_as(answer))
+                case Write():
+                    self._write(effect)
+
+    def _write(self, write: Write) -> None:
+        tp = self.partition_of(write.group)
+
+        def done(error: ErrorCode, offset: Offset) -> None:
+            written = Written(number=write.number, error=error, offset=offset)
+            now, now_ms = self._loop.time(), self._wall_ms()
+            self._carry_out(self._groups.written(written, now, now_ms))
+            self._arm(write.group)
+
+        self._topics.append(
+            tp,
+            self._epochs.get(tp.partition, -1),
+            write.records,
+            done,
+            producer=(None if write.producer_id < 0 else (write.producer_id, write.producer_epoch)),
+            guard=write.guard,
+        )
+
+    def _arm(self, name: str) -> None:
+        """Wake up at the group's deadline. A timer that is too early arms the next one."""
+        group, timer = self._groups.find(name), self._timers.get(name)
+        deadline = float("inf") if group is None else group.deadline
+        if timer is not None and timer.when() <= deadline:
+            return
+        if timer is not None:
+            timer.cancel()
+            del self._timers[name]
+        if deadline < float("inf"):
+            self._timers[name] = self._loop.call_at(deadline, self._ring, name)
+
+    def _ring(self, name: str) -> None:
+        del self._timers[name]
+        self._carry_out(self._groups.tell(name, Tick(), self._loop.time(), self._wall_ms()))
+        self._arm(name)
+
+    def _expire(self) -> None:
+        self._carry_out(self._groups.expire(self._loop.time(), self._wall_ms()))
+
+    def close(self) -> None:
+        """Nothing rings any more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+
+def group_config(config: BrokerConfig) -> GroupConfig:
+    """What the broker's settings say to groups."""
+    return GroupConfig(
+        session_timeout_min_ms=config.group_min_session_timeout_ms,
+        session_timeout_max_ms=config.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        size_max=config.group_max_size,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+    )
+
+
+def _marker_type(key: bytes | None) -> int:
+    """Of a control record: its key is a version and a type."""
+    return -1 if key is None or len(key) < 4 else int.from_bytes(key[2:4], "big", signed=True)

@@ -1,0 +1,146 @@
+import itertools
+from typing import Any
+
+import pytest
+
+from broker_impl.coordinator.groups.events import (
+    Answered,
+    Commit,
+    Event,
+    Heartbeat,
+    Join,
+    Leave,
+    Marked,
+    Sync,
+    Tick,
+    Write,
+    Written,
+)
+from broker_impl.coordinator.groups.group import Group, GroupConfig
+from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.records import Committed
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.types import TopicPartition
+
+CONFIG = GroupConfig(initial_rebalance_delay_ms=0)
+NAME = "g"
+
+
+def subscription(*topics: str) -> bytes:
+    """A ConsumerProtocolSubscription, version 0."""
+    names = b"".join(len(topic).to_bytes(2) + topic.encode() for topic in topics)
+    return b"\0\0" + len(topics).to_bytes(4) + names + b"\xff\xff\xff\xff"
+
+
+RANGE = (("range", subscription("t")),)
+
+
+class Room:
+    """One group, its clock, its log, and what everybody was told."""
+
+    def __init__(self, config: GroupConfig = CONFIG, *, writes: bool = True) -> None:
+        """``writes``: what the group wants written is written at once."""
+        numbers = itertools.count(1)
+        self.now = 100.0
+        self.wall_ms = 1_000_000
+        self.group = Group(NAME, config, lambda: next(numbers), self.wall_ms)
+        self.answers: dict[int, Any] = {}
+        self.unwritten: list[Write] = []
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.history: list[tuple[int, Write | Marked]] = []
+        """What was written, and where it begins in the log; and how transactions ended."""
+        self.writes = writes
+        self._tickets = itertools.count(1)
+        self._ids = itertools.count(1)
+
+    def is_in(self, state: State) -> bool:
+        return self.group.state is state
+
+    def happen(self, event: Event) -> None:
+        for effect in self.group.handle(event, self.now, self.wall_ms):
+            if isinstance(effect, Answered):
+                assert effect.ticket not in self.answers, "one answer to one request"
+                self.answers[effect.ticket] = effect.answer
+            else:
+                self.unwritten.append(effect)
+        if self.writes:
+            self.write()
+
+    def write(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        """All that is to be written is, or is not."""
+        while self.unwritten:
+            write = self.unwritten.pop(0)
+            at = len(self.log)
+            if not error:
+                self.log += write.records
+                self.history.append((at, write))
+            self.happen(Written(number=write.number, error=error, offset=at))
+
+    def mark(self, producer_id: int, *, is_commit: bool) -> None:
+        marked = Marked(producer_id=producer_id, is_commit=is_commit)
+        self.history.append((len(self.log), marked))
+        self.happen(marked)
+
+    def request(self, kind: Any, **fields: Any) -> int:
+        ticket = next(self._tickets)
+        self.happen(kind(ticket=ticket, **fields))
+        return ticket
+
+    def ask(self, kind: Any, **fields: Any) -> Any:
+        return self.answers[self.request(kind, **fields)]
+
+    def join(self, member_id: str = "", **fields: Any) -> int:
+        given = {"protocols": RANGE, "rebalance_timeout_ms": 60_000, "session_timeout_ms": 10_000}
+        return self.request(
+            Join, member_id=member_id, fresh_id=f"m{next(self._ids)}", **(given | fields)
+        )
+
+    def sync(self, member_id: str, generation: int, **fields: Any) -> int:
+        return self.request(Sync, member_id=member_id, generation=generation, **fields)
+
+    def beat(self, member_id: str, generation: int, **fields: Any) -> ErrorCode:
+        return ErrorCode(self.ask(Heartbeat, member_id=member_id, generation=generation, **fields))
+
+    def leave(self, member_id: str, instance_id: str | None = None) -> ErrorCode:
+        answer = self.ask(Leave, members=((member_id, instance_id),))
+        return ErrorCode(answer.error or answer.rows[0][2])
+
+    def commit(self, offset: int, topic: str = "t", **fields: Any) -> int:
+        offsets = {TopicPartition(topic, 0): Committed(offset, committed_ms=self.wall_ms)}
+        return self.request(Commit, offsets=offsets, **fields)
+
+    def committed(self, topic: str = "t") -> int | None:
+        kept = self.group.offsets.get(TopicPartition(topic, 0))
+        return None if kept is None else kept.offset
+
+    def pass_time(self, seconds: float) -> None:
+        """Every deadline on the way is kept."""
+        end = self.now + seconds
+        while self.group.deadline <= end:
+            self.now = max(self.now, self.group.deadline)
+            self.happen(Tick())
+        self.now = end
+        self.wall_ms = 1_000_000 + round((end - 100.0) * 1000)
+
+    def stable(self, count: int, **fields: Any) -> list[str]:
+        """So many dynamic members, the leader first, each with its assignment."""
+        tickets = [self.join(**fields) for _ in range(count)]
+        self.pass_time(0)
+        return self.settle([self.answers[ticket].member_id for ticket in tickets])
+
+    def settle(self, members: list[str]) -> list[str]:
+        """The leader assigns to each its own name; all of them learn it."""
+        group = self.group
+        assert group.leader is not None
+        generation = group.generation
+        mine = {member: member.encode() for member in group.members}
+        tickets = [self.sync(group.leader, generation, assignments=mine)]
+        tickets += [self.sync(each, generation) for each in members if each != group.leader]
+        for ticket in tickets:
+            assert self.answers[ticket].error == ErrorCode.NONE
+        return members
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
