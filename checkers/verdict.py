@@ -199,11 +199,12 @@ def _not_done(tables: Tables, run: Plan | None) -> list[str]:
     if run.nemesis and not run.schedule:
         return [f"no fault was scheduled, although there was to be {_some(run.nemesis)}"]
     tried = {fault.id for fault in tables.faults}
-    return [
-        f"fault {fault.id} ({fault.fault}) was never applied"
-        for fault in run.schedule or ()
-        if fault.id not in tried
+    missing = [
+        f"{fault.id} ({fault.fault})" for fault in run.schedule or () if fault.id not in tried
     ]
+    if len(missing) > 1:
+        return [f"{len(missing)} faults were never applied: {_some(missing)}"]
+    return [f"fault {fault} was never applied" for fault in missing]
 
 
 def _unforeseen(tables: Tables) -> list[str]:

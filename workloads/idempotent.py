@@ -287,10 +287,17 @@ def refuse(plan: Plan) -> str | None:
         return "--concurrency: idempotent needs at least 2, a writer and a reader"
     if (misfit := options.refusal(plan.options, LEAST)) is not None:
         return misfit
-    if int(plan.options["replication_factor"]) > plan.brokers:
-        return f"--brokers: {plan.options['replication_factor']} replicas need as many brokers"
+    factor = int(plan.options["replication_factor"])
+    if factor > plan.brokers:
+        return f"--brokers: {factor} replicas need as many brokers"
+    isr_min = plan.broker.get("min.insync.replicas", "1")
+    if plan.producer.get("acks") in ("all", "-1") and isr_min.isdecimal() and int(isr_min) > factor:
+        return (
+            f"--set broker.min.insync.replicas={isr_min}: a partition has {factor} replicas,"
+            " so that nothing would be acknowledged"
+        )
     placed = [int(number) for number in plan.options["replicas"]]
-    if placed and len(placed) != int(plan.options["replication_factor"]):
+    if placed and len(placed) != factor:
         return f"options: replicas={placed}: replication_factor is not {len(placed)}"
     if len(set(placed)) < len(placed) or not set(placed) <= set(range(1, plan.brokers + 1)):
         return f"options: replicas={placed}: brokers from 1 to {plan.brokers}, each once"

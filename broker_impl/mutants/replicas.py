@@ -2,7 +2,26 @@
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError
 from broker_impl.mutants import mutant
-from broker_impl.wire.types import Epoch, Offset
+from broker_impl.wire.types import BrokerId, Epoch, Offset
+
+
+@mutant(
+    "joining-not-waited-for",
+    of="broker_impl.replica.isr:maximal",
+    source="KIP-497",
+    kind="mutation",
+    symptom="lost-write",
+    tier=2,
+    schedule="A leader adds a follower to the ISR and is not told that it is written; the follower "
+    "falls behind again, and the leader dies.",
+)
+def maximal(committed: frozenset[BrokerId], proposed: frozenset[BrokerId]) -> frozenset[BrokerId]:
+    """A leader reckons with the ISR that has been confirmed to it, and not with who is to join.
+
+    ZooKeeper may have the new one already, and its answer be late. What the leader commits now
+    without the newcomer is not on every broker that may be elected.
+    """
+    return committed
 
 
 @mutant(

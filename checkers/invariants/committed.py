@@ -65,7 +65,8 @@ class _Line:
         self.end = mark
 
     def conflict(self, broker: int, replica: ReplicaState, limit: int) -> Batch | None:
-        """The first batch below ``limit`` that is not the committed one."""
+        """The first batch below ``limit`` that is not the committed one, or the first committed
+        one that is left out between two batches."""
         limit = min(limit, self.end)
         batches, count = replica.batches.all, replica.batches.count
         known = self.read.get(broker)
@@ -74,6 +75,10 @@ class _Line:
         while number < count and batches[number].next <= limit:
             batch = batches[number]
             committed = self.at.get(batch.base)
+            skipped = self.at.get(batches[number - 1].next) if number else None
+            if skipped is not None and replica.log_start < skipped.next <= batch.base:
+                found = skipped
+                break
             if (
                 (committed is None or committed.identity != batch.identity)
                 and batch.next > replica.log_start
@@ -257,18 +262,18 @@ def _conflict(
     batch: Batch,
 ) -> Violation:
     committed = line.at.get(batch.base)
-    other = (
-        "no batch that begins there"
-        if committed is None
-        else f"a batch of epoch {committed.epoch} with CRC {committed.crc:08x}"
-    )
+    found = "nothing" if committed is batch else _said(batch)
+    other = "no batch that begins there" if committed is None else _said(committed)
     return step.violation(
         invariant,
         f"broker {number} ({replica.role} in epoch {replica.leader_epoch}, watermark"
-        f" {replica.high_watermark}) has at {batch.base} a batch of epoch {batch.epoch} with CRC"
-        f" {batch.crc:08x}; committed was {other}",
+        f" {replica.high_watermark}) has at {batch.base} {found}; committed was {other}",
         key=key,
         offset=batch.base,
         brokers=(number,),
         epochs=(replica.leader_epoch, batch.epoch),
     )
+
+
+def _said(batch: Batch) -> str:
+    return f"a batch of epoch {batch.epoch} with CRC {batch.crc:08x}"

@@ -22,8 +22,8 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str
     """What has to happen for it to show."""
     tier: int
-    """1: quick to show, and seen by clients; 2: needs a long run or an exact order; 3: only state or
-    patience shows it."""
+    """1: quick to show, and seen by clients; 2: needs a long run or an exact order; 3: only state
+    or patience shows it."""
     story: str
 
 

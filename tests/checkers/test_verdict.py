@@ -282,6 +282,7 @@ def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> 
 
     assert told(("pause",), 4) == ()
     assert told(("pause",), 4, 5) == ("fault 5 (pause) was never applied",)
+    assert told(("pause",), 4, 5, 6) == ("2 faults were never applied: 5 (pause), 6 (pause)",)
     assert told(()) == ()
     assert told(("pause", "kill")) == (
         "no fault was scheduled, although there was to be pause, kill",

@@ -263,6 +263,7 @@ def test_nothing_written_nothing_to_read() -> None:
         ({"concurrency": 1}, "--concurrency"),
         ({"brokers": 2}, "--brokers"),
         ({"producer": {"acks": "most"}}, "--set producer"),
+        ({"broker": {"min.insync.replicas": "4"}}, "--set broker.min.insync.replicas=4: "),
         ({"options": {**PLAN.options, "topics": 0}}, "options: topics=0: must be"),
         ({"options": {**PLAN.options, "partitions": 0}}, "options: partitions=0: must be"),
         ({"options": {**PLAN.options, "batch_max": "x"}}, "options: batch_max=x: must be"),
@@ -294,6 +295,16 @@ async def test_the_plan_names_the_client(name: str, made: type) -> None:
     assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), made)
     grouped = msgspec.structs.replace(plan, consumer={**plan.consumer, "debug": "broker"})
     assert (WORKLOAD.refuse(grouped) is None) is (name == "librdkafka")
+
+
+def test_without_acknowledgement_by_all_no_number_is_too_many() -> None:
+    """``min.insync.replicas`` holds up nobody then."""
+    loose = msgspec.structs.replace(
+        PLAN,
+        broker={"min.insync.replicas": "4"},
+        producer=PLAN.producer | {"acks": "1", "enable.idempotence": "false"},
+    )
+    assert WORKLOAD.refuse(loose) is None
 
 
 def test_an_operation_may_take_longer_than_a_delivery() -> None:

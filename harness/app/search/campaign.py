@@ -23,6 +23,8 @@ RUNS = 100
 RED_KEPT_MAX = 50
 """Folders of runs that are not valid; of further ones the seed is told, which makes them again."""
 GLANCE_S = 0.25
+NOTED_EVERY_S = 10.0
+"""How often what there is so far is written down, for nobody knows what may end a search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +91,12 @@ def _drive(
                 break
             for ended in jobs.ended(GLANCE_S):
                 search.take(ended)
+            search.note_down()
             show(search.share, search.line)
     if ending:
         search.stopped = "interrupted"
+    elif search.stopped == "interrupted":
+        search.stopped = "done"
 
 
 class _Search:
@@ -105,8 +110,9 @@ class _Search:
         self._ran: list[Ran] = []
         self._next = asked.first
         self._red = 0
-        self._began_s = time.monotonic()
-        self.stopped: Stopped = "done"
+        self._began_s = self._noted_s = time.monotonic()
+        self.stopped: Stopped = "interrupted"
+        """As long as it has come to no end of its own."""
         self._together: Together | None = None
 
     # When to go on.
@@ -162,6 +168,12 @@ class _Search:
             drop_if_empty(Path(ran.folder) / SAID)
         self._red += ran.status != "valid"
         self._ran.append(ran)
+
+    def note_down(self) -> None:
+        """What there is so far, now and then."""
+        if time.monotonic() - self._noted_s >= NOTED_EVERY_S:
+            outcome.write(self.summary())
+            self._noted_s = time.monotonic()
 
     def judge_together(self, screen: Screen) -> None:
         """By Spark, all that were judged one by one."""

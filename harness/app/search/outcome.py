@@ -15,7 +15,8 @@ from harness.app.search.together import Together
 Status = Literal["valid", "invalid", "unknown", "failed"]
 """``failed``: Faultline's own doing, or a world in which nothing could happen any more."""
 Stopped = Literal["done", "found", "time", "interrupted"]
-"""All runs that were asked for; enough was found; the minutes were over; somebody ended it."""
+"""All runs that were asked for; enough was found; the minutes were over; somebody ended it,
+or it still goes on."""
 
 FILE = "search.json"
 

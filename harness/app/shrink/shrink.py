@@ -92,37 +92,42 @@ def carry_out(
     if plan.target != "simulated":
         raise Refused(f"{origin}: its target is {plan.target}; what is simulated can be shrunk")
     folder = new_folder(results / "shrunk", f"{plan.workload}-seed{plan.seed}", time.gmtime())
-    try:
-        with worlds.asked_to_end() as ending, scratch(folder) as place:
-            first = place / "origin"
-            first.mkdir()
-            ran = carried_out(plan, first, each)
-            anomaly = _kept(origin, ran, anomaly)
-            screen.say(f"{folder}: {anomaly}")
-            deadline_s = began_s + minutes * 60
-            trials = Trials(anomaly, place, jobs, deadline_s, ending, each)
-            best, is_minimal = _reduced(Shown(plan, _seen(ran, anomaly)), trials, screen)
-    except BaseException:
-        shutil.rmtree(folder)
-        raise
-    ran = carried_out(best.plan, folder, each)
-    if anomaly not in ran.anomalies:
-        raise Failed(f"{folder}: the same plan showed {anomaly} before, and does not now", folder)
-    one.finish(folder)
-    written = case.write(folder, best.plan, anomaly)
-    shrunk = Shrunk(
-        anomaly=anomaly,
-        before=size(plan),
-        after=size(best.plan),
-        of=str(origin),
-        folder=str(folder),
-        case=str(written),
-        trials=trials.count,
-        seconds=round(time.monotonic() - began_s, 1),
-        is_minimal=is_minimal,
-        why=ran.why,
-    )
-    (folder / FILE).write_bytes(msgspec.json.format(msgspec.json.encode(shrunk), indent=2) + b"\n")
+    with worlds.asked_to_end() as ending:
+        try:
+            with scratch(folder) as place:
+                first = place / "origin"
+                first.mkdir()
+                ran = carried_out(plan, first, each)
+                anomaly = _kept(origin, ran, anomaly)
+                screen.say(f"{folder}: {anomaly}")
+                deadline_s = began_s + minutes * 60
+                trials = Trials(anomaly, place, jobs, deadline_s, ending, each)
+                best, is_minimal = _reduced(Shown(plan, _seen(ran, anomaly)), trials, screen)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        ran = carried_out(best.plan, folder, each)
+        if anomaly not in ran.anomalies:
+            raise Failed(
+                f"{folder}: the same plan showed {anomaly} before, and does not now", folder
+            )
+        one.finish(folder)
+        written = case.write(folder, best.plan, anomaly)
+        shrunk = Shrunk(
+            anomaly=anomaly,
+            before=size(plan),
+            after=size(best.plan),
+            of=str(origin),
+            folder=str(folder),
+            case=str(written),
+            trials=trials.count,
+            seconds=round(time.monotonic() - began_s, 1),
+            is_minimal=is_minimal,
+            why=ran.why,
+        )
+        (folder / FILE).write_bytes(
+            msgspec.json.format(msgspec.json.encode(shrunk), indent=2) + b"\n"
+        )
     if ending:
         raise Interrupted(f"interrupted; as small as it was by then: {folder}", folder)
     return shrunk

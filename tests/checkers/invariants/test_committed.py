@@ -43,6 +43,15 @@ def test_a_leader_holds_what_was_committed_before_it() -> None:
     ]
 
 
+def test_a_hole_is_no_copy() -> None:
+    """A log that goes on behind what it lacks holds the rest only."""
+    committed = cluster(state(), {1: leader(OLD, hw=3)})
+    holed = replica([OLD[0], OLD[2]], hw=3)
+    assert violated(committed, cluster(state(isr=(1,), version=1), {2: holed})) == ["log-matching"]
+    late = replica([OLD[2]], hw=3, log_start=2)
+    assert violated(committed, cluster(state(isr=(1,), version=1), {2: late})) == []
+
+
 def test_a_deposed_leader_need_not_know_what_came_later() -> None:
     """A zombie of epoch 0 is judged by what epoch 0 committed."""
     zombie = leader(OLD[:1], hw=1)

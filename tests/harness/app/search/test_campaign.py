@@ -174,6 +174,24 @@ def test_an_interruption_tells_what_there_is(tmp_path: Path, number: signal.Sign
     assert [path.name for path in Path(told.folder).iterdir()] == [outcome.FILE]
 
 
+def test_what_there_is_so_far_is_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that is killed has told of the runs before; not that it was done."""
+    monkeypatch.setattr(campaign, "NOTED_EVERY_S", 0.0)
+
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+        noted = [path.read_text() for path in tmp_path.glob(f"searches/*/{outcome.FILE}")]
+        return _ran(seed, "unknown", why=tuple(noted))
+
+    told = _search(tmp_path, each, runs=3, jobs=1)
+    first, *_, last = told.doubtful
+    assert first.why == ()
+    noted = msgspec.json.decode(last.why[0], type=Summary)
+    assert (noted.runs, noted.stopped) == (2, "interrupted")
+    assert (told.runs, told.stopped) == (3, "done")
+
+
 def test_what_cannot_be_drawn_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     """One line, no folder."""
     with pytest.raises(Refused, match="no such-bug"):

@@ -3,7 +3,9 @@
 import ast
 import io
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +16,7 @@ import pytest
 
 from harness.app import request
 from harness.app.refused import Refused
-from harness.app.run import Failed
+from harness.app.run import Failed, Interrupted
 from harness.app.screen import Screen
 from harness.app.search import draw, one
 from harness.app.search.jobs import SAID
@@ -198,6 +200,22 @@ def test_time_that_is_over_leaves_the_best_so_far(tmp_path: Path) -> None:
     assert "the time was over" in text
     assert "lost-write 1 · it is so" in text
     assert "poll-skip" not in text
+
+
+def test_an_interruption_at_the_end_loses_nothing(tmp_path: Path) -> None:
+    """What was found is run once more and written down, whenever somebody wants it to end."""
+    parent, shows = os.getpid(), _each(lambda plan: True)
+
+    def each(plan: Plan, folder: Path) -> Ran:
+        if folder.parent == tmp_path / "r" / "shrunk":
+            os.kill(parent, signal.SIGINT)
+        return shows(plan, folder)
+
+    origin = _origin(tmp_path, draw.plan_of(1, {}))
+    with pytest.raises(Interrupted, match="as small as it was by then") as ended:
+        shrink.carry_out(origin, tmp_path / "r", screen=Screen(io.StringIO()), jobs=4, each=each)
+    assert ended.value.folder is not None
+    assert (ended.value.folder / shrink.FILE).exists()
 
 
 def test_an_anomaly_that_comes_and_goes_is_a_failure(tmp_path: Path) -> None:
