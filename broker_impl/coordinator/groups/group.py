@@ -843,7 +843,7 @@ class Group:
             self._forget(gone, effects)
 
     def _delete(self, asked: Delete, effects: list[Effect]) -> None:
-        if self.state is State.EMPTY:
+        if rules.may_be_deleted(self.state, self.offsets.is_settled):
             self._bury(effects, asked)
             return
         is_dead = self.state is State.DEAD

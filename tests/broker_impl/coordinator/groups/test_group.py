@@ -462,6 +462,21 @@ def test_deleting_a_group(room: Room) -> None:
     assert room.ask(Delete) is E.GROUP_ID_NOT_FOUND
 
 
+def test_a_group_that_is_committed_to_is_not_deleted() -> None:
+    """Else what is being written would come back with the next coordinator."""
+    room = Room(writes=False)
+    room.commit(5)
+    assert room.ask(Delete) is E.NON_EMPTY_GROUP
+    room.write()
+    room.commit(6, producer_id=7, producer_epoch=0)
+    room.write()
+    assert room.ask(Delete) is E.NON_EMPTY_GROUP
+    room.mark(7, is_commit=False)
+    ticket = room.request(Delete)
+    room.write()
+    assert room.answers[ticket] is E.NONE
+
+
 def test_offsets_expire() -> None:
     """A week after the last member left, and then the group with them (KIP-211)."""
     room = Room(RETAINING)
