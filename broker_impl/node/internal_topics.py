@@ -83,7 +83,9 @@ class InternalTopics:
     ) -> AsyncIterator[tuple[BatchHeader, list[Record]]]:
         """All batches of the log, in pieces between which others have their turn.
 
-        Ends early when this broker leads no longer in that epoch.
+        Ends once all of them are committed: a decision that only this broker has must not be
+        carried out, for the next leader may never have heard of it. Ends early when this broker
+        leads no longer in that epoch.
         """
         log = self._replicas.led(tp, leader_epoch)
         offset = 0 if log is None else log.start_offset
@@ -95,6 +97,16 @@ class InternalTopics:
                     offset = header.next_offset
             await asyncio.sleep(0)
             log = self._replicas.led(tp, leader_epoch)
+        await self._committed(tp, leader_epoch, end)
+
+    async def _committed(self, tp: TopicPartition, leader_epoch: Epoch, end: Offset) -> None:
+        def attempt(expired: bool) -> bool | None:
+            committed = self._replicas.committed(tp, leader_epoch)
+            is_over = committed is None or committed >= end
+            return is_over if is_over or expired else None
+
+        while not attempt(True):
+            await self._waiting.park([tp], attempt, self._timeout_s)
 
     def append(
         self,

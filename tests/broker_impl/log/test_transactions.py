@@ -296,3 +296,15 @@ def test_what_was_aborted_is_known_after_any_end(
     while data := log.read(follower.end_offset, bytes_max=300, limit=log.end_offset):
         follower.append_as_follower(data[0], now_ms=0)
     check(follower)
+
+
+def test_a_guard_is_kept_from_one_expiry_to_the_next() -> None:
+    """Who asks and never appends must not be remembered for ever."""
+    log = opened(new_disk())
+    guard = log.producers.guard(1)
+    log.expire_producers(0)
+    assert log.producers.guard(1) == guard
+    log.expire_producers(0)
+    assert log.producers.guard(1) != guard
+    with pytest.raises(ApiError):
+        begin(log, guard)
