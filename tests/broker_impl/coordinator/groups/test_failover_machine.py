@@ -82,6 +82,11 @@ class FailoverMachine(RuleBasedStateMachine):
         self.carry_out(self.groups.handle(GROUP, request, self.now, self.now_ms))
         return ticket
 
+    def forget(self) -> None:
+        """Of what was asked so far, we no longer say what counts."""
+        self.acked.clear()
+        self.asked.clear()
+
     @property
     def members(self) -> list[str]:
         group = self.groups.find(GROUP)
@@ -146,17 +151,17 @@ class FailoverMachine(RuleBasedStateMachine):
     def mark(self, producer: int, is_commit: bool) -> None:
         self.log.append((producer, is_commit))
         self.carry_out(self.groups.marked(HOME, producer, is_commit, self.now, self.now_ms))
-        self.acked.clear()  # what a transaction has overtaken is another story
+        self.forget()  # what a transaction has overtaken is another story
 
     @rule(tp=partitions)
     def delete_offsets(self, tp: TopicPartition) -> None:
         self.ask(DeleteOffsets, partitions=(tp,))
-        self.acked.clear()
+        self.forget()
 
     @rule()
     def delete(self) -> None:
         self.ask(Delete)
-        self.acked.clear()
+        self.forget()
 
     @rule(seconds=st.sampled_from([1, 11, 61]))
     def time(self, seconds: int) -> None:
@@ -167,7 +172,7 @@ class FailoverMachine(RuleBasedStateMachine):
     @rule()
     def expire(self) -> None:
         self.carry_out(self.groups.expire(self.now, self.now_ms))
-        self.acked.clear()
+        self.forget()
 
     def tick(self) -> None:
         self.carry_out(self.groups.tell(GROUP, Tick(), self.now, self.now_ms))
@@ -192,7 +197,7 @@ class FailoverMachine(RuleBasedStateMachine):
         assert not self.under_way
         self.log += lost[:survive]
         if lost[:survive]:
-            self.acked.clear()  # what was not acknowledged may count now
+            self.forget()  # what was not acknowledged may count now
         self.groups = self.next_coordinator()
 
     @invariant()
