@@ -16,8 +16,9 @@ from broker_impl.config import BrokerConfig
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.coordinator import Groups
 from broker_impl.coordinator.groups.events import Answered, Effect, Request, Tick, Write, Written
-from broker_impl.coordinator.groups.group import Group, GroupConfig, GroupSnapshot
+from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.loading import Loading
+from broker_impl.coordinator.groups.members import GroupConfig, GroupSnapshot
 from broker_impl.errors import ErrorCode
 from broker_impl.node.internal_topics import InternalTopics
 from broker_impl.node.tasks import Tasks

@@ -10,7 +10,7 @@ from broker_impl.coordinator.groups.events import (
     TopicsGone,
     Unload,
 )
-from broker_impl.coordinator.groups.group import GroupConfig
+from broker_impl.coordinator.groups.members import GroupConfig
 from broker_impl.coordinator.groups.states import State
 from broker_impl.errors import ErrorCode as E
 from broker_impl.wire.types import TopicPartition
