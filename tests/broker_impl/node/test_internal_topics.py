@@ -41,7 +41,14 @@ class Here:
         self.replicas = Replicas(
             1, logs, ReplicaConfig(), clock=lambda: 0.0, wall_ms=lambda: 0, on_effect=self._effect
         )
-        self.topics = InternalTopics(self.replicas, self.waiting, wall_ms=lambda: 0, timeout_s=0.05)
+        self.failures: list[BaseException] = []
+        self.topics = InternalTopics(
+            self.replicas,
+            self.waiting,
+            wall_ms=lambda: 0,
+            timeout_s=0.05,
+            on_failure=self.failures.append,
+        )
         self.done: list[tuple[ErrorCode, int]] = []
         self.order(1, 0)
 
@@ -100,6 +107,21 @@ async def test_an_append_may_have_no_outcome() -> None:
     here.append()
     await asyncio.sleep(0.1)
     assert here.done == [(ErrorCode.REQUEST_TIMED_OUT, 0)]
+
+
+async def test_a_failure_of_whoever_is_told_is_heard() -> None:
+    """A broken invariant, or a disk that is full by then, ends the broker; it is not swallowed."""
+    here = Here()
+    failure = AssertionError("broken")
+
+    def done(error: ErrorCode, offset: int) -> None:
+        raise failure
+
+    here.topics.append(TP, 0, [(b"k", b"v")], done)
+    here.fetched(1)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert here.failures == [failure]
 
 
 async def test_an_append_of_another_epoch_is_refused() -> None:
