@@ -25,7 +25,7 @@ from broker_impl.coordinator.groups.events import (
     Sync,
     SyncAnswer,
 )
-from broker_impl.coordinator.groups.group import GroupSnapshot
+from broker_impl.coordinator.groups.members import GroupSnapshot
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.delete_groups_response import (

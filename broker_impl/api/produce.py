@@ -4,7 +4,8 @@ Answers once every partition has answered; acks=all waits for the high watermark
 answered. Versions below 3 are listed because librdkafka derives its codecs from them
 (KAFKA-18659); their record formats are not.
 Refuses: batches that are not magic 2, a wrong CRC, a sequence gap (KIP-98), an old producer epoch,
-a partition that occurs twice, a transaction that its coordinator does not know to be open.
+a partition that occurs twice, internal topics, a transaction that its coordinator does not know to
+be open.
 Left out: per-record errors (KIP-467).
 
 A choice: the first batch of a transaction in a partition is appended only once the coordinator has
@@ -18,6 +19,7 @@ from typing import Any
 
 from broker_impl.api import verification
 from broker_impl.api.registry import CloseConnection, RequestContext, api
+from broker_impl.controller import topics as topic_rules
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.events import AppendResult
 from broker_impl.wire.messages.produce_request import ProduceRequest
@@ -110,6 +112,9 @@ def _append(
             elif twice[tp]:
                 # One row answers for a partition: it cannot tell of two appends.
                 results[tp] = AppendResult(error=ErrorCode.INVALID_REQUEST)
+            elif topic.name in topic_rules.INTERNAL:
+                # Only coordinators write there, and they do not produce.
+                results[tp] = AppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
             elif partition.records is None:
                 results[tp] = AppendResult(error=ErrorCode.INVALID_RECORD)
             elif refused.get(tp):

@@ -7,7 +7,8 @@ from broker_impl.api.cluster_view import ClusterView
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig
 from broker_impl.coordinator.groups.events import Request
-from broker_impl.coordinator.groups.group import Group, GroupSnapshot
+from broker_impl.coordinator.groups.group import Group
+from broker_impl.coordinator.groups.members import GroupSnapshot
 from broker_impl.coordinator.transactions.events import InitAnswer
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.errors import ErrorCode

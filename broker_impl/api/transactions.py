@@ -2,7 +2,8 @@
 DescribeTransactions (65), v0, ListTransactions (66), v0.
 
 The protocol of Kafka 2.8 (TV1): a producer keeps its epoch from one transaction to the next.
-AddPartitionsToTxn v4 is between brokers, and only asks whether a transaction is open (KIP-890).
+AddPartitionsToTxn v4 is between brokers, and only asks whether a transaction is open (KIP-890, ADR
+14); up to v3 it waits a little for the transaction before to be complete.
 PRODUCER_FENCED is known to clients since v2 of the first three.
 Left out: TV2 (EndTxn v5: a new epoch for each transaction), two phases (KIP-939).
 """

@@ -171,6 +171,7 @@ class ProducerStates:
         self._ended: deque[_Ended] = deque()
         self._guards: dict[int, int] = {}
         self._guards_given = 0
+        self._guards_expired = 0
 
     def first_unstable(self, high_watermark: Offset) -> Offset | None:
         """Where the first transaction begins that is not over for readers; None: all are.
@@ -253,7 +254,10 @@ class ProducerStates:
         )
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget who was silent for `expiration_ms`, and has no transaction open."""
+        """Forget who was silent for `expiration_ms`, and has no transaction open.
+
+        Guards that were given before the last time, and under which nothing came, go, too.
+        """
         silent = [
             producer_id
             for producer_id, entry in self.entries.items()
@@ -261,6 +265,8 @@ class ProducerStates:
         ]
         for producer_id in silent:
             del self.entries[producer_id]
+        given, self._guards_expired = self._guards_expired, self._guards_given
+        self._guards = {number: guard for number, guard in self._guards.items() if guard > given}
 
     def clear(self) -> None:
         """Forget every producer."""

@@ -289,12 +289,11 @@ class Broker:
                 self._waiting,
                 wall_ms=self._wall_ms,
                 timeout_s=config.offsets_commit_timeout_ms / 1000,
+                on_failure=self.fail,
             ),
-            self._replicas,
-            self._waiting,
-            self._tasks,
             rng=self._rng,
             wall_ms=self._wall_ms,
+            on_failure=self.fail,
         )
         self._transactions = Transactions(
             config,
@@ -303,6 +302,7 @@ class Broker:
                 self._waiting,
                 wall_ms=self._wall_ms,
                 timeout_s=config.request_timeout_ms / 1000,
+                on_failure=self.fail,
             ),
             self._transaction_peers,
             self._view,
@@ -331,7 +331,7 @@ class Broker:
         if self._logs_are_open:
             await self._fetchers.close()
             await self._isr_writer.close()
-            self._groups.close()
+            await self._groups.close()
             await self._transactions.close()
         for peers in (
             self._controller_peers,

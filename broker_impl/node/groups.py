@@ -1,7 +1,7 @@
 """The coordinator of groups at work: its partitions read, its answers handed out, its clock kept.
 
 A partition is read when this broker comes to lead it, and counts as loaded once all that was read
-is committed: a member is told no offset that the next leader may not have.
+is committed (``InternalTopics.read``): a member is told no offset that the next leader may lack.
 """
 
 import asyncio
@@ -11,23 +11,20 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.coordinator import Groups
 from broker_impl.coordinator.groups.events import Answered, Effect, Request, Tick, Write, Written
-from broker_impl.coordinator.groups.group import Group, GroupConfig, GroupSnapshot
+from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.loading import Loading
+from broker_impl.coordinator.groups.members import GroupConfig, GroupSnapshot
 from broker_impl.errors import ErrorCode
 from broker_impl.node.internal_topics import InternalTopics
 from broker_impl.node.tasks import Tasks
-from broker_impl.replica.replicas import Replicas
 from broker_impl.wire.types import Epoch, Offset, TopicPartition
 
 LOG = logging.getLogger(__name__)
 
-_COMMITTED_S = 30.0
-"""How often a load that waits for replicas looks by itself; a watermark that moves wakes it."""
 _MARKER_COMMIT = 1
 
 
@@ -38,17 +35,14 @@ class GroupsRuntime:
         self,
         config: BrokerConfig,
         topics: InternalTopics,
-        replicas: Replicas,
-        waiting: Waiting,
-        tasks: Tasks,
         *,
         rng: random.Random,
         wall_ms: Callable[[], int],
+        on_failure: Callable[[BaseException], None],
     ) -> None:
         self._topics = topics
-        self._replicas = replicas
-        self._waiting = waiting
-        self._tasks = tasks
+        self._on_failure = on_failure
+        self._tasks = Tasks(on_failure)
         self._rng = rng
         self._wall_ms = wall_ms
         self._loop = asyncio.get_running_loop()
@@ -58,7 +52,7 @@ class GroupsRuntime:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tickets = itertools.count(1)
         self._asked: dict[int, tuple[asyncio.Future[Any], Callable[[Any], Any]]] = {}
-        tasks.every(config.offsets_retention_check_interval_ms, self._expire)
+        self._tasks.every(config.offsets_retention_check_interval_ms, self._expire)
 
     # Requests.
 
@@ -140,26 +134,19 @@ class GroupsRuntime:
         self._carry_out(self._groups.unload(tp.partition, self._loop.time(), self._wall_ms()))
 
     async def _load(self, tp: TopicPartition) -> None:
-        loading, end = await self._read(tp)
-        while not self._is_committed(tp, end):
-            await self._waiting.park(
-                [tp],
-                lambda expired: True if expired or self._is_committed(tp, end) else None,
-                _COMMITTED_S,
-            )
+        loading = await self._read(tp)
         del self._loads[tp.partition]
         self._groups.loaded(tp.partition, self._loop.time(), self._wall_ms())
         for name in loading.names():
             self._arm(name)
         LOG.info("%s is read: %d groups", tp, len(loading.names()))
 
-    async def _read(self, tp: TopicPartition) -> tuple[Loading, Offset]:
-        """The whole log, and where it ended. An epoch that ends meanwhile ends the reading."""
+    async def _read(self, tp: TopicPartition) -> Loading:
+        """The whole log. An epoch that ends meanwhile ends the reading, which begins anew."""
         while True:
-            epoch, end = self._epochs[tp.partition], 0
+            epoch = self._epochs[tp.partition]
             loading = self._groups.begin_loading(tp.partition)
             async for header, rows in self._topics.read(tp, epoch):
-                end = header.next_offset
                 if header.is_control:
                     is_commit = _marker_type(rows[0].key) == _MARKER_COMMIT
                     loading.marker(header.producer_id, is_commit=is_commit)
@@ -167,11 +154,7 @@ class GroupsRuntime:
                     producer_id = header.producer_id if header.is_transactional else -1
                     loading.rows(((row.offset, row.key, row.value) for row in rows), producer_id)
             if self._epochs[tp.partition] == epoch:
-                return loading, end
-
-    def _is_committed(self, tp: TopicPartition, end: Offset) -> bool:
-        partition = self._replicas.partitions.get(tp)
-        return partition is not None and partition.high_watermark >= end
+                return loading
 
     # Effects.
 
@@ -217,17 +200,22 @@ class GroupsRuntime:
 
     def _ring(self, name: str) -> None:
         del self._timers[name]
-        self._carry_out(self._groups.tell(name, Tick(), self._loop.time(), self._wall_ms()))
+        try:
+            self._carry_out(self._groups.tell(name, Tick(), self._loop.time(), self._wall_ms()))
+        except Exception as error:  # noqa: BLE001 - the edge of a callback
+            self._on_failure(error)
         self._arm(name)
 
     def _expire(self) -> None:
         self._carry_out(self._groups.expire(self._loop.time(), self._wall_ms()))
 
-    def close(self) -> None:
-        """Nothing rings any more."""
+    async def close(self) -> None:
+        """Nothing is read, and nothing rings any more."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._tasks.cancel()
+        await self._tasks.ended()
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:

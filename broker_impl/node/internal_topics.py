@@ -11,7 +11,6 @@ from broker_impl.api.waiting import Waiting
 from broker_impl.config import SETTINGS, BrokerConfig, Source
 from broker_impl.coordinator import records, transaction_records
 from broker_impl.errors import ErrorCode
-from broker_impl.replica.events import AppendResult
 from broker_impl.replica.replicas import Replicas
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
@@ -71,19 +70,27 @@ class InternalTopics:
         *,
         wall_ms: Callable[[], int],
         timeout_s: float,
+        on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``timeout_s``: how long an append may take until its outcome counts as not known."""
+        """``timeout_s``: how long an append may take until its outcome counts as not known.
+
+        ``on_failure`` is told of what goes wrong while somebody is told of an outcome: nobody else
+        would hear of it.
+        """
         self._replicas = replicas
         self._waiting = waiting
         self._wall_ms = wall_ms
         self._timeout_s = timeout_s
+        self._on_failure = on_failure
 
     async def read(
         self, tp: TopicPartition, leader_epoch: Epoch
     ) -> AsyncIterator[tuple[BatchHeader, list[Record]]]:
         """All batches of the log, in pieces between which others have their turn.
 
-        Ends early when this broker leads no longer in that epoch.
+        Ends once all of them are committed: a decision that only this broker has must not be
+        carried out, for the next leader may never have heard of it. Ends early when this broker
+        leads no longer in that epoch.
         """
         log = self._replicas.led(tp, leader_epoch)
         offset = 0 if log is None else log.start_offset
@@ -95,6 +102,16 @@ class InternalTopics:
                     offset = header.next_offset
             await asyncio.sleep(0)
             log = self._replicas.led(tp, leader_epoch)
+        await self._committed(tp, leader_epoch, end)
+
+    async def _committed(self, tp: TopicPartition, leader_epoch: Epoch, end: Offset) -> None:
+        def attempt(expired: bool) -> bool | None:
+            committed = self._replicas.committed(tp, leader_epoch)
+            is_over = committed is None or committed >= end
+            return is_over if is_over or expired else None
+
+        while not attempt(True):
+            await self._waiting.park([tp], attempt, self._timeout_s)
 
     def append(
         self,
@@ -131,28 +148,17 @@ class InternalTopics:
             outcome = self._replicas.acknowledged(tp, result)
             return ErrorCode.REQUEST_TIMED_OUT if expired and outcome is None else outcome
 
-        when_committed(self._waiting, tp, attempt, self._timeout_s, _placed(done, result))
+        outcome = attempt(False)
+        if outcome is not None:
+            done(outcome, result.base_offset)
+            return
 
+        def told(future: "asyncio.Future[ErrorCode]") -> None:
+            if future.cancelled():
+                return
+            try:
+                done(future.result(), result.base_offset)
+            except Exception as error:  # noqa: BLE001 - the edge of a callback
+                self._on_failure(error)
 
-def _placed(done: Done, result: AppendResult) -> Callable[[ErrorCode], None]:
-    return lambda error: done(error, result.base_offset)
-
-
-def when_committed(
-    waiting: Waiting,
-    tp: TopicPartition,
-    attempt: Callable[[bool], ErrorCode | None],
-    timeout_s: float,
-    done: Callable[[ErrorCode], None],
-) -> None:
-    """Tell what became of an append, now or later."""
-    outcome = attempt(False)
-    if outcome is not None:
-        done(outcome)
-        return
-
-    def told(future: "asyncio.Future[ErrorCode]") -> None:
-        if not future.cancelled():
-            done(future.result())
-
-    waiting.park([tp], attempt, timeout_s).add_done_callback(told)
+        self._waiting.park([tp], attempt, self._timeout_s).add_done_callback(told)

@@ -5,6 +5,7 @@ out. An effect may have its outcome at once, and is then handled within the one 
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
@@ -49,6 +50,11 @@ LOG = logging.getLogger(__name__)
 _VERIFY_VERSION = 4
 _VERIFY_S = 5.0
 """What the question whether a transaction is open may take."""
+_SETTLE_S = 0.1
+"""How long a request that comes while a transaction is being completed waits for that.
+
+Kafka refuses it at once, and clients wait for longer than the completion takes.
+"""
 
 
 class Transactions:
@@ -75,6 +81,7 @@ class Transactions:
         self._led: dict[int, Epoch] = {}
         self._tickets = count(1)
         self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._settling: dict[str, asyncio.Future[None]] = {}
         self._coordinator = TransactionCoordinator(
             TransactionConfig(
                 timeout_ms_max=config.transaction_max_timeout_ms,
@@ -156,6 +163,9 @@ class Transactions:
 
         def done(error: ErrorCode, offset: int) -> None:
             self._carry_out(self._coordinator.written(name, write.number, error, self._wall_ms()))
+            settling = self._settling.pop(name, None)
+            if settling is not None and not settling.done():
+                settling.set_result(None)
 
         self._topics.append(tp, epoch, [(write.key, write.value)], done)
 
@@ -201,14 +211,30 @@ class Transactions:
         partitions: tuple[TopicPartition, ...],
     ) -> ErrorCode:
         """Make these part of the producer's transaction."""
-        request = AddPartitions(
-            ticket=next(self._tickets),
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            partitions=partitions,
-        )
-        error: ErrorCode = await self._ask(transactional_id, request)
-        return error
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _SETTLE_S
+        while True:
+            request = AddPartitions(
+                ticket=next(self._tickets),
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                partitions=partitions,
+            )
+            error: ErrorCode = await self._ask(transactional_id, request)
+            left = deadline - loop.time()
+            if error is not ErrorCode.CONCURRENT_TRANSACTIONS or left <= 0:
+                return error
+            await self._changed(transactional_id, left)
+
+    async def _changed(self, transactional_id: str, within_s: float) -> None:
+        """Wait until something about this id was written, but not for longer than this."""
+        settling = self._settling.get(transactional_id)
+        if settling is None:
+            settling = asyncio.get_running_loop().create_future()
+            self._settling[transactional_id] = settling
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await asyncio.shield(settling)
 
     async def end(
         self, transactional_id: str, producer_id: int, producer_epoch: Epoch, *, is_commit: bool

@@ -306,6 +306,12 @@ class Replicas:
             return None
         return partition.log if partition.leader_epoch == leader_epoch else None
 
+    def committed(self, tp: TopicPartition, leader_epoch: Epoch) -> Offset | None:
+        """The high watermark of a partition that this broker leads in this epoch."""
+        if self.led(tp, leader_epoch) is None:
+            return None
+        return self.partitions[tp].high_watermark
+
     def guard(self, tp: TopicPartition, producer_id: int) -> int | None:
         """What to append the first batch of a transaction under, once it is verified.
 

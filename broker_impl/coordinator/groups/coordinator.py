@@ -28,8 +28,9 @@ from broker_impl.coordinator.groups.events import (
     Write,
     Written,
 )
-from broker_impl.coordinator.groups.group import Group, GroupConfig, GroupSnapshot
+from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.loading import Loading
+from broker_impl.coordinator.groups.members import GroupConfig, GroupSnapshot
 from broker_impl.coordinator.groups.states import State
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import TopicPartition

@@ -6,7 +6,6 @@ for its part. What must survive this broker is written before anybody is told of
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 import msgspec
@@ -36,6 +35,7 @@ from broker_impl.coordinator.groups.events import (
     Write,
     Written,
 )
+from broker_impl.coordinator.groups.members import GroupConfig, GroupSnapshot, Member, MemberView
 from broker_impl.coordinator.groups.offsets import Offsets
 from broker_impl.coordinator.groups.states import State
 from broker_impl.coordinator.records import GroupRecord, MemberRecord
@@ -46,87 +46,8 @@ _NEW_MEMBER_TIMEOUT_S = 300.0
 """How long a join that nobody may be waiting for any more counts as a member."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroupConfig:
-    """Kafka's settings that matter to groups."""
-
-    session_timeout_min_ms: int = 6_000
-    session_timeout_max_ms: int = 1_800_000
-    initial_rebalance_delay_ms: int = 3_000
-    size_max: int = 2**31 - 1
-    offsets_retention_ms: int = 7 * 86_400_000
-
-
-class Member:
-    """A member, as the group knows it."""
-
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "deadline",
-        "id",
-        "instance_id",
-        "is_new",
-        "joining",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-        "syncing",
-    )
-
-    def __init__(self, member_id: str, join: Join) -> None:
-        self.id = member_id
-        self.instance_id = join.instance_id
-        self.client_id = join.client_id
-        self.client_host = join.client_host
-        self.assignment = b""
-        self.deadline = rules.NEVER
-        """Seconds: silence until then costs it its membership."""
-        self.is_new = True
-        self.joining: int | None = None
-        """The ticket of its parked join."""
-        self.syncing: int | None = None
-        self.update(join)
-
-    def update(self, join: Join) -> None:
-        """What it says of itself when it joins again."""
-        self.rebalance_timeout_ms = join.rebalance_timeout_ms
-        self.session_timeout_ms = join.session_timeout_ms
-        self.protocols = dict(join.protocols)
-
-    @property
-    def watched_until(self) -> float:
-        """Its deadline; a member that we keep waiting is not silent."""
-        waits = self.joining is not None or self.syncing is not None
-        return rules.NEVER if waits and not self.is_new else self.deadline
-
-
 Done = Callable[[Written, float, list[Effect]], None]
 """What is to be done once a write has ended: how, when, and with what effects."""
-
-
-class MemberView(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as DescribeGroups shows it."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    subscription: bytes
-    assignment: bytes
-
-
-class GroupSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A group as plain values."""
-
-    group: str
-    state: str
-    generation: int
-    protocol_type: str
-    protocol: str
-    leader: str
-    members: tuple[MemberView, ...]
 
 
 class Group:
@@ -843,7 +764,7 @@ class Group:
             self._forget(gone, effects)
 
     def _delete(self, asked: Delete, effects: list[Effect]) -> None:
-        if self.state is State.EMPTY:
+        if rules.may_be_deleted(self.state, self.offsets.is_settled):
             self._bury(effects, asked)
             return
         is_dead = self.state is State.DEAD

@@ -121,6 +121,14 @@ def is_subscribed(subscribed: frozenset[str] | None, topic: str) -> bool:
     return subscribed is None or topic in subscribed
 
 
+def may_be_deleted(state: State, is_settled: bool) -> bool:
+    """May a group go? Nobody may be in it, and nobody be committing to it.
+
+    What is being written, or waits for its transaction, would come back with the next coordinator.
+    """
+    return state is State.EMPTY and is_settled
+
+
 def expires_at_ms(committed_ms: int, expires_ms: int, retention_ms: int, unused_since: int) -> int:
     """When an offset may be forgotten (KIP-211), milliseconds of the wall clock.
 

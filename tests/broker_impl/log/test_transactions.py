@@ -27,12 +27,18 @@ def new_disk() -> MemoryDisk:
     return disk
 
 
-def opened(disk: MemoryDisk, *, clean: bool = True, recovery_point: int = 0) -> PartitionLog:
+def opened(
+    disk: MemoryDisk,
+    config: LogConfig = SMALL,
+    *,
+    clean: bool = True,
+    recovery_point: int = 0,
+) -> PartitionLog:
     return PartitionLog.open(
         disk,
         "t-0",
         TopicPartition("t", 0),
-        SMALL,
+        config,
         clean=clean,
         recovery_point=recovery_point,
         start_offset=0,
@@ -296,3 +302,43 @@ def test_what_was_aborted_is_known_after_any_end(
     while data := log.read(follower.end_offset, bytes_max=300, limit=log.end_offset):
         follower.append_as_follower(data[0], now_ms=0)
     check(follower)
+
+
+def test_a_guard_is_kept_from_one_expiry_to_the_next() -> None:
+    """Who asks and never appends must not be remembered for ever."""
+    log = opened(new_disk())
+    guard = log.producers.guard(1)
+    log.expire_producers(0)
+    assert log.producers.guard(1) == guard
+    log.expire_producers(0)
+    assert log.producers.guard(1) != guard
+    with pytest.raises(ApiError):
+        begin(log, guard)
+
+
+def test_verification_can_be_switched_off() -> None:
+    """transaction.partition.verification.enable: whoever sends begins a transaction."""
+    log = opened(new_disk(), LogConfig(verify_transactions=False))
+    begin(log, None)
+    assert log.producers.first_unstable(1) == 0
+
+
+def test_a_coordinator_appends_in_a_producers_name() -> None:
+    """P2: offsets within a transaction bear no sequence number, and only the epoch is checked."""
+    log = opened(new_disk())
+
+    def commit(epoch: int) -> None:
+        data = batch.encode_batch(
+            [Record(key=b"k")], producer_id=1, producer_epoch=epoch, transactional=True
+        )
+        guard = log.producers.guard(1)
+        log.append_as_leader(data, leader_epoch=0, now_ms=0, guard=guard, by_coordinator=True)
+
+    commit(3)
+    commit(3)
+    assert (log.end_offset, log.producers.first_unstable(2)) == (2, 0)
+    with pytest.raises(ApiError) as refusal:
+        commit(2)
+    assert refusal.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    log.close()
+    assert log.producers.entries[1].batches == ()

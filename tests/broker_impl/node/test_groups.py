@@ -7,6 +7,7 @@ import pytest
 
 from broker_impl.coordinator import placing
 from broker_impl.errors import ErrorCode as E
+from broker_impl.wire.batch import Record, encode_batch
 from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
@@ -34,6 +35,11 @@ from broker_impl.wire.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
+)
+from broker_impl.wire.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
 )
 from broker_impl.wire.messages.sync_group_request import (
     SyncGroupRequest,
@@ -164,6 +170,18 @@ async def test_the_internal_topic(client: Client) -> None:
     assert partitions[placing.partition_of(GROUP, PARTITIONS)].leader == coordinator
     settings = await broker.topic_settings("__consumer_offsets")
     assert settings["cleanup.policy"] == "compact"
+
+
+async def test_nobody_else_writes_there(client: Client) -> None:
+    """What clients produce to an internal topic would be taken for a coordinator's word."""
+    leader = await client.coordinator()
+    home = placing.partition_of(GROUP, PARTITIONS)
+    row = PartitionProduceData(home, encode_batch([Record(b"k", b"v")]))
+    request = ProduceRequest(
+        acks=-1, timeout_ms=5000, topic_data=[TopicProduceData("__consumer_offsets", [row])]
+    )
+    answer = await client.cluster.ask(leader, request, 9)
+    assert answer.responses[0].partition_responses[0].error_code == E.INVALID_TOPIC_EXCEPTION
 
 
 async def test_who_does_not_coordinate_says_so(client: Client) -> None:

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from broker_impl import config as configuration
-from broker_impl.api.waiting import Waiting
 from broker_impl.coordinator import placing, records
-from broker_impl.coordinator.groups.events import Commit, Heartbeat
+from broker_impl.coordinator.groups.events import Commit, Heartbeat, Join, Leave
 from broker_impl.coordinator.records import Committed
 from broker_impl.errors import ErrorCode as E
+from broker_impl.errors import StorageError
 from broker_impl.node.groups import GroupsRuntime
-from broker_impl.node.tasks import Tasks
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import TopicPartition
+from tests.broker_impl.conftest import until
 
 GROUP = "g"
 HOME = TopicPartition(records.TOPIC, placing.partition_of(GROUP, 50))
@@ -50,8 +50,7 @@ class Log:
 
     def __init__(self, *batches: bytes) -> None:
         self.batches = list(batches)
-        self.high_watermark = 0
-        self.partitions = {HOME: self}
+        self.is_committed = asyncio.Event()
         self.leader_epoch = 1
         self.between: Callable[[], None] = lambda: None
         """Happens after each batch that is read."""
@@ -66,6 +65,7 @@ class Log:
             yield batch.parse_header(data), batch.records(data)
             self.between()
             await asyncio.sleep(0)
+        await self.is_committed.wait()
 
     def append(self, tp: Any, epoch: int, rows: Any, done: Any, **fields: Any) -> None:
         self.told.append(done)
@@ -76,18 +76,20 @@ class Office:
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.waiting = Waiting()
         self.failures: list[BaseException] = []
-        self.tasks = Tasks(self.failures.append)
-        config = configuration.parse({"broker.id": "1", "zookeeper.connect": "z:1"})
+        config = configuration.parse(
+            {
+                "broker.id": "1",
+                "zookeeper.connect": "z:1",
+                "group.initial.rebalance.delay.ms": "0",
+            }
+        )
         self.runtime = GroupsRuntime(
             config,
-            log,  # type: ignore[arg-type]  # what it asks of both is here
-            log,  # type: ignore[arg-type]
-            self.waiting,
-            self.tasks,
+            log,  # type: ignore[arg-type]  # what it asks of a log is here
             rng=random.Random(1),
             wall_ms=lambda: 0,
+            on_failure=self.failures.append,
         )
 
     def error(self) -> E:
@@ -110,30 +112,25 @@ class Office:
 async def office_of() -> AsyncIterator[Callable[..., Office]]:
     made: list[Office] = []
 
-    def make(*batches: bytes) -> Office:
+    def make(*batches: bytes, is_committed: bool = True) -> Office:
         made.append(Office(Log(*batches)))
+        if is_committed:
+            made[-1].log.is_committed.set()
         return made[-1]
 
     yield make
     for office in made:
-        office.runtime.close()
-        office.tasks.cancel()
-        await office.tasks.ended()
+        await office.runtime.close()
         assert office.failures == []
 
 
 async def test_nothing_is_told_before_it_is_committed(office_of: Any) -> None:
-    """What was read may yet be lost: "loading" until the high watermark has passed it."""
-    office = office_of(batch_of(0, 5), batch_of(1, 6))
+    """What was read may yet be lost: "loading" until the reading ends, which waits for that."""
+    office = office_of(batch_of(0, 5), batch_of(1, 6), is_committed=False)
     office.runtime.taken(HOME, 1)
     await office.settle()
     assert office.error() is E.COORDINATOR_LOAD_IN_PROGRESS
-    office.log.high_watermark = 1
-    office.waiting.poke(HOME)
-    await office.settle()
-    assert office.error() is E.COORDINATOR_LOAD_IN_PROGRESS
-    office.log.high_watermark = 2
-    office.waiting.poke(HOME)
+    office.log.is_committed.set()
     await office.settle()
     assert office.committed() == 6
 
@@ -141,7 +138,6 @@ async def test_nothing_is_told_before_it_is_committed(office_of: Any) -> None:
 async def test_a_new_epoch_while_reading_reads_anew(office_of: Any) -> None:
     """Half a log would be taken for all of it."""
     office = office_of(batch_of(0, 5), batch_of(1, 6))
-    office.log.high_watermark = 2
 
     def next_epoch() -> None:
         office.log.between = lambda: None
@@ -156,12 +152,13 @@ async def test_a_new_epoch_while_reading_reads_anew(office_of: Any) -> None:
 
 async def test_losing_office_while_reading(office_of: Any) -> None:
     """Nothing of it is left, and taking office again begins anew."""
-    office = office_of(batch_of(0, 5))
+    office = office_of(batch_of(0, 5), is_committed=False)
     office.runtime.taken(HOME, 1)
     await office.settle()
     office.runtime.lost(HOME)
     assert office.error() is E.NOT_COORDINATOR
-    office.log.high_watermark, office.log.leader_epoch = 1, 3
+    office.log.is_committed.set()
+    office.log.leader_epoch = 3
     office.runtime.taken(HOME, 3)
     await office.settle()
     assert office.committed() == 5
@@ -177,7 +174,6 @@ async def test_transactions_in_the_log(office_of: Any) -> None:
         marker(3, 8, is_commit=False),
         batch_of(4, 9, producer_id=9, **transactional),
     )
-    office.log.high_watermark = 5
     office.runtime.taken(HOME, 1)
     await office.settle()
     assert office.committed() == 5
@@ -207,6 +203,30 @@ async def test_a_request_is_answered_now_or_later(office_of: Any) -> None:
         done(E.NONE, number)
     assert (await answer).error is E.NONE
     assert office.committed() == 5
+
+
+async def test_a_failure_while_time_passes_ends_the_broker(office_of: Any) -> None:
+    """A full disk, met by a member's deadline: no connection is there to hear of it."""
+    office = office_of()
+    office.runtime.taken(HOME, 1)
+    await office.settle()
+    failure = StorageError("no space left")
+
+    def refuse(*ignored: Any, **named: Any) -> None:
+        raise failure
+
+    office.log.append = refuse
+    office.runtime.ask(
+        GROUP,
+        lambda ticket: Join(ticket=ticket, member_id="", fresh_id="m", protocols=(("range", b""),)),
+        lambda answer: answer,
+    )
+    office.runtime.ask(
+        GROUP, lambda ticket: Leave(ticket=ticket, members=(("m", None),)), lambda answer: answer
+    )
+    await until(lambda: bool(office.failures))
+    assert office.failures == [failure]
+    office.failures.clear()
 
 
 async def test_fresh_ids(office_of: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 from broker_impl.api.registry import APIS
 from broker_impl.coordinator import transaction_records
 from broker_impl.errors import ErrorCode
+from broker_impl.node import transactions
 from broker_impl.node.peers import PeerError
 from broker_impl.wire import batch
 from broker_impl.wire.messages.add_partitions_to_txn_request import (
@@ -266,6 +267,29 @@ async def test_what_was_decided_survives_its_coordinator(producer: Producer) -> 
     await stable(cluster, 2)
     assert await producer.end(commit=True) == NONE, "asked again of the next coordinator"
     assert await producer.end(commit=False) == ErrorCode.INVALID_TXN_STATE
+
+
+async def test_the_next_transaction_waits_for_the_one_before(
+    producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within bounds: a client that is refused waits for longer than the markers take."""
+    here = await producer.coordinator()
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="tx",
+        v3_and_below_producer_id=producer.id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic("t", [0])],
+    )
+    monkeypatch.setattr(transactions, "_SETTLE_S", 5.0)
+    await producer.add()
+    await producer.end(commit=True)
+    assert error_in(await producer.cluster.ask(here, request, 3)) == NONE
+    monkeypatch.setattr(transactions, "_SETTLE_S", 0.01)
+    coordinator = producer.cluster.brokers[here].broker.transactions
+    monkeypatch.setattr(coordinator._markers, "send", lambda *args: None)
+    await producer.end(commit=True)
+    answer = await producer.cluster.ask(here, request, 3)
+    assert error_in(answer) == ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 async def test_what_is_going_on_can_be_seen(producer: Producer) -> None:

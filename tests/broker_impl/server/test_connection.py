@@ -187,6 +187,23 @@ async def test_a_coroutine_holds_up_what_is_behind_it(world: Open, parked: Any) 
         assert [await client.answer(), await client.answer()] == [1, 2]
 
 
+async def test_a_coroutine_may_park_its_answer(world: Open, parked: Any) -> None:
+    """What was slow is done by then: requests behind it take effect, its answer keeps its place."""
+    async with world() as w:
+        client = await w.client()
+        client.ask("slow1", 1)
+        client.ask("slow2", 2)
+        await settle()
+        later = asyncio.get_running_loop().create_future()
+        parked["slow1"].set_result(later)
+        await settle()
+        assert set(parked) == {"slow1", "slow2"}
+        parked["slow2"].set_result(FindCoordinatorResponse())
+        await settle()
+        later.set_result(FindCoordinatorResponse())
+        assert [await client.answer(), await client.answer()] == [1, 2]
+
+
 @pytest.mark.parametrize(
     "rubbish",
     [

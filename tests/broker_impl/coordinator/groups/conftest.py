@@ -16,7 +16,8 @@ from broker_impl.coordinator.groups.events import (
     Write,
     Written,
 )
-from broker_impl.coordinator.groups.group import Group, GroupConfig
+from broker_impl.coordinator.groups.group import Group
+from broker_impl.coordinator.groups.members import GroupConfig
 from broker_impl.coordinator.groups.states import State
 from broker_impl.coordinator.records import Committed
 from broker_impl.errors import ErrorCode

@@ -21,7 +21,7 @@ from broker_impl.coordinator.groups.events import (
     Write,
     Written,
 )
-from broker_impl.coordinator.groups.group import GroupConfig
+from broker_impl.coordinator.groups.members import GroupConfig
 from broker_impl.coordinator.records import Committed
 from broker_impl.errors import ErrorCode as E
 from broker_impl.wire.types import TopicPartition

@@ -10,7 +10,7 @@ from broker_impl.coordinator.groups.events import (
     TopicsGone,
     Unload,
 )
-from broker_impl.coordinator.groups.group import GroupConfig
+from broker_impl.coordinator.groups.members import GroupConfig
 from broker_impl.coordinator.groups.states import State
 from broker_impl.errors import ErrorCode as E
 from broker_impl.wire.types import TopicPartition
@@ -460,6 +460,21 @@ def test_deleting_a_group(room: Room) -> None:
     assert [value for _, value in room.log[-2:]] == [None, None]
     assert room.answers[room.join()].error is E.COORDINATOR_NOT_AVAILABLE
     assert room.ask(Delete) is E.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_that_is_committed_to_is_not_deleted() -> None:
+    """Else what is being written would come back with the next coordinator."""
+    room = Room(writes=False)
+    room.commit(5)
+    assert room.ask(Delete) is E.NON_EMPTY_GROUP
+    room.write()
+    room.commit(6, producer_id=7, producer_epoch=0)
+    room.write()
+    assert room.ask(Delete) is E.NON_EMPTY_GROUP
+    room.mark(7, is_commit=False)
+    ticket = room.request(Delete)
+    room.write()
+    assert room.answers[ticket] is E.NONE
 
 
 def test_offsets_expire() -> None:
