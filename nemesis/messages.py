@@ -52,18 +52,20 @@ class Meddled(Cluster, CanMeddle, CanExpire, CanKill, CanPause, HasRoles, Protoc
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One message to a broker, or from it; kept for less or more than a session."""
+    """One message to a broker, or from it; kept for less or more than a session. An order alone:
+    where others are down already, nobody is left to give the reason."""
     flows = FLOWS if len(shape.brokers) > 1 else FLOWS[:2]
     api, asks = rng.choice(flows)
     options: dict[str, Any] = {"api": api, "from": asks}
     if rng.random() < ORDERS_SHARE and len(shape.brokers) > 2:
         options = {"api": rng.choice(ORDERS), "from": aim.CONTROLLER, "stir": True}
     targets = aim.draw_one(rng, shape)
+    alone = "stir" in options
     if rng.random() < 0.5:
-        return Drawn("drop-response", 0.0, targets, options, overhead_s=OVERHEAD_S)
+        return Drawn("drop-response", 0.0, targets, options, alone=alone, overhead_s=OVERHEAD_S)
     options["part"] = rng.choice(PARTS)
     duration_s = rng.uniform(0.1, 2.5) * shape.session_timeout_s
-    return Drawn("hold-request", duration_s, targets, options, overhead_s=OVERHEAD_S)
+    return Drawn("hold-request", duration_s, targets, options, alone=alone, overhead_s=OVERHEAD_S)
 
 
 async def apply(

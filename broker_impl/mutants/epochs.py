@@ -75,6 +75,7 @@ def told(asked: Epoch, known: Epoch) -> Epoch:
     symptom="lost-write",
     schedule="A follower misses an epoch: its leader is replaced, cuts its log under the other, "
     "and leads again, while the controller's orders do not reach the follower.",
+    tier=2,
 )
 def starts_over(former_leader: BrokerId | None, leader: BrokerId) -> bool:
     """A follower whose leader stays the same goes on as it was, whatever the epoch.

@@ -69,6 +69,7 @@ def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float
     symptom="lost-write",
     schedule="Producers with acks=1 write to a leader that is alone in the ISR, consumers read, "
     "and the leader loses what it has, or is replaced uncleanly.",
+    tier=2,
 )
 def high_watermark(current: Offset, replicated: Offset, enough_in_sync: bool) -> Offset:
     """The watermark rises however few replicas are in sync.

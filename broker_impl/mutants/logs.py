@@ -96,6 +96,7 @@ def is_intact(records: Buffer, header: BatchHeader) -> bool:
     kind="historic",
     symptom="lost-write",
     schedule="A broker is killed and started again, stopped in order, and then the power goes.",
+    tier=2,
 )
 def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
     """What was found sound after a crash counts as synced from then on.

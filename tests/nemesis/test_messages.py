@@ -111,9 +111,10 @@ async def test_nonsense_is_an_error(
 
 @given(seed=st.integers(0), brokers=st.integers(1, 3))
 def test_draws(seed: int, brokers: int) -> None:
-    """Something that is always under way, or that somebody is given reason to say."""
+    """Something that is always under way, or that somebody is given reason to say, alone."""
     shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",))
     fault = messages.draw(random.Random(seed), shape)
+    assert fault.alone is bool(fault.options.get("stir"))
     if fault.options.get("stir"):
         assert fault.options["api"] in messages.ORDERS
         assert fault.options["from"] == "controller"

@@ -146,11 +146,14 @@ _HEAD = (
 
 def _summary(rows: Sequence[Row]) -> list[str]:
     shown = sum(row.is_shown for row in rows)
-    drawn = [row for row in rows if row.drawn is not None and row.tier == FIRST]
+    wanted = [row for row in rows if row.tier == FIRST]
+    drawn = [row for row in wanted if row.drawn is not None]
     found = sum(row.is_found for row in drawn)
     lines = [f"Shown by their schedules: {shown} of {len(rows)}."]
     if drawn:
-        lines.append(f"Of tier {FIRST}, found by chance: {found} of {len(drawn)}.")
+        left = len(wanted) - len(drawn)
+        more = f"; {left} not measured" if left else ""
+        lines.append(f"Of tier {FIRST}, found by chance: {found} of {len(drawn)}{more}.")
     return lines
 
 

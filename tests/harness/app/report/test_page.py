@@ -127,6 +127,16 @@ def test_nothing_from_a_run_becomes_markup(tmp_path: Path, run_folder: Callable[
     assert "{{7*7}}" in attacked.text
 
 
+def test_how_often_it_was_looked_inside(run_folder: Callable[..., Path]) -> None:
+    """Where anybody has; elsewhere nothing is said of it."""
+    folder = run_folder("valid")
+    assert "snapshots" not in Parsed(render(folder)).text
+    verdict = msgspec.json.decode((folder / "verdict.json").read_bytes())
+    verdict["evidence"]["snapshots"] = 1234
+    (folder / "verdict.json").write_bytes(msgspec.json.encode(verdict))
+    assert "1,234 snapshots judged" in Parsed(render(folder)).text
+
+
 def test_secrets_are_masked(run_folder: Callable[..., Path]) -> None:
     """A password in a plan does not reach the page."""
     html = render(run_folder("valid")).read_text()

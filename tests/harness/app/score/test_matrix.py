@@ -100,7 +100,7 @@ def test_the_page_tells_what_was_not_found() -> None:
         known = known.with_row(each)
     text = matrix.page(known.with_control(Control(name="c", status="valid", allowed={}, strict={})))
     assert "Shown by their schedules: 2 of 4." in text
-    assert "Of tier 1, found by chance: 1 of 2." in text
+    assert "Of tier 1, found by chance: 1 of 2; 1 not measured." in text
     assert "| `good` | A01 | 1 | lost-write | yes | 3 of 7 | 2 | stuck |" in text
     assert "| `bad` | A01 | 1 | lost-write | **no**: stuck 4 | 0 of 200 | never | nothing |" in text
     assert "| `new` | A01 | 1 | lost-write | not measured |" in text
