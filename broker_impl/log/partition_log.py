@@ -452,9 +452,11 @@ class PartitionLog:
                 self.cuts.append(self.end_offset)
                 cut = self.end_offset
                 self._snapshots.remove_above(cut)
+                former = self.producers
                 self.producers = loading.replay(
                     self._snapshots, self._segments, self._segments[-1].written_ms
                 )
+                self.producers.follow(former)
             if self.epochs.truncate_from_end(cut):
                 loading.write_epochs(self._disk, self.directory, self.epochs)
 

@@ -199,6 +199,10 @@ class ProducerStates:
             self._guards[producer_id] = self._guards_given
         return self._guards[producer_id]
 
+    def follow(self, former: "ProducerStates") -> None:
+        """Take the place of what was known before a truncation: its guards are void for ever."""
+        self._guards_given = self._guards_expired = former._guards_given
+
     def check_verified(self, header: BatchHeader, guard: int | None) -> None:
         """ApiError INVALID_TXN_STATE: this batch begins a transaction that nobody verified."""
         if header.is_transactional and header.producer_id not in self._open:

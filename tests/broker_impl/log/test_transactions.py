@@ -342,3 +342,14 @@ def test_a_coordinator_appends_in_a_producers_name() -> None:
     assert refusal.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
     log.close()
     assert log.producers.entries[1].batches == ()
+
+
+def test_a_guard_does_not_outlive_a_truncation() -> None:
+    """Nor is its number given again: in the log that comes instead the transaction may be over."""
+    log = opened(new_disk())
+    send(log, 2)
+    guard = log.producers.guard(1)
+    log.truncate_to(0)
+    assert log.producers.guard(1) != guard
+    with pytest.raises(ApiError):
+        begin(log, guard)
