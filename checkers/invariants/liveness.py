@@ -8,8 +8,8 @@ from model.violation import Violation
 
 
 class Liveness:
-    """Whole: each partition is led by whom ZooKeeper names, every replica is in the ISR, and all
-    that was ever committed can be read again.
+    """Whole: each partition is led by whom ZooKeeper names, every replica is in the ISR and
+    follows, and all that was ever committed can be read again.
 
     No promise of a protocol but of a run: its bound must leave time for sessions to expire, dead
     connections to be noticed, ``replica.lag.time.max.ms``, and the replicas to catch up. Judged
@@ -61,6 +61,11 @@ class Liveness:
             )
         if set(state.isr) != set(state.replicas):
             return f"the ISR is {sorted(state.isr)} of {sorted(state.replicas)}"
+        for number in state.isr:
+            member = step.now.brokers.get(number)
+            held = None if member is None else member.replicas.get(key)
+            if held is None or held.leader_epoch != state.leader_epoch:
+                return f"broker {number} is in the ISR, but does not follow"
         end = self._committed_end(key)
         if end is not None and replica.high_watermark < end:
             return f"only offsets below {replica.high_watermark} can be read of {end} committed"

@@ -1,21 +1,28 @@
-from typing import Any
-
 import pytest
 
 from checkers.invariants.step import Rules
 from checkers.invariants.watch import Watch
 from model.snapshot import ClusterState, PartitionState, ReplicaState
-from tests.checkers.invariants.streams import cluster, leader, log, state, violated
+from tests.checkers.invariants.streams import cluster, leader, log, replica, state, violated
 
 S = 1_000_000_000
 LOG = log(0, 0)
 WHOLE = leader(LOG, hw=2)
 
 
-def at(second: int, since: int | None, held: ReplicaState | None, **said: Any) -> ClusterState:
+def at(
+    second: int,
+    since: int | None,
+    held: ReplicaState | None,
+    znode: PartitionState | None = None,
+    followers: tuple[int, ...] = (2, 3),
+    behind: int = 0,
+) -> ClusterState:
+    """Broker 1 holds this; others follow, or are so many epochs behind."""
     calm = None if since is None else since * S
-    znode: PartitionState = said.pop("znode", state())
-    brokers = {} if held is None else {1: held}
+    znode = znode or state()
+    following = replica(LOG, leader_epoch=znode.leader_epoch - behind)
+    brokers = ({} if held is None else {1: held}) | dict.fromkeys(followers, following)
     return cluster(znode, brokers, time_ns=second * S, calm_since_ns=calm)
 
 
@@ -39,6 +46,20 @@ def test_the_cluster_is_whole_in_time(
     before = at(0, None, WHOLE)
     assert violated(before, at(70, 40, held, znode=znode), recovery_s=30) == names
     assert violated(before, at(69, 40, held, znode=znode), recovery_s=30) == []
+
+
+@pytest.mark.parametrize(
+    ("followers", "behind", "names"),
+    [((2, 3), 0, []), ((3,), 0, ["stuck"]), ((2, 3), 1, ["stuck"])],
+)
+def test_who_is_in_sync_is_there_and_follows(
+    followers: tuple[int, ...], behind: int, names: list[str]
+) -> None:
+    """An ISR names a broker that has died until its session is over."""
+    held = leader(LOG, hw=2, epoch=1)
+    before = at(0, None, WHOLE)
+    now = at(70, 40, held, state(1, 1), followers, behind)
+    assert violated(before, now, recovery_s=30) == names
 
 
 def test_only_a_calm_that_lasts_is_judged() -> None:
