@@ -30,7 +30,9 @@ class NullReplicas:
     def __init__(self) -> None:
         self._end: dict[TopicPartition, int] = {}
 
-    def append(self, tp: TopicPartition, records: memoryview, *, acks: int) -> AppendResult:
+    def append(
+        self, tp: TopicPartition, records: memoryview, *, acks: int, guard: int | None = None
+    ) -> AppendResult:
         """Read the header, as any broker must; count."""
         base = self._end.get(tp, 0)
         self._end[tp] = base + batch.parse_header(records).count

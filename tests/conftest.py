@@ -4,9 +4,10 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,10 @@ def docker_answers() -> bool:
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for group in ("spark", "cluster"):
-            if item.get_closest_marker(group):
+        for marker, group in (("spark", "spark"), ("cluster", "cluster"), ("docker", "cluster")):
+            if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.xdist_group(group))
+                break
         if item.get_closest_marker("docker") and not docker_answers():
             item.add_marker(pytest.mark.skip(reason="docker: no container engine answers"))
         if item.get_closest_marker("ground_truth") and not GROUND_TRUTH.is_dir():
@@ -67,3 +69,13 @@ def project_environment(repository: Path) -> dict[str, str]:
     """The environment of a person who has the project's programs on PATH."""
     path = [str(repository / ".venv" / "bin"), str(repository / ".tools" / "bin")]
     return {**os.environ, "PATH": os.pathsep.join([*path, os.environ.get("PATH", os.defpath)])}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One session for all tests that need a JVM."""
+    from checkers import session
+
+    started = session.start(tmp_path_factory.mktemp("spark"))
+    yield started
+    session.stop(started)

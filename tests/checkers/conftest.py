@@ -1,7 +1,6 @@
 """Histories small enough to read, as text; and big enough to believe, from a simulated log."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,13 +127,3 @@ class Histories:
 @pytest.fixture(scope="session")
 def histories(tmp_path_factory: pytest.TempPathFactory) -> Histories:
     return Histories(tmp_path_factory.mktemp("histories"))
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One session for all tests that need a JVM."""
-    from checkers import session
-
-    started = session.start(tmp_path_factory.mktemp("spark"))
-    yield started
-    session.stop(started)

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow.parquet as pq
@@ -17,6 +18,9 @@ from checkers import findings as findings_
 from checkers.verdict import Verdict
 from harness.app.check import Judged, examine_together
 from model import violation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PARTS = ("plan.json", "history.parquet", violation.FILE, "verdict.json", "findings.parquet")
 """Of a run's folder: what judging takes, and what it says."""
@@ -39,14 +43,15 @@ def put_aside(folder: Path, place: Path) -> None:
         shutil.copy(folder / name, place / name)
 
 
-def judge(folders: Sequence[Path]) -> Together:
+def judge(folders: Sequence[Path], session: "SparkSession | None" = None) -> Together:
     """All of these, which were put aside; those that agree are gone afterwards.
 
-    Raises :class:`~checkers.session.NoSpark`, and whatever comes of a job that crashes.
+    Without ``session``, Spark is started and stopped. Raises :class:`~checkers.session.NoSpark`,
+    and whatever comes of a job that crashes.
     """
     began_s = time.monotonic()
     differ = []
-    for folder, judged in zip(folders, _judged(folders) if folders else (), strict=True):
+    for folder, judged in zip(folders, _judged(folders, session) if folders else (), strict=True):
         if _is_same(folder, judged):
             shutil.rmtree(folder)
         else:
@@ -58,11 +63,13 @@ def judge(folders: Sequence[Path]) -> Together:
     )
 
 
-def _judged(folders: Sequence[Path]) -> list[Judged]:
+def _judged(folders: Sequence[Path], session: "SparkSession | None") -> list[Judged]:
     from checkers import session as session_  # a search that wants no Spark imports none
 
     size = sum((folder / "history.parquet").stat().st_size for folder in folders)
     with tempfile.TemporaryDirectory(prefix="faultline-together-") as scratch:
+        if session is not None:
+            return examine_together(folders, session, Path(scratch))
         session = session_.start(Path(scratch), memory_bytes=session_.memory_for(size))
         try:
             return examine_together(folders, session, Path(scratch))

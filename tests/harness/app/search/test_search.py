@@ -15,6 +15,7 @@ from harness.app.search.outcome import FILE
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[4]
+PLAN = ROOT / "examples" / "mutants" / "ack-on-local-append.toml"
 
 
 def _faultline(*arguments: object, cwd: Path, **environment: str) -> tuple[int, Any]:
@@ -81,12 +82,12 @@ def test_a_green_search_tells_what_it_did(tmp_path: Path) -> None:
 def test_a_search_is_judged_once_more_by_spark(tmp_path: Path) -> None:
     """One job for all of its histories says what was said of each."""
     status, told = _faultline(
-        *("search", "--runs", 2, "--jobs", 2, "--mutant", "dup-window-one", "--keep-going"),
-        *("--spark", "--results", "r"),
+        *("search", PLAN, "--runs", 2, "--jobs", 2, "--mutant", "ack-on-local-append"),
+        *("--keep-going", "--spark", "--results", "r"),
         cwd=tmp_path,
     )
     assert status == 1
-    assert "duplicate" in told["anomalies"]
+    assert "lost-write" in told["anomalies"]
     assert (told["together"]["histories"], told["together"]["differ"]) == (2, [])
     left = {path.name for path in (tmp_path / told["folder"]).iterdir()}
     assert left == {FILE, *(f"seed{run['seed']}" for run in told["findings"])}

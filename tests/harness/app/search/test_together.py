@@ -1,6 +1,7 @@
 """Two judgements of the same histories: one by one as they ended, and all in one Spark job."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -45,7 +46,7 @@ def _aside(place: Path, name: str, ops: list[Op]) -> Path:
 
 
 @pytest.mark.spark
-def test_judgements_agree_or_are_told(tmp_path: Path) -> None:
+def test_judgements_agree_or_are_told(spark: Any, tmp_path: Path) -> None:
     """What agrees is gone; what was said otherwise, in verdict or findings, is kept and told."""
     folders = [
         _aside(tmp_path, "good", _history(1, 2)),
@@ -58,7 +59,7 @@ def test_judgements_agree_or_are_told(tmp_path: Path) -> None:
     (folders[2] / "verdict.json").write_bytes((folders[1] / "verdict.json").read_bytes())
     good = tmp_path / "run of good" / "findings.parquet"
     (folders[3] / "findings.parquet").write_bytes(good.read_bytes())
-    told = together.judge(folders)
+    told = together.judge(folders, spark)
     assert told.histories == 4
     assert told.differ == tuple(map(str, folders[2:]))
     assert [folder.exists() for folder in folders] == [False, False, True, True]
