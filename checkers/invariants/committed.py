@@ -172,7 +172,7 @@ class Committed:
             yield step.violation(
                 "candidate-completeness",
                 f"broker {seen.broker} was in the ISR when it cut its log to {cut};"
-                f" {line.bound(earlier.leader_epoch)} was committed by epoch"
+                f" all below {line.bound(earlier.leader_epoch)} was committed up to epoch"
                 f" {earlier.leader_epoch}",
                 key=seen.key,
                 offset=cut,
@@ -240,7 +240,7 @@ def _holds(
         yield step.violation(
             invariant,
             f"the log of broker {number} ({replica.role} in epoch {replica.leader_epoch}) ends at"
-            f" {replica.log_end}; {bound} was committed by epoch {epoch}",
+            f" {replica.log_end}; all below {bound} was committed up to epoch {epoch}",
             key=key,
             offset=replica.log_end,
             brokers=(number,),

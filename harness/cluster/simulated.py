@@ -97,10 +97,10 @@ def staged(
         world.network.jitter_s = float(options["jitter_ms"]) / 1000
         logs = NodeLogs(folder / "nodes", world)
         halts = Halts(world)
-        points.hold_by(halts.hold)
-        mutants.plant(plan.mutants)
         clock = now_s or (lambda: world.now)
         try:
+            points.hold_by(halts.hold)
+            mutants.plant(plan.mutants)
             with listening(logs), (folder / violation.FILE).open("wb", buffering=0) as seen:
                 watcher = Watcher(
                     world,
