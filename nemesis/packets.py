@@ -8,12 +8,12 @@ import asyncio
 import random
 from typing import Any, Protocol
 
-from model.roles import CanCut, CanDropPackets, CanKill, CanPause, Cluster, HasRoles
+from model.roles import CLIENTS, CanCut, CanDropPackets, CanKill, CanPause, Cluster, HasRoles
 from nemesis import proof
 from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
-SHARE = (0.05, 0.4)
+SHARE = (0.1, 0.4)
 """From and to, when drawn."""
 OVERHEAD_S = 4.5
 
@@ -40,9 +40,13 @@ async def apply(
         return Applied(nodes, Effect(False, "nobody was up"))
     share = float(options["share"])
     await asyncio.gather(*(cluster.drop_packets(node, share) for node in running))
-    dropped = await proof.until(
-        lambda: asyncio.gather(*map(cluster.packets_dropped, running)), lambda counts: all(counts)
-    )
+
+    async def counted() -> list[int | None]:
+        # With nobody else at work, probes are the packets that some are dropped of.
+        await asyncio.gather(*(cluster.is_cut(CLIENTS, node) for node in running))
+        return await asyncio.gather(*map(cluster.packets_dropped, running))
+
+    dropped = await proof.until(counted, lambda counts: all(counts))
     how = ", ".join(
         f"{node}: no rule" if count is None else f"{node}: {count} packets dropped"
         for node, count in zip(running, dropped, strict=True)

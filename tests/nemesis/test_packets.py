@@ -38,6 +38,26 @@ async def test_the_first_loss_is_waited_for(
     assert applied.effect.proved
 
 
+async def test_where_nobody_is_at_work_probes_are(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a few packets, until one of them is dropped."""
+    probes: list[str] = []
+    is_cut = cluster.is_cut
+
+    async def probed(source: str, target: str) -> bool | None:
+        probes.append(target)
+        return await is_cut(source, target)
+
+    async def packets_dropped(node: str) -> int:
+        return int(len(probes) > 3)
+
+    monkeypatch.setattr(cluster, "is_cut", probed)
+    monkeypatch.setattr(cluster, "packets_dropped", packets_dropped)
+    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+    assert (applied.effect.proved, probes) == (True, ["broker-1"] * 4)
+
+
 async def test_without_effect_it_is_not_proved(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
