@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from harness.app import files
 from harness.app.search.together import Together
 
 Status = Literal["valid", "invalid", "unknown", "failed"]
@@ -139,10 +140,8 @@ def exit_status(summary: Summary) -> int:
 
 def write(summary: Summary) -> None:
     """``search.json`` in its folder."""
-    path = Path(summary.folder) / FILE
-    draft = path.with_suffix(".new")
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
-    draft.replace(path)
+    document = msgspec.json.format(msgspec.json.encode(summary), indent=2)
+    files.replace(Path(summary.folder) / FILE, document + b"\n")
 
 
 def describe(summary: Summary, again: str) -> str:
