@@ -7,8 +7,10 @@ can recover; now and then a whole period is quiet. How likely a package is to be
 drawn once per schedule (swarm testing), so that some runs are all about one kind of trouble.
 """
 
+import dataclasses
 import random
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from model.plan import ScheduledFault
 from model.roles import NodeId
@@ -37,17 +39,20 @@ def draw(
     keys: Sequence[str] = (),
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
+    synced: bool = False,
     calm: float = 1.0,
+    grudge: float = 0.0,
 ) -> tuple[ScheduledFault, ...]:
     """A schedule, the same for the same arguments; empty without packages
     that have room in such a cluster.
 
-    ``calm`` stretches the pauses between faults, and makes quiet periods more likely.
+    ``calm`` stretches the pauses between faults, and makes quiet periods more likely. ``grudge``:
+    how likely a fault that strikes one broker strikes the same one as the last that did.
     ``time_limit_s`` is the workload's; every fault is over before it. With time for it the
     schedule has enough faults of enough kinds to mean something (:data:`SECONDS_PER_FAULT`,
     :data:`KINDS`): draws that do not are drawn again.
     """
-    shape = Shape(tuple(brokers), tuple(keys), session_timeout_s, min_isr)
+    shape = Shape(tuple(brokers), tuple(keys), session_timeout_s, min_isr, synced)
     packages = [each for each in packages if each.draw is not None and each.room(shape)]
     if not packages:
         return ()
@@ -59,6 +64,8 @@ def draw(
     for attempt in range(200):
         rng = random.Random(f"{seed}/{attempt}")
         drawn = sorted(_drawn(rng, packages, shape, start_s, end_s, calm), key=lambda item: item[0])
+        if grudge:
+            drawn = list(_again(random.Random(f"{seed}/{attempt}/again"), drawn, brokers, grudge))
         enough = len(drawn) >= wanted and len({package for _, package, _ in drawn}) >= kinds
         if enough or len(drawn) > len(best):
             best = drawn
@@ -75,6 +82,24 @@ def draw(
         )
         for number, (at_s, _, fault) in enumerate(best, start=1)
     )
+
+
+def _again(
+    rng: random.Random,
+    drawn: Sequence[tuple[float, str, Drawn]],
+    brokers: Sequence[NodeId],
+    grudge: float,
+) -> Iterator[tuple[float, str, Drawn]]:
+    """The same faults, some of them at whom the one before them struck."""
+    ones = {(broker,) for broker in brokers}
+    last: Any = None
+    for at_s, package, fault in drawn:
+        is_one = isinstance(fault.targets, str) or tuple(fault.targets) in ones
+        if is_one and last is not None and rng.random() < grudge:
+            fault = dataclasses.replace(fault, targets=last)
+        if is_one:
+            last = fault.targets
+        yield at_s, package, fault
 
 
 def _drawn(

@@ -92,10 +92,11 @@ def plan_of(fields: Mapping[str, Any]) -> Plan:
         raise Refused(f"the plan: {error}".replace("`$.", "`")) from None
 
 
-def resolve(plan: Plan, *, calm: float = 1.0) -> Plan:
+def resolve(plan: Plan, *, calm: float = 1.0, grudge: float = 0.0) -> Plan:
     """The plan with all that is needed to run it again; raises :class:`Refused`.
 
-    ``calm`` stretches the pauses between faults that are drawn.
+    ``calm`` stretches the pauses between faults that are drawn; by ``grudge`` more of them strike
+    whom the last one struck.
     """
     target = _target(plan)
     _known("--workload", plan.workload, catalogue.WORKLOADS)
@@ -132,7 +133,7 @@ def resolve(plan: Plan, *, calm: float = 1.0) -> Plan:
     except BadSetting as error:
         raise Refused(str(error)) from None
     if resolved.schedule is None:
-        return msgspec.structs.replace(resolved, schedule=_draw(resolved, calm))
+        return msgspec.structs.replace(resolved, schedule=_draw(resolved, calm, grudge))
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
     numbers = set()
     for entry in resolved.schedule:
@@ -243,7 +244,7 @@ def _nemeses(names: Sequence[str], target: catalogue.Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _draw(plan: Plan, calm: float) -> tuple[ScheduledFault, ...]:
+def _draw(plan: Plan, calm: float, grudge: float) -> tuple[ScheduledFault, ...]:
     workload = catalogue.WORKLOADS[plan.workload]
     return schedule.draw(
         [catalogue.NEMESES[name] for name in plan.nemesis],
@@ -253,7 +254,9 @@ def _draw(plan: Plan, calm: float) -> tuple[ScheduledFault, ...]:
         time_limit_s=plan.time_limit_s,
         session_timeout_s=settings.session_timeout_s(plan.broker),
         min_isr=settings.min_isr(plan.brokers, plan.broker),
+        synced=settings.is_synced(plan.broker),
         calm=calm,
+        grudge=grudge,
     )
 
 

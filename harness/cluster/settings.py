@@ -61,6 +61,11 @@ def min_isr(brokers: int, overrides: Mapping[str, str]) -> int:
     return int(overrides.get("min.insync.replicas", min(2, brokers)))
 
 
+def is_synced(overrides: Mapping[str, str]) -> bool:
+    """Is every record on the disks of those who must have it before it is acknowledged?"""
+    return overrides.get("log.flush.interval.messages") == "1"
+
+
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """Where one broker listens, what it says of itself, and where it finds the others."""

@@ -62,6 +62,30 @@ def test_what_a_seed_draws_stays_the_same() -> None:
     ]
 
 
+def test_a_grudge_strikes_again() -> None:
+    """The same faults at the same times, more of them at whom the one before them struck; those
+    that strike several, or ZooKeeper, do as before."""
+    again = 0
+    for seed in range(20):
+        plain = drawn(seed)
+        bitter = schedule.draw(
+            PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0, keys=("x-0", "x-1"), grudge=1.0
+        )
+        assert [(f.at_s, f.fault, f.options) for f in plain] == [
+            (f.at_s, f.fault, f.options) for f in bitter
+        ]
+        changed = [(f, g) for f, g in zip(plain, bitter, strict=True) if f.targets != g.targets]
+        again += len(changed)
+        ones = {
+            str(g.targets)
+            for g in bitter
+            if isinstance(g.targets, str) or tuple(g.targets) in {(each,) for each in BROKERS}
+        }
+        assert len(ones) <= 1
+        assert all("zookeeper" not in f.targets for f, _ in changed)
+    assert again > 50
+
+
 def test_classic_faults_are_not_crowded_out() -> None:
     """With all packages at hand the classic ones still draw most, and each has its share."""
     struck = Counter(KINDS[fault.fault] for seed in range(60) for fault in drawn(seed))
