@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from harness.app import catalogue, request
 from harness.app.refused import Refused
 from model.plan import Plan
+from nemesis.schedule import Temper
 
 TIME_LIMIT_S = 40.0
 """Of work. With five seconds of calm at either end there is time for four faults and more."""
@@ -21,6 +22,8 @@ CALM = (0.3, 0.6, 1.0, 1.5)
 """How long pauses between faults are, in parts of what a single run has."""
 GRUDGES = (0.0, 0.0, 0.4, 0.8)
 """How likely a fault strikes whom the last one struck."""
+WEIGHTS = (0.0, 0.0, 0.3, 0.7)
+"""How likely a period of a schedule belongs to one fault alone."""
 RATE_HZ_MAX = 15.0
 """Operations a second, at most; batches bring the records, and each operation costs CPU time."""
 PARTITIONS_MAX = 12
@@ -80,17 +83,17 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "consumer": {"fetch.wait.max.ms": str(rng.choice((50, 100, 250, 500)))},
         "options": options | {"batch_max": batch_max},
     }
-    calm, grudge = rng.choice(CALM), rng.choice(GRUDGES)
+    temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(WEIGHTS))
     for part, fields in parts.items():
         drawn[part] = {**fields, **pinned.get(part, {})}
     if pinned.get("target", "simulated") != "simulated":
         raise Refused(f"--target {pinned['target']}: a search is simulated")
     fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
-    plan = request.resolve(request.plan_of(drawn | fixed), calm=calm, grudge=grudge)
+    plan = request.resolve(request.plan_of(drawn | fixed), temper)
     if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (request.ALL,):
         return plan
     drawn["nemesis"] = (request.ALL,)
-    return request.resolve(request.plan_of(drawn | fixed), calm=min(CALM), grudge=grudge)
+    return request.resolve(request.plan_of(drawn | fixed), temper._replace(calm=min(CALM)))
 
 
 def _layout(rng: random.Random, pinned: Mapping[str, Any]) -> Layout:
