@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from model.roles import (
     CLIENTS,
@@ -38,6 +38,10 @@ ORDERS_SHARE = 0.4
 """Of what is drawn, with somebody there to give the reason."""
 CORRUPT_SHARE = 0.1
 """Of the other drawn ones."""
+USURPED_SHARE = 0.5
+"""Of orders that are kept: who gave them is replaced before they arrive."""
+USURPED_S = 2.0
+"""How long a controller may take to be replaced, and the next one to give its orders."""
 _DONE = {
     "hold-request": "the request is kept",
     "hold-response": "the answer is kept",
@@ -71,7 +75,15 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
         return Drawn("drop-response", 0.0, targets, options, alone=alone, overhead_s=OVERHEAD_S)
     options["part"] = rng.choice(PARTS)
     duration_s = rng.uniform(0.1, 2.5) * shape.session_timeout_s
-    return Drawn("hold-request", duration_s, targets, options, alone=alone, overhead_s=OVERHEAD_S)
+    overhead_s = OVERHEAD_S
+    if alone:
+        # Late is an order when another has been obeyed in the meantime.
+        options["part"] = rng.choice(("request", *PARTS))
+        duration_s = rng.uniform(0.5, 4.0) * shape.session_timeout_s
+        if options["part"] == "request" and rng.random() < USURPED_SHARE:
+            options["usurped"] = True
+            overhead_s += USURPED_S
+    return Drawn("hold-request", duration_s, targets, options, alone=alone, overhead_s=overhead_s)
 
 
 async def apply(
@@ -81,7 +93,8 @@ async def apply(
 
     Options: ``api``; ``from``, who asks (``clients``, ``brokers``, ``controller`` or a node);
     ``part``; ``stir``, to end the ZooKeeper session of a broker that neither asks nor answers,
-    which gives a controller something to say. ``ValueError`` when they make no sense.
+    which gives a controller something to say; ``usurped``, to end that of the controller before the
+    message is let go. ``ValueError`` when they make no sense.
     """
     part = options.get("part", "request")
     if part not in PARTS:
@@ -102,19 +115,30 @@ async def apply(
         if message is not None:
             break
         await cluster.let_go(number)
+    kept = _Caught(number, bool(options.get("usurped", False)))
     if message is None:
-        return Applied(nodes, Effect(False, f"no {options['api']} came"), -1)
-    return Applied(nodes, Effect(True, f"{message}: {_DONE[what]}"), number)
+        return Applied(nodes, Effect(False, f"no {options['api']} came"), None)
+    return Applied(nodes, Effect(True, f"{message}: {_DONE[what]}"), kept)
 
 
 async def heal(cluster: Meddled, applied: Applied) -> Effect:
     """Let it go; proved when it is not kept any more."""
-    if applied.undo < 0:
+    if applied.undo is None:
         return Effect(True, "nothing was caught")
-    held = await cluster.is_held(applied.undo)
-    await cluster.let_go(applied.undo)
-    still = await cluster.is_held(applied.undo)
+    number, usurped = applied.undo
+    held = await cluster.is_held(number)
+    if usurped and held:
+        controller = await cluster.controller()
+        if controller is not None and await cluster.expire_session(controller):
+            await asyncio.sleep(USURPED_S)
+    await cluster.let_go(number)
+    still = await cluster.is_held(number)
     return Effect(not still, "kept still" if still else "let go" if held else "nothing was kept")
+
+
+class _Caught(NamedTuple):
+    number: int
+    usurped: bool
 
 
 async def _stir(

@@ -152,15 +152,19 @@ def _drawn(
 def _alone(
     rng: random.Random, packages: Sequence[Package], shape: Shape, room_s: float
 ) -> tuple[str, Drawn] | None:
-    """A fault that wants to be alone, for which there is time: of the first package, in any order,
-    that soon draws one."""
-    for package in rng.sample(packages, len(packages)):
+    """A fault that wants to be alone, for which there is time; rather one that takes long, for the
+    others have their chances elsewhere."""
+    found: list[tuple[str, Drawn]] = []
+    for package in packages:
         assert package.draw is not None, "only what can be drawn is"
         for _ in range(20):
             fault = package.draw(rng, shape)
             if fault.alone and fault.takes_s < room_s:
-                return package.name, fault
-    return None
+                found.append((package.name, fault))
+                break
+    if not found:
+        return None
+    return rng.choices(found, [fault.takes_s for _, fault in found])[0]
 
 
 def _lane(

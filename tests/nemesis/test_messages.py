@@ -79,6 +79,25 @@ async def test_a_controller_is_given_something_to_say(
     assert changed == {"broker-2"}
 
 
+async def test_an_order_of_a_controller_that_was_replaced(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its session ends before what it said is let go; once, and for nothing that is not kept."""
+    monkeypatch.setattr(messages, "USURPED_S", 0.0)
+    cluster.traffic = {("broker-1", "broker-3")}
+    options = {"api": "LeaderAndIsr", "from": "controller", "usurped": True}
+    before = dict(cluster.registered)
+    applied = await messages.apply(cluster, "hold-request", ["broker-3"], options, rng)
+    assert cluster.registered == before
+    healed = await messages.heal(cluster, applied)
+    assert (healed.how, cluster.held) == ("let go", set())
+    after = dict(cluster.registered)
+    changed = {node for node, number in after.items() if number != before.get(node)}
+    assert changed == {"broker-1"}
+    assert (await messages.heal(cluster, applied)).how == "nothing was kept"
+    assert cluster.registered == after
+
+
 async def test_any_broker_will_do(cluster: FakeCluster, rng: random.Random) -> None:
     """Nobody speaks to who was aimed at, so one of the others is as good; but one alone."""
     cluster.traffic = {("clients", "broker-2")}

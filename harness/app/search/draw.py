@@ -22,7 +22,7 @@ CALM = (0.3, 0.6, 1.0, 1.5)
 """How long pauses between faults are, in parts of what a single run has."""
 GRUDGES = (0.0, 0.0, 0.4, 0.8)
 """How likely a fault strikes whom the last one struck."""
-WEIGHTS = (0.0, 0.0, 0.3, 0.7)
+WEIGHTS = (0.0, 0.3, 0.6, 0.9)
 """How likely a period of a schedule belongs to one fault alone."""
 RATE_HZ_MAX = 15.0
 """Operations a second, at most; batches bring the records, and each operation costs CPU time."""
@@ -47,7 +47,7 @@ LAYOUTS = (
     Layout(3, 3, 2, 8),
     Layout(3, 3, 1, 3),
     Layout(3, 2, 1, 3),
-    Layout(3, 1, 1, 1),
+    Layout(3, 1, 1, 2),
     Layout(4, 3, 2, 3),
     Layout(4, 4, 2, 1),
     Layout(5, 3, 2, 2),
@@ -73,7 +73,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "rate_hz": round(min(RATE_HZ_MAX, records_hz * 2 / (1 + batch_max)), 2),
         "concurrency": rng.randint(4, 8),
         "brokers": layout.brokers,
-        "nemesis": _nemesis(rng, wanted),
+        "nemesis": _nemesis(rng, wanted, ("power",) if layout.replication_factor == 1 else ()),
     }
     if "schedule" in pinned:
         drawn["nemesis"] = wanted  # for it says itself which faults there are
@@ -84,6 +84,8 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "options": options | {"batch_max": batch_max},
     }
     temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(WEIGHTS))
+    if layout.replication_factor == 1:
+        temper = temper._replace(weight=max(WEIGHTS))
     for part, fields in parts.items():
         drawn[part] = {**fields, **pinned.get(part, {})}
     if pinned.get("target", "simulated") != "simulated":
@@ -134,6 +136,7 @@ def _options(rng: random.Random, layout: Layout) -> dict[str, Any]:
 
 
 def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
+    alone = layout.replication_factor == 1  # what is on its disk is all that there is
     wait_ms = rng.choice((50, 200, 200, 500))
     drawn = {
         "default.replication.factor": layout.replication_factor,
@@ -148,13 +151,14 @@ def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
         "replica.fetch.max.bytes": rng.choice((512, 4096, 1 << 20, 1 << 20)),
         "replica.high.watermark.checkpoint.interval.ms": rng.choice((200, 1000, 5000)),
         "log.flush.offset.checkpoint.interval.ms": rng.choice((1000, 5000)),
-        "leader.imbalance.check.interval.seconds": rng.choice((3, 10, 30)),
+        "leader.imbalance.check.interval.seconds": rng.choice((3, 3, 10, 30)),
         "auto.leader.rebalance.enable": rng.choice(("true", "true", "false")),
-        "log.segment.bytes": rng.choice((2048, 16384, 1 << 30, 1 << 30)),
+        "log.segment.bytes": rng.choice(
+            (2048, 16384) if alone else (2048, 16384, 1 << 30, 1 << 30)
+        ),
         "log.index.interval.bytes": rng.choice((64, 4096)),
     }
-    alone = layout.replication_factor == 1  # what is on its disk is all that there is
-    if rng.random() < (0.75 if alone else 0.25):
+    if rng.random() < (0.9 if alone else 0.25):
         drawn["log.flush.interval.messages"] = rng.choice((1, 1, 20))
     return {name: str(value) for name, value in drawn.items()}
 
@@ -170,15 +174,16 @@ def _producer(rng: random.Random) -> dict[str, str]:
     return {name: str(value) for name, value in drawn.items()}
 
 
-def _nemesis(rng: random.Random, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Some of what is wanted; what is wanted by name is all taken."""
+def _nemesis(rng: random.Random, wanted: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
+    """Some of what is wanted, these ``always``; what is wanted by name is all taken."""
     possible = request.offered(catalogue.SIMULATED)
     share = rng.uniform(0.3, 1.0)
     taken = [name for name in possible if rng.random() < share]
     some = rng.sample(possible, 3)
     if tuple(wanted) != (request.ALL,):
         return tuple(wanted)
-    return tuple(name for name in possible if name in (taken if len(taken) >= 3 else some))
+    chosen = taken if len(taken) >= 3 else some
+    return tuple(name for name in possible if name in chosen or name in always)
 
 
 def described(plan: Plan) -> str:
