@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from harness.app import catalogue
+from harness.app import catalogue, files
 from harness.app.refused import Refused
 from harness.cluster.node import ClusterError
 from harness.cluster.registry import Known, known, reap, state_folder
@@ -126,9 +126,7 @@ async def _keep(home: Path) -> None:
         keeper = known(psutil.Process().pid, "keeper")
         assert keeper is not None, "this process exists"
         there = Up(bootstrap=cluster.bootstrap(), folder=str(home), keeper=keeper)
-        draft = home / "up.json.draft"
-        draft.write_bytes(msgspec.json.encode(there))
-        draft.replace(home / "up.json")
+        files.replace(home / "up.json", msgspec.json.encode(there))
         await stop.wait()
     finally:
         await cluster.stop()
