@@ -6,16 +6,19 @@ the clock holds up everybody.
 """
 
 import asyncio
+import math
 import random
 from typing import Any, Protocol
 
-from model.roles import CanKill, CanPause, CanSlowDisk, Cluster, HasRoles
+from model.roles import CanKill, CanPause, CanSlowDisk, Cluster, HasRoles, NodeId
 from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 SECONDS = (0.0005, 0.01)
 """From and to, when drawn."""
 OVERHEAD_S = 2.5
+TRIES = 5
+"""An operation may have to wait for others; one of so many in a row does not."""
 
 
 class Sluggish(Cluster, CanSlowDisk, CanKill, CanPause, HasRoles, Protocol):
@@ -37,7 +40,7 @@ async def apply(
     """Proved when an operation takes as long as was asked, and took less before."""
     nodes = await aim.resolve(cluster, targets, rng)
     seconds = float(options["seconds"])
-    before = await asyncio.gather(*map(cluster.disk_takes_s, nodes))
+    before = await asyncio.gather(*(_at_best_s(cluster, node, seconds) for node in nodes))
     for node in nodes:
         await cluster.slow_disk(node, seconds)
     now = await asyncio.gather(*map(cluster.disk_takes_s, nodes))
@@ -49,10 +52,22 @@ async def apply(
     return Applied(nodes, Effect(proved, how or "nobody was there"), seconds)
 
 
+async def _at_best_s(cluster: Sluggish, node: NodeId, enough_s: float) -> float:
+    """How long an operation takes by itself: of a few, the first below ``enough_s``."""
+    took_s = math.inf
+    for _ in range(TRIES):
+        took_s = min(took_s, await cluster.disk_takes_s(node))
+        if took_s < enough_s:
+            break
+    return took_s
+
+
 async def heal(cluster: Sluggish, applied: Applied) -> Effect:
     """Proved when an operation takes less than it was made to."""
     await asyncio.gather(*map(cluster.quicken_disk, applied.targets))
-    took = await asyncio.gather(*map(cluster.disk_takes_s, applied.targets))
+    took = await asyncio.gather(
+        *(_at_best_s(cluster, node, applied.undo) for node in applied.targets)
+    )
     slowest = max(took, default=0.0)
     return Effect(slowest < applied.undo, f"an operation takes at most {slowest * 1000:.3f} ms")
 

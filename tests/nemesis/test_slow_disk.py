@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,24 @@ async def test_slow_and_quick_again(cluster: FakeCluster, rng: random.Random) ->
     assert applied.effect.how == "broker-3: an operation takes 0.100 ms, then 5.100 ms"
     assert (await slow_disk.heal(cluster, applied)).proved
     assert set(cluster.disk_s.values()) == {0.0001}
+
+
+async def test_a_disk_that_was_busy(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That an operation waits for others proves nothing, before or after: the next one tells."""
+    quick = cluster.disk_takes_s
+    waits = iter((0.011, 0.0, 0.0, 0.011, 0.0))
+
+    async def busy(node: str) -> float:
+        return await quick(node) + next(waits)
+
+    monkeypatch.setattr(cluster, "disk_takes_s", busy)
+    applied = await slow_disk.apply(cluster, "slow-disk", ["broker-1"], {"seconds": 0.005}, rng)
+    assert applied.effect.how == "broker-1: an operation takes 0.100 ms, then 5.100 ms"
+    assert applied.effect.proved
+    assert (await slow_disk.heal(cluster, applied)).proved
+    assert next(waits, None) is None
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
