@@ -1,7 +1,7 @@
 """aiokafka, unmodified, as the client of a process: plain asyncio, on sockets and in simulation.
 
-A process owns at most one producer, which writes one partition all its life, and one consumer,
-which is assigned partitions, belongs to no group and commits nothing.
+A process owns at most one producer, whose first failure is its last deed, and one consumer, which
+is assigned partitions, belongs to no group and commits nothing.
 
 **What bounds a send.** aiokafka has no ``delivery.timeout.ms``. Its batches expire after
 ``request_timeout_ms``; those of an idempotent producer only while the partition has no leader
@@ -122,17 +122,13 @@ class AioClient:
         return self._reader
 
     async def _send(self, op: Op) -> Op:
-        keys = {key for _, key, _ in op.value}
-        assert len(keys) == 1, "an operation writes one key"
-        (key,) = keys
         if self._writer is None:
             arguments = {**self._common, **self._producer_arguments}
-            self._writer = _Writer(arguments, key, self._delivery_timeout_s)
-        assert self._writer.key == key, f"this process writes {self._writer.key}"
-        reports = await self._writer.send([value for _, _, value in op.value])
+            self._writer = _Writer(arguments, self._delivery_timeout_s)
+        reports = await self._writer.send([(key, value) for _, key, value in op.value])
         completed = [
             ["send", key, [report.offset, value] if report.outcome == "ok" else value]
-            for (_, _, value), report in zip(op.value, reports, strict=True)
+            for (_, key, value), report in zip(op.value, reports, strict=True)
         ]
         errors = [report.error for report in reports if report.error is not None]
         combined = outcome.of_several([report.outcome for report in reports])
@@ -178,28 +174,26 @@ class _Report(msgspec.Struct, frozen=True):
 class _Writer:
     """A producer, which starts when it first sends."""
 
-    def __init__(self, arguments: Mapping[str, Any], key: str, delivery_timeout_s: float) -> None:
-        self.key = key
-        self._topic, self._partition = split(key)
+    def __init__(self, arguments: Mapping[str, Any], delivery_timeout_s: float) -> None:
         self._delivery_timeout_s = delivery_timeout_s
         self._producer = AIOKafkaProducer(**arguments)
         self._starting = asyncio.ensure_future(self._producer.start())
         self._queued: list[asyncio.Future[Any]] = []
         """What the operation under way has handed over."""
 
-    async def send(self, values: list[int]) -> list[_Report]:
-        """All of them at once, as one batch if they fit; returns when every one has been reported
-        on, or when the time to deliver them is over."""
+    async def send(self, records: list[tuple[str, int]]) -> list[_Report]:
+        """All of them at once, those of a key as one batch if they fit; returns when every one has
+        been reported on, or when the time to deliver them is over."""
         until = asyncio.get_running_loop().time() + self._delivery_timeout_s
         self._queued = []
         try:
-            refused = await self._queue(values, until)
+            refused = await self._queue(records, until)
             reports = [await _report(future, until) for future in self._queued]
         finally:
             for future in self._queued:
                 _forget(future)
-        unsent = len(values) - len(reports)
-        return _known_offsets(reports) + [_Report("fail", None, refused)] * unsent
+        reports += [_Report("fail", None, refused)] * (len(records) - len(reports))
+        return _known_offsets([key for key, _ in records], reports)
 
     async def close(self) -> None:
         """Let go of what is queued and on its way."""
@@ -218,19 +212,17 @@ class _Writer:
                 future.set_exception(ProducerClosed())
         await _stop(producer.stop, producer.client.close)
 
-    async def _queue(self, values: list[int], until: float) -> str | None:
+    async def _queue(self, records: list[tuple[str, int]], until: float) -> str | None:
         """Hand records over, up to the first that is not taken; the error by which it is not."""
         try:
             async with asyncio.timeout_at(until):
                 with _its_assertions():
                     await asyncio.shield(self._starting)
-                    for value in values:
-                        record_key, record_value = payload.encode(self.key, value)
+                    for key, value in records:
+                        topic, partition = split(key)
+                        record_key, record_value = payload.encode(key, value)
                         future = await self._producer.send(
-                            self._topic,
-                            value=record_value,
-                            key=record_key,
-                            partition=self._partition,
+                            topic, value=record_value, key=record_key, partition=partition
                         )
                         self._queued.append(future)
         except (KafkaError, TimeoutError) as error:
@@ -287,6 +279,17 @@ class _Reader:
         except KafkaError as error:
             return records, _name(error)
         return records, None
+
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        """Read these keys again from these offsets on; the error by which that cannot be done."""
+        try:
+            with _its_assertions():
+                for key, offset in places.items():
+                    self._consumer.seek(TopicPartition(*split(key)), offset)
+                    self._positions[key] = offset
+        except KafkaError as error:
+            return _name(error)
+        return None
 
     async def progress(self, key: str) -> tuple[int, int]:
         """The position in a key, and its end as its leader has it now: the high watermark, or under
@@ -352,7 +355,7 @@ async def _report(future: "asyncio.Future[Any]", until: float) -> _Report:
     return _Report("ok", None if metadata is None else metadata.offset)
 
 
-def _known_offsets(reports: list[_Report]) -> list[_Report]:
+def _known_offsets(keys: list[str], reports: list[_Report]) -> list[_Report]:
     """Without the offsets that aiokafka has made up.
 
     A batch that the broker calls a duplicate of one it no longer remembers is answered with base
@@ -361,13 +364,13 @@ def _known_offsets(reports: list[_Report]) -> list[_Report]:
     row: what comes after those records in the log lies behind as many as they are.
     """
     known = []
-    made_up = -1  # the next one, if the row goes on
-    for report in reports:
-        if report.offset is not None and report.offset in (-1, made_up):
-            made_up = report.offset + 1
+    made_up: dict[str, int] = {}  # by key: the next one, if the row goes on
+    for key, report in zip(keys, reports, strict=True):
+        if report.offset is not None and report.offset in (-1, made_up.get(key)):
+            made_up[key] = report.offset + 1
             known.append(_Report(report.outcome, None, report.error))
         else:
-            made_up = -1
+            made_up.pop(key, None)
             known.append(report)
     return known
 

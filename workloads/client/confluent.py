@@ -1,6 +1,6 @@
 """librdkafka (confluent-kafka) as the client of a process: threads inside, asyncio outside.
 
-A process owns at most one producer, which writes one partition all its life, and one consumer.
+A process owns at most one producer, whose first failure is its last deed, and one consumer.
 librdkafka reports through callbacks and blocks in its calls, so each of them is driven by a thread
 of its own, from its creation to its destruction; threads are daemons, because librdkafka may block
 while it closes and nobody should wait for that. This is the one module of the workloads that may
@@ -166,17 +166,13 @@ class ConfluentClient:
         return _completed(op, "ok", op.value)
 
     async def _send(self, op: Op) -> Op:
-        keys = {key for _, key, _ in op.value}
-        assert len(keys) == 1, "an operation writes one key"
-        (key,) = keys
         if self._writer is None:
-            self._writer = _Writer(self._producer_config, key)
-        assert self._writer.key == key, f"this process writes {self._writer.key}"
-        reports = await self._writer.send([value for _, _, value in op.value])
+            self._writer = _Writer(self._producer_config)
+        reports = await self._writer.send([(key, value) for _, key, value in op.value])
         outcomes = [report.outcome for report in reports]
         completed = [
             ["send", key, [report.offset, value] if report.outcome == "ok" else value]
-            for (_, _, value), report in zip(op.value, reports, strict=True)
+            for (_, key, value), report in zip(op.value, reports, strict=True)
         ]
         errors = [report.error for report in reports if report.error is not None]
         combined = outcome.of_several(outcomes)
@@ -222,25 +218,23 @@ class _Report(msgspec.Struct, frozen=True):
 class _Writer:
     """A producer and the thread that serves its delivery reports."""
 
-    def __init__(self, config: Mapping[str, Any], key: str) -> None:
-        self.key = key
-        self._topic, self._partition = split(key)
+    def __init__(self, config: Mapping[str, Any]) -> None:
         self._loop = asyncio.get_running_loop()
         self._producer = Producer(dict(config))
         self._stop = threading.Event()
         self._closed = self._loop.create_future()
-        threading.Thread(target=self._serve, name=f"writer-{key}", daemon=True).start()
+        threading.Thread(target=self._serve, name="writer", daemon=True).start()
 
-    async def send(self, values: list[int]) -> list[_Report]:
+    async def send(self, records: list[tuple[str, int]]) -> list[_Report]:
         """All of them at once, pipelined; returns when every one has been reported on."""
-        reports = [self._produce(value) for value in values]
+        reports = [self._produce(key, value) for key, value in records]
         return [await report for report in reports]
 
     async def close(self) -> None:
         self._stop.set()
         await self._closed
 
-    def _produce(self, value: int) -> "asyncio.Future[_Report]":
+    def _produce(self, key: str, value: int) -> "asyncio.Future[_Report]":
         report: asyncio.Future[_Report] = self._loop.create_future()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -249,13 +243,14 @@ class _Writer:
             answer = _Report(outcome.of_send(name), offset, name)
             _tell(self._loop, _resolve, report, answer)
 
-        record_key, record_value = payload.encode(self.key, value)
+        topic, partition = split(key)
+        record_key, record_value = payload.encode(key, value)
         try:
             self._producer.produce(
-                self._topic,
+                topic,
                 value=record_value,
                 key=record_key,
-                partition=self._partition,
+                partition=partition,
                 on_delivery=delivered,
             )
         except (BufferError, KafkaException) as error:
