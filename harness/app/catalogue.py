@@ -31,7 +31,7 @@ from nemesis import (
     zookeeper,
 )
 from nemesis.package import Package
-from workloads import idempotent
+from workloads import idempotent, send_poll
 from workloads.package import Workload
 
 
@@ -114,7 +114,9 @@ SIMULATED = Target(
     pace=0.04,
 )
 
-WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in (idempotent.WORKLOAD,)}
+WORKLOADS: dict[str, Workload] = {
+    module.WORKLOAD.name: module.WORKLOAD for module in (idempotent, send_poll)
+}
 
 NEMESES: dict[str, Package] = {
     module.PACKAGE.name: module.PACKAGE

@@ -151,7 +151,7 @@ def faultline() -> None:
     )
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
-@click.option("--workload", metavar="NAME", help="what to ask (idempotent)")
+@click.option("--workload", metavar="NAME", help="what to ask (idempotent); README names all")
 @click.option("--nemesis", metavar="A,B", help="what to break; none, or all that the target offers")
 @click.option("--time-limit", "time_limit_s", type=float, metavar="S", help="seconds of work (60)")
 @click.option(

@@ -1,0 +1,144 @@
+"""Every process sends and polls, whatever the configuration promises: acks 0, 1 or all, sequence
+numbers or none.
+
+What may be lost, doubled or reordered is for the contract to say (``checkers.expectations``): this
+workload is there to run it under every setting. A process sends to several keys and follows several
+that it has chosen for itself, and now and then chooses others.
+"""
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from model import options
+from model.generator import (
+    PENDING,
+    Answer,
+    AnyOf,
+    Context,
+    Generator,
+    Invocation,
+    Repeat,
+    Stagger,
+    Until,
+)
+from model.op import Op
+from model.plan import Plan
+from workloads import idempotent
+from workloads.idempotent import CatchUp, Topics, created, topics_of
+
+LEAST: Mapping[str, float] = {**idempotent.LEAST, "followed_max": 1}
+"""The smallest number that each of the plan's options may be."""
+
+REASSIGN = 1 / 64
+"""How often a poll is preceded by another choice of keys (Jepsen's share)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Senders:
+    """Sends the next numbers of several keys at a time, by whoever is free."""
+
+    batch_max: int
+    keys: tuple[str, ...] = ()
+    next_values: dict[str, int] = field(default_factory=dict)
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        next_values = dict(self.next_values)
+        value = []
+        for _ in range(ctx.rng.randint(1, self.batch_max)):
+            key = ctx.rng.choice(self.keys)
+            value.append(["send", key, next_values[key]])
+            next_values[key] += 1
+        later = dataclasses.replace(self, next_values=next_values)
+        return Invocation(process=ctx.rng.choice(ctx.free), f="send", value=value), later
+
+    def update(self, event: Op) -> Generator:
+        new = created(event)
+        if not new:
+            return self
+        next_values = self.next_values | dict.fromkeys(new, 0)
+        return dataclasses.replace(self, keys=(*self.keys, *new), next_values=next_values)
+
+
+@dataclass(frozen=True, slots=True)
+class Followers:
+    """Each process assigns some keys, and polls."""
+
+    followed_max: int
+    keys: tuple[str, ...] = ()
+    ready: frozenset[int] = frozenset()
+    """Living processes that follow something, asked about by membership only."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        if process in self.ready and ctx.rng.random() >= REASSIGN:
+            return Invocation(process=process, f="poll", value=[["poll"]]), self
+        return self._follow(process, ctx.rng), self
+
+    def _follow(self, process: int, rng: random.Random) -> Invocation:
+        count = rng.randint(1, min(self.followed_max, len(self.keys)))
+        return Invocation(process=process, f="assign", value=rng.sample(self.keys, count))
+
+    def update(self, event: Op) -> Generator:
+        if new := created(event):
+            return dataclasses.replace(self, keys=(*self.keys, *new))
+        process = frozenset({event.process})
+        if event.f == "assign" and event.type == "ok":
+            return dataclasses.replace(self, ready=self.ready | process)
+        if event.type == "info":
+            return dataclasses.replace(self, ready=self.ready - process)
+        return self
+
+
+def main(plan: Plan) -> Generator:
+    """Everybody does everything until the time limit."""
+    life_s = float(plan.options["process_life_s"])
+    gap_s = life_s / plan.concurrency
+    work = AnyOf(
+        (
+            Topics(topics_of(plan), int(plan.options["partitions"])),
+            Stagger(gap_s, Repeat("crash"), next_s=gap_s),
+            Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),
+            Followers(int(plan.options["followed_max"])),
+        )
+    )
+    return Until(plan.time_limit_s, work)
+
+
+def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """Every thread reads these keys by ``assign``, until each was read to its end."""
+    return Until(until_s, CatchUp(left=keys, keys=keys))
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why this plan cannot be run."""
+    return options.refusal(plan.options, LEAST) or idempotent.refuse_cluster(plan)
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """What is acknowledged when, with sequence numbers or without."""
+    acks, idempotence = rng.choice(
+        (("all", True), ("all", False), ("all", False), ("1", False), ("1", False), ("0", False))
+    )
+    return {
+        "producer": {"acks": acks, "enable.idempotence": str(idempotence).lower()},
+        "options": {"followed_max": rng.choice((2, 4, 8))},
+    }
+
+
+WORKLOAD = dataclasses.replace(
+    idempotent.WORKLOAD,
+    name="send_poll",
+    idea="everybody sends and polls, whatever acknowledgements are asked for",
+    options={**idempotent.WORKLOAD.options, "followed_max": 6},
+    refuse=refuse,
+    main=main,
+    final=final,
+    vary=vary,
+)
