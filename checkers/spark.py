@@ -14,7 +14,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from checkers.kernels import key
 from checkers.kernels.availability import Outage, Recovery
-from checkers.kernels.key import Receipt, Report
+from checkers.kernels.key import Report
+from checkers.kernels.receipts import Receipt
 from checkers.kernels.rows import I64, Band, CatchUp, Found, Log, Polls, Resets, Sends
 from checkers.tables import Tables
 

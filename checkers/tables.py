@@ -20,6 +20,7 @@ from checkers.kernels.rows import (
     Band,
     Bools,
     CatchUp,
+    History,
     Log,
     Polls,
     Resets,
@@ -80,16 +81,10 @@ class Operations:
 
 
 @dataclass(frozen=True)
-class Tables:
+class Tables(History):
     """A whole history, ready to be asked."""
 
-    keys: tuple[str, ...]
-    """Names; the key columns hold places in here."""
     operations: Operations
-    sends: Sends
-    send_key: I64
-    polls: Polls
-    poll_key: I64
     assigned: tuple[I64, I64, I64]
     """Process, event and key of what an assignment kept or gave."""
     assignments: tuple[I64, I64]

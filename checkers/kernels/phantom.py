@@ -6,7 +6,7 @@ from itertools import chain
 import msgspec
 import numpy as np
 
-from checkers.kernels.rows import FAIL, I64, Found, Log, at
+from checkers.kernels.rows import FAIL, Found, History, Log, at
 
 
 def phantoms(log: Log) -> list[Found]:
@@ -32,17 +32,16 @@ def phantoms(log: Log) -> list[Found]:
     ]
 
 
-def misrouted(
-    found: Sequence[Found], key: I64, value: I64, op: I64, names: Sequence[str]
-) -> list[Found]:
+def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
     """Phantoms that were sent to exactly one other key are ``misrouted``: the record is real and
-    lies in the wrong log. ``key``, ``value`` and ``op`` are columns of the sends of all keys."""
+    lies in the wrong log."""
     strays = np.array([f.value for f in found if f.anomaly == "phantom"], dtype=np.int64)
     if not len(strays):
         return list(found)
-    senders: dict[int, dict[int, int]] = {}
-    for row in np.flatnonzero(np.isin(value, strays)).tolist():
-        senders.setdefault(int(value[row]), {}).setdefault(int(key[row]), int(op[row]))
+    sends, senders = history.sends, dict[int, dict[int, int]]()
+    for row in np.flatnonzero(np.isin(sends.value, strays)).tolist():
+        homes = senders.setdefault(int(sends.value[row]), {})
+        homes.setdefault(int(history.send_key[row]), int(sends.op[row]))
 
     def told(phantom: Found) -> Found:
         homes = senders.get(phantom.value, {}) if phantom.value is not None else {}
@@ -53,7 +52,7 @@ def misrouted(
             phantom,
             anomaly="misrouted",
             ops=(sent, *phantom.ops),
-            why=phantom.why + f", but event {sent} sent it to {names[home]}",
+            why=phantom.why + f", but event {sent} sent it to {history.keys[home]}",
         )
 
     return [told(f) for f in found]

@@ -25,8 +25,8 @@ UNKNOWN = -1
 """The offset of a record that no broker told."""
 
 
-class _Columns:
-    """Equally long columns; the mixin of the NamedTuples below."""
+class Rows:
+    """Equally long columns; a mixin of named tuples."""
 
     def where(self, mask: NDArray[Any]) -> Self:
         """The rows that a mask or an array of row numbers selects."""
@@ -50,7 +50,7 @@ class _Sends(NamedTuple):
     end_ns: I64
 
 
-class Sends(_Columns, _Sends):
+class Sends(Rows, _Sends):
     """One row per record that anybody tried to write, in the order of ``op`` and program order."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class _Polls(NamedTuple):
     end_ns: I64
 
 
-class Polls(_Columns, _Polls):
+class Polls(Rows, _Polls):
     """One row per record delivered, in the order of delivery; polls of every outcome deliver."""
 
     __slots__ = ()
@@ -197,11 +197,24 @@ class Log:
         return replace(self, sends=sends, polls=polls.where(stay | np.isin(polls.offset, places)))
 
 
+@dataclass(frozen=True)
+class History:
+    """The rows of all keys together, for what no single key can tell."""
+
+    keys: tuple[str, ...]
+    """Names; the key columns hold places in here."""
+    sends: Sends
+    send_key: I64
+    polls: Polls
+    poll_key: I64
+
+
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """What a kernel saw; :class:`model.finding.Finding` once its contract and faults are known."""
 
     anomaly: str
-    key: str
+    key: str | None = None
+    """``None``: it lies between keys."""
     offset: int | None = None
     value: int | None = None
     variant: str = ""

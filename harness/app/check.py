@@ -15,6 +15,7 @@ from checkers import inline as inline_
 from checkers import tables as tables_
 from checkers import verdict as verdict_
 from checkers.expectations import Contract
+from checkers.kernels import whole as whole_
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
@@ -115,13 +116,19 @@ def _concluded(
     plan: Plan | None,
     contract: Contract,
 ) -> Judged:
-    """What the kernels' reports amount to."""
-    found = [f for report in reports.values() for f in report.found]
+    """What the kernels' reports amount to, with what is asked of the whole history."""
+    whole = whole_.judge(tables, [f for report in reports.values() for f in report.found])
     watched = _watched(folder)
     violations = () if watched is None else watched.violations
-    results = findings_.findings(found, tables, contract, violations)
+    results = findings_.findings(whole.found, tables, contract, violations)
     verdict = verdict_.conclude(
-        tables, reports, results, run=plan, plan=_named(plan), watched=watched
+        tables,
+        reports,
+        results,
+        run=plan,
+        plan=_named(plan),
+        watched=watched,
+        whole=whole.receipts,
     )
     return Judged(verdict, results)
 

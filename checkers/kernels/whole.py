@@ -1,0 +1,36 @@
+"""Everything that is asked of a whole history, after its keys: what no single key can tell."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from checkers.kernels import cycles, phantom, torn
+from checkers.kernels.receipts import Asking, Receipt
+from checkers.kernels.rows import Found, History
+
+Kernel = Callable[[History], Iterable[Found]]
+Retelling = Callable[[History, Sequence[Found]], Iterable[Found]]
+"""What was found in the keys, as those tell it who see all keys: renamed, or folded."""
+
+KERNELS: dict[str, Kernel] = {"cycles": cycles.kernel}
+
+RETELLINGS: dict[str, Retelling] = {"misrouted": phantom.misrouted, "torn": torn.kernel}
+
+
+class Report(NamedTuple):
+    """All that was found in a history, and that its keys were looked at together."""
+
+    found: list[Found]
+    receipts: list[Receipt]
+
+
+def judge(history: History, of_keys: Iterable[Found]) -> Report:
+    """Ask everything of a whole history. ``of_keys`` was found in its keys, each by itself."""
+    asking = Asking()
+    found = list(of_keys)
+    for name, retelling in RETELLINGS.items():
+        told = asking.ask(name, partial(retelling, history, found))
+        found = found if told is None else told
+    for name, kernel in KERNELS.items():
+        found += asking.ask(name, partial(kernel, history)) or []
+    return Report(found, asking.receipts)
