@@ -85,6 +85,8 @@ def _asked(micro_ops: list[MicroOp]) -> list[MicroOp]:
                 asked.append(["poll"])
             case ["commit", group, _]:
                 asked.append(["commit", group, None])
+            case _:
+                pass  # what a rebalance tells
     return asked
 
 
@@ -212,6 +214,11 @@ class Histories:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    @property
+    def file(self) -> Path:
+        """Where the last history lies."""
+        return self._folder / "history.jsonl"
 
     def events(self, text: str) -> list[Op]:
         return events(text)

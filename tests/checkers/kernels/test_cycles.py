@@ -98,14 +98,28 @@ def drawn(rng: random.Random) -> list[Op]:
         read: dict[str, list[list[int]]] = {}
         for key, value in rng.sample(records, rng.randint(0, min(3, len(records)))):
             read.setdefault(key, []).append([places[key, value], value])
-        value = [["send", key, [places[key, v], v]] for key, v in mine] + [["poll", read]]
-        asked = [["send", key, v] for key, v in mine] + [["poll"]]
+        done: list[Any] = [["send", key, [places[key, v], v]] for key, v in mine]
+        asked: list[Any] = [["send", key, v] for key, v in mine]
         at = 2 * process
         events.append(
-            Op(index=at, time_ns=at, process=process, type="invoke", f="txn", value=asked)
+            Op(
+                index=at,
+                time_ns=at,
+                process=process,
+                type="invoke",
+                f="txn",
+                value=[*asked, ["poll"]],
+            )
         )
         events.append(
-            Op(index=at + 1, time_ns=at + 1, process=process, type="ok", f="txn", value=value)
+            Op(
+                index=at + 1,
+                time_ns=at + 1,
+                process=process,
+                type="ok",
+                f="txn",
+                value=[*done, ["poll", read]],
+            )
         )
     return events
 
