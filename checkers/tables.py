@@ -9,22 +9,27 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from checkers import parse
+from checkers import parse, steps
 from checkers.kernels.rows import (
+    ASSIGNED,
     FAIL,
     I8,
     I64,
     INFO,
+    LOST,
     OK,
+    REVOKED,
     UNKNOWN,
     Band,
     Bools,
     CatchUp,
+    Group,
     History,
     Log,
     Polls,
     Resets,
     Sends,
+    Steps,
 )
 from model.history import BadHistory
 from model.op import CRASH, NEMESIS, RECOVER
@@ -97,13 +102,22 @@ class Tables(History):
     """Was the cluster whole before the final reads? ``None``: the history does not tell."""
     event_index: I64
     event_ns: I64
+    steps: Steps
+    step_key: I64
+    groups: tuple[Group, ...]
 
     @property
     def active_keys(self) -> list[int]:
-        """The keys that somebody tried to write or read something of."""
-        rows = (
-            np.bincount(key, minlength=len(self.keys)) for key in (self.send_key, self.poll_key)
-        )
+        """The keys of which somebody tried to write or read something, or to commit an offset."""
+        return self._keys_in(self.send_key, self.poll_key, self.step_key)
+
+    @property
+    def record_keys(self) -> list[int]:
+        """Those of which somebody tried to write or read something."""
+        return self._keys_in(self.send_key, self.poll_key)
+
+    def _keys_in(self, *columns: I64) -> list[int]:
+        rows = (np.bincount(key, minlength=len(self.keys)) for key in columns)
         used: list[int] = np.flatnonzero(sum(rows)).tolist()
         return used
 
@@ -127,16 +141,21 @@ class Tables(History):
         }
 
     def resets(self, key: int) -> Resets:
-        """When processes gave up their position in a key."""
+        """When processes gave up their position in a key, or were given it anew. What a rebalance
+        changes holds for the operation that tells of it."""
         process, event = self.assignments
         _, kept_event, kept_key = self.assigned
         gone = ~np.isin(event, kept_event[kept_key == key])
-        return Resets(process[gone], event[gone])
+        told = (self.step_key == key) & np.isin(self.steps.kind, (ASSIGNED, REVOKED, LOST))
+        return Resets(
+            np.concatenate((process[gone], self.steps.process[told])),
+            np.concatenate((event[gone], self.steps.invoked[told])),
+        )
 
     def logs(self) -> Iterator[Log]:
         """Each key's rows."""
-        send_rows, poll_rows = (
-            _by_key(key, len(self.keys)) for key in (self.send_key, self.poll_key)
+        send_rows, poll_rows, step_rows = (
+            _by_key(key, len(self.keys)) for key in (self.send_key, self.poll_key, self.step_key)
         )
         caught_up = self.caught_up()
         for key in self.active_keys:
@@ -147,6 +166,8 @@ class Tables(History):
                 resets=self.resets(key),
                 caught_up=caught_up.get(key),
                 faults=self.bands,
+                steps=self.steps.where(step_rows[key]),
+                groups=self.groups,
             )
 
     def when(self, events: list[int]) -> I64:
@@ -216,6 +237,7 @@ class _Builder:
         micro_ops = value.values
         self.op, self.op_names = _codes(micro_ops.field("op"))
         self.op_key, op_keys = _codes(micro_ops.field("key"))
+        self.op_group, self.group_names = _codes(micro_ops.field("name"))
         self.op_offset, self.op_value = (
             _ints(micro_ops.field(name)) for name in ("offset", "value")
         )
@@ -244,6 +266,7 @@ class _Builder:
         polls, poll_key = self._polls(last, outcome)
         sends = sends._replace(proven=_proven(sends, send_key, polls, poll_key))
         assign_events, assigned = self._assignments(last)
+        group_steps, step_key, groups = self._steps(first, last, outcome, sends)
         return Tables(
             keys=self.keys,
             operations=Operations(
@@ -269,6 +292,9 @@ class _Builder:
             recovered=self._recovered(),
             event_index=self.index,
             event_ns=self.time_ns,
+            steps=group_steps,
+            step_key=step_key,
+            groups=groups,
         )
 
     def _operations(self) -> tuple[I64, I64]:
@@ -397,6 +423,55 @@ class _Builder:
             for row, at in zip(rows.tolist(), operation.tolist(), strict=True)
         )
 
+    def _steps(
+        self, first: I64, last: I64, outcome: I8, sends: Sends
+    ) -> tuple[Steps, I64, tuple[Group, ...]]:
+        wanted = self._is(*steps.KINDS)
+        ops = steps.Ops(
+            op=self.index[last],
+            invoked=self.index[first],
+            process=self.process[last],
+            outcome=outcome,
+            txn=self._txn(last),
+            polls=np.isin(np.arange(len(last)), self._micro_ops(last, self._is(parse.POLL))[1]),
+            start_ns=self.time_ns[first],
+            end_ns=self.time_ns[last],
+        )
+        rows, operation = self._micro_ops(last, wanted)
+        asked, asker = self._micro_ops(first, self._is(parse.COMMIT))
+        untold = ~np.isin(asker, operation[self._is(parse.COMMIT)[rows]])
+        is_asked = np.concatenate((np.zeros(len(rows), np.bool_), np.ones(untold.sum(), np.bool_)))
+        rows = np.concatenate((rows, asked[untold]))
+        operation = np.concatenate((operation, asker[untold]))
+        order = np.argsort(operation, kind="stable")
+        rows, operation, is_asked = rows[order], operation[order], is_asked[order]
+        records, place = _spread(self.record_end[rows], self.record_end[rows + 1])
+        micro = steps.MicroOps(
+            kind=[self.op_names[code] for code in self.op[rows].tolist()],
+            group=self.op_group[rows],
+            generation=self.op_value[rows],
+            operation=operation,
+            is_asked=is_asked,
+            place=place,
+            key=self.record_key[records],
+            offset=self.record_offset[records],
+            value=self.record_value[records],
+        )
+        once = self._once(last)
+        proven = sends.op[sends.proven]
+        found, key, groups = steps.steps(ops, micro, once, self.group_names, proven)
+        return found, key, groups
+
+    def _once(self, last: I64) -> list[steps.Once]:
+        """What processes did once, each as far as it was told."""
+        codes = [code for code, name in enumerate(self.f_names) if name in parse.ONCE]
+        found = []
+        for operation in np.flatnonzero(np.isin(self.f[last], codes)).tolist():
+            text = self.detail[int(last[operation])].as_py()
+            value = msgspec.json.decode(text) if text else []
+            found += [steps.Once(operation, what) for what in value if isinstance(what, list)]
+        return found
+
     def _faults(self) -> tuple[Fault, ...]:
         found: dict[int, dict[str, Any]] = {}
         for row, value in self._of_nemesis():
@@ -458,8 +533,8 @@ class _Builder:
             if isinstance(value, dict):
                 yield row, value
 
-    def _is(self, name: str) -> Bools:
-        codes = [code for code, known in enumerate(self.op_names) if known == name]
+    def _is(self, *names: str) -> Bools:
+        codes = [code for code, known in enumerate(self.op_names) if known in names]
         return np.isin(self.op, codes)
 
     def _txn(self, events: I64) -> Bools:

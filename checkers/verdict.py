@@ -11,7 +11,7 @@ from checkers import findings
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.key import Report
 from checkers.kernels.receipts import Receipt
-from checkers.kernels.rows import FAIL, INFO, OK, at
+from checkers.kernels.rows import COMMIT, FAIL, INFO, OK, at
 from checkers.tables import Tables
 from model.finding import Finding
 from model.plan import Plan
@@ -156,7 +156,8 @@ def _evidence(
     unchecked = {f.key for f in results if f.anomaly == "unseen-unchecked"}
     if not has_final_phase:
         caught_up |= reports.keys() - tried - unchecked
-    late = sorted(reports.keys() - caught_up)
+    keys = {tables.keys[key] for key in tables.record_keys}
+    late = sorted(keys - caught_up)
     evidence = {
         "ops": len(done),
         "ok": int((done == OK).sum()),
@@ -164,11 +165,14 @@ def _evidence(
         "info": int((done == INFO).sum()),
         "acked": sum(report.acked for report in reports.values()),
         "read": sum(report.read for report in reports.values()),
-        "keys": len(reports),
-        "keys_caught_up": len(reports) - len(late),
+        "keys": len(keys),
+        "keys_caught_up": len(keys) - len(late),
         "faults": len(tables.faults),
         "faults_effective": sum(fault.proved for fault in tables.faults),
     }
+    if tables.groups:
+        commits = (tables.steps.kind == COMMIT) & (tables.steps.outcome == OK)
+        evidence["commits"] = int(commits.sum())
     return evidence, late
 
 
@@ -177,7 +181,7 @@ def _too_little(
 ) -> list[str]:
     """Why nothing can be said, a sentence each."""
     reasons = []
-    if not evidence["acked"]:
+    if not evidence["acked"] and not evidence.get("commits"):
         reasons.append("nothing was acknowledged")
     reasons += [
         f"fault {fault.id} ({fault.fault}) is not proved to have had an effect: {fault.how}"

@@ -103,6 +103,77 @@ class Band(NamedTuple):
     to_ns: int | None
 
 
+COMMIT, FETCH, ASSIGNED, REVOKED, LOST = 0, 1, 2, 3, 4
+"""Steps of a group: an offset is committed, or asked for; a member is given a key, is asked to give
+it back, has lost it."""
+START, HIGH, STABLE = 5, 6, 7
+"""Steps of a log: a leader told its start, its high watermark, its last stable offset."""
+
+ANY = -2
+"""The offset of a commit that nobody told."""
+FOREVER = 1 << 62
+"""After every event."""
+
+
+class _Steps(NamedTuple):
+    kind: I8
+    group: I64
+    """A place in :attr:`Log.groups`; UNKNOWN for a log's ends."""
+    generation: I64
+    """What a rebalance says of itself; of a commit, what its process was told last. UNKNOWN where
+    nobody told, and where the process learnt of another one in the same operation."""
+    offset: I64
+    """UNKNOWN for a fetch that found nothing and for a position that the client could not tell."""
+    op: I64
+    invoked: I64
+    since: I64
+    """When the process began the operation before this one: what its library does on its own is
+    told by its next operation."""
+    until: I64
+    """The event from which on it has taken effect or never will: ``op``, but for what is in
+    doubt."""
+    after: I64
+    """Of a commit: the generation that the member joined next, once it had given back what it had;
+    what was acknowledged before that is known to all members of that generation."""
+    process: I64
+    outcome: I8
+    txn: Bools
+    proven: Bools
+    start_ns: I64
+    end_ns: I64
+
+
+_STEP_TYPES = [
+    np.int8 if name in ("kind", "outcome") else np.bool_ if name in ("txn", "proven") else np.int64
+    for name in _Steps._fields
+]
+
+
+class Steps(Rows, _Steps):
+    """What groups did with a key, and what leaders told of its ends: one row per key of a
+    micro-operation, or per end, in the order of ``op`` and program order."""
+
+    __slots__ = ()
+
+
+NO_STEPS = Steps(*(np.zeros(0, dtype) for dtype in _STEP_TYPES))
+
+
+class Group(NamedTuple):
+    """A consumer group, as far as it is the same for all its keys."""
+
+    name: str
+    members: dict[int, str | None]
+    """By process that ever subscribed: its ``group.instance.id``."""
+    commits_alone: bool
+    """Does some client commit by itself, and nobody record it (``enable.auto.commit``)?"""
+    topics: frozenset[str]
+    changed_ns: int
+    """When a member came or went for the last time."""
+    polled_ns: int
+    """When a member was last told what a poll had brought, and be it nothing."""
+
+
 class Known(NamedTuple):
     """The distinct (offset, value) pairs that polls and accountable sends tell, by offset.
 
@@ -145,6 +216,8 @@ class Log:
     resets: Resets
     caught_up: CatchUp | None = None
     faults: tuple[Band, ...] = ()
+    steps: Steps = NO_STEPS
+    groups: tuple[Group, ...] = ()
 
     @cached_property
     def known(self) -> Known:

@@ -56,6 +56,8 @@ def test_exit_status(valid: Any, status: int) -> None:
         ("s:x=a@0 s:x=b@1 p:x=b@1", False, []),
         ("a:x", "unknown", ["nothing was acknowledged"]),
         ("s?:x=a p:", "unknown", ["nothing was acknowledged"]),
+        ("k:x@1", True, []),  # an offset needs no record, and a register is not read to its end
+        ("k?:x@1", "unknown", ["nothing was acknowledged"]),
         (
             "s:x=a@0 s:x=b@1 p:x=a@0",
             "unknown",
