@@ -219,12 +219,48 @@ class BrokerConfig:
     log_retention_check_interval_ms: int = _key(
         "log.retention.check.interval.ms", 300_000, "How often retention looks.", low=1
     )
-    log_cleanup_policy: str = _key(
+    log_cleanup_policy: tuple[str, ...] = _key(
         "log.cleanup.policy",
-        "delete",
+        ("delete",),
         "What happens to old segments.",
         one_of=("delete", "compact"),
         topic="cleanup.policy",
+    )
+    log_cleaner_enable: bool = _key("log.cleaner.enable", True, "Compacted logs are compacted.")
+    log_cleaner_backoff_ms: int = _key(
+        "log.cleaner.backoff.ms", 15_000, "How often logs to compact are looked for.", low=1
+    )
+    log_cleaner_dedupe_buffer_size: int = _key(
+        "log.cleaner.dedupe.buffer.size", 128 * 1024 * 1024, "Room for keys, 24 bytes each.", low=24
+    )
+    log_cleaner_min_cleanable_ratio: float = _key(
+        "log.cleaner.min.cleanable.ratio",
+        0.5,
+        "How much of a log is new when it is compacted.",
+        low=0,
+        high=1,
+        topic="min.cleanable.dirty.ratio",
+    )
+    log_cleaner_delete_retention_ms: int = _key(
+        "log.cleaner.delete.retention.ms",
+        86_400_000,
+        "How long tombstones and markers stay.",
+        low=0,
+        topic="delete.retention.ms",
+    )
+    log_cleaner_min_compaction_lag_ms: int = _key(
+        "log.cleaner.min.compaction.lag.ms",
+        0,
+        "Age below which nothing is compacted.",
+        low=0,
+        topic="min.compaction.lag.ms",
+    )
+    log_cleaner_max_compaction_lag_ms: int = _key(
+        "log.cleaner.max.compaction.lag.ms",
+        _INT64_MAX,
+        "Age at which a log is compacted in any case.",
+        low=1,
+        topic="max.compaction.lag.ms",
     )
     log_segment_delete_delay_ms: int = _key(
         "log.segment.delete.delay.ms",
@@ -305,6 +341,9 @@ class BrokerConfig:
     )
     transaction_state_log_min_isr: int = _key(
         "transaction.state.log.min.isr", 2, "Its min.insync.replicas, or all replicas.", low=1
+    )
+    transaction_state_log_segment_bytes: int = _key(
+        "transaction.state.log.segment.bytes", 100 * 1024 * 1024, "Size of its segments.", low=14
     )
     transaction_max_timeout_ms: int = _key(
         "transaction.max.timeout.ms", 900_000, "The longest that a producer may ask for.", low=1
@@ -445,7 +484,8 @@ class Setting:
         """The typed value of a text, or a ConfigError that says what would be right."""
         name = name or self.name
         value = self._convert(text.strip(), name)
-        if self.one_of is not None and value not in self.one_of:
+        said = value if self.is_list else (value,)
+        if self.one_of is not None and not (said and all(each in self.one_of for each in said)):
             raise ConfigError(f"{name}={text}: must be one of {', '.join(self.one_of)}")
         if self.low is not None and value < self.low:
             raise ConfigError(f"{name}={text}: must be at least {self.low}")
@@ -463,6 +503,11 @@ class Setting:
                 return int(text)
             except ValueError:
                 raise ConfigError(f"{name}={text}: must be a whole number") from None
+        if self.type is float:
+            try:
+                return float(text)
+            except ValueError:
+                raise ConfigError(f"{name}={text}: must be a number") from None
         if get_origin(self.type) is tuple:
             return tuple(item.strip() for item in text.split(",") if item.strip())
         return text

@@ -18,7 +18,7 @@ from broker_impl.wire.messages.describe_configs_response import (
 )
 
 TOPIC, BROKER = 2, 4
-_BOOLEAN, _STRING, _LONG, _LIST = 1, 2, 5, 7
+_BOOLEAN, _STRING, _LONG, _DOUBLE, _LIST = 1, 2, 5, 6, 7
 
 
 @api(32, range(1, 5))
@@ -90,4 +90,4 @@ def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsR
 def _type(setting: Setting) -> int:
     if setting.is_list:
         return _LIST
-    return {bool: _BOOLEAN, int: _LONG}.get(setting.type, _STRING)
+    return {bool: _BOOLEAN, int: _LONG, float: _DOUBLE}.get(setting.type, _STRING)

@@ -23,6 +23,7 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
 from broker_impl.node import zk_paths
+from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.errands import Errands
 from broker_impl.node.fetcher import Fetchers
@@ -256,6 +257,9 @@ class Broker:
         self._tasks.every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint)
         self._tasks.every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
         self._tasks.every(config.log_flush_scheduler_interval_ms, self._tend_logs)
+        if config.log_cleaner_enable:
+            cleaner = Cleaner(self._logs, self._replicas, config, self._wall_ms)
+            self._tasks.start(cleaner.run())
         self._server.open_to_brokers()
         LOG.info("broker %d started on %s", config.broker_id, ", ".join(map(str, self._listening)))
 
@@ -493,6 +497,10 @@ def log_config(config: BrokerConfig) -> LogConfig:
         timestamp_type=batch.LOG_APPEND_TIME if is_append_time else batch.CREATE_TIME,
         timestamp_difference_ms_max=config.log_message_timestamp_difference_max_ms,
         cleanup_policy=config.log_cleanup_policy,
+        min_cleanable_dirty_ratio=config.log_cleaner_min_cleanable_ratio,
+        delete_retention_ms=config.log_cleaner_delete_retention_ms,
+        min_compaction_lag_ms=config.log_cleaner_min_compaction_lag_ms,
+        max_compaction_lag_ms=config.log_cleaner_max_compaction_lag_ms,
         delete_delay_ms=config.log_segment_delete_delay_ms,
         producer_expiration_ms=config.producer_id_expiration_ms,
         verify_transactions=config.transaction_partition_verification_enable,

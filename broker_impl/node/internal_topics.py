@@ -35,7 +35,11 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
         if config.sourced(setting).source is Source.DEFAULT:
             copies = min(copies, brokers)
         in_sync = min(config.transaction_state_log_min_isr, copies)
-        settings = {"cleanup.policy": "compact", "min.insync.replicas": str(in_sync)}
+        settings = {
+            "cleanup.policy": "compact",
+            "min.insync.replicas": str(in_sync),
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+        }
         return CreatableTopic(
             name=topic,
             num_partitions=config.transaction_state_log_num_partitions,

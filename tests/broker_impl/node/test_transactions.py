@@ -384,4 +384,8 @@ async def test_the_internal_topic_is_made_as_it_has_to_be(producer: Producer) ->
     assert len(partitions) == 50
     assert {len(view.replicas) for view in partitions.values()} == {3}
     settings = await brokers[0].topic_settings(transaction_records.TOPIC)
-    assert settings == {"cleanup.policy": "compact", "min.insync.replicas": "2"}
+    assert settings == {
+        "cleanup.policy": "compact",
+        "min.insync.replicas": "2",
+        "segment.bytes": "104857600",
+    }
