@@ -53,6 +53,8 @@ LEAST: Mapping[str, float] = {
 }
 """The smallest number that each of the plan's options may be."""
 
+WATCH_SHARE = 0.25
+"""How often a reader that has got nothing asks for watermarks, and not whether it has caught up."""
 RETRY_CREATION_S = 1.0
 """How long after a failed creation a topic is asked for again."""
 
@@ -192,6 +194,9 @@ class CatchUp:
     place of another begins with an assignment of its own.
     """
 
+    watches: bool = dataclasses.field(default=False, kw_only=True)
+    """Are watermarks asked for, too? They tell what keeps a reader from its goal."""
+
     left: tuple[str, ...]
     """Keys that nobody has caught up with."""
     keys: tuple[str, ...]
@@ -210,7 +215,10 @@ class CatchUp:
             return Invocation(process=process, f="assign", value=list(self.keys)), self
         if process not in self.idle:
             return Invocation(process=process, f="poll", value=[["poll"]]), self
-        value = [["catch-up", ctx.rng.choice(self.left)]]
+        key = ctx.rng.choice(self.left)
+        if self.watches and ctx.rng.random() < WATCH_SHARE:
+            return Invocation(process=process, f="watermarks", value=[["watermarks", key]]), self
+        value = [["catch-up", key]]
         return Invocation(process=process, f="catch-up", value=value), self
 
     def update(self, event: Op) -> Generator:

@@ -31,7 +31,7 @@ from nemesis import (
     zookeeper,
 )
 from nemesis.package import Package
-from workloads import idempotent, send_poll
+from workloads import idempotent, offsets, send_poll, transactions
 from workloads.package import Workload
 
 
@@ -115,7 +115,7 @@ SIMULATED = Target(
 )
 
 WORKLOADS: dict[str, Workload] = {
-    module.WORKLOAD.name: module.WORKLOAD for module in (idempotent, send_poll)
+    module.WORKLOAD.name: module.WORKLOAD for module in (idempotent, send_poll, offsets, transactions)
 }
 
 NEMESES: dict[str, Package] = {

@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from model.op import CRASH, NEMESIS, RECOVER, Op
 
+WRITES = ("send", "txn")
+READS = ("poll", "txn")
+
 
 @dataclass(slots=True)
 class Tally:
@@ -34,20 +37,20 @@ class Tally:
             elif op.f != CRASH:
                 self._fault(op)
         elif op.type == "invoke":
-            if op.f == "send":
-                self.keys.update((mop[1], None) for mop in op.value)
+            if op.f in WRITES:
+                self.keys.update((mop[1], None) for mop in op.value if mop[0] == "send")
         else:
             self._completion(op)
 
     def _completion(self, op: Op) -> None:
         self.ops += 1
         self.info += op.type == "info"
-        if op.f == "send":
-            self.acked += sum(isinstance(mop[2], list) for mop in op.value)
-        elif op.f == "poll":
-            self.read += sum(
-                len(pairs) for mop in op.value if len(mop) > 1 for pairs in mop[1].values()
-            )
+        if op.f == "send" or (op.f == "txn" and op.type == "ok"):
+            sends = (mop for mop in op.value if mop[0] == "send")
+            self.acked += sum(isinstance(mop[2], list) for mop in sends)
+        if op.f in READS:
+            polls = (mop[1] for mop in op.value if mop[0] == "poll" and len(mop) > 1)
+            self.read += sum(len(pairs) for polled in polls for pairs in polled.values())
 
     def _fault(self, op: Op) -> None:
         if op.type == "invoke":

@@ -32,7 +32,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, NoError, ProducerClosed, for_code
 
 from model.op import Op
-from workloads.client import aio_errors, outcome, payload
+from workloads.client import aio_errors, aio_offsets, outcome, payload
 from workloads.client.aio_settings import (
     DELIVERY_TIMEOUT,
     consumer_arguments,
@@ -59,7 +59,7 @@ _SILENT.setLevel(logging.CRITICAL)
 
 class AioClient:
     """A process by aiokafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
-    ``catch-up`` and ``crash``."""
+    ``catch-up``, ``watermarks`` and ``crash``."""
 
     def __init__(
         self,
@@ -103,6 +103,8 @@ class AioClient:
                 return _completed(op, "ok" if error is None else "fail", op.value, error)
             case "catch-up":
                 return await self._catch_up(op)
+            case "watermarks":
+                return await self._watermarks(op)
             case "create-topic":
                 return await self._create_topic(op)
             case "crash":
@@ -149,6 +151,14 @@ class AioClient:
             return _completed(op, "fail", op.value, _name(error))
         value = [["catch-up", key, position, end]]
         return _completed(op, "ok" if position >= end else "fail", value)
+
+    async def _watermarks(self, op: Op) -> Op:
+        ((_, key, *_),) = op.value
+        try:
+            places = await self._open_reader().watermarks(key)
+        except (KafkaError, TimeoutError) as error:
+            return _completed(op, "fail", op.value, _name(error))
+        return _completed(op, "ok", [["watermarks", key, places]])
 
     async def _create_topic(self, op: Op) -> Op:
         ((_, topic, partitions),) = op.value
@@ -292,13 +302,24 @@ class _Reader:
         return None
 
     async def progress(self, key: str) -> tuple[int, int]:
-        """The position in a key, and its end as its leader has it now: the high watermark, or under
-        ``read_committed`` the last stable offset."""
+        """The position in a key, and its high watermark as its leader has it now."""
         partition = TopicPartition(*split(key))
         async with asyncio.timeout(QUERY_TIMEOUT_S):
             with _its_assertions():
-                ends = await self._consumer.end_offsets([partition])
-                return await self._consumer.position(partition), ends[partition]
+                end = await aio_offsets.ask(self._consumer._client, partition, "high")
+                return await self._consumer.position(partition), end
+
+    async def watermarks(self, key: str) -> dict[str, int]:
+        """Log start, last stable offset and high watermark, asked for in this order."""
+        if (error := await self._start()) is not None:
+            raise KafkaError(error)
+        partition = TopicPartition(*split(key))
+        async with asyncio.timeout(QUERY_TIMEOUT_S):
+            with _its_assertions():
+                return {
+                    place: await aio_offsets.ask(self._consumer._client, partition, place)
+                    for place in aio_offsets.PLACES
+                }
 
     async def close(self) -> None:
         if self._starting is not None:

@@ -87,6 +87,7 @@ PRODUCER: Mapping[str, tuple[str, Parse]] = {
     "compression.type": ("compression_type", _compression),
     "retry.backoff.ms": ("retry_backoff_ms", _whole),
     "delivery.timeout.ms": (DELIVERY_TIMEOUT, _whole),
+    "transaction.timeout.ms": ("transaction_timeout_ms", _whole),
 }
 """By the plan's name: aiokafka's, and how to read a value. Of two names for one thing, the later
 one here counts."""

@@ -94,7 +94,7 @@ def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | N
 
 class ConfluentClient:
     """A process by librdkafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
-    ``catch-up`` and ``crash``."""
+    ``catch-up``, ``watermarks`` and ``crash``."""
 
     def __init__(
         self,
@@ -137,6 +137,8 @@ class ConfluentClient:
                 return await self._assign(op)
             case "catch-up":
                 return await self._catch_up(op)
+            case "watermarks":
+                return await self._watermarks(op)
             case "create-topic":
                 return await self._create_topic(op)
             case "crash":
@@ -195,6 +197,14 @@ class ConfluentClient:
             return _completed(op, "fail", op.value, error.args[0].name())
         value = [["catch-up", key, position, end]]
         return _completed(op, "ok" if position >= end else "fail", value)
+
+    async def _watermarks(self, op: Op) -> Op:
+        ((_, key, *_),) = op.value
+        try:
+            places = await _in_thread(lambda: watermarks(self._consumer_config, key))
+        except KafkaException as error:
+            return _completed(op, "fail", op.value, error.args[0].name())
+        return _completed(op, "ok", [["watermarks", key, places]])
 
     async def _create_topic(self, op: Op) -> Op:
         ((_, topic, partitions),) = op.value
@@ -284,7 +294,14 @@ class _Reader:
 
     def __init__(self, config: Mapping[str, Any], places: Mapping[str, int]) -> None:
         """``places``: by key, the offset to begin at; -1 for the beginning of the log."""
-        self._consumer = Consumer(dict(config))
+        self._config = config
+        # Behind the last record there may be markers, which nobody is handed: the end that the
+        # consumer reports lies behind them.
+        self._consumer = Consumer({**config, "enable.partition.eof": True})
+        self._asker: Consumer | None = None
+        """Is told of the high watermark; the other may be told of the last stable offset."""
+        if config.get("isolation.level") == "read_uncommitted":
+            self._asker = self._consumer
         self._worker = _Worker("reader")
         self.positions = dict(places)
         """By assigned key: the offset after the last record read; -1 before the first."""
@@ -298,40 +315,82 @@ class _Reader:
         """Records by key, in the order they came; and the error that ended the poll, if any."""
         return await self._worker.call(self._consume)
 
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        """Read these keys again from these offsets on; the error by which that cannot be done."""
+        return await self._worker.call(lambda: self._rewind(places))
+
     async def progress(self, key: str) -> tuple[int, int]:
         """The position in a key, and its high watermark as its leader has it now."""
         return await self._worker.call(lambda: self._progress(key))
 
     async def close(self) -> None:
-        await self._worker.call(self._consumer.close)
+        await self._worker.call(self._close)
         self._worker.stop()
 
     def leave(self) -> None:
         """Close it some time; nobody waits, for it may take for ever."""
-        self._worker.last(self._consumer.close)
+        self._worker.last(self._close)
 
     def _consume(self) -> tuple[dict[str, list[list[int]]], str | None]:
         records: dict[str, list[list[int]]] = {}
         first_error: str | None = None
         for message in self._consumer.consume(POLL_RECORDS_MAX, POLL_TIMEOUT_S):
             error = message.error()
+            key = f"{message.topic()}-{message.partition()}"
+            offset = message.offset()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                assert offset is not None, "an end is somewhere"
+                self.positions[key] = max(self.positions[key], offset)
+                continue
             if error is not None:
                 first_error = first_error or error.name()
                 continue
-            key = f"{message.topic()}-{message.partition()}"
-            offset = message.offset()
             assert offset is not None, "a record that was read has an offset"
             value = payload.decode(key, message.key(), message.value())
             records.setdefault(key, []).append([offset, value])
             self.positions[key] = offset + 1
         return records, first_error
 
+    def _rewind(self, places: Mapping[str, int]) -> str | None:
+        try:
+            for key, offset in places.items():
+                self._consumer.seek(_place(key, offset))
+                self.positions[key] = offset
+        except KafkaException as error:
+            return str(error.args[0].name())
+        return None
+
     def _progress(self, key: str) -> tuple[int, int]:
-        low, high = self._consumer.get_watermark_offsets(
+        if self._asker is None:
+            self._asker = Consumer({**self._config, "isolation.level": "read_uncommitted"})
+        low, high = self._asker.get_watermark_offsets(
             TopicPartition(*split(key)), timeout=QUERY_TIMEOUT_S, cached=False
         )
         position = self.positions[key]
         return (low if position < 0 else position), high
+
+    def _close(self) -> None:
+        if self._asker not in (None, self._consumer):
+            self._asker.close()
+        self._consumer.close()
+
+
+def watermarks(config: Mapping[str, Any], key: str) -> dict[str, int]:
+    """Log start, last stable offset and high watermark as the leader has them, asked for in an
+    order in which none is behind the next. ``config`` is a consumer's. Raises
+    ``KafkaException``."""
+    partition = TopicPartition(*split(key))
+
+    def ask(isolation: str) -> tuple[int, int]:
+        asker = Consumer({**config, "isolation.level": isolation})
+        try:
+            return asker.get_watermark_offsets(partition, timeout=QUERY_TIMEOUT_S, cached=False)
+        finally:
+            asker.close()
+
+    start, stable = ask("read_committed")
+    _, high = ask("read_uncommitted")
+    return {"start": start, "stable": stable, "high": high}
 
 
 class _Worker:

@@ -28,6 +28,17 @@ def test_tally() -> None:
     assert (tally.active, tally.faults) == ({}, 1)
 
 
+def test_transactions_are_tallied() -> None:
+    """Their sends count when they were committed, their polls whatever came of them."""
+    tally = Tally()
+    asked = [["send", "b-0", 1], ["poll"], ["delay", None, 5], ["send", "c-0", 1]]
+    told = [["send", "b-0", [4, 1]], ["poll", {"a-0": [[0, 1]]}], asked[2], ["send", "c-0", 1]]
+    for kind, value in (("invoke", asked), ("fail", told), ("invoke", asked), ("ok", told)):
+        tally(Op(index=0, time_ns=0, process=0, type=kind, f="txn", value=value))  # type: ignore[arg-type]
+    assert (tally.ops, tally.acked, tally.read) == (2, 1, 2)
+    assert list(tally.keys) == ["b-0", "c-0"]
+
+
 def test_calm_begins_with_the_recovery() -> None:
     """Not before it, and not with its end."""
     tally = Tally()
