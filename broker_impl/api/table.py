@@ -3,6 +3,7 @@
 from broker_impl.api import (
     cluster_control,
     configs,
+    deletion,
     fetch,
     find_coordinator,
     group_offsets,
@@ -22,6 +23,7 @@ __all__ = [
     "APIS",
     "cluster_control",
     "configs",
+    "deletion",
     "fetch",
     "find_coordinator",
     "group_offsets",

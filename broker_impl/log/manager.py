@@ -224,10 +224,14 @@ class LogManager:
 
     def _write_checkpoints(self) -> None:
         self._write_recovery_points()
-        starts = {tp: log.start_offset for tp, log in self.logs.items() if log.start_offset}
-        self._write_offsets(START_OFFSETS, starts)
+        self.write_starts()
         self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
         self.write_cleaned()
+
+    def write_starts(self) -> None:
+        """Write down where logs begin."""
+        starts = {tp: log.start_offset for tp, log in self.logs.items() if log.start_offset}
+        self._write_offsets(START_OFFSETS, starts)
 
     def write_cleaned(self) -> None:
         """Write down up to where logs were compacted."""

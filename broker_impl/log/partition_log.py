@@ -250,7 +250,7 @@ class PartitionLog:
         if not placed:
             return Appended(self.end_offset, self.end_offset - 1, -1)
         first, (last_at, last) = placed[0][1], placed[-1]
-        starts_within = self._starts_within(first)
+        starts_within = may_start_within(self.start_offset, self.end_offset, first)
         validation.continuous(placed, first.base_offset if starts_within else self.end_offset)
         if starts_within:
             start_offset = self.start_offset
@@ -278,13 +278,6 @@ class PartitionLog:
             aborted = self.producers.fold(header, now_ms, loading.marker_in(data))
             if aborted is not None:
                 self._segments[-1].aborted.append(aborted)
-
-    def _starts_within(self, header: BatchHeader) -> bool:
-        """Does an empty log start in the midst of this batch (KAFKA-6975)?"""
-        return (
-            self.start_offset == self.end_offset
-            and header.base_offset < self.end_offset <= header.last_offset
-        )
 
     def _append(
         self, buffers: list[Buffer], placed: list[tuple[int, BatchHeader]], now_ms: int
@@ -716,6 +709,14 @@ class PartitionLog:
             self.offline = error
             raise
         self.check()
+
+
+def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:
+    """Does a log that is empty begin in the midst of this batch, as its leader's log does?
+
+    It takes the batch as a whole then: records go by offset, batches as they are (KAFKA-6975).
+    """
+    return start == end and header.base_offset < end <= header.last_offset
 
 
 def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:

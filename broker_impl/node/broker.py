@@ -45,6 +45,7 @@ from broker_impl.replica.events import (
     LeadershipLost,
     LeadershipTaken,
     LogEndAdvanced,
+    LogStartAdvanced,
     RefreshIsr,
     StartFetching,
     StopFetching,
@@ -432,6 +433,9 @@ class Broker:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
+                self._poke_soon(tp)
+            case LogStartAdvanced(tp):
+                self._logs.write_starts()  # before anybody is told: it must not go back
                 self._poke_soon(tp)
             case LeadershipTaken(tp, leader_epoch):
                 if tp.topic == transaction_records.TOPIC:

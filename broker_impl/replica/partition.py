@@ -15,6 +15,7 @@ min.insync.replicas could never be read; acks=all is still refused there.
 """
 
 import math
+from collections.abc import Container
 from enum import Enum
 from typing import assert_never
 
@@ -32,6 +33,7 @@ from broker_impl.replica.events import (
     BecomeLeader,
     BoundsAnswered,
     Configure,
+    DeleteRecords,
     Diverged,
     Effect,
     EndTransaction,
@@ -47,6 +49,7 @@ from broker_impl.replica.events import (
     LeadershipLost,
     LeadershipTaken,
     LogEndAdvanced,
+    LogStartAdvanced,
     PartitionState,
     RefreshIsr,
     Replicated,
@@ -201,10 +204,12 @@ class Partition:
                 self._append(event, now, effects)
             case EndTransaction():
                 self._end_transaction(event, now, effects)
+            case DeleteRecords(offset):
+                self._delete_records(offset, effects)
             case FollowerFetched():
                 self._follower_fetched(event, now, effects)
             case Replicated():
-                self._replicated(event, now)
+                self._replicated(event, now, effects)
             case Tick():
                 self._tick(now, effects)
             case BecomeLeader(state):
@@ -227,7 +232,7 @@ class Partition:
             case Diverged():
                 self._diverged(event)
             case BoundsAnswered():
-                self._bounds_answered(event)
+                self._bounds_answered(event, effects)
             case FetchRefused():
                 self._fetch_refused(event, now)
             case _:
@@ -410,12 +415,20 @@ class Partition:
             self.isr_min,
         )
 
+    def _delete_records(self, offset: Offset, effects: list[Effect]) -> None:
+        if self.role is Role.LEADER and offset > self.log.start_offset:
+            self.log.advance_start(offset)
+            self.high_watermark = max(self.high_watermark, self.log.start_offset)
+            effects.append(LogStartAdvanced(self.tp))
+
     def _follower_fetched(self, event: FollowerFetched, now: float, effects: list[Effect]) -> None:
         remote = self.remotes.get(event.broker)
         if remote is None or event.leader_epoch != self.leader_epoch:
             return
         leader_end = self.log.end_offset
         remote.log_end = event.offset
+        if event.log_start > remote.log_start != UNKNOWN_OFFSET:
+            effects.append(LogStartAdvanced(self.tp))
         remote.log_start = event.log_start
         remote.caught_up_at = isr.caught_up_at(
             remote.caught_up_at,
@@ -558,7 +571,7 @@ class Partition:
             self.high_watermark, log.start_offset, log.end_offset
         )
 
-    def _replicated(self, event: Replicated, now: float) -> None:
+    def _replicated(self, event: Replicated, now: float, effects: list[Effect]) -> None:
         log = self.log
         if not self._asked(event.leader_epoch, Stage.FETCH) or event.offset != log.end_offset:
             return
@@ -574,6 +587,7 @@ class Partition:
         start = min(event.leader_log_start, self.high_watermark)
         if start > log.start_offset:
             log.advance_start(start)
+            effects.append(LogStartAdvanced(self.tp))
 
     def _fetch_refused(self, event: FetchRefused, now: float) -> None:
         if self.role is not Role.FOLLOWER or event.leader_epoch != self.leader_epoch:
@@ -583,7 +597,7 @@ class Partition:
         else:
             self.retry_at = now + self.fetch_backoff
 
-    def _bounds_answered(self, event: BoundsAnswered) -> None:
+    def _bounds_answered(self, event: BoundsAnswered, effects: list[Effect]) -> None:
         if not self._asked(event.leader_epoch, Stage.BOUNDS):
             return
         log = self.log
@@ -592,6 +606,7 @@ class Partition:
         elif event.log_start > log.end_offset:
             log.truncate_fully_and_start_at(event.log_start)
             self.high_watermark = event.log_start  # KAFKA-9491
+            effects.append(LogStartAdvanced(self.tp))
         self.stage = Stage.FETCH
 
     # Questions.
@@ -601,6 +616,16 @@ class Partition:
         """Where read_committed ends: with the first transaction that is not over (T1)."""
         unstable = self.log.producers.first_unstable(self.high_watermark)
         return watermark.last_stable_offset(self.high_watermark, unstable, self.log.start_offset)
+
+    def deletable(self, offset: Offset) -> Offset | None:
+        """Where the log is to begin when records before ``offset`` are deleted (-1: all that are
+        committed); None: it must not."""
+        return watermark.deletable(offset, self.high_watermark)
+
+    def low_watermark(self, live: Container[BrokerId]) -> Offset:
+        """Where the log begins on all live replicas, as far as they have told; -1: one has not."""
+        starts = [remote.log_start for broker, remote in self.remotes.items() if broker in live]
+        return min([self.log.start_offset, *starts])
 
     def read_limit(self, replica_id: BrokerId, isolation: int) -> Offset:
         """Where reading ends for this reader."""

@@ -24,6 +24,7 @@ from broker_impl.replica.events import (
     BecomeLeader,
     BoundsAnswered,
     Configure,
+    DeleteRecords,
     Diverged,
     Effect,
     EndTransaction,
@@ -105,6 +106,14 @@ class FetchTarget(msgspec.Struct, frozen=True):
     last_epoch: Epoch
     """Epoch of the last record in our log; -1 when it is empty."""
     log_start: Offset
+
+
+class Deletion(msgspec.Struct, frozen=True):
+    """What became of DeleteRecords on the leader itself."""
+
+    error: ErrorCode
+    offset: Offset = -1
+    """Where the log begins."""
 
 
 class Replicas:
@@ -348,6 +357,33 @@ class Replicas:
         if partition is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER  # deleted meanwhile
         return partition.acknowledged(result)
+
+    def delete_records(self, tp: TopicPartition, offset: Offset) -> Deletion:
+        """Let the log begin at ``offset`` (-1: at the high watermark), as its leader."""
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return Deletion(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        error = partition.refusal(fencing.NO_EPOCH)
+        if error is not ErrorCode.NONE:
+            return Deletion(error)
+        if "delete" not in partition.log.config.cleanup_policy:
+            return Deletion(ErrorCode.POLICY_VIOLATION)
+        start = partition.deletable(offset)
+        if start is None:
+            return Deletion(ErrorCode.OFFSET_OUT_OF_RANGE)
+        self._handle(partition, DeleteRecords(start))
+        return Deletion(ErrorCode.NONE, start)
+
+    def deleted(self, tp: TopicPartition, deletion: Deletion) -> tuple[ErrorCode, Offset] | None:
+        """What became of a deletion, with the low watermark; None: not all live replicas have it.
+
+        A replica that is down is not waited for: it is told when it comes back.
+        """
+        partition = self.partitions.get(tp)
+        if partition is None or partition.role is not Role.LEADER:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+        low = partition.low_watermark(self._live)
+        return (ErrorCode.NONE, low) if low >= deletion.offset else None
 
     def fetch(
         self,

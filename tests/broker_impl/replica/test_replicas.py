@@ -12,6 +12,7 @@ from broker_impl.replica.events import (
     LeadershipLost,
     LeadershipTaken,
     LogEndAdvanced,
+    LogStartAdvanced,
     RefreshIsr,
     StartFetching,
     StopFetching,
@@ -552,3 +553,72 @@ def test_an_order_by_a_connection_that_was_given_up_is_late(broker: Broker) -> N
     assert late(2, 5) is NONE
     assert late(1, 7) is NONE, "a former controller is refused by its epoch"
     assert late(2, 4) is ErrorCode.REQUEST_TIMED_OUT
+
+
+# DeleteRecords.
+
+
+def fetch(broker: Broker, replica_id: int, offset: int, *, log_start: int) -> None:
+    broker.replicas.fetch(
+        TP,
+        replica_id=replica_id,
+        offset=offset,
+        bytes_max=1000,
+        current_leader_epoch=0,
+        log_start_offset=log_start,
+    )
+
+
+@pytest.mark.parametrize(
+    ("offset", "start"), [(0, 0), (2, 2), (3, 3), (-1, 3), (4, None), (-2, None)]
+)
+def test_only_what_is_committed_is_deleted(broker: Broker, offset: int, start: int | None) -> None:
+    """KIP-107: up to the high watermark, which -1 stands for."""
+    broker.order()
+    broker.append(3)
+    fetch(broker, 2, 3, log_start=0)
+    broker.append()
+    assert (broker.high_watermark(), broker.end()) == (3, 4)
+    deletion = broker.replicas.delete_records(TP, offset)
+    assert deletion.error is (NONE if start is not None else ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert broker.logs.logs[TP].start_offset == (start or 0)
+
+
+def test_a_deletion_is_over_when_all_live_replicas_have_it(broker: Broker) -> None:
+    """Each tells by its fetch where its log begins; who is down is not waited for."""
+    broker.order(replicas=(1, 2, 3), isr=(1, 2, 3))
+    broker.append(3)
+    for follower in (2, 3):
+        fetch(broker, follower, 3, log_start=0)
+    deletion = broker.replicas.delete_records(TP, 2)
+    assert broker.last_effect() == LogStartAdvanced(TP)
+    assert broker.replicas.deleted(TP, deletion) is None
+    fetch(broker, 2, 3, log_start=2)
+    assert broker.last_effect() == LogStartAdvanced(TP)
+    assert broker.replicas.deleted(TP, deletion) is None
+    broker.replicas.on_metadata_live_brokers({1: 11, 2: 12})
+    assert broker.replicas.deleted(TP, deletion) == (NONE, 2)
+    broker.order(2, epoch=1)
+    assert broker.replicas.deleted(TP, deletion) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_who_may_not_delete(broker: Broker) -> None:
+    """A follower, a broker without the partition, and whoever's log is only compacted."""
+    assert broker.replicas.delete_records(TP, 0).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.order(2)
+    assert broker.replicas.delete_records(TP, 0).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    broker.order(1, epoch=1)
+    broker.logs.logs[TP].config = LogConfig(cleanup_policy=("compact",))
+    assert broker.replicas.delete_records(TP, 0).error is ErrorCode.POLICY_VIOLATION
+
+
+def test_a_follower_begins_where_its_leader_does(broker: Broker) -> None:
+    """As far as it knows that to be committed."""
+    broker.order(2)
+    (target,) = broker.targets()
+    data = batch.encode_batch([batch.Record(value=b"v")] * 3, leader_epoch=0)
+    broker.replicas.fetched(
+        target, NONE, records=data, high_watermark=2, log_start_offset=3, diverging=None
+    )
+    assert broker.logs.logs[TP].start_offset == 2
+    assert broker.last_effect() == LogStartAdvanced(TP)
