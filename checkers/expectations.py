@@ -110,7 +110,7 @@ class Contract:
                 lost = self._loses and found.variant != "read"
                 # who reads what is not committed cannot tell that it will be
                 return lost or (found.variant == "proven" and not self.read_committed)
-            case "wr-cycle":
+            case "precommitted-read" | "dirty-read" | "wr-cycle":
                 return not self.read_committed
             case "duplicate":
                 return not self.idempotent

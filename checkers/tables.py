@@ -25,6 +25,7 @@ from checkers.kernels.rows import (
     CatchUp,
     Group,
     History,
+    Init,
     Log,
     Polls,
     Resets,
@@ -284,6 +285,7 @@ class _Builder:
             send_key=send_key,
             polls=polls,
             poll_key=poll_key,
+            inits=self._inits(first, last, outcome),
             assigned=assigned,
             assignments=(self.process[assign_events], self.index[assign_events]),
             catch_ups=self._catch_ups(first, last, outcome),
@@ -360,7 +362,7 @@ class _Builder:
             order = np.argsort(operation, kind="stable")
             rows, operation, in_doubt = rows[order], operation[order], in_doubt[order]
         begin, end = first[operation], last[operation]
-        result = outcome[operation]
+        result = np.where(self._aborted(first)[operation], np.int8(FAIL), outcome[operation])
         sends = Sends(
             value=self.op_value[rows],
             offset=self.op_offset[rows],
@@ -374,6 +376,14 @@ class _Builder:
             end_ns=self.time_ns[end],
         )
         return sends, self.op_key[rows]
+
+    def _aborted(self, first: I64) -> Bools:
+        """Operations that were to end in an abort: they did not happen, even when nobody answered,
+        as nobody but their producer could have had them committed."""
+        aborted = np.zeros(len(first), dtype=np.bool_)
+        if parse.ABORT in self.op_names:
+            aborted[self._micro_ops(first, self._is(parse.ABORT))[1]] = True
+        return aborted
 
     def _polls(self, last: I64, outcome: I8) -> tuple[Polls, I64]:
         rows, operation = self._micro_ops(last, self._is(parse.POLL))
@@ -433,7 +443,7 @@ class _Builder:
             process=self.process[last],
             outcome=outcome,
             txn=self._txn(last),
-            polls=np.isin(np.arange(len(last)), self._micro_ops(last, self._is(parse.POLL))[1]),
+            polls=np.isin(np.arange(len(last)), np.concatenate(polling)),
             start_ns=self.time_ns[first],
             end_ns=self.time_ns[last],
         )
@@ -461,6 +471,19 @@ class _Builder:
         proven = sends.op[sends.proven]
         found, key, groups = steps.steps(ops, micro, once, self.group_names, proven)
         return found, key, groups
+
+    def _inits(self, first: I64, last: I64, outcome: I8) -> tuple[Init, ...]:
+        return tuple(
+            Init(
+                transactional_id=once.what[1],
+                process=int(self.process[last[once.operation]]),
+                invoked=int(self.index[first[once.operation]]),
+                op=int(self.index[last[once.operation]]),
+                end_ns=int(self.time_ns[last[once.operation]]),
+            )
+            for once in self._once(last)
+            if once.what[0] == "init" and outcome[once.operation] == OK
+        )
 
     def _once(self, last: I64) -> list[steps.Once]:
         """What processes did once, each as far as it was told."""

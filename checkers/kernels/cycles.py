@@ -79,29 +79,26 @@ def kernel(history: History) -> list[Found]:
 def _edges(history: History) -> tuple[I64, _Edges]:
     """The events that completed transactions which happened, and what joins them."""
     sends, polls = history.sends, history.polls
-    rows = np.flatnonzero(sends.txn & sends.accountable)
+    happened = sends.txn & sends.accountable
+    rows = np.flatnonzero(happened)
+    if not len(rows):
+        return rows, _Edges(rows, rows, happened[rows], rows, rows, rows)
     op = np.unique(sends.op[rows])
-    written = _Records(history.send_key[rows], sends.value[rows], len(history.keys))
-    writer = np.searchsorted(op, sends.op[rows])
 
-    theirs = np.flatnonzero(polls.txn & np.isin(polls.op, op)) if len(op) else rows[:0]
-    row = written.find(history.poll_key[theirs], polls.value[theirs])
-    theirs, row = theirs[row >= 0], row[row >= 0]
-    source, target = writer[row], np.searchsorted(op, polls.op[theirs])
-    value = polls.value[theirs]
-    read = _Edges(
-        source, target, np.ones(len(row), np.bool_), history.poll_key[theirs], value, value
-    )
+    theirs = np.flatnonzero(polls.txn & np.isin(polls.op, op) & (history.writer >= 0))
+    theirs = theirs[happened[history.writer[theirs]]]
+    source = np.searchsorted(op, sends.op[history.writer[theirs]])
+    target = np.searchsorted(op, polls.op[theirs])
+    key, value = history.poll_key[theirs], polls.value[theirs]
+    read = _Edges(source, target, np.ones(len(theirs), np.bool_), key, value, value)
 
-    offset = sends.offset[rows].copy()
-    unplaced = np.flatnonzero(offset == UNKNOWN)
-    if len(unplaced):
-        told = _Records(history.poll_key, polls.value, len(history.keys))
-        seen = told.find(history.send_key[rows[unplaced]], sends.value[rows[unplaced]])
-        offset[unplaced] = np.where(seen >= 0, polls.offset[seen], UNKNOWN)
+    offset = sends.offset[rows]
+    if (offset == UNKNOWN).any():
+        offset = np.where(offset == UNKNOWN, _read_at(history)[rows], offset)
     placed = np.flatnonzero(offset != UNKNOWN)
     order = placed[np.lexsort((offset[placed], history.send_key[rows[placed]]))]
-    key, value, writer = history.send_key[rows[order]], sends.value[rows[order]], writer[order]
+    key, value = history.send_key[rows[order]], sends.value[rows[order]]
+    writer = np.searchsorted(op, sends.op[rows[order]])
     same = np.flatnonzero(key[1:] == key[:-1])
     written_next = _Edges(
         writer[same],
@@ -114,28 +111,17 @@ def _edges(history: History) -> tuple[I64, _Edges]:
     columns: Any = zip(read, written_next, strict=True)
     edges = _Edges(*map(np.concatenate, columns))
     edges = edges.where(edges.source != edges.target)
-    pairs = (edges.source * max(len(op), 1) + edges.target) * 2 + edges.wr
+    pairs = (edges.source * len(op) + edges.target) * 2 + edges.wr
     return op, edges.where(np.unique(pairs, return_index=True)[1])
 
 
-class _Records:
-    """Records by key and value, to be found again."""
-
-    def __init__(self, key: I64, value: I64, keys: int) -> None:
-        self._keys = keys
-        self._values = np.unique(value)
-        codes = np.searchsorted(self._values, value) * keys + key
-        self._codes, self._rows = np.unique(codes, return_index=True)
-
-    def find(self, key: I64, value: I64) -> I64:
-        """The first row of each, or -1."""
-        if not len(self._codes):
-            return np.full(len(key), -1)
-        rank = np.minimum(np.searchsorted(self._values, value), len(self._values) - 1)
-        code = rank * self._keys + key
-        row = np.minimum(np.searchsorted(self._codes, code), len(self._codes) - 1)
-        hit = (self._values[rank] == value) & (self._codes[row] == code)
-        return np.where(hit, self._rows[row], -1)
+def _read_at(history: History) -> I64:
+    """Of each row of ``sends``: the offset at which its record was first read; UNKNOWN if it was
+    not."""
+    offset = np.full(len(history.sends.op), UNKNOWN)
+    rows = np.flatnonzero(history.writer >= 0)[::-1]
+    offset[history.writer[rows]] = history.polls.offset[rows]
+    return offset
 
 
 def _inner(edges: _Edges, count: int) -> _Edges:

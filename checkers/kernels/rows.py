@@ -270,6 +270,36 @@ class Log:
         return replace(self, sends=sends, polls=polls.where(stay | np.isin(polls.offset, places)))
 
 
+class Records:
+    """Records by key and value, to be found again."""
+
+    def __init__(self, key: I64, value: I64, keys: int) -> None:
+        self._keys = keys
+        self._values = np.unique(value)
+        codes = np.searchsorted(self._values, value) * keys + key
+        self._codes, self._rows = np.unique(codes, return_index=True)
+
+    def find(self, key: I64, value: I64) -> I64:
+        """The first row of each, or -1."""
+        if not len(self._codes):
+            return np.full(len(key), -1)
+        rank = np.minimum(np.searchsorted(self._values, value), len(self._values) - 1)
+        code = rank * self._keys + key
+        row = np.minimum(np.searchsorted(self._codes, code), len(self._codes) - 1)
+        hit = (self._values[rank] == value) & (self._codes[row] == code)
+        return np.where(hit, self._rows[row], -1)
+
+
+class Init(NamedTuple):
+    """A process took over a transactional id; whoever had it before is fenced from then on."""
+
+    transactional_id: str
+    process: int
+    invoked: int
+    op: int
+    end_ns: int
+
+
 @dataclass(frozen=True)
 class History:
     """The rows of all keys together, for what no single key can tell."""
@@ -280,6 +310,14 @@ class History:
     send_key: I64
     polls: Polls
     poll_key: I64
+    inits: tuple[Init, ...]
+    """Those that were acknowledged, in the order of ``op``."""
+
+    @cached_property
+    def writer(self) -> I64:
+        """Of each row of ``polls``: the row of the send that its record is of, or -1."""
+        written = Records(self.send_key, self.sends.value, len(self.keys))
+        return written.find(self.poll_key, self.polls.value)
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -309,7 +347,7 @@ def _changes(column: I64) -> Bools:
 def groups(column: I64) -> tuple[I64, I64]:
     """Begin and end (exclusive) of each run of equal values in a sorted column."""
     begins = np.flatnonzero(_changes(column))
-    return begins, np.append(begins[1:], len(column))
+    return begins, np.append(begins[1:], len(column))[: len(begins)]
 
 
 def at(time_ns: int) -> str:

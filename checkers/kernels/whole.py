@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from checkers.kernels import cycles, phantom, torn
+from checkers.kernels import cycles, phantom, torn, transactions
 from checkers.kernels.receipts import Asking, Receipt
 from checkers.kernels.rows import Found, History
 
@@ -12,7 +12,7 @@ Kernel = Callable[[History], Iterable[Found]]
 Retelling = Callable[[History, Sequence[Found]], Iterable[Found]]
 """What was found in the keys, as those tell it who see all keys: renamed, or folded."""
 
-KERNELS: dict[str, Kernel] = {"cycles": cycles.kernel}
+KERNELS: dict[str, Kernel] = {"transactions": transactions.kernel, "cycles": cycles.kernel}
 
 RETELLINGS: dict[str, Retelling] = {"misrouted": phantom.misrouted, "torn": torn.kernel}
 

@@ -18,13 +18,18 @@ ALL = (
     "int-poll-skip",
     "nonmonotonic-poll",
     "int-nonmonotonic-poll",
+    "torn-transaction",
+    "precommitted-read",
+    "dirty-read",
+    "zombie-write",
+    "wr-cycle",
 )
 
 
 def allowed(contract: Contract) -> set[str]:
     found = [Found(anomaly=anomaly, key="x") for anomaly in ALL]
     found += [Found(anomaly="inconsistent-offsets", key="x", variant=v) for v in ("ack", "read")]
-    found += [Found(anomaly="lost-write", key="x", variant="read")]
+    found += [Found(anomaly="lost-write", key="x", variant=v) for v in ("read", "proven")]
     found += [Found(anomaly="G1a", key="x", variant=v) for v in ("send", "txn")]
     return {f"{f.anomaly} {f.variant}".strip() for f in found if contract.allows(f)}
 
@@ -38,6 +43,8 @@ def allowed(contract: Contract) -> set[str]:
             {"producer.acks": "1"},
             {
                 "lost-write",
+                "lost-write proven",
+                "torn-transaction",
                 "duplicate",
                 "inconsistent-offsets ack",
                 "nonmonotonic-send",
@@ -46,7 +53,13 @@ def allowed(contract: Contract) -> set[str]:
         ),
         (
             {"producer.acks": "1", "producer.max.in.flight.requests.per.connection": "1"},
-            {"lost-write", "duplicate", "inconsistent-offsets ack"},
+            {
+                "lost-write",
+                "lost-write proven",
+                "torn-transaction",
+                "duplicate",
+                "inconsistent-offsets ack",
+            },
         ),
         # without followers, no leader can change: the one log must keep what it took
         (
@@ -57,11 +70,21 @@ def allowed(contract: Contract) -> set[str]:
             {"producer.enable.idempotence": "false"},
             {"duplicate", "nonmonotonic-send", "int-nonmonotonic-send"},
         ),
-        ({"consumer.isolation.level": "read_uncommitted"}, {"G1a txn"}),
+        (
+            {"consumer.isolation.level": "read_uncommitted"},
+            {
+                "G1a txn",
+                "lost-write proven",
+                "precommitted-read",
+                "dirty-read",
+                "wr-cycle",
+            },
+        ),
         (
             {"broker.unclean.leader.election.enable": "true"},
-            {*ALL, "lost-write read", "inconsistent-offsets ack", "inconsistent-offsets read"}
-            - {"phantom", "misrouted", "stuck"},
+            {*ALL, *(f"lost-write {v}" for v in ("read", "proven"))}.union(
+                f"inconsistent-offsets {v}" for v in ("ack", "read")
+            ).difference(("phantom", "misrouted", "stuck")),
         ),
     ],
 )
@@ -79,8 +102,8 @@ def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
 
 
 def test_what_no_contract_speaks_of_is_never_illegal() -> None:
-    """Late is not wrong, unchecked is not known."""
-    for anomaly in ("unseen-delayed", "unseen-unchecked"):
+    """Late is not wrong, unchecked is not known, and nobody isolates writes."""
+    for anomaly in ("unseen-delayed", "unseen-unchecked", "G0", "G1c"):
         assert Contract().allows(Found(anomaly=anomaly, key="x"))
 
 
