@@ -443,7 +443,7 @@ class _Builder:
             process=self.process[last],
             outcome=outcome,
             txn=self._txn(last),
-            polls=np.isin(np.arange(len(last)), np.concatenate(polling)),
+            polls=np.isin(np.arange(len(last)), self._micro_ops(last, self._is(parse.POLL))[1]),
             start_ns=self.time_ns[first],
             end_ns=self.time_ns[last],
         )
