@@ -61,6 +61,11 @@ def min_isr(brokers: int, overrides: Mapping[str, str]) -> int:
     return int(overrides.get("min.insync.replicas", min(2, brokers)))
 
 
+def transaction_min_isr(overrides: Mapping[str, str]) -> int:
+    """The same for the log of transactions, whatever other topics have."""
+    return int(overrides.get("transaction.state.log.min.isr", 2))
+
+
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """Where one broker listens, what it says of itself, and where it finds the others."""
