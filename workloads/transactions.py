@@ -12,8 +12,10 @@ for meanwhile.
 """
 
 import dataclasses
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from model import options
 from model.generator import (
@@ -202,6 +204,19 @@ def op_timeout_s(plan: Plan) -> float:
     return sends_s + delay_s + 4 * transaction.end_timeout_s(plan.producer) + 15.0
 
 
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """How patient coordinators are, and how often a transaction tries them."""
+    timeout_ms = rng.choice((1000, 1000, 2000, 4000))
+    settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
+    settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))
+    options = {
+        "delay_max_ms": rng.choice((100, timeout_ms, 2 * timeout_ms)),
+        "abort_p": rng.choice((0.05, 0.1, 0.3)),
+        "new_id_p": rng.choice((0.0, 0.25, 0.75)),
+    }
+    return {"producer": settings, "options": options}
+
+
 TIMEOUTS: Mapping[str, str] = {
     # Jepsen's: most faults are longer. What a transaction waits for is as short, as librdkafka
     # demands.
@@ -251,4 +266,5 @@ WORKLOAD = Workload(
     client=client,
     op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
+    vary=vary,
 )

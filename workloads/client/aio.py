@@ -22,6 +22,7 @@ within bounds, which needs a few of its private names.
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Literal
@@ -212,6 +213,7 @@ class _Writer:
         sender = producer._sender.sender_task
         if sender is not None:
             await _end(sender)
+            await asyncio.gather(*map(_end, _orphans(sender)))
             # Nobody sends any more: flushing would wait for ever. Its own way to fail what is
             # queued trips over batches that wait for another attempt (``_pop_batch``'s callback).
             accumulator = producer._message_accumulator
@@ -427,6 +429,16 @@ async def _end(task: "asyncio.Future[Any]") -> None:
         task.cancel()
         await asyncio.sleep(0)
     _forget(task)
+
+
+def _orphans(sender: "asyncio.Task[Any]") -> list["asyncio.Task[Any]"]:
+    """The requests that a sender which failed has left under way: only the frame that it failed in
+    knows of them, and they would trip over batches that have failed with it."""
+    error = None if sender.cancelled() else sender.exception()
+    if error is None:
+        return []
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return [task for frame in frames for task in frame.f_locals.get("tasks", ())]
 
 
 async def _end_start(starting: "asyncio.Task[None]") -> None:

@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import NotLeaderForPartitionError
+from aiokafka.protocol.produce import ProduceRequest
 
 from model.op import MicroOp, Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
@@ -145,6 +148,33 @@ async def test_a_commit_without_an_answer_is_in_doubt(clients: Any, cluster: Clu
     answer = await begun
     assert (answer.type, answer.error) == ("info", "TimeoutError")
     assert not one.alive
+
+
+async def test_what_a_dead_sender_leaves_under_way_is_ended(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request whose batch has failed with its sender would trip over it when it is answered."""
+    one = await clients(0, "ours")
+    await ask(one, "create-topic", [["create-topic", "t", 2]])
+    await transact(one, ["send", "t-0", 0], ["send", "t-1", 0])
+    producer = one._producer._producer
+    send = producer.client.send
+
+    async def slow(node: int, request: Any, **options: Any) -> Any:
+        if not isinstance(request, ProduceRequest):
+            return await send(node, request, **options)
+        await asyncio.sleep(0.4)
+        raise NotLeaderForPartitionError
+
+    monkeypatch.setattr(producer.client, "send", slow)
+    begun = asyncio.create_task(transact(one, ["send", "t-0", 1]))
+    await asyncio.sleep(0.1)
+    await clients(1, "ours")
+    producer._txn_manager.maybe_add_partition_to_txn(TopicPartition("t", 1))
+    answer = await begun
+    assert (answer.type, answer.error) == ("fail", "ProducerFenced")
+    await one.close()
+    await asyncio.sleep(0.5)
 
 
 async def _never(*_: Any, **__: Any) -> None:
