@@ -1,9 +1,6 @@
-import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from checkers.kernels import transactions
 from model.op import Op
@@ -110,91 +107,3 @@ def test_they_argue(histories: Any) -> None:
         "process 2 had taken over the transactional id t from process 1 at 3.000 s, yet value 1 of"
         " a transaction of the latter was acknowledged, which began after that"
     )
-
-
-class Log:
-    """Two partitions, transactions that act step by step, readers that see what they may."""
-
-    def __init__(self, rng: random.Random, *, isolated: bool) -> None:
-        self.rng, self.isolated = rng, isolated
-        self.logs: dict[str, list[tuple[int, int]]] = {"x": [], "y": []}
-        """By key: value and transaction, or process of a plain send."""
-        self.open: set[int] = set()
-        self.aborted: set[int] = set()
-        self.events: list[Op] = []
-        self.next_value = 0
-
-    def note(self, process: int, kind: Any, f: str, value: Any) -> None:
-        at = len(self.events)
-        self.events.append(Op(index=at, time_ns=at, process=process, type=kind, f=f, value=value))
-
-    def read(self, key: str) -> list[list[int]]:
-        """All that a reader of this isolation is given."""
-        given = []
-        for offset, (value, sender) in enumerate(self.logs[key]):
-            if self.isolated and sender in self.open:
-                break
-            if not self.isolated or sender not in self.aborted:
-                given.append([offset, value])
-        return given
-
-    def append(self, key: str, sender: int) -> list[Any]:
-        self.next_value += 1
-        self.logs[key].append((self.next_value, sender))
-        return ["send", key, [len(self.logs[key]) - 1, self.next_value]]
-
-    def history(self, steps: int) -> list[Op]:
-        running: dict[int, list[Any]] = {}
-        for process in range(steps):
-            what = self.rng.random()
-            if what < 0.3:
-                self.note(process, "invoke", "txn", [["poll"]])
-                running[process] = []
-                self.open.add(process)
-            elif what < 0.4:
-                self.note(process, "invoke", "poll", [["poll"]])
-                polled = {key: self.read(key) for key in self.logs}
-                self.note(process, "ok", "poll", [["poll", polled]])
-            elif what < 0.5:
-                sent = self.append(self.rng.choice("xy"), process)
-                self.note(process, "invoke", "send", [["send", sent[1], sent[2][1]]])
-                self.note(process, "ok", "send", [sent])
-            elif running:
-                self.step(running, self.rng.choice(sorted(running)))
-        for process in sorted(running):
-            self.end(running, process)
-        self.note(steps, "invoke", "poll", [["poll"]])
-        self.note(steps, "ok", "poll", [["poll", {key: self.read(key) for key in self.logs}]])
-        return self.events
-
-    def step(self, running: dict[int, list[Any]], process: int) -> None:
-        what = self.rng.random()
-        if what < 0.4:
-            running[process].append(self.append(self.rng.choice("xy"), process))
-        elif what < 0.7:
-            running[process].append(["poll", {key: self.read(key) for key in self.logs}])
-        else:
-            self.end(running, process)
-
-    def end(self, running: dict[int, list[Any]], process: int) -> None:
-        kind = self.rng.choice(("ok", "ok", "fail", "info"))
-        self.open.discard(process)
-        if kind == "fail" or (kind == "info" and self.rng.random() < 0.5):
-            self.aborted.add(process)
-        self.note(process, kind, "txn", running.pop(process))
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 60))
-def test_isolated_transactions_show_nothing(histories: Any, seed: int, steps: int) -> None:
-    """However they interleave, whatever is in doubt."""
-    assert told(histories, Log(random.Random(seed), isolated=True).history(steps)) == []
-
-
-def test_transactions_that_are_not_isolated_show(histories: Any) -> None:
-    """The near miss: the same world, whose readers are given everything."""
-    seen: set[str] = set()
-    for seed in range(10):
-        events = Log(random.Random(seed), isolated=False).history(60)
-        seen |= {line.split()[0] for line in told(histories, events)}
-    assert seen == {"precommitted-read", "dirty-read"}
