@@ -115,7 +115,8 @@ SIMULATED = Target(
 )
 
 WORKLOADS: dict[str, Workload] = {
-    module.WORKLOAD.name: module.WORKLOAD for module in (idempotent, send_poll, offsets, transactions)
+    module.WORKLOAD.name: module.WORKLOAD
+    for module in (idempotent, send_poll, offsets, transactions)
 }
 
 NEMESES: dict[str, Package] = {
