@@ -54,6 +54,10 @@ class Source(IntEnum):
     """Where a setting's value is from, by the numbers of DescribeConfigs and CreateTopics."""
 
     TOPIC = 1
+    BROKER = 2
+    """Set for one broker while it runs."""
+    ALL_BROKERS = 3
+    """Set for all brokers while they run."""
     FILE = 4
     DEFAULT = 5
 
@@ -416,6 +420,13 @@ class BrokerConfig:
     given: frozenset[str] = field(default=frozenset(), metadata={"name": None})
     """Names that were set by hand (DescribeConfigs tells defaults from settings)."""
 
+    static: "BrokerConfig | None" = field(default=None, metadata={"name": None})
+    """What was given at start, where something has changed since."""
+    dynamic: Mapping[str, str] = field(default_factory=dict, metadata={"name": None})
+    """What was set for this broker while it runs, by broker-level names."""
+    dynamic_default: Mapping[str, str] = field(default_factory=dict, metadata={"name": None})
+    """What was set for all brokers."""
+
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The listeners, parsed."""
         return tuple(parse_endpoint(text) for text in self.listeners)
@@ -446,10 +457,37 @@ class BrokerConfig:
             changed[setting.field] = setting.parse(text, name)
         return dataclasses.replace(self, **changed)
 
-    def sourced(self, setting: "Setting") -> Sourced:
-        """A setting of the broker, set by hand or not."""
-        source = Source.FILE if setting.name in self.given else Source.DEFAULT
-        return Sourced(setting.name, getattr(self, setting.field), source)
+    def while_running(self, default: Mapping[str, str], own: Mapping[str, str]) -> "BrokerConfig":
+        """This configuration, which was given at start, as it is changed since.
+
+        default: for all brokers; own: for this one. Only what a topic may override can change: it
+        is asked for anew each time. ConfigError names the bad one.
+        """
+        changed = {}
+        for name, text in (dict(default) | dict(own)).items():
+            setting = SETTINGS.get(name)
+            if setting is None:
+                raise unknown_setting(name)
+            if not setting.is_dynamic:
+                raise ConfigError(f"{name} cannot change while a broker runs")
+            changed[setting.field] = setting.parse(text)
+        return dataclasses.replace(
+            self, **changed, static=self, dynamic=dict(own), dynamic_default=dict(default)
+        )
+
+    def sourced(self, setting: "Setting") -> list[Sourced]:
+        """A setting of the broker wherever it is set; the value that counts comes first."""
+        static = self.static or self
+        name = setting.name
+        values = []
+        if name in self.dynamic:
+            values.append(Sourced(name, setting.parse(self.dynamic[name]), Source.BROKER))
+        if name in self.dynamic_default:
+            text = self.dynamic_default[name]
+            values.append(Sourced(name, setting.parse(text), Source.ALL_BROKERS))
+        if name in static.given:
+            values.append(Sourced(name, getattr(static, setting.field), Source.FILE))
+        return [*values, Sourced(name, setting.default, Source.DEFAULT)]
 
     def topic_settings(
         self, overrides: Mapping[str, str]
@@ -460,7 +498,7 @@ class BrokerConfig:
         """
         merged = self.for_topic(overrides)
         for name, setting in TOPIC_SETTINGS.items():
-            values = [self.sourced(setting)]
+            values = self.sourced(setting)
             if name in overrides:
                 values.insert(0, Sourced(name, getattr(merged, setting.field), Source.TOPIC))
             yield name, setting, values
@@ -519,6 +557,11 @@ class Setting:
         if isinstance(value, tuple):
             return ",".join(value)
         return str(value)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """May it change while a broker runs? As Kafka has it of those that are a topic's, too."""
+        return self.topic is not None
 
     @property
     def is_list(self) -> bool:

@@ -1,6 +1,6 @@
 """DescribeConfigs (API 32), v1-v4: every setting with its default, source and meaning.
 
-Left out: dynamic broker settings, loggers (BROKER_LOGGER).
+Left out: loggers (BROKER_LOGGER).
 """
 
 from broker_impl.api.registry import RequestContext, api
@@ -53,7 +53,7 @@ async def _resource(
             result.error_code = ErrorCode.INVALID_REQUEST
             result.error_message = f"this is broker {config.broker_id}"
             return result
-        rows = [_row(name, row, [config.sourced(row)]) for name, row in SETTINGS.items()]
+        rows = [_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()]
     else:
         result.error_code = ErrorCode.INVALID_REQUEST
         result.error_message = f"resource type {resource.resource_type} has no settings here"

@@ -132,6 +132,17 @@ class Services(Protocol):
         """The overrides of one topic, as ZooKeeper has them; ApiError when it cannot be asked."""
         ...
 
+    async def settings_of(self, entity: str) -> dict[str, str]:
+        """What is set for ``topics/T``, ``brokers/N`` or ``brokers/<default>``, as ZooKeeper has
+        it; ApiError when it cannot be asked."""
+        ...
+
+    async def alter_settings(
+        self, entity: str, alter: Callable[[Mapping[str, str]], dict[str, str]]
+    ) -> None:
+        """Write what ``alter`` makes of it; this broker obeys by the time of the answer."""
+        ...
+
     async def settle_topics(self, topics: Sequence[str]) -> None:
         """Read the overrides of topics that this broker is about to host."""
         ...

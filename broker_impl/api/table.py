@@ -1,6 +1,7 @@
 """All handlers: importing this module fills the table of the registry."""
 
 from broker_impl.api import (
+    altering,
     cluster_control,
     configs,
     deletion,
@@ -21,6 +22,7 @@ from broker_impl.api.registry import APIS
 
 __all__ = [
     "APIS",
+    "altering",
     "cluster_control",
     "configs",
     "deletion",

@@ -96,6 +96,12 @@ class LogManager:
             "%d logs loaded after %s end", len(self.logs), "a clean" if clean else "an unclean"
         )
 
+    def reconfigure(self, topic: str | None = None) -> None:
+        """The settings of a topic have changed, or of all."""
+        for tp, log in self.logs.items():
+            if topic in (None, tp.topic):
+                log.config = self._config(tp.topic)
+
     def create(self, tp: TopicPartition) -> PartitionLog:
         """An empty log for a partition that has none here. Durable on return."""
         assert tp not in self.logs, f"{tp} has a log"

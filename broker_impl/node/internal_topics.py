@@ -32,7 +32,7 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
     if topic == transaction_records.TOPIC:
         setting = SETTINGS["transaction.state.log.replication.factor"]
         copies = config.transaction_state_log_replication_factor
-        if config.sourced(setting).source is Source.DEFAULT:
+        if config.sourced(setting)[0].source is Source.DEFAULT:
             copies = min(copies, brokers)
         in_sync = min(config.transaction_state_log_min_isr, copies)
         settings = {
@@ -49,7 +49,7 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
     if topic == records.TOPIC:
         setting = SETTINGS["offsets.topic.replication.factor"]
         copies = config.offsets_topic_replication_factor
-        if config.sourced(setting).source is Source.DEFAULT:
+        if config.sourced(setting)[0].source is Source.DEFAULT:
             copies = min(copies, brokers)
         settings = {
             "cleanup.policy": "compact",

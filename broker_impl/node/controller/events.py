@@ -40,6 +40,11 @@ class DeletionsDue:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """A topic may have a leader now that it might not have before."""
+
+
+@dataclass(frozen=True, slots=True)
 class IsrsChanged:
     """A leader has changed an ISR."""
 
@@ -87,6 +92,7 @@ Event = (
     | PartitionsChanged
     | DeletionsAsked
     | DeletionsDue
+    | SettingsChanged
     | IsrsChanged
     | ControllerChanged
     | RebalanceDue

@@ -32,6 +32,7 @@ from broker_impl.node.controller.events import (
     RebalanceDue,
     ReplicasStopped,
     Request,
+    SettingsChanged,
     StaleControllerEpoch,
     TopicsChanged,
 )
@@ -167,6 +168,11 @@ class ControllerRuntime:
         """A broker is about to leave; which partitions still depend on it?"""
         response: ControlledShutdownResponse = await self._ask(request)
         return response
+
+    def settings_changed(self) -> None:
+        """Settings of topics, or of brokers, are others."""
+        if self.is_active:
+            self._put(SettingsChanged())
 
     async def _ask(self, request: Request) -> Any:
         if not self.is_active:
@@ -327,6 +333,8 @@ class _Term:
                 await self._leaders.lead_new()
             case DeletionsAsked():
                 await self._topics.read_deletions()
+            case SettingsChanged():
+                await self._leaders.reconsider()
             case DeletionsDue():
                 await self._topics.go_on_deleting()
             case ReplicasStopped():
