@@ -212,8 +212,9 @@ class _Writer:
         await _end_start(self._starting)
         sender = producer._sender.sender_task
         if sender is not None:
+            requests = _requests(sender)
             await _end(sender)
-            await asyncio.gather(*map(_end, _orphans(sender)))
+            await asyncio.gather(*map(_end, requests))
             # Nobody sends any more: flushing would wait for ever. Its own way to fail what is
             # queued trips over batches that wait for another attempt (``_pop_batch``'s callback).
             accumulator = producer._message_accumulator
@@ -431,14 +432,14 @@ async def _end(task: "asyncio.Future[Any]") -> None:
     _forget(task)
 
 
-def _orphans(sender: "asyncio.Task[Any]") -> list["asyncio.Task[Any]"]:
-    """The requests that a sender which failed has left under way: only the frame that it failed in
-    knows of them, and they would trip over batches that have failed with it."""
-    error = None if sender.cancelled() else sender.exception()
-    if error is None:
-        return []
-    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
-    return [task for frame in frames for task in frame.f_locals.get("tasks", ())]
+def _requests(sender: "asyncio.Task[Any]") -> list["asyncio.Task[Any]"]:
+    """What a sender has under way, or had when it failed: only its frame knows of that. Ended, it
+    leaves all but one request to themselves, which trip over batches that are gone."""
+    coroutine: Any = sender.get_coro()
+    frames = [coroutine.cr_frame]
+    if sender.done() and not sender.cancelled() and (error := sender.exception()) is not None:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return [task for frame in frames if frame for task in frame.f_locals.get("tasks", ())]
 
 
 async def _end_start(starting: "asyncio.Task[None]") -> None:

@@ -150,14 +150,8 @@ async def test_a_commit_without_an_answer_is_in_doubt(clients: Any, cluster: Clu
     assert not one.alive
 
 
-async def test_what_a_dead_sender_leaves_under_way_is_ended(
-    clients: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A request whose batch has failed with its sender would trip over it when it is answered."""
-    one = await clients(0, "ours")
-    await ask(one, "create-topic", [["create-topic", "t", 2]])
-    await transact(one, ["send", "t-0", 0], ["send", "t-1", 0])
-    producer = one._producer._producer
+def hold_up(producer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it produces is to be tried again after 0.4 s."""
     send = producer.client.send
 
     async def slow(node: int, request: Any, **options: Any) -> Any:
@@ -167,6 +161,33 @@ async def test_what_a_dead_sender_leaves_under_way_is_ended(
         raise NotLeaderForPartitionError
 
     monkeypatch.setattr(producer.client, "send", slow)
+
+
+async def test_a_producer_ends_with_all_that_it_has_under_way(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request to each of three brokers; none is left to itself."""
+    one = await clients(0, "mine")
+    await ask(one, "create-topic", [["create-topic", "t", 3]])
+    everywhere = [["send", f"t-{number}", 0] for number in range(3)]
+    assert (await transact(one, *everywhere)).type == "ok"
+    hold_up(one._producer._producer, monkeypatch)
+    begun = asyncio.create_task(transact(one, *everywhere))
+    await asyncio.sleep(0.1)
+    begun.cancel()
+    await one.close()
+    await asyncio.sleep(0.5)
+
+
+async def test_what_a_dead_sender_leaves_under_way_is_ended(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request whose batch has failed with its sender would trip over it when it is answered."""
+    one = await clients(0, "ours")
+    await ask(one, "create-topic", [["create-topic", "t", 2]])
+    await transact(one, ["send", "t-0", 0], ["send", "t-1", 0])
+    producer = one._producer._producer
+    hold_up(producer, monkeypatch)
     begun = asyncio.create_task(transact(one, ["send", "t-0", 1]))
     await asyncio.sleep(0.1)
     await clients(1, "ours")
