@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checkers.kernels.receipts import GaveUp
-from checkers.kernels.rows import I64, UNKNOWN, Bools, Found, History, Rows
+from checkers.kernels.rows import I64, UNKNOWN, Bools, Found, History, Rows, groups
 
 EDGES_MAX = 10_000_000
 """Above this the graph would take more memory than is left: the answer is unknown."""
@@ -46,11 +46,12 @@ class _Edges(Rows, _Columns):
 
 
 def kernel(history: History) -> list[Found]:
-    """One finding for each component that has such a circle, with a short one as its witness:
-    ``wr-cycle`` (reads alone), ``G0`` (writes alone) and ``G1c`` (both; an edge ``wr`` that lies
-    on no circle of reads). ``folded`` counts the further transactions of the component.
+    """A ``wr-cycle`` (of reads alone) for each component that has one; ``folded`` counts what
+    further transactions it has. Of what is always legal, ``G0`` (of writes alone) and ``G1c``
+    (both: an edge ``wr`` that lies on no circle of reads), at most one each; ``folded`` counts
+    further components.
 
-    Raises :class:`GaveUp` above ``EDGES_MAX`` edges.
+    Raises :class:`GaveUp` above ``EDGES_MAX`` edges that could be on a circle.
     """
     op, edges = _edges(history)
     edges = _inner(edges, len(op))
@@ -62,17 +63,13 @@ def kernel(history: History) -> list[Found]:
     edges = edges.where(both[edges.source] == both[edges.target])
     reads = _components(edges.where(edges.wr), len(op))
     writes = _components(edges.where(~edges.wr), len(op))
-    on_reads = edges.wr & (reads[edges.source] == reads[edges.target])
-    on_writes = ~edges.wr & (writes[edges.source] == writes[edges.target])
+    on_reads = reads[edges.source] == reads[edges.target]
+    on_writes = writes[edges.source] == writes[edges.target]
     story = _Story(history, op)
     return [
-        *(story.found("wr-cycle", c, c.wr) for c in _each(edges.where(on_reads), reads)),
-        *(
-            story.found("G1c", c, c.wr & (reads[c.source] != reads[c.target]))
-            for c in _each(edges, both)
-            if (c.wr & (reads[c.source] != reads[c.target])).any()
-        ),
-        *(story.found("G0", c, ~c.wr) for c in _each(edges.where(on_writes), writes)),
+        *story.each("wr-cycle", edges.where(edges.wr & on_reads), reads),
+        *story.once("G1c", edges, both, edges.wr & ~on_reads),
+        *story.once("G0", edges.where(~edges.wr & on_writes), writes),
     ]
 
 
@@ -125,10 +122,17 @@ def _read_at(history: History) -> I64:
 
 
 def _inner(edges: _Edges, count: int) -> _Edges:
-    """Without those that begin where none ends, or end where none begins: on no circle."""
+    """Without most that are on no circle: those that begin where none ends or end where none
+    begins, and those that lead over a gap. Transactions are numbered in the order of their ends; a
+    circle leads back over each place that it leads forward over, and where none leads back is a
+    gap."""
     enters, leaves = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     enters[edges.target] = leaves[edges.source] = True
-    return edges.where(enters[edges.source] & leaves[edges.target])
+    edges = edges.where(enters[edges.source] & leaves[edges.target])
+    back = edges.where(edges.source > edges.target)
+    over = np.bincount(back.target, minlength=count) - np.bincount(back.source, minlength=count)
+    stretch = np.cumsum(np.concatenate(([0], np.cumsum(over)[:-1] == 0)))
+    return edges.where(stretch[edges.source] == stretch[edges.target])
 
 
 def _components(edges: _Edges, count: int) -> I64:
@@ -141,17 +145,9 @@ def _components(edges: _Edges, count: int) -> I64:
     graph.extend_from_edge_list(list(zip(source.tolist(), target.tolist(), strict=True)))
     component = np.arange(count)
     for members in strongly_connected_components(graph):
-        component[names[members]] = names[members[0]]
+        if len(members) > 1:
+            component[names[members]] = names[members[0]]
     return component
-
-
-def _each(edges: _Edges, component: I64) -> Iterator[_Edges]:
-    """The edges of each component, all of them with both ends inside."""
-    order = np.argsort(component[edges.source], kind="stable")
-    numbers = component[edges.source[order]]
-    for rows in np.split(order, np.flatnonzero(np.diff(numbers)) + 1):
-        if len(rows):
-            yield edges.where(rows)
 
 
 class _Story:
@@ -160,16 +156,32 @@ class _Story:
     def __init__(self, history: History, op: I64) -> None:
         self._history, self._op = history, op
 
-    def found(self, anomaly: str, edges: _Edges, through: Bools) -> Found:
-        """A short circle ``through`` one of these edges, of a component's."""
-        circle = _shortest(edges, np.flatnonzero(through).tolist())
-        steps = [self._step(edges, row) for row in circle]
-        members = len(np.unique(edges.source))
+    def each(self, anomaly: str, edges: _Edges, component: I64) -> Iterator[Found]:
+        """A circle of each component, of edges with both ends inside."""
+        edges = edges.where(np.argsort(component[edges.source], kind="stable"))
+        for begin, end in zip(*groups(component[edges.source]), strict=True):
+            mine = edges.where(np.arange(begin, end))
+            circle = _shortest(mine, range(len(mine.source)))
+            yield self._found(anomaly, mine, circle, len(np.unique(mine.source)) - len(circle))
+
+    def once(
+        self, anomaly: str, edges: _Edges, component: I64, through: Bools | None = None
+    ) -> Iterator[Found]:
+        """The same of one component alone, ``through`` one of these edges."""
+        through = np.ones(len(edges.source), np.bool_) if through is None else through
+        components = np.unique(component[edges.source[through]])
+        if len(components):
+            mine = component[edges.source] == components[0]
+            inside = edges.where(mine)
+            circle = _shortest(inside, np.flatnonzero(through[mine]).tolist())
+            yield self._found(anomaly, inside, circle, len(components) - 1)
+
+    def _found(self, anomaly: str, edges: _Edges, circle: list[int], folded: int) -> Found:
         return Found(
             anomaly=anomaly,
             ops=tuple(self._op[edges.source[circle]].tolist()),
-            why="; ".join(steps) + ": a circle",
-            folded=members - len(circle),
+            why="; ".join(self._step(edges, row) for row in circle) + ": a circle",
+            folded=folded,
         )
 
     def _step(self, edges: _Edges, row: int) -> str:

@@ -71,6 +71,25 @@ def test_a_circle_argues(histories: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # a circle of two, and a third that hangs on it
+        (
+            "t0:+x=a@0|y=b@0|z=c@0 t1:+y=b@0|x=a@0 t2:+z=c@0|y=b@0",
+            ["wr-cycle 1"],
+        ),
+        ("t0:+x=a@0|y=b@0 t1:+y=b@0|x=a@0 t2:+x=c@1|y=d@1 t3:+y=d@1|x=c@1", ["wr-cycle 0"] * 2),
+        # what is always legal is told once
+        ("t0:+x=a@0,+x=c@2 t1:+x=b@1 t2:+y=a@0,+y=c@2 t3:+y=b@1", ["G0 1"]),
+    ],
+)
+def test_how_many(histories: Any, text: str, found: list[str]) -> None:
+    """A circle of reads stands for its component, a legal circle for all of its kind."""
+    told = cycles.kernel(histories.tables(text))
+    assert [f"{f.anomaly} {f.folded}" for f in told] == found
+
+
 def test_above_its_budget_it_gives_up(histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not looked at is unknown."""
     monkeypatch.setattr(cycles, "EDGES_MAX", 1)
