@@ -4,7 +4,8 @@
 answer, and lets it go later: into another time, when its sender has long given it up. What follows
 it on its connection waits behind it. ``drop-response`` lets a request be carried out and loses the
 answer, with its connection: who asked cannot know, and asks again. ``corrupt-request`` turns over
-one bit of a request that no checksum on its way has covered; it is never drawn.
+one bit of a request, which a checksum on its way has missed; a drawn one is a produce, whose
+batches have a checksum of their own.
 """
 
 import asyncio
@@ -35,6 +36,8 @@ ORDERS = ("LeaderAndIsr", "UpdateMetadata")
 """What a controller says when it has a reason to."""
 ORDERS_SHARE = 0.4
 """Of what is drawn, with somebody there to give the reason."""
+CORRUPT_SHARE = 0.1
+"""Of the other drawn ones."""
 _DONE = {
     "hold-request": "the request is kept",
     "hold-response": "the answer is kept",
@@ -61,6 +64,9 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
         options = {"api": rng.choice(ORDERS), "from": aim.CONTROLLER, "stir": True}
     targets = aim.draw_one(rng, shape)
     alone = "stir" in options
+    if not alone and rng.random() < CORRUPT_SHARE:
+        options = {"api": "Produce", "from": CLIENTS}
+        return Drawn("corrupt-request", 0.0, targets, options, overhead_s=OVERHEAD_S)
     if rng.random() < 0.5:
         return Drawn("drop-response", 0.0, targets, options, alone=alone, overhead_s=OVERHEAD_S)
     options["part"] = rng.choice(PARTS)

@@ -22,6 +22,8 @@ class Shape:
     """A broker that is silent for longer is declared dead."""
     min_isr: int = 2
     """``min.insync.replicas``: so many have what was acknowledged."""
+    synced: bool = False
+    """``log.flush.interval.messages`` = 1: they have it on disk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ Some losses are nobody's fault. Records are gone when every machine that had the
 and when the only one in sync has. So a fault by itself strikes one machine, of a cluster in which
 every partition has all of its replicas in sync, and never the only one of an ISR; it is over when
 its broker is registered anew and the cluster is as whole again. With ``spare = false`` the fault
-strikes whom it is told to, whatever that costs.
+strikes whom it is told to, whatever that costs: nothing that was acknowledged, where brokers sync
+each record before they answer for it.
 """
 
 import asyncio
@@ -60,13 +61,13 @@ class Powered(Cluster, CanLosePower, CanKill, CanPause, HasRoles, HasHealth, Pro
 
 
 def room(shape: Shape) -> bool:
-    """One machine must be fewer than ``min.insync.replicas``."""
-    return shape.min_isr > 1
+    """One machine must be fewer than ``min.insync.replicas``, or lose nothing that matters."""
+    return shape.min_isr > 1 or shape.synced
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
     """One machine, alone, for less or more than its session."""
-    options: dict[str, Any] = {"spare": True}
+    options: dict[str, Any] = {"spare": not shape.synced}
     if rng.random() < WITHIN:
         options["after"] = rng.randint(1, OPERATIONS_MAX)
     targets = [ZOOKEEPER] if rng.random() < ZOOKEEPERS else aim.draw_one(rng, shape)

@@ -7,8 +7,10 @@ can recover; now and then a whole period is quiet. How likely a package is to be
 drawn once per schedule (swarm testing), so that some runs are all about one kind of trouble.
 """
 
+import dataclasses
 import random
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from model.plan import ScheduledFault
 from model.roles import NodeId
@@ -28,6 +30,21 @@ KINDS = 3
 LANES: tuple[Lane, ...] = ("process", "network")
 
 
+class Temper(NamedTuple):
+    """How a schedule is meant; as it is by default, it does not depend on what is added here."""
+
+    calm: float = 1.0
+    """Stretches the pauses between faults, and makes quiet periods more likely."""
+    grudge: float = 0.0
+    """How likely a fault that strikes one broker strikes the same one as the last that did."""
+    weight: float = 0.0
+    """How likely a period belongs to one fault that wants to be alone: such faults mostly take too
+    long for what others have left of a period."""
+
+
+EVEN = Temper()
+
+
 def draw(
     packages: Sequence[Package],
     *,
@@ -37,17 +54,17 @@ def draw(
     keys: Sequence[str] = (),
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
-    calm: float = 1.0,
+    synced: bool = False,
+    temper: Temper = EVEN,
 ) -> tuple[ScheduledFault, ...]:
     """A schedule, the same for the same arguments; empty without packages
     that have room in such a cluster.
 
-    ``calm`` stretches the pauses between faults, and makes quiet periods more likely.
     ``time_limit_s`` is the workload's; every fault is over before it. With time for it the
     schedule has enough faults of enough kinds to mean something (:data:`SECONDS_PER_FAULT`,
     :data:`KINDS`): draws that do not are drawn again.
     """
-    shape = Shape(tuple(brokers), tuple(keys), session_timeout_s, min_isr)
+    shape = Shape(tuple(brokers), tuple(keys), session_timeout_s, min_isr, synced)
     packages = [each for each in packages if each.draw is not None and each.room(shape)]
     if not packages:
         return ()
@@ -58,7 +75,10 @@ def draw(
     best: list[tuple[float, str, Drawn]] = []
     for attempt in range(200):
         rng = random.Random(f"{seed}/{attempt}")
-        drawn = sorted(_drawn(rng, packages, shape, start_s, end_s, calm), key=lambda item: item[0])
+        faults = _drawn(rng, packages, shape, start_s, end_s, temper)
+        drawn = sorted(faults, key=lambda item: item[0])
+        if temper.grudge:
+            drawn = list(_again(rng, drawn, brokers, temper.grudge))
         enough = len(drawn) >= wanted and len({package for _, package, _ in drawn}) >= kinds
         if enough or len(drawn) > len(best):
             best = drawn
@@ -77,20 +97,45 @@ def draw(
     )
 
 
+def _again(
+    rng: random.Random,
+    drawn: Sequence[tuple[float, str, Drawn]],
+    brokers: Sequence[NodeId],
+    grudge: float,
+) -> Iterator[tuple[float, str, Drawn]]:
+    """The same faults, some of them at whom the one before them struck."""
+    ones = {(broker,) for broker in brokers}
+    last: Any = None
+    for at_s, package, fault in drawn:
+        is_one = isinstance(fault.targets, str) or tuple(fault.targets) in ones
+        if is_one and last is not None and rng.random() < grudge:
+            fault = dataclasses.replace(fault, targets=last)
+        if is_one:
+            last = fault.targets
+        yield at_s, package, fault
+
+
 def _drawn(
     rng: random.Random,
     packages: Sequence[Package],
     shape: Shape,
     start_s: float,
     end_s: float,
-    calm: float,
+    temper: Temper,
 ) -> Iterator[tuple[float, str, Drawn]]:
+    calm = temper.calm
     weights = {package.name: rng.uniform(0.25, 1.0) for package in packages}
     lanes = [lane for lane in LANES if any(package.lane == lane for package in packages)]
     at_s = start_s
     while at_s < end_s:
         if at_s > start_s and rng.random() < QUIET_PERIODS * calm:
             at_s += rng.uniform(3.0, 6.0)
+        if temper.weight and rng.random() < temper.weight:
+            heavy = _alone(rng, packages, shape, end_s - at_s)
+            if heavy is not None:
+                yield at_s, *heavy
+                at_s += heavy[1].takes_s + rng.uniform(2.0, 4.0) * calm
+                continue
         until_s = min(end_s, at_s + rng.uniform(8.0, 14.0))
         busy = rng.choice([lanes, lanes, lanes[:1], lanes[-1:]])
         over_s = at_s
@@ -102,6 +147,20 @@ def _drawn(
                 yield fault
                 over_s = max(over_s, fault[0] + fault[2].takes_s)
         at_s = over_s + rng.uniform(2.0, 4.0) * calm
+
+
+def _alone(
+    rng: random.Random, packages: Sequence[Package], shape: Shape, room_s: float
+) -> tuple[str, Drawn] | None:
+    """A fault that wants to be alone, for which there is time: of the first package, in any order,
+    that soon draws one."""
+    for package in rng.sample(packages, len(packages)):
+        assert package.draw is not None, "only what can be drawn is"
+        for _ in range(20):
+            fault = package.draw(rng, shape)
+            if fault.alone and fault.takes_s < room_s:
+                return package.name, fault
+    return None
 
 
 def _lane(

@@ -592,6 +592,8 @@ class _Connection(asyncio.Protocol):
         if not self._handshake.done():
             self._handshake.set_result(ConnectResponse.read(packet))
             return
+        if self._handshake.cancelled():
+            return  # given up: what comes now is its answer, and no reply to anything
         header = ReplyHeader.read(packet)
         client = self._client
         client.last_zxid = max(client.last_zxid, header.zxid)

@@ -6,15 +6,20 @@ from checkers.invariants.step import Changed, Rules, Step
 from model.snapshot import Batch
 from model.violation import Violation
 
+_ORDERED = ("leader", "follower")
+"""What a replica is by an order of a controller."""
+
 
 class Leaders:
-    """``one-leader-per-epoch``, ``leader-as-elected``.
+    """``one-leader-per-epoch``, ``leader-as-elected``, ``leader-epoch-monotone``.
 
     A broker leads only by an order of a controller, which is sent after the leader and its epoch
     stand in ZooKeeper, and each change of leader is a new epoch (E1, E2). So a broker never leads
     in a later epoch than ZooKeeper's, and in ZooKeeper's only if it is the leader there. One that
     leads in an earlier epoch has merely not heard yet. The same broker may lead in one epoch twice,
-    with a start in between that no controller noticed.
+    with a start in between that no controller noticed. An order of an earlier epoch than that of
+    the last one that was obeyed is late, and refused (KIP-101): no replica goes back in its
+    broker's life.
     """
 
     def __init__(self) -> None:
@@ -24,9 +29,11 @@ class Leaders:
         """Take the next snapshot in."""
         for seen in step.changed:
             replica = seen.now
+            epoch = replica.leader_epoch
+            if replica.role in _ORDERED and seen.before is not None:
+                yield from _went_back(step, seen, seen.before.leader_epoch)
             if replica.role != "leader":
                 continue
-            epoch = replica.leader_epoch
             leader = self._leader.setdefault((seen.key, epoch), seen.broker)
             if leader != seen.broker:
                 yield step.violation(
@@ -50,6 +57,18 @@ class Leaders:
                     brokers=(seen.broker, state.leader),
                     epochs=(epoch, state.leader_epoch),
                 )
+
+
+def _went_back(step: Step, seen: Changed, before: int) -> Iterator[Violation]:
+    if seen.now.leader_epoch < before:
+        yield step.violation(
+            "leader-epoch-monotone",
+            f"broker {seen.broker} obeyed an order of leader epoch {before}, and then one of"
+            f" {seen.now.leader_epoch}",
+            key=seen.key,
+            brokers=(seen.broker,),
+            epochs=(before, seen.now.leader_epoch),
+        )
 
 
 class Watermarks:

@@ -117,6 +117,11 @@ def _json(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="machine output on stdout")(command)
 
 
+def _judged_by(command: F) -> F:
+    told = "judge in this process (the default of simulated), or by Spark"
+    return click.option("--inline/--spark", default=None, help=told)(command)
+
+
 def _plan_options(command: F) -> F:
     """What ``run`` and ``cluster up`` have in common."""
     for option in reversed(
@@ -163,7 +168,7 @@ def faultline() -> None:
 )
 @click.option("--concurrency", type=int, metavar="N", help="logical clients at a time (5)")
 @click.option("--seed", type=int, metavar="N", help="of every random choice (0)")
-@click.option("--inline", is_flag=True, help="judge in this process, without Spark")
+@_judged_by
 @click.option("--results", type=click.Path(path_type=Path), metavar="DIR", help="(results)")
 @_plan_options
 @_json
@@ -172,7 +177,7 @@ def run(
     nemesis: str | None,
     settings: tuple[str, ...],
     mutants: tuple[str, ...],
-    inline: bool,
+    inline: bool | None,
     results: Path | None,
     as_json: bool,
     **options: Any,
@@ -191,7 +196,9 @@ def run(
         fields["nemesis"] = request.names_of(nemesis)
     plan = request.resolve(_plan(fields, settings, mutants, options))
     where = results or Path(fields.get("results", "results"))
-    return _run(plan, where, inline=inline or bool(fields.get("inline")), as_json=as_json)
+    return _run(
+        plan, where, inline=fields.get("inline") if inline is None else inline, as_json=as_json
+    )
 
 
 @faultline.command(
@@ -203,10 +210,12 @@ def run(
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--target", metavar="NAME", help="where to, instead of where it ran")
-@click.option("--inline", is_flag=True, help="judge in this process, without Spark")
+@_judged_by
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR")
 @_json
-def replay(folder: Path, target: str | None, inline: bool, results: Path, as_json: bool) -> int:
+def replay(
+    folder: Path, target: str | None, inline: bool | None, results: Path, as_json: bool
+) -> int:
     """Run the plan of a run's folder again: same seed, same faults in the same order."""
     _pin([target or _target_in(folder / "plan.json")])
     from harness.app import replay as replay_
@@ -663,12 +672,17 @@ def _plan(
     return request.plan_of(fields)
 
 
-def _run(plan: Any, results: Path, *, inline: bool, as_json: bool) -> int:
+def _run(plan: Any, results: Path, *, inline: bool | None, as_json: bool) -> int:
+    """``inline``: ``None`` leaves it to the target, since a simulated run is small, and would be
+    over before a Spark session has begun."""
     from checkers.verdict import exit_status
+    from harness.app import catalogue
     from harness.app.check import describe
     from harness.app.run import Failed, run
     from harness.app.screen import Screen
 
+    if inline is None:
+        inline = catalogue.TARGETS[plan.target].is_virtual
     try:
         (verdict, findings), folder = run(plan, results, inline=inline, screen=Screen())
     except Failed as error:

@@ -24,6 +24,7 @@ from harness.cluster import settings
 from model.plan import Plan, ScheduledFault
 from model.roles import broker
 from nemesis import schedule
+from nemesis.schedule import EVEN, Temper
 
 ALL = "all"
 NONE = "none"
@@ -92,11 +93,9 @@ def plan_of(fields: Mapping[str, Any]) -> Plan:
         raise Refused(f"the plan: {error}".replace("`$.", "`")) from None
 
 
-def resolve(plan: Plan, *, calm: float = 1.0) -> Plan:
-    """The plan with all that is needed to run it again; raises :class:`Refused`.
-
-    ``calm`` stretches the pauses between faults that are drawn.
-    """
+def resolve(plan: Plan, temper: Temper = EVEN) -> Plan:
+    """The plan with all that is needed to run it again, faults that are drawn among it; raises
+    :class:`Refused`."""
     target = _target(plan)
     _known("--workload", plan.workload, catalogue.WORKLOADS)
     workload = catalogue.WORKLOADS[plan.workload]
@@ -132,7 +131,7 @@ def resolve(plan: Plan, *, calm: float = 1.0) -> Plan:
     except BadSetting as error:
         raise Refused(str(error)) from None
     if resolved.schedule is None:
-        return msgspec.structs.replace(resolved, schedule=_draw(resolved, calm))
+        return msgspec.structs.replace(resolved, schedule=_draw(resolved, temper))
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
     numbers = set()
     for entry in resolved.schedule:
@@ -243,7 +242,7 @@ def _nemeses(names: Sequence[str], target: catalogue.Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _draw(plan: Plan, calm: float) -> tuple[ScheduledFault, ...]:
+def _draw(plan: Plan, temper: Temper) -> tuple[ScheduledFault, ...]:
     workload = catalogue.WORKLOADS[plan.workload]
     return schedule.draw(
         [catalogue.NEMESES[name] for name in plan.nemesis],
@@ -253,7 +252,8 @@ def _draw(plan: Plan, calm: float) -> tuple[ScheduledFault, ...]:
         time_limit_s=plan.time_limit_s,
         session_timeout_s=settings.session_timeout_s(plan.broker),
         min_isr=settings.min_isr(plan.brokers, plan.broker),
-        calm=calm,
+        synced=settings.is_synced(plan.broker),
+        temper=temper,
     )
 
 

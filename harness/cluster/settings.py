@@ -66,6 +66,11 @@ def transaction_min_isr(overrides: Mapping[str, str]) -> int:
     return int(overrides.get("transaction.state.log.min.isr", 2))
 
 
+def is_synced(overrides: Mapping[str, str]) -> bool:
+    """Is every record on the disks of those who must have it before it is acknowledged?"""
+    return overrides.get("log.flush.interval.messages") == "1"
+
+
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """Where one broker listens, what it says of itself, and where it finds the others."""

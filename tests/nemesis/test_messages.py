@@ -1,6 +1,7 @@
 """Single messages, on a cluster in memory."""
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -122,4 +123,14 @@ def test_draws(seed: int, brokers: int) -> None:
     else:
         assert (fault.options["api"], fault.options["from"]) in messages.FLOWS
         assert brokers > 1 or fault.options["from"] == "clients"
-    assert (fault.duration_s == 0) is (fault.fault == "drop-response")
+    assert (fault.duration_s > 0) is (fault.fault == "hold-request")
+    if fault.fault == "corrupt-request":
+        assert (fault.options["api"], fault.options["from"]) == ("Produce", "clients")
+
+
+def test_all_are_drawn() -> None:
+    """Each message fault has its share."""
+    shape = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",))
+    drawn = Counter(messages.draw(random.Random(seed), shape).fault for seed in range(1000))
+    assert set(drawn) == set(messages.FAULTS)
+    assert min(drawn.values()) >= 20

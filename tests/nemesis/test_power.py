@@ -98,14 +98,25 @@ def test_draws(seed: int, session_s: float) -> None:
     fault = power.draw(random.Random(seed), shape)
     assert fault.alone
     assert fault.options["spare"] is True
+    synced = Shape(shape.brokers, shape.keys, session_s, synced=True)
+    assert power.draw(random.Random(seed), synced).options["spare"] is False
     assert 0 <= fault.options.get("after", 0) <= power.OPERATIONS_MAX
     assert 0.19 <= fault.duration_s / session_s <= 2.01
 
 
-@pytest.mark.parametrize(("min_isr", "faults"), [(1, False), (2, True), (3, True)])
-def test_a_schedule_has_room_for_it_or_not(min_isr: int, faults: bool) -> None:
-    """Fewer machines than ``min.insync.replicas`` lose power: none if that is 1."""
+@pytest.mark.parametrize(
+    ("min_isr", "synced", "faults"),
+    [(1, False, False), (1, True, True), (2, False, True), (3, False, True)],
+)
+def test_a_schedule_has_room_for_it_or_not(min_isr: int, synced: bool, faults: bool) -> None:
+    """Fewer machines than ``min.insync.replicas`` lose power: none if that is 1, unless they have
+    all that counts on their disks."""
     drawn = schedule.draw(
-        [power.PACKAGE], brokers=("broker-1",), seed=1, time_limit_s=60.0, min_isr=min_isr
+        [power.PACKAGE],
+        brokers=("broker-1",),
+        seed=1,
+        time_limit_s=60.0,
+        min_isr=min_isr,
+        synced=synced,
     )
     assert bool(drawn) is faults

@@ -16,6 +16,7 @@ from nemesis import (
     packets,
     partition,
     pause,
+    power,
     restart,
     schedule,
     squeeze,
@@ -60,6 +61,60 @@ def test_what_a_seed_draws_stays_the_same() -> None:
         (51.039, "restart", ["broker-1"]),
         (51.097, "slow", "leader:x-1"),
     ]
+
+
+def test_a_grudge_strikes_again() -> None:
+    """The same faults at the same times, more of them at whom the one before them struck; those
+    that strike several, or ZooKeeper, do as before."""
+    again = 0
+    for seed in range(20):
+        plain = drawn(seed)
+        bitter = schedule.draw(
+            PACKAGES,
+            brokers=BROKERS,
+            seed=seed,
+            time_limit_s=60.0,
+            keys=("x-0", "x-1"),
+            temper=schedule.Temper(grudge=1.0),
+        )
+        assert [(f.at_s, f.fault, f.options) for f in plain] == [
+            (f.at_s, f.fault, f.options) for f in bitter
+        ]
+        changed = [(f, g) for f, g in zip(plain, bitter, strict=True) if f.targets != g.targets]
+        again += len(changed)
+        ones = {
+            str(g.targets)
+            for g in bitter
+            if isinstance(g.targets, str) or tuple(g.targets) in {(each,) for each in BROKERS}
+        }
+        assert len(ones) <= 1
+        assert all("zookeeper" not in f.targets for f, _ in changed)
+    assert again > 50
+
+
+def test_what_takes_long_gets_its_time() -> None:
+    """With weight, faults that want to be alone, and mostly take too long for a period that is
+    shared, are no rarity; nothing else goes on while they last."""
+    packages = (*CLASSIC, power.PACKAGE)
+    long = ("restart-rolling", "power-loss")
+
+    def counted(weight: float) -> int:
+        count = 0
+        for seed in range(40):
+            faults = schedule.draw(
+                packages,
+                brokers=BROKERS,
+                seed=seed,
+                time_limit_s=40.0,
+                temper=schedule.Temper(weight=weight),
+            )
+            for fault in (each for each in faults if each.fault in long):
+                during = [f for f in faults if 0 <= f.at_s - fault.at_s <= fault.duration_s]
+                assert during == [fault]
+                count += 1
+        return count
+
+    assert counted(0.7) > 2 * counted(0.0)
 
 
 def test_classic_faults_are_not_crowded_out() -> None:

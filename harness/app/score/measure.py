@@ -68,8 +68,8 @@ def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matr
     controls = [name for name in CONTROLS if _control_plan(asked, name).exists()]
     if unknown := [name for name in asked.names if name not in wanted and name not in controls]:
         raise Refused(f"mutants score: no {unknown[0]}; there is {', '.join([*wanted, *controls])}")
-    asked.output.mkdir(parents=True, exist_ok=True)
     matrix = matrix_.read(asked.output).of(wanted)
+    asked.output.mkdir(parents=True, exist_ok=True)
     for name, mutant in wanted.items():
         before = matrix.rows.get(name)
         if _is_due(asked, before, name):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from harness.app import catalogue, request
 from harness.app.refused import Refused
 from model.plan import Plan
+from nemesis.schedule import Temper
 from workloads.package import Workload
 
 TIME_LIMIT_S = 40.0
@@ -20,6 +21,10 @@ FAULTS_MIN = 4
 """Some kinds of trouble take long or seldom have room: with too few faults all kinds take part."""
 CALM = (0.3, 0.6, 1.0, 1.5)
 """How long pauses between faults are, in parts of what a single run has."""
+GRUDGES = (0.0, 0.0, 0.4, 0.8)
+"""How likely a fault strikes whom the last one struck."""
+WEIGHTS = (0.0, 0.0, 0.3, 0.7)
+"""How likely a period of a schedule belongs to one fault alone."""
 RATE_HZ_MAX = 15.0
 """Operations a second, at most; batches bring the records, and each operation costs CPU time."""
 PARTITIONS_MAX = 12
@@ -43,12 +48,13 @@ LAYOUTS = (
     Layout(3, 3, 2, 8),
     Layout(3, 3, 1, 3),
     Layout(3, 2, 1, 3),
+    Layout(3, 1, 1, 1),
     Layout(4, 3, 2, 3),
     Layout(4, 4, 2, 1),
     Layout(5, 3, 2, 2),
     Layout(5, 5, 3, 1),
 )
-"""Where every replica is needed for a write, a run is mostly about waiting: such are left out."""
+"""None in which each of several replicas is needed for a write: that would be mostly waiting."""
 
 
 def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
@@ -78,18 +84,18 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "consumer": {"fetch.wait.max.ms": str(rng.choice((50, 100, 250, 500)))},
         "options": options | {"batch_max": batch_max},
     }
-    calm = rng.choice(CALM)
+    temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(WEIGHTS))
     name = pinned.get("workload", Plan().workload)
     for part, fields in _of_workload(catalogue.WORKLOADS.get(name), parts, seed).items():
         drawn[part] = {**fields, **pinned.get(part, {})}
     if pinned.get("target", "simulated") != "simulated":
         raise Refused(f"--target {pinned['target']}: a search is simulated")
     fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
-    plan = request.resolve(request.plan_of(drawn | fixed), calm=calm)
+    plan = request.resolve(request.plan_of(drawn | fixed), temper)
     if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (request.ALL,):
         return plan
     drawn["nemesis"] = (request.ALL,)
-    return request.resolve(request.plan_of(drawn | fixed), calm=min(CALM))
+    return request.resolve(request.plan_of(drawn | fixed), temper._replace(calm=min(CALM)))
 
 
 def _of_workload(
@@ -163,8 +169,9 @@ def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
         "log.segment.bytes": rng.choice((2048, 16384, 1 << 30, 1 << 30)),
         "log.index.interval.bytes": rng.choice((64, 4096)),
     }
-    if rng.random() < 0.25:
-        drawn["log.flush.interval.messages"] = rng.choice((1, 20))
+    alone = layout.replication_factor == 1  # what is on its disk is all that there is
+    if rng.random() < (0.75 if alone else 0.25):
+        drawn["log.flush.interval.messages"] = rng.choice((1, 1, 20))
     return {name: str(value) for name, value in drawn.items()}
 
 

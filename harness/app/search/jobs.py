@@ -2,10 +2,12 @@
 
 A child begins as a copy of its parent: with everything imported, and all of them in the same state,
 so that what it does depends on its task alone. It has a process group of its own: Ctrl-C is for the
-parent to deal with. One that runs away is ended by the limit on its CPU time.
+parent to deal with. One that runs away is ended by the limit on its CPU time, one that waits in
+vain by the clock, and none outlives its parent.
 """
 
 import contextlib
+import ctypes
 import faulthandler
 import os
 import resource
@@ -24,6 +26,9 @@ CPU_S_MAX = 300
 """A hundred times what a run of a search takes."""
 GRACE_S = 5
 """After it the signal that ends a child leaves it no word."""
+CLOCK_S_MAX = 1800
+"""It waits for nobody, but may have to share its core with many others."""
+_PR_SET_PDEATHSIG = 1
 
 Key = TypeVar("Key")
 
@@ -98,9 +103,13 @@ def how_ended(status: int, said: Path) -> str:
     """How a child came to its end that has not handed anything back."""
     lines = said.read_text(errors="replace").split("\n") if said.exists() else []
     last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
-    if status == -signal.SIGXCPU:
+    limits = {
+        -signal.SIGXCPU: f"it had used {CPU_S_MAX} s of CPU time",
+        -signal.SIGALRM: f"it was not done after {CLOCK_S_MAX} s",
+    }
+    if (limit := limits.get(status)) is not None:
         place = next((line.strip() for line in lines if line.startswith("  File")), "nobody knows")
-        return f"it had used {CPU_S_MAX} s of CPU time, and was ended: {place}"
+        return f"{limit}, and was ended: {place}"
     if status < 0:
         name = signal.Signals(-status).name
         return f"its process was ended by {name}: {last}"
@@ -118,14 +127,18 @@ def _live(work: Callable[[], bytes], writing: int, words: Path) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX + GRACE_S))
         said = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(said, 1)
         os.dup2(said, 2)
         faulthandler.enable(2)
-        faulthandler.register(signal.SIGXCPU, 2, chain=True)  # says where it is, and ends it
+        for number in (signal.SIGXCPU, signal.SIGALRM):
+            faulthandler.register(number, 2, chain=True)  # says where it is, and ends it
+        signal.setitimer(signal.ITIMER_REAL, CLOCK_S_MAX)
         answer = memoryview(work())
         while answer:
             answer = answer[os.write(writing, answer) :]

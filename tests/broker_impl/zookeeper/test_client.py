@@ -590,6 +590,21 @@ async def test_a_connection_that_is_lost_with_its_handshake() -> None:
                 await zk.connected()
 
 
+async def test_an_answer_to_a_handshake_that_was_given_up() -> None:
+    """It is no reply: read as one, it would have a zxid in it that no server has ever given out,
+    and with that no server would take the session again (docs/findings/0012)."""
+    zk = ZooKeeper("h:1", session_timeout_ms=600, rng=random.Random(1))
+    connection = client_module._Connection(zk)
+    shaking = asyncio.create_task(connection.shake_hands(ConnectRequest(0, 0, 600, 0, b"", False)))
+    await asyncio.sleep(0)
+    shaking.cancel()  # its deadline is over, and in the same turn of the loop …
+    connection.data_received(frame(ConnectResponse(0, 600, 5, b"p" * 16, False)))
+    with pytest.raises(asyncio.CancelledError):
+        await shaking
+    assert zk.last_zxid == 0
+    assert not connection.lost.done()
+
+
 async def test_pauses_between_attempts_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """They double from 50 ms to 1 s, and a draw shortens each by up to half."""
     pauses: list[float] = []

@@ -41,6 +41,24 @@ def test_who_leads_was_elected(number: int, epoch: int, names: list[str]) -> Non
     assert violated(cluster(state(1, 2), {number: leader([], epoch=epoch)})) == names
 
 
+def obeyed(before: ReplicaState, now: ReplicaState, *, life: int = 1) -> list[str]:
+    """By broker 1 while ZooKeeper names broker 2 in epoch 5."""
+    elected = state(2, 5)
+    return violated(
+        cluster(elected, {1: broker(before)}), cluster(elected, {1: broker(now, life=life)})
+    )
+
+
+def test_no_replica_goes_back_to_an_earlier_epoch() -> None:
+    """Whether it leads or follows; in its next life a broker may hear the older order first."""
+    newer, older = replica(OLD, leader_epoch=4), replica(OLD, leader_epoch=3)
+    assert obeyed(newer, older) == ["leader-epoch-monotone"]
+    assert obeyed(leader(OLD, epoch=4), older) == ["leader-epoch-monotone"]
+    assert obeyed(older, newer) == []
+    assert obeyed(newer, newer) == []
+    assert obeyed(newer, older, life=2) == []
+
+
 def marks(*pairs: ReplicaState, **rules: Any) -> list[str]:
     """Of snapshots of broker 1 alone."""
     return violated(*(cluster(state(), {1: pair}) for pair in pairs), **rules)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from harness.app import cli
-from harness.app.run import Interrupted
+from harness.app.run import Failed, Interrupted
 from model.plan import Plan
 
 QUICK = Path(__file__).resolve().parents[3] / "examples" / "suites" / "quick.toml"
@@ -190,3 +190,26 @@ def test_a_plan_that_cannot_be_repeated_is_refused(
     status, _, err = told(capsys, "replay", str(tmp_path))
     assert status == 64
     assert told_why in err
+
+
+@pytest.mark.parametrize(
+    ("target", "asked", "inline"),
+    [("simulated", None, True), ("processes", None, False), ("simulated", False, False),
+     ("processes", True, True)],
+)  # fmt: skip
+def test_a_small_history_does_not_wait_for_spark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: str, asked: bool | None, inline: bool
+) -> None:
+    """What was simulated is judged where it is, unless somebody wants it otherwise."""
+    told = []
+
+    def run(plan: Plan, results: Path, *, inline: bool, screen: object) -> None:
+        told.append(inline)
+        raise Failed("enough")
+
+    monkeypatch.setattr("harness.app.run.run", run)
+    assert (
+        cli._run(msgspec.convert({"target": target}, Plan), tmp_path, inline=asked, as_json=False)
+        == cli.FAILED
+    )
+    assert told == [inline]

@@ -86,6 +86,42 @@ def test_one_that_runs_away_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert told.endswith("in spins")
 
 
+def test_one_that_waits_in_vain_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It uses no CPU time: the clock ends it, and tells where it was."""
+    monkeypatch.setattr(jobs_, "CLOCK_S_MAX", 0.1)
+
+    def waits() -> bytes:
+        return os.read(os.pipe()[0], 1)
+
+    with Jobs[str]() as jobs:
+        jobs.start("waits", waits, tmp_path / "said")
+        status = _all_ended(jobs)["waits"].status
+    assert status == -signal.SIGALRM
+    told = how_ended(status, tmp_path / "said")
+    assert told.startswith("it was not done after 0.1 s, and was ended: File")
+    assert told.endswith("in waits")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of such an end")
+def test_no_child_outlives_its_parent(tmp_path: Path) -> None:
+    """Also one whose parent is killed outright."""
+    alive, left = os.pipe()  # read to its end once all who have it open are gone
+
+    def parent() -> bytes:
+        with Jobs[str]() as jobs:
+            jobs.start("waits", lambda: os.read(os.pipe()[0], 1), tmp_path / "inner")
+            while not (tmp_path / "inner").exists():
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+        return b""
+
+    with Jobs[str]() as jobs:
+        jobs.start("parent", parent, tmp_path / "outer")
+        assert _all_ended(jobs)["parent"].status == -signal.SIGKILL
+    os.close(left)
+    assert os.read(alive, 1) == b""
+
+
 def test_leaving_ends_who_is_left(tmp_path: Path) -> None:
     """A child that would go on for ever is gone when the block is left, also by an exception."""
 
