@@ -603,6 +603,10 @@ class Replicas:
         marks.update((tp, partition.high_watermark) for tp, partition in self.partitions.items())
         return marks
 
+    def sizes(self) -> dict[TopicPartition, int]:
+        """The bytes of each log on this disk."""
+        return {tp: log.size_bytes for tp, log in self._logs.logs.items()}
+
     def leaders(self) -> list[TopicPartition]:
         """The partitions that this broker leads."""
         return [tp for tp, p in self.partitions.items() if p.role is Role.LEADER]
