@@ -227,7 +227,8 @@ class CatchUp:
             case "assign", "ok":
                 return dataclasses.replace(self, assigned=self.assigned | process)
             case "poll", "ok":
-                brought = any(event.value[0][1].values())
+                *_, (_, polled) = event.value  # behind the rebalances that a member is told of
+                brought = any(polled.values())
                 idle = self.idle - process if brought else self.idle | process
                 return dataclasses.replace(self, idle=idle)
             case "catch-up", "ok":

@@ -8,12 +8,16 @@ member whose assignment stands; its answer is certain or in doubt by what it say
 **A crash says nothing.** A process that ends without ``leave`` takes its connections with it and
 tells the coordinator nothing, which aiokafka has no way of doing: its tasks are ended one by one.
 
+**A refusal to tell offsets is heard here.** Since version 2 an answer to OffsetFetch has an error
+for the group as a whole, which aiokafka does not look at: it takes a coordinator that still loads,
+or is none, to say that nothing is committed, and begins anew (``docs/findings``, 13).
+
 **A freeze holds back what the coordinator would hear.** Tasks of one loop cannot stand still while
 the others go on, but what they would send can wait until the freeze is over.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,7 +27,13 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import KafkaError
+from aiokafka.errors import (
+    GroupCoordinatorNotAvailableError,
+    KafkaError,
+    NotCoordinatorForGroupError,
+    for_code,
+)
+from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.structs import OffsetAndMetadata
 
 from model.op import MicroOp, Op
@@ -162,10 +172,30 @@ class Grouped(_Reader):
     def __init__(self, arguments: Mapping[str, Any], group: str) -> None:
         super().__init__(arguments)
         self.group = group
+        self._send: Callable[[Any], Awaitable[Any]] | None = None
+        """How aiokafka asks the coordinator."""
 
     async def start(self) -> str | None:
         """The error by which the cluster was not found in time."""
         return await self._start()
+
+    async def _start(self) -> str | None:
+        error = await super()._start()
+        if error is None and self._send is None:
+            self._send = self._coordinator._send_req
+            self._coordinator._send_req = self._heard
+        return error
+
+    async def _heard(self, request: Any) -> Any:
+        """An answer in which nothing is refused to the group as a whole."""
+        assert self._send is not None, "it has started"
+        answer = await self._send(request)
+        if isinstance(request, OffsetFetchRequest) and answer.error_code:
+            refused = for_code(answer.error_code)
+            if refused in (NotCoordinatorForGroupError, GroupCoordinatorNotAvailableError):
+                self._coordinator.coordinator_dead()
+            raise refused(self.group)
+        return answer
 
     async def commit(self, offsets: Mapping[str, int]) -> tuple[Outcome, str | None]:
         """Once; what came of it, and the name of the error."""
@@ -284,17 +314,16 @@ class Member(Grouped):
 
     def hold_back(self, thawed: asyncio.Event) -> None:
         """What is for the coordinator from now on is sent when that has happened."""
-        send = self._coordinator._send_req
 
         async def held(request: Any) -> Any:
             await thawed.wait()
-            return await send(request)
+            return await self._heard(request)
 
         self._coordinator._send_req = held
 
     def let_through(self) -> None:
         """What is for the coordinator from now on is sent at once."""
-        vars(self._coordinator).pop("_send_req", None)
+        self._coordinator._send_req = self._heard
 
     async def revoked(self, keys: set[str]) -> None:
         """The group rebalances: what was owned is owned no longer. One whom the coordinator does

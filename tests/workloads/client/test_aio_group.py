@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,6 +106,38 @@ async def test_outsiders_commit_and_ask(clients: Any) -> None:
     assert (told.type, told.value) == ("ok", [["committed", "g", {"a-0": 7, "a-1": None}]])
     none = await ask(other, "committed", ["committed", "elsewhere", {"a-0": None}])
     assert none.value == [["committed", "elsewhere", {"a-0": None}]]
+
+
+async def test_a_coordinator_that_loads_has_not_said_that_nothing_is_committed(
+    clients: Any,
+) -> None:
+    """A refusal to the whole group, which aiokafka does not look at, is asked again, and a member
+    does not begin anew by it."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0), ("a-0", 1))
+    await ask(one, "commit", ["commit", "g", {"a-0": 1}, "sync"])
+    refusals = {"GroupLoadInProgress": 14, "NotCoordinatorForGroup": 16}
+
+    def refusing(send: Any) -> Any:
+        codes = list(refusals.values())
+
+        async def answer(request: Any) -> Any:
+            if type(request).__name__ == "OffsetFetchRequest" and codes:
+                return SimpleNamespace(error_code=codes.pop(), topics=[])
+            return await send(request)
+
+        return answer
+
+    outsider = other._of("g")
+    assert await outsider.start() is None
+    outsider._send = refusing(outsider._send)
+    told = await ask(other, "committed", ["committed", "g", {"a-0": None}])
+    assert told.value == [["committed", "g", {"a-0": 1}]]
+    await join(one)
+    one._member._send = refusing(one._member._send)
+    assigned, *_ = await poll_until(one, "poll")
+    assert assigned[3]["a-0"] in (1, None)
+    assert (await ask(one, "commit", ["commit", "g", {"a-0": 2}, "sync"])).type == "ok"
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky"])
