@@ -121,6 +121,10 @@ class Contract:
                 return self.acks == "0" or (self._loses and found.variant == "ack")
             case "poll-skip" | "nonmonotonic-poll":
                 return self.subscribes
+            case "commit-regression" | "lost-commit":
+                return found.variant == "stale"
+            case "commit-ahead":
+                return found.variant == "alone"
             case _:
                 return False
 

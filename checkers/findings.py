@@ -33,6 +33,7 @@ SCHEMA = pa.schema(
         pa.field("faults", pa.list_(pa.int64()), nullable=False),
         pa.field("why", pa.string(), nullable=False),
         pa.field("folded", pa.int64(), nullable=False),
+        pa.field("group", pa.string()),
     ]
 )
 
@@ -52,6 +53,7 @@ def findings(
             anomaly=f.anomaly,
             legal=contract.allows(f),
             key=f.key,
+            group=f.group,
             partition=None if f.key is None else _partition(f.key),
             offset=f.offset,
             value=f.value,
@@ -142,6 +144,9 @@ def counts(results: Iterable[Finding], *, legal: bool) -> dict[str, int]:
             by_offset = f.anomaly.startswith((INVARIANT, "inconsistent-offsets")) or (
                 f.anomaly.endswith(("poll-skip", "nonmonotonic-poll"))
             )
+            if f.group is not None:  # each contradicts another commit, or another assignment
+                places.setdefault(f.anomaly, set()).add((f.group, f.key, *f.ops))
+                continue
             places.setdefault(f.anomaly, set()).add((f.key, f.offset if by_offset else f.value))
     return {anomaly: len(found) + information[anomaly] for anomaly, found in sorted(places.items())}
 

@@ -1,7 +1,10 @@
 """From micro-operations of consumer groups to rows per key (:class:`~checkers.kernels.rows.Steps`).
 
-A rebalance is told by the operation in which the client noticed it, before what that operation did
-itself. What a member did between two rebalances belongs to the generation of the first.
+A client's library joins, fetches and loses keys on its own, between and during operations; the next
+poll tells of it. So what a poll tells may have happened at any time since the poll before it began,
+and a commit that another operation made in between may belong to either side of it. What a poll
+tells of itself is in order: what a member's listener committed comes before the loss of the keys
+that it committed for.
 """
 
 from collections import defaultdict
@@ -81,154 +84,172 @@ class Once(NamedTuple):
     """The micro-operation."""
 
 
+class _Untold(NamedTuple):
+    """A commit that may have happened, of any offset."""
+
+    operation: int
+    group: int
+    key: int
+
+
 @dataclass
 class _Member:
     """A process, while its steps are followed."""
 
-    generation: int = UNKNOWN
-    rebalanced: int = -1
-    """The operation that told the last rebalance."""
-    owned: set[int] = field(default_factory=set)
+    owned: dict[int, int] = field(default_factory=dict)
+    """The group of each key."""
     committed: list[int] = field(default_factory=list)
-    """Commits since its last rebalance."""
-    gave_back: list[int] = field(default_factory=list)
-    """Those before it gave back what it had, in order to join again."""
+    """What its listener committed before it joined again."""
 
 
 def steps(
     ops: Ops, micro: MicroOps, once: Sequence[Once], groups: Sequence[str], proven: I64
 ) -> tuple[Steps, I64, tuple[Group, ...]]:
     """Steps, the key of each, and the groups. ``proven``: operations of which a record was read."""
-    count = len(micro.kind)
-    generation = micro.generation.copy()
-    after = np.full(count, UNKNOWN)
-    lengths = np.bincount(micro.place, minlength=count)
-    ends = np.cumsum(lengths)
-    untold: list[tuple[int, int]] = []  # a commit, and a key that it may be of
-    members: defaultdict[int, _Member] = defaultdict(_Member)
-    for row, (kind, operation) in enumerate(zip(micro.kind, micro.operation.tolist(), strict=True)):
-        member = members[int(ops.process[operation])]
-        keys = micro.key[ends[row] - lengths[row] : ends[row]].tolist()
-        if kind == parse.COMMIT:
-            known = member.rebalanced != operation
-            generation[row] = member.generation if known else UNKNOWN
-            member.committed.append(row)
-            if not keys and (ops.outcome[operation] == INFO or micro.is_asked[row]):
-                untold += [(row, key) for key in sorted(member.owned)]
-        elif kind in parse.REBALANCES:
-            _follow(member, kind, int(generation[row]), operation, set(keys), micro, after)
-    told = np.concatenate((micro.place, np.array([row for row, _ in untold], dtype=np.int64)))
-    key = np.concatenate((micro.key, np.array([key for _, key in untold], dtype=np.int64)))
-    offset = np.concatenate((np.maximum(micro.offset, UNKNOWN), np.full(len(untold), ANY)))
-    value = np.concatenate((micro.value, np.zeros(len(untold), dtype=np.int64)))
-    kinds = np.array([_KINDS.get(kind, START) for kind in micro.kind], dtype=np.int64)
-    kinds = kinds[told] + np.where(kinds[told] == START, value, 0)
-    operation = micro.operation[told]
-    asked = micro.is_asked[told] & (ops.outcome[operation] == OK)
-    outcome = np.where(asked, INFO, ops.outcome[operation])
-    since = _begun_before(ops)
-    until = np.where(
-        outcome == INFO, _closed(ops, micro, once, generation)[told], ops.op[operation]
-    )
+    after, untold = _followed(ops, micro, once)
+    count, extra = len(micro.place), len(untold)
+    code = np.array([_KINDS.get(kind, START) for kind in micro.kind], dtype=np.int64)[micro.place]
+    code[code == START] += micro.value[code == START]
+    of_untold = np.array(untold, dtype=np.int64).reshape(extra, 3)
+
+    def column(told: I64, else_: int | I64) -> I64:
+        return np.concatenate((told, np.broadcast_to(else_, extra))).astype(np.int64)
+
+    kind = column(code, COMMIT)
+    operation = column(micro.operation[micro.place], of_untold[:, 0])
+    is_told = np.arange(count + extra) < count
+    commits, txn = kind == COMMIT, ops.txn[operation]
+    listens = commits & ops.polls[operation] & ~txn & is_told
+    doubtful = column(micro.is_asked[micro.place].astype(np.int64), 1) > 0
+    outcome = np.where(listens, OK, ops.outcome[operation])
+    outcome = np.where(commits & doubtful & (~is_told | (outcome == OK)), INFO, outcome)
+    since = _told_before(ops)[operation]
+    until = np.where(outcome == INFO, FOREVER, ops.op[operation])
+    until[commits & txn] = _ended(ops, once)[operation[commits & txn]]
+    until[kind == ASSIGNED] = _ends_badly(ops)[operation[kind == ASSIGNED]]
+    generation = column(micro.generation[micro.place], UNKNOWN)
     found = Steps(
-        kind=kinds.astype(np.int8),
-        group=micro.group[told],
-        generation=generation[told],
-        offset=offset,
+        kind=kind.astype(np.int8),
+        group=column(micro.group[micro.place], of_untold[:, 1]),
+        generation=np.where(np.isin(kind, (ASSIGNED, REVOKED, LOST)), generation, UNKNOWN),
+        offset=column(np.maximum(micro.offset, UNKNOWN), ANY),
         op=ops.op[operation],
-        invoked=ops.invoked[operation],
-        since=since[operation],
+        invoked=np.where((listens | ~is_told) & ~txn, since, ops.invoked[operation]),
+        since=since,
         until=until,
-        after=after[told],
+        after=column(after[micro.place], UNKNOWN),
         process=ops.process[operation],
         outcome=outcome.astype(np.int8),
-        txn=ops.txn[operation],
+        txn=txn,
         proven=(outcome == INFO) & np.isin(ops.op[operation], proven),
         start_ns=ops.start_ns[operation],
         end_ns=ops.end_ns[operation],
     )
-    is_answer = np.isin(kinds, (FETCH, *range(START, START + len(parse.WATERMARKS))))
+    is_answer = np.isin(kind, (FETCH, *range(START, START + len(parse.WATERMARKS))))
     keep = np.flatnonzero((outcome == OK) | ~is_answer)
-    keep = keep[np.argsort(told[keep], kind="stable")]
+    keep = keep[np.argsort(operation[keep], kind="stable")]
+    key = column(micro.key, of_untold[:, 2])
     return found.where(keep), key[keep], tuple(_groups(ops, micro, once, groups))
 
 
-def _follow(
-    member: _Member,
-    kind: str,
-    generation: int,
-    operation: int,
-    keys: set[int],
-    micro: MicroOps,
-    after: I64,
-) -> None:
-    """A rebalance, and what follows from it for the commits before it."""
-    if kind == "assigned":
-        after[member.gave_back] = generation
-        member.generation = generation
-        member.owned |= keys
-        member.gave_back.clear()
-        member.committed.clear()
-    else:
-        member.owned -= keys
-        if kind == "revoked":
-            member.gave_back += [
-                row for row in member.committed if micro.operation[row] < operation
-            ]
-        member.committed.clear()
-    member.rebalanced = operation
+def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Sequence[_Untold]]:
+    """Of each commit by a listener, the generation that its member joined then; and the commits
+    that nobody told: by a transaction in doubt, or by a listener after its process's last poll."""
+    after = np.full(len(micro.kind), UNKNOWN)
+    ends = np.cumsum(np.bincount(micro.place, minlength=len(micro.kind)))
+    untold: list[_Untold] = []
+    members: defaultdict[int, _Member] = defaultdict(_Member)
+    begin = 0
+    for row, (kind, operation, end) in enumerate(
+        zip(micro.kind, micro.operation.tolist(), ends.tolist(), strict=True)
+    ):
+        keys = micro.key[begin:end].tolist()
+        begin = end
+        member = members[int(ops.process[operation])]
+        if kind == parse.COMMIT:
+            if ops.polls[operation] and not ops.txn[operation]:
+                member.committed.append(row)
+            elif not keys and (ops.outcome[operation] == INFO or micro.is_asked[row]):
+                untold += [_Untold(operation, *owned) for owned in _owned(member)]
+        elif kind == "assigned":
+            after[member.committed] = micro.generation[row]
+            member.committed.clear()
+            member.owned |= dict.fromkeys(keys, int(micro.group[row]))
+        elif kind == "revoked" and ops.outcome[operation] == INFO:
+            pass  # its listener may have committed in doubt
+        elif kind in ("revoked", "lost"):
+            for key in keys:
+                member.owned.pop(key, None)
+    last = {process: row for row, process in enumerate(ops.process.tolist())}
+    for o in _subscriptions(once):
+        process = int(ops.process[o.operation])
+        if _how(o) == "listener" and process in members:
+            untold += [_Untold(last[process], *owned) for owned in _owned(members[process])]
+    return after, untold
 
 
-def _begun_before(ops: Ops) -> I64:
-    """When the process of each operation began the one before; its own beginning for the first."""
+def _owned(member: _Member) -> list[tuple[int, int]]:
+    """Group and key of what it has."""
+    return [(group, key) for key, group in sorted(member.owned.items())]
+
+
+def _told_before(ops: Ops) -> I64:
+    """When the process of each operation began the last one before it that told of its rebalances,
+    else its first one."""
     order = np.argsort(ops.process, kind="stable")
-    process, invoked = ops.process[order], ops.invoked[order]
-    first = np.ones(len(order), dtype=np.bool_)
-    first[1:] = process[1:] != process[:-1]
-    before = np.where(first, invoked, np.concatenate((invoked[:1], invoked[:-1])))
+    process, invoked, tells = ops.process[order], ops.invoked[order], ops.polls[order]
+    number = np.arange(len(order))
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = process[1:] != process[:-1]
+    landmark = np.maximum.accumulate(np.where(is_first | tells, number, 0))
+    before = np.where(is_first, number, np.concatenate((landmark[:1], landmark[:-1])))
     since = np.empty_like(invoked)
-    since[order] = before
+    since[order] = invoked[before]
     return since
 
 
-def _closed(ops: Ops, micro: MicroOps, once: Sequence[Once], generation: I64) -> I64:
-    """From which event on each commit in doubt, by micro-operation, can no longer take effect: a
-    later generation has begun, or its transactional id was taken over."""
-    closed = np.full(len(micro.kind), FOREVER)
-    ids = {int(ops.process[o.operation]): o.what[1] for o in once if o.what[0] == "init"}
-    taken: defaultdict[str, list[int]] = defaultdict(list)
-    for o in once:
-        if o.what[0] == "init" and ops.outcome[o.operation] == OK:
-            taken[o.what[1]].append(int(ops.op[o.operation]))
-    begun: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for row, kind in enumerate(micro.kind):
-        if kind == "assigned" and micro.generation[row] != UNKNOWN:
-            op = int(ops.op[micro.operation[row]])
-            begun[int(micro.group[row])].append((int(micro.generation[row]), op))
-    for row, kind in enumerate(micro.kind):
-        operation = micro.operation[row]
-        doubtful = ops.outcome[operation] == INFO or micro.is_asked[row]
-        if kind != parse.COMMIT or not doubtful:
-            continue
-        invoked = int(ops.invoked[operation])
-        ends = []
-        if ops.txn[operation]:
-            ends = [op for op in taken[ids.get(int(ops.process[operation]), "")] if op > invoked]
-        elif generation[row] != UNKNOWN:
-            later = begun[int(micro.group[row])]
-            ends = [op for number, op in later if number > generation[row] and op > invoked]
-        closed[row] = min(ends, default=FOREVER)
-    return closed
+def _ends_badly(ops: Ops) -> I64:
+    """The first operation from each on, of the same process, that polled and did not end well:
+    what it brought, and where it went, is not all known."""
+    bad = ops.polls & (ops.outcome != OK)
+    found = np.full(len(ops.op), FOREVER)
+    next_bad: dict[int, int] = {}
+    for row in reversed(range(len(ops.op))):
+        process = int(ops.process[row])
+        if bad[row]:
+            next_bad[process] = int(ops.op[row])
+        found[row] = next_bad.get(process, FOREVER)
+    return found
+
+
+def _ended(ops: Ops, once: Sequence[Once]) -> I64:
+    """From which event on each transaction has ended everywhere: its producer committed another
+    one, or somebody has taken over its transactional id."""
+    ids = {int(ops.process[o.operation]): str(o.what[1]) for o in once if o.what[0] == "init"}
+    found = np.full(len(ops.op), FOREVER)
+    inits = {o.operation for o in once if o.what[0] == "init" and ops.outcome[o.operation] == OK}
+    next_: dict[str, int] = {}
+    committed: dict[int, int] = {}
+    for row in reversed(range(len(ops.op))):
+        process = int(ops.process[row])
+        name = ids.get(process, "")
+        if row in inits:
+            next_[name] = int(ops.op[row])
+        elif ops.txn[row]:
+            found[row] = min(next_.get(name, FOREVER), committed.get(process, FOREVER))
+            if ops.outcome[row] == OK:
+                committed[process] = int(ops.op[row])
+    return found
 
 
 def _groups(
     ops: Ops, micro: MicroOps, once: Sequence[Once], names: Sequence[str]
 ) -> Iterator[Group]:
     """What is known of each group as a whole."""
-    last = {int(process): row for row, process in enumerate(ops.process.tolist())}
+    last = {process: row for row, process in enumerate(ops.process.tolist())}
+    leaves = {o.operation for o in once if o.what[0] == "leave"}
     for code, name in enumerate(names):
-        joined = [o for o in once if o.what[0] == "subscribe" and o.what[1] == name]
-        instances = {int(ops.process[o.operation]): _options(o).get("instance") for o in joined}
+        joined = [o for o in _subscriptions(once) if o.what[1] == name]
         told = [
             operation
             for kind, group, operation in zip(
@@ -236,22 +257,24 @@ def _groups(
             )
             if group == code and kind in parse.REBALANCES
         ]
-        members = dict.fromkeys(ops.process[told].tolist()) | instances
-        gone = [
-            last[process]
-            for process in members
-            if ops.outcome[last[process]] == INFO or _leaves(last[process], once)
-        ]
+        members: dict[int, str | None] = dict.fromkeys(ops.process[told].tolist())
+        members |= {int(ops.process[o.operation]): _options(o).get("instance") for o in joined}
+        ends = [last[process] for process in members]
+        changes = [row for row in ends if ops.outcome[row] == INFO or row in leaves]
+        changes += [o.operation for o in joined]
         mine = np.isin(ops.process, list(members)) & ops.polls & (ops.outcome == OK)
-        changes = [*(o.operation for o in joined), *gone]
         yield Group(
             name=name,
             members=members,
-            commits_alone=any(_options(o).get("commit") == "auto" for o in joined),
+            commits_alone=any(_how(o) == "auto" for o in joined),
             topics=frozenset(topic for o in joined for topic in o.what[2]),
             changed_ns=int(ops.end_ns[changes].max(initial=0)),
             polled_ns=int(ops.end_ns[mine].max(initial=0)),
         )
+
+
+def _subscriptions(once: Sequence[Once]) -> list[Once]:
+    return [o for o in once if o.what[0] == "subscribe"]
 
 
 def _options(subscribe: Once) -> Mapping[str, Any]:
@@ -260,5 +283,6 @@ def _options(subscribe: Once) -> Mapping[str, Any]:
     return options
 
 
-def _leaves(operation: int, once: Sequence[Once]) -> bool:
-    return any(o.operation == operation and o.what[0] == "leave" for o in once)
+def _how(subscribe: Once) -> Any:
+    """How its member commits."""
+    return _options(subscribe).get("commit")

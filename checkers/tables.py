@@ -40,6 +40,10 @@ _OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
 """By type of the last event of an operation: one that is only an invocation is in doubt."""
 
 
+HARSH = ("kill", "restart", "restart-rolling", "power-loss", "disk-full", "bit-flip")
+"""Faults that leave nobody behind who takes itself for a leader and is none any more."""
+
+
 class Fault(msgspec.Struct, frozen=True):
     """A fault that was asked for, from the nemesis's own events."""
 
@@ -125,7 +129,7 @@ class Tables(History):
     @property
     def bands(self) -> tuple[Band, ...]:
         """When each fault was active."""
-        return tuple(Band(f.id, f.from_ns, f.to_ns) for f in self.faults)
+        return tuple(Band(f.id, f.from_ns, f.to_ns, f.fault not in HARSH) for f in self.faults)
 
     def caught_up(self) -> dict[int, CatchUp]:
         """By key: the last catch-up that was asked for after all that was acknowledged. None of a
@@ -436,14 +440,15 @@ class _Builder:
     def _steps(
         self, first: I64, last: I64, outcome: I8, sends: Sends
     ) -> tuple[Steps, I64, tuple[Group, ...]]:
-        wanted = self._is(*steps.KINDS)
+        wanted, is_poll = self._is(*steps.KINDS), self._is(parse.POLL)
+        polling = [self._micro_ops(events, is_poll)[1] for events in (first, last)]
         ops = steps.Ops(
             op=self.index[last],
             invoked=self.index[first],
             process=self.process[last],
             outcome=outcome,
             txn=self._txn(last),
-            polls=np.isin(np.arange(len(last)), self._micro_ops(last, self._is(parse.POLL))[1]),
+            polls=np.isin(np.arange(len(last)), np.concatenate(polling)),
             start_ns=self.time_ns[first],
             end_ns=self.time_ns[last],
         )

@@ -268,6 +268,12 @@ _CHECKER_OF = {
     "wr-cycle": "cycles",
     "G1c": "cycles",
     "G0": "cycles",
+    "lost-commit": "commits",
+    "commit-regression": "commits",
+    "commit-ahead": "deliveries",
+    "resume-gap": "deliveries",
+    "resume-overlap": "deliveries",
+    "double-owner": "owners",
 }
 
 

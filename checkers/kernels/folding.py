@@ -49,6 +49,25 @@ def fold(
     ] + list(derived)
 
 
+def fold_groups(found: Sequence[Found]) -> list[Found]:
+    """Where members began that were told of a lost commit what others were told of it: it is one
+    commit that was lost."""
+    lost = {
+        (f.group, f.ops[0]): n
+        for n, f in enumerate(found)
+        if f.anomaly in ("lost-commit", "commit-regression") and not f.variant
+    }
+    folded: Counter[int] = Counter()
+    standing = []
+    for n, f in enumerate(found):
+        reason = lost.get((f.group, f.ops[0])) if f.anomaly.startswith("resume-") else None
+        if reason is None:
+            standing.append(n)
+        else:
+            folded[reason] += 1
+    return [msgspec.structs.replace(found[n], folded=found[n].folded + folded[n]) for n in standing]
+
+
 def _conflicts_explained(log: Log, basic: Sequence[Found], folded: Counter[int]) -> Iterable[Found]:
     """``basic`` without the conflicts about an offset of which all values but one have a better
     explanation: lost (its place was given away), a phantom, or a double that is read elsewhere."""

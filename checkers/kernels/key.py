@@ -4,7 +4,19 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from checkers.kernels import availability, duplicates, folding, loss, offsets, order, phantom, polls
+from checkers.kernels import (
+    availability,
+    commits,
+    deliveries,
+    duplicates,
+    folding,
+    loss,
+    offsets,
+    order,
+    owners,
+    phantom,
+    polls,
+)
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.receipts import Asking, Receipt
 from checkers.kernels.rows import OK, Found, Log
@@ -18,6 +30,13 @@ BASIC: dict[str, Kernel] = {
     "phantom": phantom.kernel,
 }
 """What is asked first, since it may explain the rest."""
+
+GROUPS: dict[str, Kernel] = {
+    "commits": commits.kernel,
+    "deliveries": deliveries.kernel,
+    "owners": owners.kernel,
+}
+"""What is asked of a key that groups have to do with."""
 
 DERIVED: dict[str, Kernel] = {"order": order.kernel, "polls": polls.poll_order}
 
@@ -48,8 +67,13 @@ def judge(log: Log) -> Report:
 
     folded = ask("folding", lambda: folding.fold(log, basic, derived, again))
     stuck = ask("availability", partial(availability.stuck, log)) or []
+    of_groups: list[Found] = []
+    if len(log.steps.op):
+        for name, kernel in GROUPS.items():
+            of_groups += ask(name, partial(kernel, log)) or ()
+        of_groups = folding.fold_groups(of_groups)
     return Report(
-        found=(basic + derived if folded is None else folded) + stuck,
+        found=(basic + derived if folded is None else folded) + stuck + of_groups,
         receipts=asking.receipts,
         acked=int((log.sends.outcome == OK).sum()),
         read=int(log.known.read.sum()),

@@ -101,6 +101,12 @@ class Band(NamedTuple):
     id: int
     from_ns: int
     to_ns: int | None
+    misleads: bool = True
+    """May it leave somebody behind who takes itself for a leader, and answers?"""
+
+
+SETTLED_NS = 15_000_000_000
+"""So long after such a fault has healed everybody has heard who leads."""
 
 
 COMMIT, FETCH, ASSIGNED, REVOKED, LOST = 0, 1, 2, 3, 4
@@ -120,21 +126,23 @@ class _Steps(NamedTuple):
     group: I64
     """A place in :attr:`Log.groups`; UNKNOWN for a log's ends."""
     generation: I64
-    """What a rebalance says of itself; of a commit, what its process was told last. UNKNOWN where
-    nobody told, and where the process learnt of another one in the same operation."""
+    """Of a rebalance; UNKNOWN where nobody told."""
     offset: I64
     """UNKNOWN for a fetch that found nothing and for a position that the client could not tell."""
     op: I64
     invoked: I64
+    """From when on it may have happened: the invocation; what a listener committed may have
+    happened ``since``."""
     since: I64
-    """When the process began the operation before this one: what its library does on its own is
-    told by its next operation."""
+    """When the process began the last poll before it: what its library did on its own since then is
+    told by the next one."""
     until: I64
-    """The event from which on it has taken effect or never will: ``op``, but for what is in
-    doubt."""
+    """Of a commit, the event from which on it has taken effect everywhere or never will, FOREVER
+    when there is none; of an assignment, the first poll of the process from then on that did not
+    end well."""
     after: I64
-    """Of a commit: the generation that the member joined next, once it had given back what it had;
-    what was acknowledged before that is known to all members of that generation."""
+    """Of a commit by a member's listener: the generation that the member joined then, whose members
+    all know of it."""
     process: I64
     outcome: I8
     txn: Bools
@@ -218,6 +226,24 @@ class Log:
     faults: tuple[Band, ...] = ()
     steps: Steps = NO_STEPS
     groups: tuple[Group, ...] = ()
+
+    def is_disturbed(self, begin_ns: int, end_ns: int) -> bool:
+        """May one who leads no longer have given an answer between these times?"""
+        return any(
+            band.misleads
+            and band.from_ns <= end_ns
+            and (band.to_ns is None or band.to_ns + SETTLED_NS >= begin_ns)
+            for band in self.faults
+        )
+
+    @cached_property
+    def firm(self) -> I64:
+        """The offsets, ascending, of records that were acknowledged and read: whoever reads on past
+        one of them has been given it."""
+        known = self.known
+        acked = self.sends.value[self.sends.outcome == OK]
+        offsets: I64 = np.unique(known.offset[known.read & np.isin(known.value, acked)])
+        return offsets
 
     @cached_property
     def known(self) -> Known:
@@ -326,6 +352,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     anomaly: str
     key: str | None = None
     """``None``: it lies between keys."""
+    group: str | None = None
+    """The consumer group that it is about, if it is about one."""
     offset: int | None = None
     value: int | None = None
     variant: str = ""

@@ -25,11 +25,27 @@ ALL = (
     "wr-cycle",
 )
 
+OF_GROUPS = {
+    "commit-regression": ("", "nobody"),
+    "lost-commit": ("",),
+    "commit-ahead": ("", "nobody"),
+    "resume-gap": ("",),
+    "resume-overlap": ("",),
+    "double-owner": ("", "commit"),
+}
+"""With their variants, but for those that say by themselves why they are permitted."""
+EVERY_OF_GROUPS = {f"{name} {v}".strip() for name, all_ in OF_GROUPS.items() for v in all_}
+
 
 def allowed(contract: Contract) -> set[str]:
     found = [Found(anomaly=anomaly, key="x") for anomaly in ALL]
     found += [Found(anomaly="inconsistent-offsets", key="x", variant=v) for v in ("ack", "read")]
     found += [Found(anomaly="lost-write", key="x", variant=v) for v in ("read", "proven")]
+    found += [
+        Found(anomaly=anomaly, key="x", group="g", variant=variant)
+        for anomaly, variants in OF_GROUPS.items()
+        for variant in variants
+    ]
     found += [Found(anomaly="G1a", key="x", variant=v) for v in ("send", "txn")]
     return {f"{f.anomaly} {f.variant}".strip() for f in found if contract.allows(f)}
 
@@ -82,7 +98,7 @@ def allowed(contract: Contract) -> set[str]:
         ),
         (
             {"broker.unclean.leader.election.enable": "true"},
-            {*ALL, *(f"lost-write {v}" for v in ("read", "proven"))}.union(
+            {*ALL, *EVERY_OF_GROUPS, *(f"lost-write {v}" for v in ("read", "proven"))}.union(
                 f"inconsistent-offsets {v}" for v in ("ack", "read")
             ).difference(("phantom", "misrouted", "stuck")),
         ),
@@ -99,6 +115,15 @@ def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
     assert {"lost-write", "duplicate", "nonmonotonic-send", "realtime-order"} <= permitted
     never = {"phantom", "poll-skip", "lost-write read", "inconsistent-offsets read", "G1a send"}
     assert not permitted & never
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "variant"),
+    [("commit-regression", "stale"), ("lost-commit", "stale"), ("commit-ahead", "alone")],
+)
+def test_a_finding_of_a_group_that_excuses_itself(anomaly: str, variant: str) -> None:
+    """By who may have answered, or who commits."""
+    assert Contract().allows(Found(anomaly=anomaly, key="x", group="g", variant=variant))
 
 
 def test_what_no_contract_speaks_of_is_never_illegal() -> None:

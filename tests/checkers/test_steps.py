@@ -15,6 +15,7 @@ from checkers.kernels.rows import (
     HIGH,
     INFO,
     LOST,
+    OK,
     REVOKED,
     STABLE,
     START,
@@ -50,60 +51,74 @@ def test_ends_of_a_log_have_a_row_each(histories: Any) -> None:
     assert set(found.group.tolist()) == {UNKNOWN}
 
 
-@pytest.mark.parametrize(
-    ("text", "generations"),
-    [
-        ("m1:x p1:^x-0@0#1| k1:x-0@1", [1, 1]),
-        ("m1:x p1:^x-0@0#1| p1:-x-0#1|^x-0@0#2| k1:x-0@1", [1, 1, 2, 2]),
-        ("m1:x p1:^x-0@0| k1:x-0@1", [UNKNOWN, UNKNOWN]),
-        ("k1:x-0@1", [UNKNOWN]),
-        ("m1:x t1:^x-0@0#1||!x-0@0", [1, UNKNOWN]),  # before or after: nobody knows
-    ],
-)
-def test_a_commit_belongs_to_the_generation_that_its_process_knows(
-    histories: Any, text: str, generations: list[int]
-) -> None:
-    """The one that it was told last."""
-    assert steps(histories, text).generation.tolist() == generations
+LISTENER = "m1:x#listener "
 
 
 @pytest.mark.parametrize(
     ("text", "after"),
     [
-        ("m1:x p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|^x-1@0#2|", 2),
-        ("m1:x p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1| p1:^#2|", 2),
-        ("m1:x p1:^x-0@0#1| k1:x-0@1 p1:~x-0#1| p1:^#5|", UNKNOWN),  # it was not waited for
-        ("m1:x p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|", UNKNOWN),
-        ("m1:x p1:^x-0@0#1| k1:x-0@1", UNKNOWN),
+        (LISTENER + "p1:^x-0@0#1| p1:!x-0@1|-x-0#1|^x-1@0#2|", 2),
+        (LISTENER + "p1:^x-0@0#1| p1:!x-0@1|-x-0#1| p1:^#2|", 2),
+        (LISTENER + "p1:^x-0@0#1| p1:!x-0@1|-x-0#1|", UNKNOWN),
+        ("m1:x p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|^#2|", UNKNOWN),  # perhaps it had joined already
     ],
 )
-def test_what_was_committed_before_a_member_joined_again(
+def test_what_a_listener_committed_before_it_joined_again(
     histories: Any, text: str, after: int
 ) -> None:
-    """Is known to the generation that it joined then."""
+    """Is known to the generation that its member joined then; any other commit, perhaps not."""
     found = steps(histories, text)
-    assert found.after[found.kind == COMMIT].tolist() == [after]
+    commit = found.where((found.kind == COMMIT) & (found.offset != ANY))
+    assert commit.after.tolist() == [after]
+
+
+def test_a_listener_commits_at_any_time_since_the_poll_before(histories: Any) -> None:
+    """And is told only when it was acknowledged, whatever came of the poll that tells."""
+    text = LISTENER + "p1:^x-0@0#1| f1:x-0 p1?:!x-0@1|-x-0#1|"
+    found = steps(histories, text)
+    commit = found.where((found.kind == COMMIT) & (found.offset != ANY))
+    assert (commit.invoked.tolist(), commit.op.tolist()) == ([2], [7])
+    assert commit.outcome.tolist() == [OK]
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("m1:x p1:^x-0@0#1| k1:x-0@1 f1:x-0 p1:-x-0#1|", [0, 2, 2, 2]),
+        ("m1:x p1: p2: p1:^x-0@0#1|", [2]),
+        ("m1:x t1:|+y-0=a k1:y-0@1 p1:^x-0@0#1|", [2]),
+    ],
+)
+def test_what_a_poll_tells_may_have_happened_since_the_one_before(
+    histories: Any, text: str, since: list[int]
+) -> None:
+    """Since that began, as it may have told before it looked."""
+    assert steps(histories, text).since.tolist() == since
 
 
 @pytest.mark.parametrize(
     ("text", "until"),
     [
-        ("m1:x p1:^x-0@0#1| k1:x-0@1", [5]),
-        ("m1:x p1:^x-0@0#1| k1?:x-0@1", [FOREVER]),
-        ("m1:x m2:x p1:^x-0@0#1| k1?:x-0@1 p2:^x-1@0#1| p2:^x-0@0#2|", [11]),
-        ("m1:x m2:x p1:^x-0@0| k1?:x-0@1 p2:^x-0@0|", [FOREVER]),
-        # in a transaction, who takes its id over ends it
-        ("i1:t@1.0 m1:x t1?:|!x-0@1 i2:t@1.1", [7]),
-        ("i1:t@1.0 m1:x t1?:|!x-0@1 i2:u@1.1", [FOREVER]),
-        ("i1:t@1.0 m1:x t1?:|!x-0@1 i2?:t", [FOREVER]),
+        ("k1:x-0@1", 1),
+        ("k1?:x-0@1", FOREVER),
+        ("i1:t@1.0 t1?:|!x-0@1 i2:t@1.1", 5),  # who takes its transactional id over ends it
+        ("i1:t@1.0 t1?:|!x-0@1 i2:u@1.1", FOREVER),
+        ("i1:t@1.0 t1?:|!x-0@1 i2?:t", FOREVER),
+        ("i1:t@1.0 t1:|!x-0@1", FOREVER),  # that it will be committed is what was acknowledged
+        ("i1:t@1.0 t1:|!x-0@1 t1!: t1:|", 7),
+        ("i1:t@1.0 t1:|!x-0@1 i2:t@1.1 t1:|", 5),
     ],
 )
-def test_a_commit_in_doubt_may_take_effect_late(
-    histories: Any, text: str, until: list[int]
-) -> None:
-    """Until a later generation has begun, or its transaction was ended."""
+def test_a_commit_may_take_effect_late(histories: Any, text: str, until: int) -> None:
+    """One in doubt, or one of a transaction: its coordinator tells the group's afterwards."""
     found = steps(histories, text)
-    assert found.until[found.kind == COMMIT].tolist() == until
+    assert found.until[found.kind == COMMIT].tolist() == [until]
+
+
+def test_an_assignment_holds_until_a_poll_ends_badly(histories: Any) -> None:
+    """What that brought and where it went is not all known."""
+    text = "m1:x p1:^x-0@0#1| k1!:x-0@1 p1: p1!: p1:^x-0@0#2| p1?: m2:x p2:^x-0@0#3|"
+    assert steps(histories, text).until[[0, 2, 3]].tolist() == [9, 13, FOREVER]
 
 
 def test_a_commit_that_nobody_told(histories: Any) -> None:
@@ -116,6 +131,25 @@ def test_a_commit_that_nobody_told(histories: Any) -> None:
     assert COMMIT not in other.kind
     for certain in ("t1:|!?", "t1!:|!?"):
         assert COMMIT not in steps(histories, f"m1:x p1:^x-0@0#1| {certain}").kind
+
+
+@pytest.mark.parametrize(
+    ("text", "invoked"),
+    [
+        ("p1:^x-0@0#1| p1?:", [2]),
+        ("p1:^x-0@0#1| k1:x-0@1", [4, 2]),
+        ("p1:^x-0@0#1| p1:-x-0#1|", []),
+        ("p1:^x-0@0#1| p1?:-x-0#1|", [2]),  # perhaps that is what it ended by
+        ("p1:^x-0@0#1| l1:", [2]),
+    ],
+)
+def test_a_listener_may_commit_after_the_last_poll(
+    histories: Any, text: str, invoked: list[int]
+) -> None:
+    """Whatever its member still has; nobody will tell."""
+    found = steps(histories, LISTENER + text)
+    assert found.invoked[found.kind == COMMIT].tolist() == invoked
+    assert COMMIT not in steps(histories, "m1:x p1:^x-0@0#1| p1?:").kind
 
 
 def test_a_completion_that_tells_no_commit(histories: Any) -> None:

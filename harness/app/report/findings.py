@@ -50,6 +50,12 @@ MEANING = {
     "poll-skip": "A consumer went past a record that others could read.",
     "int-poll-skip": "Within one poll, a record was left out that others could read.",
     "realtime-order": "A record sent after another's acknowledgement got an earlier offset.",
+    "commit-regression": "A committed offset went back to what it had been before.",
+    "lost-commit": "A committed offset is gone.",
+    "commit-ahead": "An offset is committed beyond anything that the group was given.",
+    "resume-gap": "A member began behind the committed offset, and left records out.",
+    "resume-overlap": "A member began before the committed offset.",
+    "double-owner": "Two members of a group owned one partition.",
     "stuck": "A partition that no fault touches any more takes no records.",
     "crash": "A broker or ZooKeeper ended although nobody had asked it to.",
 }  # fmt: skip
