@@ -14,7 +14,7 @@ import gc
 import subprocess
 import sys
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -81,7 +81,9 @@ Progress = Callable[[float], None]
 """Told how much is done, from 0 to 1."""
 
 
-class _Event(msgspec.Struct, gc=False):
+class Event(msgspec.Struct, gc=False):
+    """An event as a file has it, before its value is looked at."""
+
     index: int
     time_ns: int
     process: int
@@ -91,7 +93,7 @@ class _Event(msgspec.Struct, gc=False):
     error: str | None = None
 
 
-_EVENTS = msgspec.json.Decoder(list[_Event])
+_EVENTS = msgspec.json.Decoder(list[Event])
 _SHAPE = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 """What goes wrong when a value has not the shape of micro-operations."""
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, pa.ArrowException, *_SHAPE)
@@ -134,7 +136,7 @@ class _Columns:
         self.no_value = _column()  # rows of micro-operations without a number
         assert self.ops[SEND] == _SEND, "the first name has the first number"
 
-    def add(self, events: list[_Event]) -> None:
+    def add(self, events: list[Event]) -> None:
         """Raises one of ``_SHAPE`` in the middle of things when a value has another shape."""
         self.index.extend([event.index for event in events])
         self.time_ns.extend([event.time_ns for event in events])
@@ -285,6 +287,20 @@ def _numbers(column: "array[int]", unknown: int | None = None) -> pa.Array:
 
 def _ends(column: "array[int]") -> pa.Array:
     return pa.array(np.concatenate(([0], np.frombuffer(column, dtype=np.int64))), pa.int32())
+
+
+def table(events: Iterable[Event]) -> pa.Table:
+    """Events as one table; raises :class:`BadHistory` when a value has not the shape of
+    micro-operations."""
+    columns = _Columns()
+    for event in events:
+        try:
+            columns.add([event])
+        except _SHAPE as error:
+            raise BadHistory(
+                f"the value of event {event.index} is no list of micro-operations: {error}"
+            ) from error
+    return columns.table()
 
 
 def read_jsonl(path: Path, progress: Progress) -> pa.Table:

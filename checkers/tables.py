@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from checkers import parse, steps
+from checkers import jepsen, parse, steps
 from checkers.kernels.rows import (
     ASSIGNED,
     FAIL,
@@ -127,6 +127,13 @@ class Tables(History):
         return used
 
     @property
+    def subscribes(self) -> bool:
+        """Did anybody ask for a subscription?"""
+        operations = self.operations
+        asked = [code for code, name in enumerate(operations.f) if name == "subscribe"]
+        return bool(np.isin(operations.f_code, asked).any())
+
+    @property
     def bands(self) -> tuple[Band, ...]:
         """When each fault was active."""
         return tuple(Band(f.id, f.from_ns, f.to_ns, f.fault not in HARSH) for f in self.faults)
@@ -196,10 +203,11 @@ def _by_key(column: I64, keys: int) -> list[I64]:
 
 
 def read(path: Path, progress: parse.Progress) -> pa.Table:
-    """The events of a ``.parquet`` or a JSON-lines file; :class:`BadHistory` if they are none."""
-    reader = parse.read_parquet if path.suffix == ".parquet" else parse.read_jsonl
+    """The events of a ``.parquet``, a Jepsen ``.edn`` or a JSON-lines file; :class:`BadHistory` if
+    they are none."""
+    readers = {".parquet": parse.read_parquet, ".edn": jepsen.read}
     try:
-        history = reader(path, progress)
+        history = readers.get(path.suffix, parse.read_jsonl)(path, progress)
     except OSError as error:
         raise BadHistory(f"{path} cannot be read: {error.strerror}") from error
     if not history.num_rows:

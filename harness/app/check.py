@@ -1,5 +1,6 @@
 """Check: judges a recorded history again; a run's folder, or a bare file from anywhere."""
 
+import dataclasses
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -62,7 +63,8 @@ def examine(
     session: "SparkSession | None" = None,
     progress: Progress = lambda step, done: None,
 ) -> Judged:
-    """Judge a run's folder, or a bare ``history.jsonl`` or Parquet file by the strictest contract.
+    """Judge a run's folder, or a bare ``history.jsonl``, Parquet file or Jepsen ``history.edn`` by
+    the strictest contract; a test's folder in Jepsen's store is as good as its history.
 
     ``settings`` (``producer.acks`` …) take the place of the plan's. Without ``session``, Spark is
     started and stopped. A run's folder gets ``verdict.json``, ``findings.parquet`` and
@@ -78,6 +80,8 @@ def examine(
             executor = stack.enter_context(_on_spark(folder, file, session))
         history = tables_.read(file, lambda done: progress("reading", done))
         tables = tables_.tables(history)
+        if plan is None and tables.subscribes:
+            contract = dataclasses.replace(contract, subscribes=True)
         if folder is not None and file.suffix != ".parquet":
             pq.write_table(history, folder / "history.parquet")
         del history  # as large as the tables
@@ -210,6 +214,8 @@ def _located(path: Path) -> tuple[Path | None, Path]:
     for name in ("history.jsonl", "history.parquet"):
         if (path / name).is_file():
             return path, path / name
+    if (path / "history.edn").is_file():
+        return None, path / "history.edn"
     raise BadHistory(f"{path} is not a run's folder: it holds no history.jsonl")
 
 

@@ -233,6 +233,7 @@ def replay(
     epilog=_example(
         "faultline check results/20261120T161500Z-idempotent-seed7",
         "faultline check history.jsonl --inline --set producer.acks=1",
+        "faultline check jepsen/store/latest/history.edn --inline",
     )
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path),
@@ -242,7 +243,8 @@ def replay(
               help="judge by this setting instead of the plan's")  # fmt: skip
 @_json
 def check(paths: tuple[Path, ...], inline: bool, settings: tuple[str, ...], as_json: bool) -> int:
-    """Judge recorded histories again: runs' folders, or bare history.jsonl or Parquet files.
+    """Judge recorded histories again: runs' folders, or bare history.jsonl or Parquet files, or the
+    history.edn of a run of Jepsen's Kafka workload.
 
     A bare history is judged by the strictest contract unless --set says otherwise.
     """

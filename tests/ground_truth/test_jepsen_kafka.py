@@ -8,8 +8,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from checkers import tables as tables_
 from checkers.kernels import cycles, key
 from checkers.kernels.loss import unseen
 from checkers.kernels.rows import Found, groups
@@ -162,6 +164,35 @@ def test_as_published(histories: Any, cases: dict[str, Any], case: str) -> None:
         assert mine == [
             {name: entry[name] for name in m} for m, entry in zip(mine, theirs, strict=True)
         ]
+
+
+@pytest.mark.parametrize("case", PLAIN)
+def test_as_published_in_edn(
+    histories: Any, cases: dict[str, Any], case: str, tmp_path: Path
+) -> None:
+    """The same is found when Jepsen's own way of writing is read."""
+    ops = ours(cases[case]["history"], Names())
+    path = tmp_path / "history.edn"
+    path.write_text("\n".join(printed(msgspec.to_builtins(op)) for op in ops))
+    told = found_in(tables_.tables(tables_.read(path, lambda done: None)))
+    assert told == found_in(histories.tables(ops))
+
+
+def printed(value: Any) -> str:
+    """As Clojure does it."""
+    match value:
+        case dict():
+            named = "type" in value
+            pairs = (f"{':' if named else ''}{k} {printed(v)}" for k, v in value.items())
+            return "{" + ", ".join(pairs).replace("time_ns", "time") + "}"
+        case list():
+            return f"[{' '.join(map(printed, value))}]"
+        case str():
+            return f":{value}"
+        case None:
+            return "nil"
+        case _:
+            return str(value)
 
 
 def test_every_case_is_here(cases: dict[str, Any]) -> None:
