@@ -36,6 +36,9 @@ _COARSER = {
     "log.roll.hours": ("log.roll.ms", 3_600_000),
 }
 """Kafka's other names of a time: the setting in milliseconds, and how many of them. Finer first."""
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+"""The values of ``replica.selector.class``, by the names of Kafka's own (KIP-392)."""
 _SECRET_WORDS = ("password", "secret", "jaas.config", "private.key", "keystore.key")
 
 
@@ -391,6 +394,13 @@ class BrokerConfig:
     )
     replica_high_watermark_checkpoint_interval_ms: int = _key(
         "replica.high.watermark.checkpoint.interval.ms", 5000, "Between two checkpoints.", low=1
+    )
+
+    replica_selector_class: str = _key(
+        "replica.selector.class",
+        "",
+        "Are consumers sent to replicas of their own rack? By default to the leader.",
+        one_of=("", RACK_AWARE_SELECTOR, LEADER_SELECTOR),
     )
 
     # controller

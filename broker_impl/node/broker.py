@@ -42,6 +42,7 @@ from broker_impl.replica.events import (
     AppendDone,
     Effect,
     HighWatermarkAdvanced,
+    HighWatermarkLearnt,
     IsrChanged,
     LeadershipLost,
     LeadershipTaken,
@@ -496,6 +497,9 @@ class Broker:
         match effect:
             case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
                 self._poke_soon(tp)
+            case HighWatermarkLearnt(tp):
+                if tp in self._waiting:  # most followers are read by nobody
+                    self._poke_soon(tp)
             case LogStartAdvanced(tp):
                 self._logs.write_starts()  # before anybody is told: it must not go back
                 self._poke_soon(tp)

@@ -228,6 +228,12 @@ class HighWatermarkAdvanced(msgspec.Struct, frozen=True):
     to: Offset
 
 
+class HighWatermarkLearnt(msgspec.Struct, frozen=True):
+    """A follower knows another high watermark than before: serve consumers that read from it."""
+
+    tp: TopicPartition
+
+
 class LogStartAdvanced(msgspec.Struct, frozen=True):
     """The log begins later here, or a follower has told so of its own."""
 
@@ -293,6 +299,7 @@ Effect = (
     AppendDone
     | LogEndAdvanced
     | HighWatermarkAdvanced
+    | HighWatermarkLearnt
     | LogStartAdvanced
     | WriteIsr
     | RefreshIsr

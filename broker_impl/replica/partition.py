@@ -15,7 +15,7 @@ min.insync.replicas could never be read; acks=all is still refused there.
 """
 
 import math
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from enum import Enum
 from typing import assert_never
 
@@ -24,7 +24,7 @@ import msgspec
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.partition_log import Appended, PartitionLog
 from broker_impl.log.transactions import AbortedTransaction
-from broker_impl.replica import acks, fencing, follower, isr, watermark
+from broker_impl.replica import acks, fencing, follower, isr, selection, watermark
 from broker_impl.replica.events import (
     Append,
     AppendDone,
@@ -42,6 +42,7 @@ from broker_impl.replica.events import (
     FetchRefused,
     FollowerFetched,
     HighWatermarkAdvanced,
+    HighWatermarkLearnt,
     IsrChanged,
     IsrRefreshed,
     IsrWriteRefused,
@@ -112,6 +113,8 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader of committed records must leave out; None for others."""
     diverging: tuple[Epoch, Offset] | None = None
     """Where the leader's log of the reader's last epoch ended; the reader must truncate."""
+    preferred_read_replica: BrokerId = -1
+    """Whom the reader should ask instead, when nothing was read; -1: nobody."""
     news: bool = False
     """A follower learns a high watermark that it has not been sent before: answer at once."""
 
@@ -581,9 +584,12 @@ class Partition:
             except ApiError:
                 self.retry_at = now + self.fetch_backoff
                 return
+        before = self.high_watermark
         self.high_watermark = watermark.bounded(
             event.high_watermark, log.start_offset, log.end_offset
         )
+        if self.high_watermark != before:
+            effects.append(HighWatermarkLearnt(self.tp))
         start = min(event.leader_log_start, self.high_watermark)
         if start > log.start_offset:
             log.advance_start(start)
@@ -643,6 +649,32 @@ class Partition:
         if error is ErrorCode.NONE and self.role is not Role.LEADER:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return error
+
+    def read_refusal(self, current_leader_epoch: Epoch, *, from_follower: bool) -> ErrorCode:
+        """Why this replica cannot be read from; a follower can, where ``from_follower`` says so."""
+        error = self.refusal(current_leader_epoch)
+        if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and from_follower:
+            return ErrorCode.NONE if self.role is Role.FOLLOWER else error
+        return error
+
+    def preferred_read_replica(
+        self, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
+    ) -> BrokerId | None:
+        """Whom a consumer in this rack should ask instead; ``racks`` of the live brokers."""
+        if self.role is not Role.LEADER:
+            return None
+        log = self.log
+        me = selection.Candidate(
+            self.me, racks.get(self.me), log.start_offset, log.end_offset, is_in_sync=True
+        )
+        others = [
+            selection.Candidate(
+                broker, racks[broker], remote.log_start, remote.log_end, broker in self.isr
+            )
+            for broker, remote in self.remotes.items()
+            if broker in racks
+        ]
+        return selection.preferred(rack, me, others, offset)
 
     def read(
         self,

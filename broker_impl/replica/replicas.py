@@ -399,8 +399,11 @@ class Replicas:
         at_least_one: bool = True,
         broker_epoch: Epoch = -1,
         again: bool = False,
+        from_follower: bool = False,
     ) -> FetchResult:
         """Read as the leader: consumers up to the high watermark, replicas and tools to the end.
+
+        ``from_follower``: or as a follower, up to the watermark that it knows (KIP-392).
 
         A follower's fetch is an event: it tells what the follower holds. Not when it failed or
         diverged (KAFKA-8400, KAFKA-13141), nor when a parked request is tried ``again``, since the
@@ -410,7 +413,7 @@ class Replicas:
         partition = self.partitions.get(tp)
         if partition is None:
             return FetchResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        error = partition.refusal(current_leader_epoch)
+        error = partition.read_refusal(current_leader_epoch, from_follower=from_follower)
         if error is not ErrorCode.NONE:
             return FetchResult(error=error)
         if replica_id >= 0:
@@ -438,6 +441,14 @@ class Replicas:
                 ),
             )
         return partition.answer_follower(replica_id, result)
+
+    def preferred_read_replica(
+        self, tp: TopicPartition, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
+    ) -> BrokerId | None:
+        """Whom a consumer in this rack should ask instead of this leader; ``racks`` of the live
+        brokers."""
+        partition = self.partitions.get(tp)
+        return None if partition is None else partition.preferred_read_replica(offset, rack, racks)
 
     def list_offset(
         self,

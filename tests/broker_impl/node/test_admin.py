@@ -1,8 +1,11 @@
 """What operators ask of three brokers, as clients see it."""
 
+import asyncio
 from typing import Any
 
+from broker_impl.config import RACK_AWARE_SELECTOR
 from broker_impl.errors import ErrorCode
+from broker_impl.wire import batch
 from broker_impl.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -18,6 +21,7 @@ from broker_impl.wire.messages.describe_log_dirs_request import (
     DescribeLogDirsRequest,
 )
 from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.types import TopicPartition
 from tests.broker_impl.node.test_broker import TP, consume, create, leader, produce
 
@@ -96,3 +100,51 @@ async def test_log_directories_are_described(three: Any) -> None:
     named = DescribeLogDirsRequest(topics=[DescribableLogDirTopic("t", [1])])
     answer = await three.ask(1, named, 1)
     assert [row.partition_index for row in answer.results[0].topics[0].partitions] == [1]
+
+
+async def test_readers_are_sent_to_their_rack(cluster: Any) -> None:
+    """KIP-392: the leader names the replica next door, which serves up to its watermark."""
+    await asyncio.gather(
+        *(
+            cluster.add(
+                number,
+                broker_rack=rack,
+                replica_selector_class=RACK_AWARE_SELECTOR,
+                default_replication_factor="3",
+            )
+            for number, rack in ((1, "a"), (2, "b"), (3, "c"))
+        )
+    )
+    await cluster.ready()
+    await create(cluster, assignment=[1, 2, 3])
+    await produce(cluster, 1, b"x")
+
+    async def read(number: int, rack: str, version: int = 11, offset: int = 0) -> Any:
+        partitions = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)]
+        request = FetchRequest(
+            max_wait_ms=2000,
+            min_bytes=1,
+            max_bytes=1000,
+            session_epoch=-1,
+            rack_id=rack,
+            topics=[FetchTopic(topic="t", partitions=partitions)],
+        )
+        answer = await cluster.ask(number, request, version)
+        return answer.responses[0].partitions[0]
+
+    await cluster.until(
+        lambda: cluster.brokers[2].broker._replicas.partitions[TP].high_watermark == 1
+    )
+    sent = await read(1, "b")
+    assert (sent.error_code, sent.preferred_read_replica, bytes(sent.records)) == (0, 2, b"")
+    near = await read(2, "b")
+    assert [record.value for record in batch.records(near.records)] == [b"x"]
+    waiting = asyncio.ensure_future(read(2, "b", offset=1))
+    await asyncio.sleep(0.05)
+    await produce(cluster, 1, b"y")
+    later = await waiting
+    assert [record.value for record in batch.records(later.records)] == [b"y"]
+    same = await read(1, "a")
+    assert (same.preferred_read_replica, len(same.records) > 0) == (-1, True)
+    old = await read(2, "b", version=10)
+    assert old.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -9,6 +9,7 @@ from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.replica.events import (
     Effect,
     HighWatermarkAdvanced,
+    HighWatermarkLearnt,
     LeadershipLost,
     LeadershipTaken,
     LogEndAdvanced,
@@ -622,3 +623,46 @@ def test_a_follower_begins_where_its_leader_does(broker: Broker) -> None:
     )
     assert broker.logs.logs[TP].start_offset == 2
     assert broker.last_effect() == LogStartAdvanced(TP)
+
+
+# Reads from followers (KIP-392).
+
+
+def test_a_follower_serves_what_it_knows_to_be_committed(broker: Broker) -> None:
+    """If the reader knows that followers may be read; and not once it leads nobody and follows
+    nobody."""
+    broker.order(2)
+    (target,) = broker.targets()
+    data = b"".join(
+        batch.encode_batch([batch.Record(value=b"v")], base_offset=at, leader_epoch=0)
+        for at in range(3)
+    )
+    broker.replicas.fetched(
+        target, NONE, records=data, high_watermark=2, log_start_offset=0, diverging=None
+    )
+    assert broker.last_effect() == HighWatermarkLearnt(TP)
+    result = broker.replicas.fetch(TP, replica_id=-1, offset=0, bytes_max=1000, from_follower=True)
+    assert (result.error, result.high_watermark) == (NONE, 2)
+    assert [r.offset for data in result.records for r in batch.records(data)] == [0, 1]
+    stale = broker.replicas.fetch(
+        TP, replica_id=-1, offset=0, bytes_max=1, from_follower=True, current_leader_epoch=9
+    )
+    assert stale.error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    broker.stop(epoch=1, delete=False)
+    stopped = broker.replicas.fetch(TP, replica_id=-1, offset=0, bytes_max=1, from_follower=True)
+    assert stopped.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_leader_sends_readers_to_their_rack(broker: Broker) -> None:
+    """To who is alive and in sync there."""
+    broker.order()
+    broker.append()
+    fetch(broker, 2, 1, log_start=0)
+    racks = {1: "a", 2: "b"}
+    replicas = broker.replicas
+    assert replicas.preferred_read_replica(TP, 0, "b", racks) == 2
+    assert replicas.preferred_read_replica(TP, 0, "a", racks) is None
+    assert replicas.preferred_read_replica(TP, 0, "b", {1: "a"}) is None
+    assert replicas.preferred_read_replica(OTHER, 0, "b", racks) is None
+    broker.order(2, epoch=1)
+    assert replicas.preferred_read_replica(TP, 0, "b", racks) is None
