@@ -24,6 +24,8 @@ class Shape:
     """``min.insync.replicas``: so many have what was acknowledged."""
     synced: bool = False
     """``log.flush.interval.messages`` = 1: they have it on disk."""
+    coordinators: tuple[str, ...] = ()
+    """Roles of coordinators that can be aimed at, as targets."""
 
 
 @dataclass(frozen=True, slots=True)

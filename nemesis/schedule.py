@@ -52,6 +52,7 @@ def draw(
     seed: int,
     time_limit_s: float,
     keys: Sequence[str] = (),
+    coordinators: Sequence[str] = (),
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
     synced: bool = False,
@@ -64,7 +65,14 @@ def draw(
     schedule has enough faults of enough kinds to mean something (:data:`SECONDS_PER_FAULT`,
     :data:`KINDS`): draws that do not are drawn again.
     """
-    shape = Shape(tuple(brokers), tuple(keys), session_timeout_s, min_isr, synced)
+    shape = Shape(
+        brokers=tuple(brokers),
+        keys=tuple(keys),
+        coordinators=tuple(coordinators),
+        session_timeout_s=session_timeout_s,
+        min_isr=min_isr,
+        synced=synced,
+    )
     packages = [each for each in packages if each.draw is not None and each.room(shape)]
     if not packages:
         return ()

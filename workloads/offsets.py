@@ -187,6 +187,11 @@ def groups_of(plan: Plan) -> tuple[str, ...]:
     return names_of(int(plan.options["groups"]))
 
 
+def coordinators(plan: Plan) -> tuple[str, ...]:
+    """Of its groups."""
+    return tuple(f"group-coordinator:{group}" for group in groups_of(plan))
+
+
 CLIENTS: Mapping[str, Make] = {
     "librdkafka": confluent_group.GroupConfluentClient,
     "aiokafka": aio_group.GroupAioClient,
@@ -253,4 +258,5 @@ WORKLOAD = Workload(
     client=client,
     op_timeout_s=idempotent.op_timeout_s,
     topics=idempotent.first_keys,
+    coordinators=coordinators,
 )

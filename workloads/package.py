@@ -43,6 +43,9 @@ class Workload:
     """After so long an operation is given up as ``info``."""
     topics: Callable[[Plan], tuple[str, ...]]
     """Keys that exist soon after the start: faults may aim at their leaders."""
+    coordinators: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
+    """Roles that faults may aim at, as a schedule names them: ``group-coordinator:GROUP``,
+    ``transaction-coordinator:TRANSACTIONAL-ID``."""
     vary: Callable[[random.Random], Mapping[str, Mapping[str, Any]]] = lambda rng: {}
     """What a search varies of this workload alone: settings by part of a plan (``options``,
     ``producer``, …), drawn from the generator."""

@@ -197,6 +197,11 @@ def refuse_transactions(plan: Plan) -> str | None:
     return idempotent.refuse_cluster(plan)
 
 
+def coordinators(plan: Plan) -> tuple[str, ...]:
+    """Of the transactional ids that processes inherit."""
+    return tuple(f"transaction-coordinator:thread-{n}" for n in range(plan.concurrency))
+
+
 def op_timeout_s(plan: Plan) -> float:
     """Longer than the longest transaction: each of its steps is bounded by its client."""
     sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000 * int(plan.options["txn_length_max"])
@@ -266,5 +271,6 @@ WORKLOAD = Workload(
     client=client,
     op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
+    coordinators=coordinators,
     vary=vary,
 )

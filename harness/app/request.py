@@ -248,6 +248,7 @@ def _draw(plan: Plan, temper: Temper) -> tuple[ScheduledFault, ...]:
         [catalogue.NEMESES[name] for name in plan.nemesis],
         brokers=tuple(broker(number) for number in range(1, plan.brokers + 1)),
         keys=workload.topics(plan),
+        coordinators=workload.coordinators(plan),
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,
         session_timeout_s=settings.session_timeout_s(plan.broker),

@@ -48,6 +48,7 @@ from workloads.client.aio import (
     _its_assertions,
     _name,
     _Reader,
+    _stop,
     split,
 )
 from workloads.client.aio_settings import member_arguments
@@ -235,6 +236,8 @@ class Grouped(_Reader):
             if not coordinator._closing.done():
                 coordinator._closing.set_result(None)  # what stops a consumer finds it stopped
         await super().close()
+        # One whose leave has failed half-way counts as stopped.
+        await _stop(self._consumer._client.close, self._consumer._client.close)
 
     @property
     def _coordinator(self) -> GroupCoordinator:

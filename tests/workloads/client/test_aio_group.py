@@ -187,6 +187,19 @@ async def test_one_who_was_frozen_is_refused(clients: Any) -> None:
     assert lost[0] == ["lost", "g", None, ["a-0", "a-1"]]
 
 
+async def test_a_leave_that_takes_too_long_is_in_doubt(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what it has left open is closed with the client."""
+    one = clients(0)
+    await written(one, ("a-0", 0))
+    await join(one)
+    await poll_until(one, "assigned")
+    monkeypatch.setattr("workloads.client.aio_group.LEAVE_TIMEOUT_S", 0.0)
+    left = await ask(one, "leave", ["leave", "g"])
+    assert (left.type, left.error) == ("info", "TimeoutError")
+
+
 async def test_a_crash_says_nothing_and_a_leave_does(clients: Any) -> None:
     """Whoever is left gets everything at once after a leave, and after a crash when the session is
     over."""
