@@ -19,15 +19,21 @@ never isolated. One stands for all others of its kind, which are folded into it.
 _ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
 
 
+PATIENCE_S = 30
+"""What stands still is given so long, beyond the time-outs that may hold it up."""
+
 KNOWN = (
     "broker.default.replication.factor",
     "broker.min.insync.replicas",
     "broker.unclean.leader.election.enable",
     "consumer.isolation.level",
+    "consumer.max.poll.interval.ms",
+    "consumer.session.timeout.ms",
     "producer.acks",
     "producer.enable.idempotence",
     "producer.max.in.flight.requests.per.connection",
     "producer.request.required.acks",
+    "producer.transaction.timeout.ms",
 )
 """What a contract is made of. Another name in place of the plan's would change nothing, and a
 misspelt one would change nothing unnoticed."""
@@ -48,6 +54,9 @@ class Contract:
     unclean_elections: bool = False
     read_committed: bool = True
     subscribes: bool = False
+    transaction_timeout_s: float = 60.0
+    member_timeout_s: float = 345.0
+    """How long a member that is silent, and then one that does not join again, holds a group up."""
 
     @classmethod
     def of(cls, plan: Plan | None, settings: Mapping[str, str] | None = None) -> Self:
@@ -85,6 +94,12 @@ class Contract:
             read_committed=values.get("consumer.isolation.level", "read_committed")
             == "read_committed",
             subscribes=_flag(values, "options.subscribe", False),
+            transaction_timeout_s=_number(values, "producer.transaction.timeout.ms", 60_000) / 1000,
+            member_timeout_s=(
+                _number(values, "consumer.session.timeout.ms", 45_000)
+                + _number(values, "consumer.max.poll.interval.ms", 300_000)
+            )
+            / 1000,
         )
 
     @property
@@ -98,6 +113,12 @@ class Contract:
             return True
         if found.anomaly in ("phantom", "misrouted", "stuck"):
             return False
+        if found.anomaly in ("stuck-lso", "stuck-group"):
+            return found.also[0] <= PATIENCE_S + (
+                self.transaction_timeout_s
+                if found.anomaly == "stuck-lso"
+                else self.member_timeout_s
+            )
         if found.anomaly == "G1a":
             return found.variant == "txn" and not self.read_committed
         if self.unclean_elections:
@@ -123,6 +144,10 @@ class Contract:
                 return self.subscribes
             case "commit-regression" | "lost-commit":
                 return found.variant == "stale"
+            case "hw-regress" | "lso-regress" | "log-start-regress":
+                return found.variant == "stale"
+            case "acked-above-end":  # a record that was read is on all in-sync replicas
+                return found.variant == "stale" or (self._loses and found.variant != "read")
             case "commit-ahead":
                 return found.variant == "alone"
             case _:

@@ -274,6 +274,12 @@ _CHECKER_OF = {
     "resume-gap": "deliveries",
     "resume-overlap": "deliveries",
     "double-owner": "owners",
+    "hw-regress": "watermarks",
+    "lso-regress": "watermarks",
+    "log-start-regress": "watermarks",
+    "acked-above-end": "watermarks",
+    "stuck-lso": "watermarks",
+    "stuck-group": "progress",
 }
 
 

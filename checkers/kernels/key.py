@@ -16,6 +16,8 @@ from checkers.kernels import (
     owners,
     phantom,
     polls,
+    progress,
+    watermarks,
 )
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.receipts import Asking, Receipt
@@ -36,7 +38,9 @@ GROUPS: dict[str, Kernel] = {
     "deliveries": deliveries.kernel,
     "owners": owners.kernel,
 }
-"""What is asked of a key that groups have to do with."""
+"""What is asked of a key that groups have to do with, or whose ends were asked for."""
+    "watermarks": watermarks.kernel,
+    "progress": progress.stuck_groups,
 
 DERIVED: dict[str, Kernel] = {"order": order.kernel, "polls": polls.poll_order}
 

@@ -32,6 +32,10 @@ OF_GROUPS = {
     "resume-gap": ("",),
     "resume-overlap": ("",),
     "double-owner": ("", "commit"),
+    "hw-regress": ("",),
+    "lso-regress": ("",),
+    "log-start-regress": ("",),
+    "acked-above-end": ("", "read"),
 }
 """With their variants, but for those that say by themselves why they are permitted."""
 EVERY_OF_GROUPS = {f"{name} {v}".strip() for name, all_ in OF_GROUPS.items() for v in all_}
@@ -61,6 +65,7 @@ def allowed(contract: Contract) -> set[str]:
                 "lost-write",
                 "lost-write proven",
                 "torn-transaction",
+                "acked-above-end",
                 "duplicate",
                 "inconsistent-offsets ack",
                 "nonmonotonic-send",
@@ -73,6 +78,7 @@ def allowed(contract: Contract) -> set[str]:
                 "lost-write",
                 "lost-write proven",
                 "torn-transaction",
+                "acked-above-end",
                 "duplicate",
                 "inconsistent-offsets ack",
             },
@@ -119,11 +125,38 @@ def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
 
 @pytest.mark.parametrize(
     ("anomaly", "variant"),
-    [("commit-regression", "stale"), ("lost-commit", "stale"), ("commit-ahead", "alone")],
+    [
+        ("commit-regression", "stale"),
+        ("lost-commit", "stale"),
+        ("commit-ahead", "alone"),
+        ("hw-regress", "stale"),
+        ("lso-regress", "stale"),
+        ("log-start-regress", "stale"),
+        ("acked-above-end", "stale"),
+    ],
 )
 def test_a_finding_of_a_group_that_excuses_itself(anomaly: str, variant: str) -> None:
     """By who may have answered, or who commits."""
     assert Contract().allows(Found(anomaly=anomaly, key="x", group="g", variant=variant))
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "setting", "just"),
+    [
+        ("stuck-lso", "producer.transaction.timeout.ms", 40),
+        ("stuck-group", "consumer.session.timeout.ms", 340),
+        ("stuck-group", "consumer.max.poll.interval.ms", 85),
+    ],
+)
+def test_a_standstill_is_one_when_it_outlasts_its_time_outs(
+    anomaly: str, setting: str, just: int
+) -> None:
+    """By half a minute; unclean elections are no excuse."""
+    for unclean in ("true", "false"):
+        settings = {setting: "10000", "broker.unclean.leader.election.enable": unclean}
+        contract = Contract.of(None, settings)
+        assert contract.allows(Found(anomaly=anomaly, key="x", also=(just,)))
+        assert not contract.allows(Found(anomaly=anomaly, key="x", also=(just + 1,)))
 
 
 def test_what_no_contract_speaks_of_is_never_illegal() -> None:

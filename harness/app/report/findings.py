@@ -56,6 +56,12 @@ MEANING = {
     "resume-gap": "A member began behind the committed offset, and left records out.",
     "resume-overlap": "A member began before the committed offset.",
     "double-owner": "Two members of a group owned one partition.",
+    "hw-regress": "A high watermark went back.",
+    "lso-regress": "A last stable offset went back.",
+    "log-start-regress": "The start of a log went back.",
+    "acked-above-end": "An acknowledged record lies beyond the end that a leader told later.",
+    "stuck-lso": "A transaction that nobody ends holds the readers of its partition up.",
+    "stuck-group": "A group that no fault touches any more reads nothing of a partition.",
     "stuck": "A partition that no fault touches any more takes no records.",
     "crash": "A broker or ZooKeeper ended although nobody had asked it to.",
 }  # fmt: skip
