@@ -37,10 +37,10 @@ GROUPS: dict[str, Kernel] = {
     "commits": commits.kernel,
     "deliveries": deliveries.kernel,
     "owners": owners.kernel,
-}
-"""What is asked of a key that groups have to do with, or whose ends were asked for."""
     "watermarks": watermarks.kernel,
     "progress": progress.stuck_groups,
+}
+"""What is asked of a key that groups have to do with, or whose ends were asked for."""
 
 DERIVED: dict[str, Kernel] = {"order": order.kernel, "polls": polls.poll_order}
 
