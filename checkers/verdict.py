@@ -262,7 +262,7 @@ _CHECKER_OF = {
     "stuck": "availability",
     "crash": "crashes",
     "torn-transaction": "torn",
-    "precommitted-read": "transactions",
+    "precommitted-read": "precommitted",
     "dirty-read": "transactions",
     "zombie-write": "transactions",
     "wr-cycle": "cycles",

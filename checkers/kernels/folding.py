@@ -1,8 +1,8 @@
 """Folding: what a more basic finding explains is counted under it, and not on its own.
 
-A lost, doubled or phantom record, or an offset with two values, drags findings about order along.
-Which of them it explains is asked in the plain way: those that are gone once the record is taken
-out of the history. What is left stands on its own.
+A lost, doubled or phantom record, one that was read uncommitted, or an offset with two values,
+drags findings about order along. Which of them it explains is asked in the plain way: those that
+are gone once the record is taken out of the history. What is left stands on its own.
 """
 
 from bisect import bisect_left
@@ -14,7 +14,14 @@ import numpy as np
 
 from checkers.kernels.rows import Found, Log
 
-BASIC = ("lost-write", "duplicate", "phantom", "inconsistent-offsets")
+BASIC = (
+    "lost-write",
+    "duplicate",
+    "phantom",
+    "inconsistent-offsets",
+    "G1a",
+    "precommitted-read",
+)
 """What may explain others."""
 
 

@@ -16,6 +16,7 @@ from checkers.kernels import (
     owners,
     phantom,
     polls,
+    precommitted,
     progress,
     watermarks,
 )
@@ -30,6 +31,7 @@ BASIC: dict[str, Kernel] = {
     "duplicates": duplicates.duplicates,
     "offsets": offsets.inconsistent_offsets,
     "phantom": phantom.kernel,
+    "precommitted": precommitted.precommitted_reads,
 }
 """What is asked first, since it may explain the rest."""
 

@@ -35,15 +35,11 @@ class _Lives(Rows, _Columns):
 
 
 def kernel(history: History) -> list[Found]:
-    """``precommitted-read``, ``dirty-read`` and ``zombie-write``."""
+    """``dirty-read`` and ``zombie-write``."""
     if not history.sends.txn.any():
         return []
     lives = _lives(history)
-    return [
-        *_precommitted_reads(history),
-        *_dirty_reads(history, lives),
-        *_zombie_writes(history, lives),
-    ]
+    return [*_dirty_reads(history, lives), *_zombie_writes(history, lives)]
 
 
 def _lives(history: History) -> _Lives:
@@ -68,28 +64,6 @@ def _appended(history: History) -> I64:
     appended = sends.invoked.copy()
     appended[writer[read][::-1]] = latest[::-1]  # the first of a record's places comes last
     return appended
-
-
-def _precommitted_reads(history: History) -> Iterator[Found]:
-    """A transaction polled records of its own. Jepsen's ``precommitted-read``; one finding each,
-    ``also`` are the values."""
-    sends, polls, writer = history.sends, history.polls, history.writer
-    rows = np.flatnonzero((writer >= 0) & polls.txn)
-    rows = rows[polls.op[rows] == sends.op[writer[rows]]]
-    for begin, end in zip(*groups(polls.op[rows]), strict=True):
-        row, more = rows[begin], int(end - begin) - 1
-        yield Found(
-            anomaly="precommitted-read",
-            key=history.keys[history.poll_key[row]],
-            offset=int(polls.offset[row]),
-            value=int(polls.value[row]),
-            ops=(int(polls.op[row]),),
-            also=tuple(polls.value[rows[begin:end]].tolist()),
-            why=f"a transaction of process {polls.process[row]} read value {polls.value[row]} at"
-            f" offset {polls.offset[row]}, which it had sent itself: it cannot have been committed"
-            f" before {at(int(polls.end_ns[row]))}",
-            folded=more,
-        )
 
 
 def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:

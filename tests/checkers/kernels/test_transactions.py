@@ -14,22 +14,6 @@ def told(histories: Any, text: str | list[Op]) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("t:+x=a@0|x=a@0", ["precommitted-read x=1 (1,)"]),
-        ("t:+x=a@0|x=b@1 s:x=b@1", []),
-        ("t:+x=a@0|y=a@0 s:y=a@0", []),  # the same value of another key
-        ("t!:+x=a@0|x=a@0", ["precommitted-read x=1 (1,)"]),  # whatever became of it
-        ("t?:+x=a@0,+x=b@1|x=a@0,x=b@1", ["precommitted-read x=1 (1,)"]),  # once
-        ("s:x=a@0 p:x=a@0", []),
-    ],
-)
-def test_precommitted_reads(histories: Any, text: str, found: list[str]) -> None:
-    """What a transaction has sent it must not read."""
-    assert told(histories, text) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
         # the transaction reads b, which was not even sent when its own a was read
         (">t1:+x=a@0|y=b@0 p:x=a@0 s:y=b@0 <t1:+x=a@0|y=b@0", ["dirty-read x=1 (5, 2, 4)"]),
         # b may have been sent before a was read
