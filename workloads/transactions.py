@@ -50,8 +50,15 @@ LEAST: Mapping[str, float] = {
 }
 """The smallest number that each of the plan's options may be."""
 
-SHARES = ("abort_p", "delay_p", "assign_p", "new_id_p")
+SHARES = ("abort_p", "delay_p", "assign_p", "leave_p", "new_id_p")
 """Options that are probabilities."""
+
+
+def identity(ctx: Context, process: int, new_id_p: float) -> MicroOp:
+    """The ``init`` of a process: its own transactional id with that probability, else its
+    thread's."""
+    new = ctx.rng.random() < new_id_p
+    return ["init", f"process-{process}" if new else f"thread-{process % ctx.concurrency}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +83,8 @@ class Transactors:
             return PENDING, self
         process = ctx.rng.choice(ctx.free)
         if process not in self.ready:
-            new = ctx.rng.random() < self.new_id_p
-            name = f"process-{process}" if new else f"thread-{process % ctx.concurrency}"
-            return Invocation(process=process, f="init", value=[["init", name]]), self
+            value = [identity(ctx, process, self.new_id_p)]
+            return Invocation(process=process, f="init", value=value), self
         if process not in self.assigned:
             return Invocation(process=process, f="assign", value=list(self.keys)), self
         if ctx.rng.random() < self.assign_p:

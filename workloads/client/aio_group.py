@@ -291,10 +291,11 @@ class Member(Grouped):
     async def poll(self) -> tuple[list[MicroOp], str | None]:  # type: ignore[override]
         """What the member was told, records last; and the error that ended the poll, if any.
 
-        Looks twice: aiokafka joins and fetches by itself meanwhile.
+        Looks twice: aiokafka joins and fetches by itself meanwhile. It joins only for somebody who
+        polls, by its own account, and so it is told of polls that do not ask it for records.
         """
         try:
-            with _its_assertions():
+            with _its_assertions(), self._consumer._subscription.fetch_context():
                 if not await self._take_owned():
                     await asyncio.sleep(POLL_TIMEOUT_S)
                     await self._take_owned()

@@ -223,3 +223,14 @@ async def test_a_crash_says_nothing_and_a_leave_does(clients: Any) -> None:
         if not leaves:
             await second.close()
             other = clients(3)
+
+
+async def test_who_polls_again_joins_again(clients: Any) -> None:
+    """A member that has not polled for too long leaves, by its own client, which does not join
+    again before somebody polls: also while there is nothing to poll for."""
+    one = clients(0, max_poll_interval_ms="300")
+    await written(one, ("a-0", 0))
+    await join(one)
+    await poll_until(one, "assigned")
+    await asyncio.sleep(0.8)
+    assert [kind for kind, *_ in await poll_until(one, "assigned")][:2] == ["lost", "assigned"]
