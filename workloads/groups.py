@@ -30,7 +30,7 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import idempotent, offsets, send_poll
+from workloads import coordinated, idempotent, offsets, send_poll
 from workloads.client import aio_group, confluent_group
 from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
 from workloads.offsets import Askers, LastOffsets, Watchers, groups_of
@@ -317,7 +317,7 @@ def refuse(plan: Plan) -> str | None:
             return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
     if plan.options["subscribe"] is not True:
         return f"options: subscribe={plan.options['subscribe']}: members subscribe: true"
-    if (misfit := offsets.refuse_groups(plan)) is not None:
+    if (misfit := coordinated.refuse(plan)) is not None:
         return misfit
     known = {"assignor": ASSIGNORS[plan.options["client"]], "commit": COMMITS}
     for name, values in known.items():

@@ -26,26 +26,12 @@ from model.generator import (
 )
 from model.op import Op
 from model.plan import Plan
-from model.roles import Client
-from workloads import idempotent, send_poll
-from workloads.client import aio_group, confluent_group
-from workloads.idempotent import CatchUp, Make, Topics, created, keys_of, topics_of
+from workloads import coordinated, idempotent, send_poll
+from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
 from workloads.package import Workload
 
 LEAST: Mapping[str, float] = {**idempotent.LEAST, "groups": 1, "committed_max": 1, "sends_hz": 0.01}
 """The smallest number that each of the plan's options may be."""
-
-BROKER: Mapping[str, str] = {
-    **idempotent.WORKLOAD.broker,
-    # Few: each is led by somebody, fetched by its followers, and cleaned.
-    "offsets.topic.num.partitions": "4",
-    "offsets.topic.replication.factor": "3",
-    # Within which a commit is answered, and a member is missed.
-    "offsets.commit.timeout.ms": "3000",
-    "group.min.session.timeout.ms": "500",
-    "group.initial.rebalance.delay.ms": "200",
-}
-"""Of brokers that coordinate groups."""
 
 WATCHES_HZ = 1.0
 """How often watermarks are asked for."""
@@ -192,43 +178,10 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
     return tuple(f"group-coordinator:{group}" for group in groups_of(plan))
 
 
-CLIENTS: Mapping[str, Make] = {
-    "librdkafka": confluent_group.GroupConfluentClient,
-    "aiokafka": aio_group.GroupAioClient,
-}
-"""By the name that the option ``client`` has for it."""
-
-
-def client(plan: Plan, bootstrap: str, process: int) -> Client:
-    """A process by the client that the plan names."""
-    make = CLIENTS[plan.options["client"]]
-    topic = idempotent.topic_settings(plan)
-    return make(bootstrap, process, plan.producer, plan.consumer, topic)
-
-
 def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
-    return options.refusal(plan.options, LEAST) or refuse_groups(plan)
+    return options.refusal(plan.options, LEAST) or coordinated.refuse(plan)
 
-
-def refuse_groups(plan: Plan) -> str | None:
-    """Why no broker of this plan would coordinate a group."""
-    factor = plan.broker["offsets.topic.replication.factor"]
-    if factor.isdecimal() and int(factor) > plan.brokers:
-        return (
-            f"--set broker.offsets.topic.replication.factor={factor}: more than there are brokers"
-        )
-    return idempotent.refuse_cluster(plan)
-
-
-CONSUMER: Mapping[str, str] = {
-    # Short, so that a member that is missed is missed within a test.
-    "session.timeout.ms": "3000",
-    "heartbeat.interval.ms": "500",
-    "max.poll.interval.ms": "5000",
-    "auto.commit.interval.ms": "500",
-}
-"""Of members of groups."""
 
 WORKLOAD = Workload(
     name="offsets",
@@ -249,13 +202,13 @@ WORKLOAD = Workload(
         "process_life_s": 10.0,
         "final_time_limit_s": 60.0,
     },
-    broker=BROKER,
+    broker=coordinated.BROKER,
     producer=idempotent.WORKLOAD.producer,
-    consumer={**idempotent.WORKLOAD.consumer, **CONSUMER},
+    consumer=coordinated.CONSUMER,
     refuse=refuse,
     main=main,
     final=final,
-    client=client,
+    client=coordinated.client,
     op_timeout_s=idempotent.op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,

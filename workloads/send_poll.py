@@ -1,9 +1,10 @@
 """Every process sends and polls, whatever the configuration promises: acks 0, 1 or all, sequence
-numbers or none.
+numbers or none, partitions by ``assign`` or by ``subscribe``.
 
 What may be lost, doubled or reordered is for the contract to say (``checkers.expectations``): this
 workload is there to run it under every setting. A process sends to several keys and follows several
-that it has chosen for itself, and now and then chooses others.
+that it has chosen for itself, and now and then chooses others; or those that its group gives it, of
+which the library commits how far it has read.
 """
 
 import dataclasses
@@ -24,10 +25,12 @@ from model.generator import (
     Stagger,
     Until,
 )
-from model.op import Op
+from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import idempotent
+from workloads import coordinated, idempotent
 from workloads.idempotent import CatchUp, Topics, created, topics_of
+
+GROUP = "send-poll"
 
 LEAST: Mapping[str, float] = {**idempotent.LEAST, "followed_max": 1}
 """The smallest number that each of the plan's options may be."""
@@ -66,9 +69,10 @@ class Senders:
 
 @dataclass(frozen=True, slots=True)
 class Followers:
-    """Each process assigns some keys, and polls."""
+    """Each process assigns some keys, or subscribes to every topic, and polls."""
 
     followed_max: int
+    subscribe: bool = False
     keys: tuple[str, ...] = ()
     ready: frozenset[int] = frozenset()
     """Living processes that follow something, asked about by membership only."""
@@ -82,14 +86,20 @@ class Followers:
         return self._follow(process, ctx.rng), self
 
     def _follow(self, process: int, rng: random.Random) -> Invocation:
+        if self.subscribe:
+            topics = sorted({key.rpartition("-")[0] for key in self.keys})
+            how = {"instance": None, "assignor": "range", "commit": "auto"}
+            value: MicroOp = ["subscribe", GROUP, topics, how]
+            return Invocation(process=process, f="subscribe", value=[value])
         count = rng.randint(1, min(self.followed_max, len(self.keys)))
         return Invocation(process=process, f="assign", value=rng.sample(self.keys, count))
 
     def update(self, event: Op) -> Generator:
         if new := created(event):
-            return dataclasses.replace(self, keys=(*self.keys, *new))
+            ready = frozenset() if self.subscribe else self.ready  # there is another topic
+            return dataclasses.replace(self, keys=(*self.keys, *new), ready=ready)
         process = frozenset({event.process})
-        if event.f == "assign" and event.type == "ok":
+        if event.f in ("assign", "subscribe") and event.type == "ok":
             return dataclasses.replace(self, ready=self.ready | process)
         if event.type == "info":
             return dataclasses.replace(self, ready=self.ready - process)
@@ -105,7 +115,7 @@ def main(plan: Plan) -> Generator:
             Topics(topics_of(plan), int(plan.options["partitions"])),
             Stagger(gap_s, Repeat("crash"), next_s=gap_s),
             Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),
-            Followers(int(plan.options["followed_max"])),
+            Followers(int(plan.options["followed_max"]), plan.options["subscribe"]),
         )
     )
     return Until(plan.time_limit_s, work)
@@ -118,27 +128,39 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
 
 def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
-    return options.refusal(plan.options, LEAST) or idempotent.refuse_cluster(plan)
+    if not isinstance(plan.options["subscribe"], bool):
+        return f"options: subscribe={plan.options['subscribe']}: true or false"
+    refuse_cluster = coordinated.refuse if plan.options["subscribe"] else idempotent.refuse_cluster
+    return options.refusal(plan.options, LEAST) or refuse_cluster(plan)
+
+
+def coordinators(plan: Plan) -> tuple[str, ...]:
+    """Of its one group, if it has one."""
+    return (f"group-coordinator:{GROUP}",) if plan.options["subscribe"] else ()
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """What is acknowledged when, with sequence numbers or without."""
+    """What is acknowledged when, with sequence numbers or without; who assigns."""
     acks, idempotence = rng.choice(
         (("all", True), ("all", False), ("all", False), ("1", False), ("1", False), ("0", False))
     )
     return {
         "producer": {"acks": acks, "enable.idempotence": str(idempotence).lower()},
-        "options": {"followed_max": rng.choice((2, 4, 8))},
+        "options": {"followed_max": rng.choice((2, 4, 8)), "subscribe": rng.random() < 0.5},
     }
 
 
 WORKLOAD = dataclasses.replace(
     idempotent.WORKLOAD,
     name="send_poll",
-    idea="everybody sends and polls, whatever acknowledgements are asked for",
-    options={**idempotent.WORKLOAD.options, "followed_max": 6},
+    idea="everybody sends and polls, with whatever acknowledgements and way of assigning",
+    options={**idempotent.WORKLOAD.options, "followed_max": 6, "subscribe": False},
+    broker=coordinated.BROKER,
+    consumer=coordinated.CONSUMER,
     refuse=refuse,
     main=main,
     final=final,
+    client=coordinated.client,
+    coordinators=coordinators,
     vary=vary,
 )

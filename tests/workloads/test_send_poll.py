@@ -18,6 +18,7 @@ PLAN = Plan(
     rate_hz=50.0,
     concurrency=5,
     options=dict(WORKLOAD.options),
+    broker=dict(WORKLOAD.broker),
     producer=dict(WORKLOAD.producer),
     consumer=dict(WORKLOAD.consumer),
 )
@@ -79,7 +80,8 @@ def test_every_thread_reads_to_the_end() -> None:
 
 
 def test_a_search_varies_the_contract() -> None:
-    """Acknowledgements by all, one and nobody, sequence numbers or none; each can be run."""
+    """Acknowledgements by all, one and nobody, sequence numbers or none, with subscriptions and
+    without; each can be run."""
     contracts = set()
     for seed in range(60):
         parts = vary(random.Random(seed))
@@ -90,14 +92,36 @@ def test_a_search_varies_the_contract() -> None:
         )
         assert WORKLOAD.refuse(plan) is None
         contract = Contract.of(plan)
-        contracts.add((contract.acks, contract.idempotent))
-    assert contracts == {("all", True), ("all", False), ("1", False), ("0", False)}
+        contracts.add((contract.acks, contract.idempotent, contract.subscribes))
+    acks = {("all", True), ("all", False), ("1", False), ("0", False)}
+    assert contracts == {(*each, subscribes) for each in acks for subscribes in (True, False)}
+
+
+def test_members_subscribe_to_every_topic() -> None:
+    """And anew when there is another; nobody assigns but at the end. Faults may aim at the group's
+    coordinator then."""
+    plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"subscribe": True})
+    history = simulate(WORKLOAD.main(plan))
+    members: dict[int, int] = {}
+    for op in history:
+        assert op.f != "assign"
+        if op.f == "subscribe" and op.type == "ok":
+            [[_, group, topics, how]] = op.value
+            assert (group, how["commit"]) == ("send-poll", "auto")
+            assert len(topics) >= members.get(op.process, 0)
+            members[op.process] = len(topics)
+        if op.f == "poll":
+            assert op.process in members
+    assert max(members.values()) == 6
+    assert WORKLOAD.coordinators(plan) == ("group-coordinator:send-poll",)
+    assert WORKLOAD.coordinators(PLAN) == ()
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"options": {**PLAN.options, "followed_max": 0}}, "options: followed_max=0: must be"),
+        ({"options": {**PLAN.options, "subscribe": 1}}, "options: subscribe=1: true or false"),
         ({"brokers": 2}, "--brokers"),
         ({"producer": {"acks": "most"}}, "--set producer"),
     ],

@@ -250,7 +250,8 @@ class Member(Grouped):
             return False
         error = message.error()
         if error is not None:
-            self._error = self._error or error.name()
+            if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # so new that not all know it
+                self._error = self._error or error.name()
             return False
         key, offset = f"{message.topic()}-{message.partition()}", message.offset()
         assert offset is not None, "a record that was read has an offset"
