@@ -205,6 +205,12 @@ def _on_spark(
                 session_.stop(own.result())
 
 
+def folder_of(path: Path) -> Path | None:
+    """The folder of a run of ours that this is; a bare history has none. Raises
+    :class:`~model.history.BadHistory`."""
+    return _located(path)[0]
+
+
 def _located(path: Path) -> tuple[Path | None, Path]:
     """The run's folder, if it is one, and the file with the events."""
     if not path.exists():

@@ -251,7 +251,7 @@ def check(paths: tuple[Path, ...], inline: bool, settings: tuple[str, ...], as_j
     from checkers.expectations import BadSetting
     from checkers.verdict import Verdict, exit_status, merge
     from harness.app import report, request
-    from harness.app.check import describe, examine, session_for
+    from harness.app.check import describe, examine, folder_of, session_for
     from harness.app.screen import Screen
     from model.history import BadHistory
 
@@ -267,7 +267,7 @@ def check(paths: tuple[Path, ...], inline: bool, settings: tuple[str, ...], as_j
                     judged = examine(
                         path, inline=inline, settings=wanted, session=session, progress=progress
                     )
-                folder = path if path.is_dir() else None
+                folder = folder_of(path)
                 if folder is not None:
                     report.render(folder)
                 if not as_json:

@@ -5,7 +5,7 @@ import pytest
 from checkers import inline
 from checkers import tables as tables_
 from checkers.tables import Tables
-from harness.app import check
+from harness.app import check, cli
 from model.history import BadHistory
 
 TORN = """\
@@ -49,12 +49,15 @@ def test_a_history_is_judged(tmp_path: Path) -> None:
     assert judged.verdict.evidence["acked"] == 3
 
 
-def test_a_folder_of_jepsens_store(tmp_path: Path) -> None:
+def test_a_folder_of_jepsens_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Is its history, and stays as it was."""
     path = edn(tmp_path, TORN)
-    assert (
-        check.examine(tmp_path, inline=True).findings == check.examine(path, inline=True).findings
-    )
+    of_folder, of_file = (check.examine(given, inline=True) for given in (tmp_path, path))
+    assert of_folder.findings == of_file.findings
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["check", str(tmp_path), "--inline"])
+    assert ended.value.code == 1
+    assert "INVALID  torn-transaction 1" in capsys.readouterr().out
     assert [file.name for file in tmp_path.iterdir()] == ["history.edn"]
 
 
