@@ -372,5 +372,6 @@ WORKLOAD = dataclasses.replace(
     main=main,
     final=final,
     op_timeout_s=op_timeout_s,
+    moments=("commit", "subscribe", "leave"),
     vary=vary,
 )

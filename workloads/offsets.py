@@ -212,4 +212,5 @@ WORKLOAD = Workload(
     op_timeout_s=idempotent.op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,
+    moments=("commit",),
 )

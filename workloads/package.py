@@ -46,6 +46,8 @@ class Workload:
     coordinators: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
     """Roles that faults may aim at, as a schedule names them: ``group-coordinator:GROUP``,
     ``transaction-coordinator:TRANSACTIONAL-ID``."""
+    moments: tuple[str, ...] = ()
+    """Operations in whose midst faults should strike."""
     vary: Callable[[random.Random], Mapping[str, Mapping[str, Any]]] = lambda rng: {}
     """What a search varies of this workload alone: settings by part of a plan (``options``,
     ``producer``, …), drawn from the generator."""

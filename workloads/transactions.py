@@ -278,5 +278,6 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,
+    moments=("txn",),
     vary=vary,
 )

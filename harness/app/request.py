@@ -249,6 +249,7 @@ def _draw(plan: Plan, temper: Temper) -> tuple[ScheduledFault, ...]:
         brokers=tuple(broker(number) for number in range(1, plan.brokers + 1)),
         keys=workload.topics(plan),
         coordinators=workload.coordinators(plan),
+        moments=workload.moments,
         acknowledged=plan.producer.get("acks") != "0",
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,

@@ -1,5 +1,6 @@
 """A running count of what has been recorded: for progress, and for the keys to read at the end."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from model.op import CRASH, NEMESIS, RECOVER, Op
@@ -28,6 +29,13 @@ class Tally:
     """When the last fault was healed, and the cluster was given time to recover."""
     keys: dict[str, None] = field(default_factory=dict)
     """Keys that somebody tried to write, in order of appearance."""
+    _awaited: dict[str, list["asyncio.Future[None]"]] = field(default_factory=dict)
+
+    async def beginning(self, f: str) -> None:
+        """Returns when a client begins such an operation."""
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited.setdefault(f, []).append(begun)
+        await begun
 
     def __call__(self, op: Op) -> None:
         if op.process == NEMESIS:
@@ -37,6 +45,9 @@ class Tally:
             elif op.f != CRASH:
                 self._fault(op)
         elif op.type == "invoke":
+            for begun in self._awaited.pop(op.f, ()):
+                if not begun.done():
+                    begun.set_result(None)
             if op.f in WRITES:
                 self.keys.update((mop[1], None) for mop in op.value if mop[0] == "send")
         else:
