@@ -1,9 +1,13 @@
+import random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from checkers.kernels import transactions
 from model.op import Op
+from tests.checkers.transactional import Transactional
 
 
 def told(histories: Any, text: str | list[Op]) -> list[str]:
@@ -91,3 +95,54 @@ def test_they_argue(histories: Any) -> None:
         "process 2 had taken over the transactional id t from process 1 at 3.000 s, yet value 1 of"
         " a transaction of the latter was acknowledged, which began after that"
     )
+
+
+def dirty_by_definition(events: list[Op]) -> set[int]:
+    """The transactions that were seen too early, record by record."""
+    begun: dict[int, int] = {}
+    done: list[tuple[int, Op]] = []
+    for op in events:
+        if op.type == "invoke":
+            begun[op.process] = op.index
+        else:
+            done.append((begun[op.process], op))
+    sent = {
+        (m[1], m[2][1] if isinstance(m[2], list) else m[2]): (invoked, op)
+        for invoked, op in done
+        for m in op.value
+        if m[0] == "send"
+    }
+    read = [
+        (key, offset, value, op)
+        for _, op in done
+        for m in op.value
+        if m[0] == "poll"
+        for key, records in m[1].items()
+        for offset, value in records
+    ]
+    until: dict[int, int] = {}
+    for key, offset, value, reader in read:
+        invoked, writer = sent[key, value]
+        until[reader.index] = max(until.get(reader.index, -1), invoked)
+        for other, lower, before, _ in read:
+            if other == key and lower <= offset:
+                behind = sent[key, before][0]
+                until[writer.index] = max(until.get(writer.index, -1), behind)
+    return {
+        writer.index
+        for key, _, value, reader in read
+        for writer in [sent[key, value][1]]
+        if writer.f == "txn"
+        and writer.type != "fail"
+        and reader is not writer
+        and reader.index < until[writer.index]
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 40))
+def test_dirty_reads_by_definition(histories: Any, seed: int, steps: int) -> None:
+    """In worlds without isolation, those are found that the definition says."""
+    events = Transactional(random.Random(seed), isolated=False).history(steps)
+    found = transactions.kernel(histories.tables(events))
+    assert {f.ops[0] for f in found} == dirty_by_definition(events)
