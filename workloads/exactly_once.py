@@ -324,6 +324,16 @@ def topics(plan: Plan) -> tuple[str, ...]:
     return keys_of(INPUT, partitions) + keys_of(OUTPUT, partitions)
 
 
+def coordinators(plan: Plan) -> tuple[str, ...]:
+    """Of the group, and of the transactional ids that are inherited with a thread or a
+    partition."""
+    names = [f"{GROUP}-{key}" for key in keys_of(INPUT, int(plan.options["partitions"]))]
+    if plan.options["client"] == "librdkafka":
+        names = [f"thread-{number}" for number in range(_writers(plan), plan.concurrency)]
+    of_ids = tuple(f"transaction-coordinator:{name}" for name in names)
+    return (f"group-coordinator:{GROUP}", *of_ids)
+
+
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """As transactions, and how long a member may be silent."""
     drawn = transactions.vary(rng)
@@ -374,5 +384,6 @@ WORKLOAD = Workload(
     client=client,
     op_timeout_s=op_timeout_s,
     topics=topics,
+    coordinators=coordinators,
     vary=vary,
 )

@@ -157,6 +157,11 @@ def op_timeout_s(plan: Plan) -> float:
     return sends_s + delays_s + 3 * transaction.end_timeout_s(plan.producer) + 15.0
 
 
+def coordinators(plan: Plan) -> tuple[str, ...]:
+    """Of the pairs' transactional ids."""
+    return tuple(f"transaction-coordinator:pair-{pair}" for pair in range(_rivals(plan) // 2))
+
+
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """How fast takeovers follow each other, and how long anybody pauses."""
     return {
@@ -206,5 +211,6 @@ WORKLOAD = Workload(
     client=transactions.client,
     op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
+    coordinators=coordinators,
     vary=vary,
 )

@@ -81,6 +81,16 @@ def test_a_process_begins_as_its_client_needs_it(name: str, first: list[str]) ->
         assert mine[0].index > max(created)
 
 
+def test_faults_may_aim_at_coordinators() -> None:
+    """Of the group, and of ids that somebody will ask for."""
+    group, *of_ids = WORKLOAD.coordinators(PLAN)
+    assert group == "group-coordinator:eos"
+    inits = asked(simulate(WORKLOAD.main(plan(new_id_p=0.0)), answer), "init")
+    assert {f"transaction-coordinator:{op.value[0][1]}" for op in inits} == set(of_ids)
+    _, *of_partitions = WORKLOAD.coordinators(plan(client="aiokafka"))
+    assert of_partitions == [f"transaction-coordinator:eos-input-{n}" for n in range(3)]
+
+
 def committed(*offsets: int) -> Any:
     """Answers as of an input whose partitions have 10 records each, committed as told, one
     after the other."""

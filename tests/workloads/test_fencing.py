@@ -81,6 +81,13 @@ def test_pauses_are_anywhere_in_a_transaction() -> None:
     assert all(numbers == list(range(len(numbers))) for numbers in values.values())
 
 
+def test_faults_may_aim_at_who_coordinates_a_pair() -> None:
+    """Each id that is asked for."""
+    history = simulate(WORKLOAD.main(PLAN), Broker(), threads=6)
+    names = {op.value[0][1] for op in asked(history, "init")}
+    assert {f"transaction-coordinator:{name}" for name in names} == set(WORKLOAD.coordinators(PLAN))
+
+
 def test_nobody_works_without_an_id() -> None:
     """Not before the answer."""
     history = simulate(WORKLOAD.main(PLAN), Broker(), threads=6)
