@@ -38,20 +38,15 @@ from aiokafka.structs import OffsetAndMetadata
 
 from model.op import MicroOp, Op
 from workloads.client import aio_errors, payload
-from workloads.client.aio import (
+from workloads.client.aio import AioClient, Reader, end_task, its_assertions, name_of, stop_client
+from workloads.client.aio_settings import member_arguments
+from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
-    AioClient,
-    _completed,
-    _end,
-    _its_assertions,
-    _name,
-    _Reader,
-    _stop,
+    completed,
     split,
 )
-from workloads.client.aio_settings import member_arguments
 from workloads.client.membership import Feed
 from workloads.client.outcome import Outcome
 
@@ -89,7 +84,7 @@ class GroupAioClient(AioClient):
                 return await self._subscribe(op)
             case "poll" if self._member is not None:
                 told, error = await self._member.poll()
-                return _completed(op, "ok" if error is None else "info", told, error)
+                return completed(op, "ok" if error is None else "info", told, error)
             case "commit":
                 return await self._commit(op)
             case "committed":
@@ -97,7 +92,7 @@ class GroupAioClient(AioClient):
             case "freeze":
                 ((_, _, ms),) = op.value
                 async with self._frozen(ms):
-                    return _completed(op, "ok", op.value)
+                    return completed(op, "ok", op.value)
             case "leave":
                 return await self._leave(op)
             case _:
@@ -115,7 +110,7 @@ class GroupAioClient(AioClient):
             self._member = Member(self._member_arguments, group, how)
         assert self._member.group == group, "a process is of one group for life"
         error = await self._member.subscribe(topics)
-        return _completed(op, "ok" if error is None else "fail", op.value, error)
+        return completed(op, "ok" if error is None else "fail", op.value, error)
 
     async def _commit(self, op: Op) -> Op:
         """With a freeze before it: right before the request is sent."""
@@ -124,24 +119,24 @@ class GroupAioClient(AioClient):
         committer = self._of(group)
         error = await committer.start()
         if error is not None:
-            return _completed(op, "fail", op.value, error)
+            return completed(op, "fail", op.value, error)
         async with self._frozen(ms):
             kind, error = await committer.commit(offsets)
-        return _completed(op, kind, op.value, error)
+        return completed(op, kind, op.value, error)
 
     async def _committed(self, op: Op) -> Op:
         ((_, group, wanted),) = op.value
         try:
             found = await self._of(group).committed(list(wanted))
         except (KafkaError, TimeoutError) as error:
-            return _completed(op, "fail", op.value, _name(error))
-        return _completed(op, "ok", [["committed", group, found]])
+            return completed(op, "fail", op.value, name_of(error))
+        return completed(op, "ok", [["committed", group, found]])
 
     async def _leave(self, op: Op) -> Op:
         assert self._member is not None, "only a member can leave"
         self._alive = False
         error = await self._member.leave()
-        return _completed(op, "ok" if error is None else "info", op.value, error)
+        return completed(op, "ok" if error is None else "info", op.value, error)
 
     def _of(self, group: str) -> "Grouped":
         if self._member is not None and self._member.group == group:
@@ -167,7 +162,7 @@ class GroupAioClient(AioClient):
             thawed.set()
 
 
-class Grouped(_Reader):
+class Grouped(Reader):
     """A consumer that commits to a group without being one of its members."""
 
     def __init__(self, arguments: Mapping[str, Any], group: str) -> None:
@@ -205,7 +200,7 @@ class Grouped(_Reader):
             async with asyncio.timeout(QUERY_TIMEOUT_S):
                 await coordinator.ensure_coordinator_known()
         except (KafkaError, TimeoutError) as error:
-            return "fail", _name(error)
+            return "fail", name_of(error)
         async with coordinator._commit_lock:
             if (why := self._may_not_commit(offsets)) is not None:
                 return "fail", why
@@ -232,12 +227,12 @@ class Grouped(_Reader):
                 coordinator._commit_refresh_task,
             ):
                 if task is not None:
-                    await _end(task)
+                    await end_task(task)
             if not coordinator._closing.done():
                 coordinator._closing.set_result(None)  # what stops a consumer finds it stopped
         await super().close()
         # One whose leave has failed half-way counts as stopped.
-        await _stop(self._consumer._client.close, self._consumer._client.close)
+        await stop_client(self._consumer._client.close, self._consumer._client.close)
 
     @property
     def _coordinator(self) -> GroupCoordinator:
@@ -256,10 +251,10 @@ class Grouped(_Reader):
             for key, offset in offsets.items()
         }
         try:
-            with _its_assertions():
+            with its_assertions():
                 await self._coordinator._do_commit_offsets(None, places)
         except KafkaError as error:
-            return aio_errors.of_commit(error), _name(error)
+            return aio_errors.of_commit(error), name_of(error)
         return "ok", None
 
 
@@ -280,6 +275,8 @@ class Member(Grouped):
         self._feed = Feed(group)
         self._doubt: str | None = None
         """What went wrong with a commit of the listener, when nobody knows what came of it."""
+        self._polls = False
+        self._revoking = asyncio.Lock()
 
     async def subscribe(self, topics: list[str]) -> str | None:
         """The error by which the cluster was not found; the group is joined in the background."""
@@ -295,15 +292,18 @@ class Member(Grouped):
         polls, by its own account, and so it is told of polls that do not ask it for records.
         """
         try:
-            with _its_assertions(), self._consumer._subscription.fetch_context():
+            with its_assertions(), self._consumer._subscription.fetch_context():
                 if not await self._take_owned():
+                    self._polls = True
                     await asyncio.sleep(POLL_TIMEOUT_S)
-                    await self._take_owned()
+                    self._polls = False
+                    async with self._revoking:  # what it has begun belongs to this poll
+                        await self._take_owned()
                 fetcher = self._consumer._fetcher
                 if fetcher is not None and fetcher.error_future.done():
                     raise KafkaError("the task that fetches has ended")
         except KafkaError as error:
-            return self._feed.take(), _name(error)
+            return self._feed.take(), name_of(error)
         return self._feed.take(), self._doubt
 
     async def leave(self) -> str | None:
@@ -314,7 +314,7 @@ class Member(Grouped):
                 (error,) = await asyncio.gather(self._consumer.stop(), return_exceptions=True)
         except TimeoutError as late:
             error = late
-        return None if error is None else _name(error)
+        return None if error is None else name_of(error)
 
     def hold_back(self, thawed: asyncio.Event) -> None:
         """What is for the coordinator from now on is sent when that has happened."""
@@ -331,13 +331,18 @@ class Member(Grouped):
 
     async def revoked(self, keys: set[str]) -> None:
         """The group rebalances: what was owned is owned no longer. One whom the coordinator does
-        not know any more has lost it, and has nothing to say."""
+        not know any more has lost it, and has nothing to say.
+
+        A listener commits while somebody polls, as it does where it is called by polls: what is
+        committed otherwise no operation might ever tell.
+        """
         known = self._coordinator.generation > 0
-        offsets = {key: self._feed.positions[key] for key in keys & self._feed.positions.keys()}
-        if known and offsets and self._commits_when_revoked:
-            kind, error = await self._commit_now(dict(sorted(offsets.items())))
+        offsets = {k: self._feed.positions[k] for k in sorted(keys) if k in self._feed.positions}
+        if known and offsets and self._commits_when_revoked and self._polls:
+            async with self._revoking:
+                kind, error = await self._commit_now(offsets)
             if kind == "ok":
-                self._feed.committed(dict(sorted(offsets.items())))
+                self._feed.committed(offsets)
             elif kind == "info":
                 self._doubt = error
         if keys:

@@ -19,10 +19,11 @@ from aiokafka.errors import KafkaError
 
 from model.op import Op
 from workloads.client import payload, transaction, transform
-from workloads.client.aio import _completed, _its_assertions, _name, split
+from workloads.client.aio import its_assertions, name_of
 from workloads.client.aio_group import GroupAioClient, Member
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
 from workloads.client.aio_txn import TransactionalWriter
+from workloads.client.common import completed, split
 
 
 class TransformingAioClient(GroupAioClient):
@@ -59,7 +60,7 @@ class TransformingAioClient(GroupAioClient):
             )
             self._member = self._transformer
         error = await self._transformer.subscribe(topics)
-        return _completed(op, "ok" if error is None else "fail", op.value, error)
+        return completed(op, "ok" if error is None else "fail", op.value, error)
 
     def _make_producer(self, transactional_id: str) -> TransactionalWriter:
         arguments = {**self._arguments, "transactional_id": transactional_id}
@@ -146,13 +147,13 @@ class TransformingMember(Member):
             await producer.close()
             raise KafkaError(error)
         try:
-            with _its_assertions():
+            with its_assertions():
                 offset = (await self.committed([key]))[key]
                 place = 0 if offset is None else offset
                 self._consumer.seek(TopicPartition(*split(key)), place)
         except (KafkaError, TimeoutError) as failed:
             await producer.close()
-            raise KafkaError(_name(failed)) from None
+            raise KafkaError(name_of(failed)) from None
         self._producers[key] = producer
         self._positions[key] = place
         for begins in self._feed.unplaced():

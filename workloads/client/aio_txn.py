@@ -18,16 +18,9 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from model.op import Op
 from workloads.client import outcome, transaction
-from workloads.client.aio import (
-    AioClient,
-    _completed,
-    _its_assertions,
-    _name,
-    _Report,
-    _Writer,
-    split,
-)
+from workloads.client.aio import AioClient, Report, Writer, its_assertions, name_of
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
+from workloads.client.common import completed, split
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 
@@ -76,10 +69,10 @@ class TransactionalAioClient(AioClient):
         else:
             await producer.close()
         value = [["init", transactional_id, producer.identity]]
-        return _completed(op, kind, value, error)
+        return completed(op, kind, value, error)
 
 
-class TransactionalWriter(_Writer):
+class TransactionalWriter(Writer):
     """A producer with a transactional id; see :class:`~workloads.client.transaction.Producer`."""
 
     def __init__(
@@ -100,19 +93,19 @@ class TransactionalWriter(_Writer):
         """Get an id and an epoch; the outcome, and the name of the error."""
         try:
             async with asyncio.timeout(INIT_TIMEOUT_S):
-                with _its_assertions():
+                with its_assertions():
                     await asyncio.shield(self._starting)
         except KafkaConnectionError as error:
-            return "fail", _name(error)  # it found nobody to ask
+            return "fail", name_of(error)  # it found nobody to ask
         except (KafkaError, TimeoutError) as error:
-            return "info", _name(error)
+            return "info", name_of(error)
         return "ok", None
 
     async def begin(self) -> None:
         await self._step(self._producer.begin_transaction)
         self._heed()
 
-    async def send(self, records: list[tuple[str, int]]) -> list[_Report]:
+    async def send(self, records: list[tuple[str, int]]) -> list[Report]:
         reports = await super().send(records)
         self.reusable = self.reusable and all(report.outcome == "ok" for report in reports)
         return reports
@@ -137,11 +130,11 @@ class TransactionalWriter(_Writer):
     async def _step(self, call: Callable[[], Awaitable[None]]) -> None:
         try:
             async with asyncio.timeout(self._end_timeout_s):
-                with _its_assertions():
+                with its_assertions():
                     await call()
         except (KafkaError, TimeoutError) as error:
             self._heed()
-            raise Failure(_name(error), can_abort=False) from None
+            raise Failure(name_of(error), can_abort=False) from None
 
     def _heed(self) -> None:
         """Of what a transaction ends in we hear otherwise: no error of it is to be told again."""

@@ -8,7 +8,6 @@ start threads: librdkafka can never run in simulation.
 """
 
 import asyncio
-import logging
 import queue
 import threading
 from collections.abc import Callable, Mapping
@@ -30,24 +29,23 @@ from confluent_kafka.cimpl import NewTopic
 
 from model.op import Op
 from workloads.client import outcome, payload
+from workloads.client.common import (
+    POLL_RECORDS_MAX,
+    POLL_TIMEOUT_S,
+    QUERY_TIMEOUT_S,
+    completed,
+    silenced,
+    split,
+)
 
 T = TypeVar("T")
 
-POLL_RECORDS_MAX = 1000
-"""Records per poll at most."""
-POLL_TIMEOUT_S = 0.1
-"""How long a poll gathers records."""
-QUERY_TIMEOUT_S = 5.0
-"""How long to wait for offsets, or for a topic to be created."""
 _SERVE_S = 0.2
 """How long a producer's thread waits for something to report before it looks whether to stop."""
 
-_SILENT = logging.getLogger("librdkafka")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
 _QUIET: Mapping[str, Any] = {
     "log_level": 0,
-    "logger": _SILENT,  # level 0 itself, fatal errors, would go to stderr
+    "logger": silenced("librdkafka"),  # level 0 itself, fatal errors, would go to stderr
     "broker.address.family": "v4",
 }
 
@@ -114,8 +112,8 @@ class ConfluentClient:
         self._topic_config = dict(topic)
         self._replicas = int(self._topic_config.pop("replication.factor"))
         self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
-        self._writer: _Writer | None = None
-        self._reader: _Reader | None = None
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
         self._alive = True
 
     @property
@@ -142,7 +140,7 @@ class ConfluentClient:
             case "create-topic":
                 return await self._create_topic(op)
             case "crash":
-                return _completed(op, "info", op.value, "crash")
+                return completed(op, "info", op.value, "crash")
             case _:
                 raise ValueError(f"no operation is called {op.f}")
 
@@ -161,32 +159,30 @@ class ConfluentClient:
         old, places = self._reader, {} if self._reader is None else self._reader.positions
         if old is not None:
             old.leave()
-        self._reader = _Reader(
-            self._consumer_config, {key: places.get(key, -1) for key in op.value}
-        )
+        self._reader = Reader(self._consumer_config, {key: places.get(key, -1) for key in op.value})
         await self._reader.open()
-        return _completed(op, "ok", op.value)
+        return completed(op, "ok", op.value)
 
     async def _send(self, op: Op) -> Op:
         if self._writer is None:
-            self._writer = _Writer(self._producer_config)
+            self._writer = Writer(self._producer_config)
         reports = await self._writer.send([(key, value) for _, key, value in op.value])
         outcomes = [report.outcome for report in reports]
-        completed = [
+        told = [
             ["send", key, [report.offset, value] if report.outcome == "ok" else value]
             for (_, key, value), report in zip(op.value, reports, strict=True)
         ]
         errors = [report.error for report in reports if report.error is not None]
         combined = outcome.of_several(outcomes)
         self._alive = self._alive and combined == "ok"
-        return _completed(op, combined, completed, errors[0] if errors else None)
+        return completed(op, combined, told, errors[0] if errors else None)
 
     async def _poll(self, op: Op) -> Op:
         assert self._reader is not None, "a process has keys assigned before it polls"
         records, error = await self._reader.poll()
         if error is not None:
-            return _completed(op, "info", [["poll", records]], error)
-        return _completed(op, "ok", [["poll", records]])
+            return completed(op, "info", [["poll", records]], error)
+        return completed(op, "ok", [["poll", records]])
 
     async def _catch_up(self, op: Op) -> Op:
         assert self._reader is not None, "a process has keys assigned before it catches up"
@@ -194,17 +190,17 @@ class ConfluentClient:
         try:
             position, end = await self._reader.progress(key)
         except KafkaException as error:
-            return _completed(op, "fail", op.value, error.args[0].name())
+            return completed(op, "fail", op.value, error.args[0].name())
         value = [["catch-up", key, position, end]]
-        return _completed(op, "ok" if position >= end else "fail", value)
+        return completed(op, "ok" if position >= end else "fail", value)
 
     async def _watermarks(self, op: Op) -> Op:
         ((_, key, *_),) = op.value
         try:
             places = await _in_thread(lambda: watermarks(self._consumer_config, key))
         except KafkaException as error:
-            return _completed(op, "fail", op.value, error.args[0].name())
-        return _completed(op, "ok", [["watermarks", key, places]])
+            return completed(op, "fail", op.value, error.args[0].name())
+        return completed(op, "ok", [["watermarks", key, places]])
 
     async def _create_topic(self, op: Op) -> Op:
         ((_, topic, partitions),) = op.value
@@ -213,10 +209,10 @@ class ConfluentClient:
             size = {"replica_assignment": [self._placed] * partitions}
         new = NewTopic(topic, num_partitions=partitions, **size, config=self._topic_config)
         error = await _in_thread(lambda: _create(self._admin_config, new))
-        return _completed(op, outcome.of_creation(error), op.value, error)
+        return completed(op, outcome.of_creation(error), op.value, error)
 
 
-class _Report(msgspec.Struct, frozen=True):
+class Report(msgspec.Struct, frozen=True):
     """What came of one record."""
 
     outcome: outcome.Outcome
@@ -225,7 +221,7 @@ class _Report(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-class _Writer:
+class Writer:
     """A producer and the thread that serves its delivery reports."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -235,7 +231,7 @@ class _Writer:
         self._closed = self._loop.create_future()
         threading.Thread(target=self._serve, name="writer", daemon=True).start()
 
-    async def send(self, records: list[tuple[str, int]]) -> list[_Report]:
+    async def send(self, records: list[tuple[str, int]]) -> list[Report]:
         """All of them at once, pipelined; returns when every one has been reported on."""
         reports = [self._produce(key, value) for key, value in records]
         return [await report for report in reports]
@@ -244,13 +240,13 @@ class _Writer:
         self._stop.set()
         await self._closed
 
-    def _produce(self, key: str, value: int) -> "asyncio.Future[_Report]":
-        report: asyncio.Future[_Report] = self._loop.create_future()
+    def _produce(self, key: str, value: int) -> "asyncio.Future[Report]":
+        report: asyncio.Future[Report] = self._loop.create_future()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             name = error.name() if error is not None else None
             offset = message.offset() if error is None else None
-            answer = _Report(outcome.of_send(name), offset, name)
+            answer = Report(outcome.of_send(name), offset, name)
             _tell(self._loop, _resolve, report, answer)
 
         topic, partition = split(key)
@@ -266,7 +262,7 @@ class _Writer:
         except (BufferError, KafkaException) as error:
             # Refused before it was queued: no attempt was made.
             name = "_QUEUE_FULL" if isinstance(error, BufferError) else error.args[0].name()
-            report.set_result(_Report("fail", None, name))
+            report.set_result(Report("fail", None, name))
         return report
 
     def _serve(self) -> None:
@@ -284,7 +280,7 @@ class _Writer:
             self._producer.poll(timeout_s)
 
 
-class _Reader:
+class Reader:
     """A consumer that is assigned once, and the thread that makes its blocking calls.
 
     Once: a consumer whose leaders have changed may deadlock within (librdkafka #5476: a lookup of a
@@ -302,7 +298,7 @@ class _Reader:
         """Is told of the high watermark; the other may be told of the last stable offset."""
         if config.get("isolation.level") == "read_uncommitted":
             self._asker = self._consumer
-        self._worker = _Worker("reader")
+        self._worker = Worker("reader")
         self.positions = dict(places)
         """By assigned key: the offset after the last record read; -1 before the first."""
 
@@ -393,7 +389,7 @@ def watermarks(config: Mapping[str, Any], key: str) -> dict[str, int]:
     return {"start": start, "stable": stable, "high": high}
 
 
-class _Worker:
+class Worker:
     """A thread that carries out one call after another."""
 
     def __init__(self, name: str) -> None:
@@ -434,7 +430,7 @@ class _Worker:
 
 
 async def _in_thread(function: Callable[[], T]) -> T:
-    worker = _Worker("admin")
+    worker = Worker("admin")
     try:
         return await worker.call(function)
     finally:
@@ -457,18 +453,6 @@ def _create(config: Mapping[str, Any], new: NewTopic) -> str | None:
 
 def _place(key: str, offset: int) -> TopicPartition:
     return TopicPartition(*split(key), OFFSET_BEGINNING if offset < 0 else offset)
-
-
-def split(key: str) -> tuple[str, int]:
-    """Topic and partition of a key."""
-    topic, _, partition = key.rpartition("-")
-    return topic, int(partition)
-
-
-def _completed(
-    op: Op, kind: outcome.Outcome, value: list[Any] | None, error: str | None = None
-) -> Op:
-    return msgspec.structs.replace(op, type=kind, value=value, error=error)
 
 
 def _resolve(future: "asyncio.Future[T]", result: T) -> None:

@@ -20,15 +20,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from model.op import MicroOp, Op
 from workloads.client import outcome, payload
-from workloads.client.confluent import (
+from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
-    ConfluentClient,
-    _completed,
-    _Worker,
+    completed,
     split,
 )
+from workloads.client.confluent import ConfluentClient, Worker
 from workloads.client.membership import Feed
 from workloads.client.outcome import Outcome
 
@@ -63,7 +62,7 @@ class GroupConfluentClient(ConfluentClient):
                 return await self._subscribe(op)
             case "poll" if self._member is not None:
                 told, error = await self._member.poll()
-                return _completed(op, "ok" if error is None else "info", told, error)
+                return completed(op, "ok" if error is None else "info", told, error)
             case "commit":
                 return await self._commit(op)
             case "committed":
@@ -71,7 +70,7 @@ class GroupConfluentClient(ConfluentClient):
             case "freeze":
                 ((_, _, ms),) = op.value
                 await asyncio.sleep(ms / 1000)
-                return _completed(op, "ok", op.value)
+                return completed(op, "ok", op.value)
             case "leave":
                 return await self._leave(op)
             case _:
@@ -90,29 +89,29 @@ class GroupConfluentClient(ConfluentClient):
             self._member = Member(self._consumer_config, group, how)
         assert self._member.group == group, "a process is of one group for life"
         await self._member.subscribe(topics)
-        return _completed(op, "ok", op.value)
+        return completed(op, "ok", op.value)
 
     async def _commit(self, op: Op) -> Op:
         *freeze, (_, group, offsets, mode) = op.value
         if freeze:
             await asyncio.sleep(freeze[0][2] / 1000)
         kind, error = await self._of(group).commit(offsets, mode)
-        return _completed(op, kind, op.value, error)
+        return completed(op, kind, op.value, error)
 
     async def _committed(self, op: Op) -> Op:
         ((_, group, wanted),) = op.value
         try:
             found = await self._of(group).committed(list(wanted))
         except KafkaException as error:
-            return _completed(op, "fail", op.value, error.args[0].name())
-        return _completed(op, "ok", [["committed", group, found]])
+            return completed(op, "fail", op.value, error.args[0].name())
+        return completed(op, "ok", [["committed", group, found]])
 
     async def _leave(self, op: Op) -> Op:
         assert self._member is not None, "only a member can leave"
         self._alive = False
         member, self._member = self._member, None
         await member.leave()
-        return _completed(op, "ok", op.value)
+        return completed(op, "ok", op.value)
 
     def _of(self, group: str) -> "Grouped":
         if self._member is not None and self._member.group == group:
@@ -134,7 +133,7 @@ class Grouped:
         self._consumer = Consumer(
             {**config, "group.id": group, "on_commit": self._on_commit, **mine}
         )
-        self._worker = _Worker("member")
+        self._worker = Worker("member")
 
     async def commit(self, offsets: Mapping[str, int], mode: str) -> tuple[Outcome, str | None]:
         """What came of it, and the name of the error."""
@@ -225,9 +224,9 @@ class Member(Grouped):
         await self._worker.call(
             lambda: self._consumer.subscribe(
                 topics,
-                on_assign=lambda _, places: self._feed.assigned(None, _keys(places)),
+                on_assign=lambda _, places: self._feed.assigned(None, keys_of(places)),
                 on_revoke=lambda _, places: self._revoked(places),
-                on_lost=lambda _, places: self._feed.gone("lost", None, _keys(places)),
+                on_lost=lambda _, places: self._feed.gone("lost", None, keys_of(places)),
             )
         )
 
@@ -259,9 +258,11 @@ class Member(Grouped):
         return True
 
     def _revoked(self, places: list[TopicPartition]) -> None:
-        keys = _keys(places)
+        """Commits unless this poll has brought records already: it tells of them last, and what
+        the next operation is to tell may never be told."""
+        keys = keys_of(places)
         offsets = {k: self._feed.positions[k] for k in keys if k in self._feed.positions}
-        if offsets and self._commits_when_revoked:
+        if offsets and self._commits_when_revoked and not self._feed.has_records:
             kind, error = self._commit(offsets, is_async=False)
             if kind == "ok":
                 self._feed.committed(offsets)
@@ -274,5 +275,5 @@ class Member(Grouped):
         super()._close()
 
 
-def _keys(places: list[TopicPartition]) -> list[str]:
+def keys_of(places: list[TopicPartition]) -> list[str]:
     return sorted(f"{place.topic}-{place.partition}" for place in places)

@@ -13,8 +13,8 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from model.op import MicroOp, Op
 from workloads.client import transform
-from workloads.client.confluent import POLL_TIMEOUT_S, _completed, split
-from workloads.client.confluent_group import GroupConfluentClient, Member, _keys
+from workloads.client.common import POLL_TIMEOUT_S, completed, split
+from workloads.client.confluent_group import GroupConfluentClient, Member, keys_of
 from workloads.client.confluent_txn import TransactionalConfluentClient, TransactionalWriter
 from workloads.client.transaction import Failure
 
@@ -41,7 +41,7 @@ class TransformingConfluentClient(TransactionalConfluentClient, GroupConfluentCl
             )
             self._member = self._transformer
         await self._transformer.subscribe(topics)
-        return _completed(op, "ok", op.value)
+        return completed(op, "ok", op.value)
 
 
 class TransformingMember(Member):
@@ -66,9 +66,9 @@ class TransformingMember(Member):
         await self._worker.call(
             lambda: self._consumer.subscribe(
                 topics,
-                on_assign=lambda _, places: self._assigned(_keys(places)),
-                on_revoke=lambda _, places: self._gone("revoked", _keys(places)),
-                on_lost=lambda _, places: self._gone("lost", _keys(places)),
+                on_assign=lambda _, places: self._assigned(keys_of(places)),
+                on_revoke=lambda _, places: self._gone("revoked", keys_of(places)),
+                on_lost=lambda _, places: self._gone("lost", keys_of(places)),
             )
         )
 

@@ -13,13 +13,8 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from model.op import Op
 from workloads.client import transaction
-from workloads.client.confluent import (
-    ConfluentClient,
-    _completed,
-    _Worker,
-    _Writer,
-    split,
-)
+from workloads.client.common import completed, split
+from workloads.client.confluent import ConfluentClient, Worker, Writer
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 
@@ -64,11 +59,11 @@ class TransactionalConfluentClient(ConfluentClient):
         try:
             await self._transactor.init()
         except Failure as failure:
-            return _completed(op, "info", value, failure.name)
-        return _completed(op, "ok", value)
+            return completed(op, "info", value, failure.name)
+        return completed(op, "ok", value)
 
 
-class TransactionalWriter(_Writer):
+class TransactionalWriter(Writer):
     """A producer with a transactional id; see :class:`~workloads.client.transaction.Producer`."""
 
     reusable = True
@@ -76,7 +71,7 @@ class TransactionalWriter(_Writer):
     def __init__(self, config: Mapping[str, Any], end_timeout_s: float) -> None:
         super().__init__(config)
         self._end_timeout_s = end_timeout_s
-        self._worker = _Worker("transactions")
+        self._worker = Worker("transactions")
 
     async def init(self) -> None:
         """Get an id and an epoch. Raises :class:`Failure`."""

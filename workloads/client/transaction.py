@@ -15,11 +15,10 @@ client waits before it asks again, and whoever takes over the transactional id b
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import msgspec
+from typing import Protocol
 
 from model.op import MicroOp, Op
+from workloads.client.common import completed
 from workloads.client.outcome import Outcome
 
 INIT_TIMEOUT_S = 10.0
@@ -133,8 +132,8 @@ async def carry_out(op: Op, producer: Producer, reader: Reader | None) -> tuple[
         goes_on = goes_on and producer.reusable and not course.lost_its_place
         if goes_on and reader is not None and course.first:
             goes_on = await reader.rewind(course.first) is None
-        return _completed(op, kind, course.told, error), goes_on
-    return _completed(op, "ok", course.told), True
+        return completed(op, kind, course.told, error), goes_on
+    return completed(op, "ok", course.told), True
 
 
 async def _work(course: _Course, producer: Producer, reader: Reader | None) -> None:
@@ -186,7 +185,3 @@ async def _aborted(producer: Producer) -> bool:
     except Failure:
         return False
     return True
-
-
-def _completed(op: Op, kind: Outcome, told: list[Any], error: str | None = None) -> Op:
-    return msgspec.structs.replace(op, type=kind, value=told, error=error)

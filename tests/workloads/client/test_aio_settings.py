@@ -83,7 +83,7 @@ def test_kafkas_name_counts_before_librdkafkas() -> None:
             {},
             "producer.max.in.flight.requests.per.connection=5: 1; aiokafka has one request",
         ),
-        ({}, {"enable.auto.commit": "true"}, "consumer.enable.auto.commit=true: false; clients"),
+        ({}, {"enable.auto.commit": "true"}, "consumer.enable.auto.commit=true: false; a member"),
         ({}, {"auto.offset.reset": "end"}, "consumer.auto.offset.reset=end: one of error, none"),
         ({}, {"no.such.key": "1"}, "consumer.no.such.key: aiokafka has no such setting"),
         ({}, {"group.id": "g"}, "consumer.group.id: aiokafka has no such setting"),
