@@ -172,6 +172,20 @@ async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
     assert told.value == [["committed", "g", {"a-0": 2}]]
 
 
+async def test_a_listener_that_nobody_polls_commits_nothing(clients: Any) -> None:
+    """No operation would be there to tell of it."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0))
+    await join(one, commit="listener")
+    await poll_until(one, "poll")
+    await join(other, commit="listener")
+    await poll_until(other, "assigned")
+    told = await ask(other, "committed", ["committed", "g", {"a-0": None}])
+    assert told.value == [["committed", "g", {"a-0": None}]]
+    told_late = await ask(one, "poll", ["poll"])
+    assert [each[0] for each in told_late.value][:2] == ["revoked", "assigned"]
+
+
 async def test_one_who_was_frozen_is_refused(clients: Any) -> None:
     """A member that sleeps through its session wakes up in its commit, which is no longer its to
     make: certainly not done, and soon it hears that all is lost."""
