@@ -29,7 +29,9 @@ from model.history import BadHistory
 from model.op import NEMESIS
 
 TYPES = ("invoke", "ok", "fail", "info")
-SEND, POLL, ABORT, ASSIGN, CATCH_UP = "send", "poll", "abort", "assign", "catch-up"
+SEND, POLL, ASSIGN, CATCH_UP = "send", "poll", "assign", "catch-up"
+ABORT, DELAY = "abort", "delay"
+"""What else a transaction does; a delay has its milliseconds in ``offset``."""
 COMMIT, COMMITTED, WATERMARK = "commit", "committed", "watermarks"
 REBALANCES = ("assigned", "revoked", "lost")
 """What a member is told of partitions: they are given, asked back, or gone already."""

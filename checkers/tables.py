@@ -35,6 +35,9 @@ from checkers.kernels.rows import (
 from model.history import BadHistory
 from model.op import CRASH, NEMESIS, RECOVER
 
+EARLY_NS = 2_000_000
+"""A delay may end so much too early, by the resolution of clocks."""
+
 _INVOKE = parse.TYPES.index("invoke")
 _OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
 """By type of the last event of an operation: one that is only an invocation is in doubt."""
@@ -275,7 +278,8 @@ class _Builder:
             raise BadHistory(f"event {later} does not come in its place: indices must increase")
         first, last = self._operations()
         outcome = _OUTCOMES[self.type[last]]
-        sends, send_key = self._sends(first, last, outcome)
+        sends, send_key, sent_rows = self._sends(first, last, outcome)
+        send_after, send_until = self._delayed(sends, sent_rows)
         polls, poll_key = self._polls(last, outcome)
         sends = sends._replace(proven=_proven(sends, send_key, polls, poll_key))
         assign_events, assigned = self._assignments(last)
@@ -295,6 +299,8 @@ class _Builder:
             ),
             sends=sends,
             send_key=send_key,
+            send_after=send_after,
+            send_until=send_until,
             polls=polls,
             poll_key=poll_key,
             inits=self._inits(first, last, outcome),
@@ -334,9 +340,10 @@ class _Builder:
         by_last = np.argsort(last)
         return first[by_last], last[by_last]
 
-    def _sends(self, first: I64, last: I64, outcome: I8) -> tuple[Sends, I64]:
+    def _sends(self, first: I64, last: I64, outcome: I8) -> tuple[Sends, I64, I64]:
         """The records of each operation as its completion tells them; those that only its
-        invocation names were tried too, and nobody knows what came of them."""
+        invocation names were tried too, and nobody knows what came of them. With the key of each,
+        and which micro-operation it is."""
         is_send = self._is(parse.SEND)
         count = np.diff(np.concatenate(([0], np.cumsum(is_send)))[self.micro_op_end])
         rows, operation = self._micro_ops(last, is_send)
@@ -387,7 +394,25 @@ class _Builder:
             start_ns=self.time_ns[begin],
             end_ns=self.time_ns[end],
         )
-        return sends, self.op_key[rows]
+        return sends, self.op_key[rows], rows
+
+    def _delayed(self, sends: Sends, rows: I64) -> tuple[I64, I64]:
+        """Of each send: an event after which it was made, and one after which its operation went
+        on, by what it was asked to wait for. Its invocation where that says no more."""
+        if parse.DELAY not in self.op_names or (np.diff(self.time_ns) < 0).any():
+            return sends.invoked, sends.invoked
+        waits = np.where(self._is(parse.DELAY), np.maximum(self.op_offset, 0), 0)
+        waited = np.concatenate(([0], np.cumsum(waits))) * 1_000_000
+        of = np.searchsorted(self.micro_op_end, rows, side="right") - 1
+        begin, end = self.micro_op_end[of], self.micro_op_end[of + 1]
+
+        def after(place: I64) -> I64:
+            passed = sends.start_ns + waited[place] - waited[begin] - EARLY_NS
+            last = np.searchsorted(self.time_ns, passed) - 1
+            event: I64 = np.maximum(self.index[np.maximum(last, 0)], sends.invoked)
+            return event
+
+        return after(rows), after(end)
 
     def _aborted(self, first: I64) -> Bools:
         """Operations that were to end in an abort: they did not happen, even when nobody answered,

@@ -334,6 +334,10 @@ class History:
     """Names; the key columns hold places in here."""
     sends: Sends
     send_key: I64
+    send_after: I64
+    """Of each row of ``sends``: an event after which, for certain, its record was sent."""
+    send_until: I64
+    """Of each row of ``sends``: an event after which, for certain, its operation went on."""
     polls: Polls
     poll_key: I64
     inits: tuple[Init, ...]

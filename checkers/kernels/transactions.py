@@ -3,7 +3,8 @@
 A history tells when a transaction began and when its end was answered, and not when it was
 committed. But its own steps betray how long it was open. What it polled had been sent by then, and
 its records were appended after all that lie before them in their logs: so it was open still after
-each operation had begun that sent any of these.
+each operation had begun that sent any of these. And it was open until it had waited as it was asked
+to.
 """
 
 from collections import defaultdict
@@ -24,14 +25,21 @@ class _Columns(NamedTuple):
     """Of its first record."""
     appended: I64
     """The latest event after which, for certain, some record of it was appended."""
-    open: I64
-    """The latest event after which, for certain, it was not committed yet."""
+    polled: I64
+    """The latest after which it polled."""
+    waited: I64
+    """The latest after which it waited."""
 
 
 class _Lives(Rows, _Columns):
     """One row per transaction that sent records, by ``op``."""
 
     __slots__ = ()
+
+    @property
+    def open(self) -> I64:
+        """The latest event after which, for certain, it was not committed yet."""
+        return np.maximum(np.maximum(self.appended, self.polled), self.waited)
 
 
 def kernel(history: History) -> list[Found]:
@@ -46,23 +54,27 @@ def _lives(history: History) -> _Lives:
     sends, polls, writer = history.sends, history.polls, history.writer
     rows = np.flatnonzero(sends.txn)
     op, first = np.unique(sends.op[rows], return_index=True)
+    number = np.searchsorted(op, sends.op[rows])
     appended = sends.invoked[rows[first]]
-    np.maximum.at(appended, np.searchsorted(op, sends.op[rows]), _appended(history)[rows])
-    until = appended.copy()
+    np.maximum.at(appended, number, _appended(history)[rows])
+    polled = sends.invoked[rows[first]]
     inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, op))
-    np.maximum.at(until, np.searchsorted(op, polls.op[inside]), sends.invoked[writer[inside]])
-    return _Lives(op=op, row=rows[first], appended=appended, open=until)
+    np.maximum.at(polled, np.searchsorted(op, polls.op[inside]), sends.invoked[writer[inside]])
+    waited = history.send_until[rows[first]]
+    return _Lives(op=op, row=rows[first], appended=appended, polled=polled, waited=waited)
 
 
 def _appended(history: History) -> I64:
-    """Of each row of ``sends``: an event after which its record was appended."""
+    """Of each row of ``sends``: an event after which its record was appended, if it was. Of one
+    that nobody has read nothing is known but what its broker said."""
     sends, polls, writer = history.sends, history.polls, history.writer
     read = np.flatnonzero((writer >= 0) & (polls.offset != UNKNOWN))
     read = read[np.lexsort((polls.offset[read], history.poll_key[read]))]
     floor = history.poll_key[read] * (sends.invoked.max(initial=0) + 1)
     latest = np.maximum.accumulate(floor + sends.invoked[writer[read]]) - floor
-    appended = sends.invoked.copy()
+    appended = np.where(sends.offset == UNKNOWN, sends.invoked, history.send_after)
     appended[writer[read][::-1]] = latest[::-1]  # the first of a record's places comes last
+    appended[writer[read]] = np.maximum(appended[writer[read]], history.send_after[writer[read]])
     return appended
 
 
@@ -75,28 +87,36 @@ def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
     rows = rows[sends.txn[writer[rows]] & (sends.outcome[writer[rows]] != FAIL)]
     rows = rows[polls.op[rows] != sends.op[writer[rows]]]
     life = np.searchsorted(lives.op, sends.op[writer[rows]])
-    early = polls.op[rows] < lives.open[life]
+    until = lives.open
+    early = polls.op[rows] <= until[life]
     rows, life = rows[early], life[early]
     order = np.argsort(life, kind="stable")
     rows, life = rows[order], life[order]
-    later = np.flatnonzero(np.isin(sends.invoked, lives.open[life]))[::-1]
+    later = np.flatnonzero(np.isin(sends.invoked, until[life]))[::-1]
     senders = dict(zip(sends.invoked[later].tolist(), later.tolist(), strict=True))
     for begin, end in zip(*groups(life), strict=True):
-        row = rows[begin]
-        sent, next_ = writer[row], senders[int(lives.open[life[begin]])]
-        behind = lives.open[life[begin]] == lives.appended[life[begin]]
+        row, mine = rows[begin], life[begin]
+        sent = writer[row]
+        ops = [int(sends.op[sent]), int(polls.op[row])]
+        how = "it was to wait for longer"
+        if until[mine] != lives.waited[mine]:
+            other = senders[int(until[mine])]
+            ops.append(int(sends.op[other]))
+            behind = until[mine] == lives.appended[mine]
+            how = (
+                f"later, at {at(int(sends.start_ns[other]))}, process {sends.process[other]} began"
+                " to send what it " + ("has a record behind" if behind else "read before its end")
+            )
         yield Found(
             anomaly="dirty-read",
             key=history.keys[history.poll_key[row]],
             offset=int(polls.offset[row]),
             value=int(polls.value[row]),
-            ops=(int(sends.op[sent]), int(polls.op[row]), int(sends.op[next_])),
+            ops=tuple(ops),
             also=tuple(np.unique(polls.value[rows[begin:end]]).tolist()),
             why=f"process {polls.process[row]} read value {polls.value[row]} at"
             f" {at(int(polls.end_ns[row]))}, and the transaction of process {sends.process[sent]}"
-            f" that had sent it was open still: later, at {at(int(sends.start_ns[next_]))}, process"
-            f" {sends.process[next_]} began to send what that transaction"
-            + (" has a record behind" if behind else " read before its end"),
+            f" that had sent it was open still: {how}",
             folded=int(end - begin) - 1,
         )
 
@@ -114,7 +134,7 @@ def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
     for own, until, fence in _fenced(history.inits):
         mine = slice(*np.searchsorted(process, (own.process, own.process + 1)))
         is_its = (begun[mine] > own.op) & (begun[mine] < until)
-        for at_ in (mine.start + np.flatnonzero(is_its & (alive[mine] > fence.op))).tolist():
+        for at_ in (mine.start + np.flatnonzero(is_its & (alive[mine] >= fence.op))).tolist():
             row = lives.row[at_]
             happened = "acknowledged" if acked[at_] else "read"
             yield Found(

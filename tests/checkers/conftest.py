@@ -57,6 +57,8 @@ def _txn(text: str, *, done: bool) -> list[MicroOp]:
             micro_ops += _send(part.replace("+", ""), done=done)
         elif part == "abort":
             micro_ops.append([part])
+        elif part.startswith("."):
+            micro_ops.append(["delay", None, int(part[1:])])
         else:
             micro_ops += _poll(part) if done else _asked(_poll(part))
     return micro_ops
@@ -117,6 +119,7 @@ def events(text: str) -> list[Op]:
         p:x=a@0|x=b@1   process 9 polls twice in one operation
         t:+x=a@0|y=b@1  a transaction of process 9: it sends a to x and polls b of y
         t!:+x=a|abort   one that is aborted
+        t:+x=a@0|.2500  one that waits for 2500 milliseconds before its end
         a:x,y           process 9 is assigned x and y
         c:x@7           process 9 caught up with x at position 7
         m1:x,y          process 1 subscribes to these topics, as a member of group g;

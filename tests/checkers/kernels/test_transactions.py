@@ -33,6 +33,9 @@ def told(histories: Any, text: str | list[Op]) -> list[str]:
         # whoever read it, and whatever is known of its end
         (">t1:+x=a@0|y=b@0 p!:x=a@0 s:y=b@0 <t1?:+x=a@0|y=b@0", ["dirty-read x=1 (5, 2, 4)"]),
         (">t1:+x=a@0|y=b@0 p:x=a@0 s:y=b@0 <t1!:+x=a@0|y=b@0", []),  # that is G1a
+        # it waited, and the poll was over before that can have ended
+        (">t1:+x=a@0|.2500 p:x=a@0 <t1:+x=a@0|.2500", ["dirty-read x=1 (3, 2)"]),
+        (">t1:+x=a@0|.2000 p:x=a@0 <t1:+x=a@0|.2000", []),
         # a plain send is there at once
         (">s1:x=a@0 p:x=a@0 s:y=b@0 <s1:x=a@0 p:y=b@0", []),
     ],
@@ -72,6 +75,15 @@ def test_dirty_reads(histories: Any, text: str, found: list[str]) -> None:
             "i1:t@7.0 >t1:+x=a@0|y=b@0 i2:t@7.1 s:y=b@0 <t1?:+x=a@0|y=b@0 p:x=a@0",
             [],
         ),
+        # by what it waited for
+        ("i1:t@7.0 >t1:+x=a@0|.2500 i2:t@7.1 <t1:+x=a@0|.2500", ["zombie-write x=1 (4, 5)"]),
+        ("i1:t@7.0 >t1:+x=a@0|.2000 i2:t@7.1 <t1:+x=a@0|.2000", []),
+        # in doubt: what it sent behind its delay was sent too late, what it sent before was not
+        (
+            "i1:t@7.0 >t1:.2500|+x=a@0 i2:t@7.1 <t1?:.2500|+x=a@0 p:x=a@0",
+            ["zombie-write x=1 (4, 5)"],
+        ),
+        ("i1:t@7.0 >t1:+x=a@0|.2500 i2:t@7.1 <t1?:+x=a@0|.2500 p:x=a@0", []),
         # it took its id back
         ("i1:t@7.0 i2:t@7.1 i1:t@7.2 t1:+x=a@0", []),
     ],
@@ -87,9 +99,11 @@ def test_they_argue(histories: Any) -> None:
     (found,) = transactions.kernel(histories.tables(text))
     assert found.why == (
         "process 9 read value 1 at 2.000 s, and the transaction of process 1 that had sent it was"
-        " open still: later, at 3.000 s, process 0 began to send what that transaction read before"
-        " its end"
+        " open still: later, at 3.000 s, process 0 began to send what it read before its end"
     )
+    text = ">t1:+x=a@0|.2500 p:x=a@0 <t1:+x=a@0|.2500"
+    (found,) = transactions.kernel(histories.tables(text))
+    assert found.why.endswith("that had sent it was open still: it was to wait for longer")
     (found,) = transactions.kernel(histories.tables("i1:t@7.0 i2:t@7.1 t1:+x=a@0"))
     assert found.why == (
         "process 2 had taken over the transactional id t from process 1 at 3.000 s, yet value 1 of"
