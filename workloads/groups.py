@@ -265,7 +265,7 @@ def _writers(plan: Plan) -> int:
 
 
 def main(plan: Plan) -> Generator:
-    """Writers and members until the time limit."""
+    """Writers, who read a little, and members until the time limit."""
     asked = plan.options
     writers = _writers(plan)
     members = plan.concurrency - writers
@@ -277,6 +277,7 @@ def main(plan: Plan) -> Generator:
             Stagger(1 / plan.rate_hz, send_poll.Senders(int(asked["batch_max"]))),
             Stagger(1 / ASKED_HZ, Askers(groups_of(plan), ASKED_MAX)),
             Stagger(1 / WATCHES_HZ, Watchers()),
+            Stagger(1 / offsets.POLLS_HZ, send_poll.Followers(offsets.FOLLOWED_MAX)),
         )
     )
     belonging = AnyOf(
