@@ -67,6 +67,8 @@ LEAST: Mapping[str, float] = {
 }
 """The smallest number that each of the plan's options may be."""
 
+HURRY_S = 0.02
+"""Between two transactions, once nothing but the rest is left to do."""
 ASK_EVERY_S = 0.5
 """How often it is asked how far the input has been read."""
 
@@ -269,9 +271,7 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     keys = tuple(dict.fromkeys((*keys, *topics(plan))))
     ending = Ending(
         asking=Progress(tuple(key for key in keys if key.startswith(f"{INPUT}-"))),
-        working=Stagger(
-            1 / plan.rate_hz, dataclasses.replace(working, topics=frozenset({INPUT, OUTPUT}))
-        ),
+        working=Stagger(HURRY_S, dataclasses.replace(working, topics=frozenset({INPUT, OUTPUT}))),
         reading=CatchUp(left=keys, keys=keys, watches=True),
         readers=readers,
         members=plan.concurrency - readers,
@@ -385,5 +385,6 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=topics,
     coordinators=coordinators,
+    moments=("txn", "subscribe", "leave"),
     vary=vary,
 )

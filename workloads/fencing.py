@@ -212,5 +212,6 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,
+    moments=("txn", "init"),
     vary=vary,
 )

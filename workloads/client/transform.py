@@ -15,7 +15,7 @@ from model.op import MicroOp, Op
 from workloads.client import transaction
 from workloads.client.transaction import Producer, Records
 
-RECORDS_MAX = 20
+RECORDS_MAX = 50
 """Of one transaction."""
 
 
