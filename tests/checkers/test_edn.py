@@ -1,8 +1,20 @@
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from checkers import edn
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text("ab:c-", max_size=3) | st.integers(), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +71,23 @@ def test_a_text_may_end_too_early() -> None:
     with pytest.raises(edn.Unfinished) as told:
         next(forms)
     assert told.value.line == 2
+
+
+def printed(value: Any) -> str:
+    """As Clojure does it; a text of JSON is one of EDN."""
+    match value:
+        case list():
+            return f"[{' '.join(map(printed, value))}]"
+        case dict():
+            return "{" + ", ".join(f"{printed(k)} {printed(v)}" for k, v in value.items()) + "}"
+        case None:
+            return "nil"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+@given(st.lists(VALUES, max_size=4))
+def test_what_was_printed_is_read(values: list[Any]) -> None:
+    """Whatever it is made of."""
+    text = "\n".join(map(printed, values))
+    assert [value for _, value in edn.forms(text)] == values

@@ -160,3 +160,52 @@ def test_dirty_reads_by_definition(histories: Any, seed: int, steps: int) -> Non
     events = Transactional(random.Random(seed), isolated=False).history(steps)
     found = transactions.kernel(histories.tables(events))
     assert {f.ops[0] for f in found} == dirty_by_definition(events)
+
+
+def takeovers(rng: random.Random, steps: int) -> list[Op]:
+    """Four processes of two ids: they take them over and commit records, several at a time."""
+    events: list[Op] = []
+    pending: dict[int, tuple[str, list[Any]]] = {}
+    for value in range(steps):
+        process = rng.randrange(4)
+        at = len(events)
+        if process in pending:
+            f, asked = pending.pop(process)
+            done = [["send", k, [v, v]] for _, k, v in asked] if f == "txn" else asked
+            kind = rng.choice(("ok", "ok", "fail"))
+        else:
+            f = rng.choice(("init", "txn"))
+            done = asked = [["send", "x", value]] if f == "txn" else [["init", "tu"[process % 2]]]
+            pending[process] = (f, asked)
+            kind = "invoke"
+        events.append(Op(index=at, time_ns=at, process=process, type=kind, f=f, value=done))  # type: ignore[arg-type]
+    return events
+
+
+def zombies_by_definition(events: list[Op]) -> set[int]:
+    """Transactions that began after somebody else had taken over the id that their process had."""
+    begun: dict[int, int] = {}
+    inits: list[tuple[int, int, int]] = []
+    found = set()
+    for op in events:
+        if op.type == "invoke":
+            begun[op.process] = op.index
+        elif op.f == "init" and op.type == "ok":
+            inits.append((op.process, begun[op.process], op.index))
+        elif op.f == "txn" and op.type == "ok":
+            own = max((o for p, _, o in inits if p == op.process), default=None)
+            if own is not None and any(
+                p != op.process and p % 2 == op.process % 2 and own < i and o < begun[op.process]
+                for p, i, o in inits
+            ):
+                found.add(op.index)
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 60))
+def test_zombies_by_definition(histories: Any, seed: int, steps: int) -> None:
+    """Whoever takes over, fails to, or takes back."""
+    events = takeovers(random.Random(seed), steps)
+    found = transactions.kernel(histories.tables(events))
+    assert {f.ops[1] for f in found} == zombies_by_definition(events)
