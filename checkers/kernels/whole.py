@@ -4,17 +4,21 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from checkers.kernels import cycles, phantom, torn, transactions
+from checkers.kernels import cycles, phantom, torn, transactions, unproven
 from checkers.kernels.receipts import Asking, Receipt
 from checkers.kernels.rows import Found, History
 
 Kernel = Callable[[History], Iterable[Found]]
 Retelling = Callable[[History, Sequence[Found]], Iterable[Found]]
-"""What was found in the keys, as those tell it who see all keys: renamed, or folded."""
+"""What was found so far, as those tell it who see all keys: renamed, or folded."""
 
 KERNELS: dict[str, Kernel] = {"transactions": transactions.kernel, "cycles": cycles.kernel}
 
-RETELLINGS: dict[str, Retelling] = {"misrouted": phantom.misrouted, "torn": torn.kernel}
+RETELLINGS: dict[str, Retelling] = {
+    "misrouted": phantom.misrouted,
+    "unproven": unproven.kernel,
+    "torn": torn.kernel,
+}
 
 
 class Report(NamedTuple):
@@ -28,9 +32,9 @@ def judge(history: History, of_keys: Iterable[Found]) -> Report:
     """Ask everything of a whole history. ``of_keys`` was found in its keys, each by itself."""
     asking = Asking()
     found = list(of_keys)
+    for name, kernel in KERNELS.items():
+        found += asking.ask(name, partial(kernel, history)) or []
     for name, retelling in RETELLINGS.items():
         told = asking.ask(name, partial(retelling, history, found))
         found = found if told is None else told
-    for name, kernel in KERNELS.items():
-        found += asking.ask(name, partial(kernel, history)) or []
     return Report(found, asking.receipts)

@@ -22,7 +22,7 @@ def test_what_was_found_in_keys_is_told_anew(histories: Any) -> None:
     tables = histories.tables(TORN)
     told = whole.judge(tables, of_keys(tables))
     assert [f.anomaly for f in told.found] == ["torn-transaction"]
-    assert [r.checker for r in told.receipts] == [*whole.RETELLINGS, *whole.KERNELS]
+    assert [r.checker for r in told.receipts] == [*whole.KERNELS, *whole.RETELLINGS]
 
 
 def test_who_crashes_leaves_what_was_found(histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
