@@ -335,14 +335,18 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """As transactions, and how long a member may be silent."""
+    """As transactions, and how long a member may be silent; it lives longer, or its group would
+    wait for the dead all the time."""
     drawn = transactions.vary(rng)
-    session_ms = rng.choice((1000, 2000, 6000))
+    session_ms = rng.choice((600, 1000, 2000))
     drawn["consumer"] = {
         "session.timeout.ms": str(session_ms),
-        "max.poll.interval.ms": str(rng.choice((session_ms, 6000))),
+        "max.poll.interval.ms": str(rng.choice((session_ms, 4000))),
     }
-    drawn["options"] |= {"leave_p": rng.choice((0.0, 1 / 64, 1 / 16))}
+    drawn["options"] |= {
+        "leave_p": rng.choice((0.0, 1 / 64, 1 / 16)),
+        "process_life_s": rng.choice((10.0, 20.0, 40.0)),
+    }
     return drawn
 
 
@@ -357,7 +361,7 @@ WORKLOAD = Workload(
         "partitions": 3,
         "replication_factor": 3,
         "replicas": [],
-        "process_life_s": 15.0,
+        "process_life_s": 20.0,
         "batch_max": 6,
         "abort_p": 0.1,
         "delay_p": 0.1,
@@ -374,9 +378,9 @@ WORKLOAD = Workload(
     producer=transactions.WORKLOAD.producer,
     consumer={
         **transactions.WORKLOAD.consumer,
-        "session.timeout.ms": "6000",
+        "session.timeout.ms": "2000",
         "heartbeat.interval.ms": "300",
-        "max.poll.interval.ms": "6000",
+        "max.poll.interval.ms": "4000",
     },
     refuse=refuse,
     main=main,
