@@ -31,8 +31,9 @@ def frontier(log: Log) -> int:
 def lost_writes(log: Log) -> list[Found]:
     """Records that must be in the log and are not. Jepsen's ``lost-write``, and beyond it those
     that were read and vanished: their variant is ``read``, and no acks excuse them, because
-    consumers are only given what all in-sync replicas hold. It is ``proven`` of a transaction in
-    doubt, of which something was read: it was committed, if readers are given nothing else."""
+    consumers are only given what all in-sync replicas hold. It is ``txn`` of a transaction that was
+    acknowledged, and ``proven`` of one in doubt, of which something was read: it was committed, if
+    readers are given nothing else."""
     known, sends = log.known, log.sends
     was_read = np.isin(sends.value, log.polls.value)
     offset = np.where(sends.offset != UNKNOWN, sends.offset, known.offset_of(sends.value))
@@ -78,8 +79,8 @@ class _Proofs:
             story = f"value {value} of process {sends.process[row]}, in doubt, was proven{place}"
         story += f" at {at(int(sends.end_ns[row]))}"
         ops, variant = [op], ""
-        if sends.txn[row] and sends.outcome[row] != OK:
-            variant = "proven"
+        if sends.txn[row]:
+            variant = "txn" if sends.outcome[row] == OK else "proven"
         if was_read:
             variant = "read"
             first = self._first[np.searchsorted(self._values, value)]

@@ -115,6 +115,22 @@ def test_what_the_configuration_permits(settings: dict[str, str], expected: set[
     assert allowed(Contract.of(None, settings)) == expected
 
 
+def test_a_late_end_is_the_protocols_doing() -> None:
+    """With ``transaction.version`` 1, and of transactions alone (KAFKA-17754)."""
+    late = Contract.of(None, {"broker.transaction.version": "1"})
+    assert allowed(late) == {
+        "G1a txn",
+        "lost-write proven",
+        "precommitted-read",
+        "dirty-read",
+        "wr-cycle",
+    }
+    for variant, legal in (("txn", True), ("proven", True), ("read", False)):
+        for anomaly in ("lost-write", "torn-transaction"):
+            assert late.allows(Found(anomaly=anomaly, key="x", variant=variant)) is legal
+    assert Contract.of(None, {"broker.transaction.version": "2"}) == Contract()
+
+
 def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
     """Nobody waited for an answer."""
     permitted = allowed(Contract.of(None, {"producer.acks": "0"}))
