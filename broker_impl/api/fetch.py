@@ -8,8 +8,8 @@ Refuses: incremental fetch sessions: every answer says session 0, which clients 
 sessions here" (KIP-227); a request that insists gets FETCH_SESSION_ID_NOT_FOUND.
 A reader of committed records is served up to the last stable offset, and told which transactions
 among what it gets were aborted, by first offset; also when it was parked (KAFKA-5376).
-Consumers that know of it (v11) are served by followers, too, up to the watermark that these know;
-with `replica.selector.class` a leader sends them to a replica of their own rack (KIP-392).
+Consumers that name their rack (v11) are served by followers, too, up to the watermark that these
+know; with `replica.selector.class` a leader sends them to a replica of their own rack (KIP-392).
 Left out: topic ids (v13).
 """
 
@@ -73,7 +73,7 @@ def fetch(context: RequestContext, request: FetchRequest) -> Any:
 def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Read:
     read = _Read()
     is_consumer = request.replica_id == watermark.CONSUMER
-    from_follower = is_consumer and context.version >= _FOLLOWERS_SINCE
+    from_follower = is_consumer and _may_ask_followers(context, request)
     racks = _racks(context) if is_consumer and request.rack_id else None
     room = min(request.max_bytes, context.services.config.fetch_max_bytes, context.answer_room())
     for topic in request.topics:
@@ -107,6 +107,12 @@ def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Re
                 or result.preferred_read_replica >= 0
             )
     return read
+
+
+def _may_ask_followers(context: RequestContext, request: FetchRequest) -> bool:
+    """Not who has no rack: no leader sends him here, so that he takes us for the leader, and an
+    offset that we do not have (yet) for one that there is not."""
+    return context.version >= _FOLLOWERS_SINCE and bool(request.rack_id)
 
 
 def _racks(context: RequestContext) -> dict[BrokerId, str | None] | None:

@@ -148,3 +148,5 @@ async def test_readers_are_sent_to_their_rack(cluster: Any) -> None:
     assert (same.preferred_read_replica, len(same.records) > 0) == (-1, True)
     old = await read(2, "b", version=10)
     assert old.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    homeless = await read(2, "", offset=9)
+    assert homeless.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
