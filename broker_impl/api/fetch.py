@@ -87,7 +87,7 @@ def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Re
                 current_leader_epoch=partition.current_leader_epoch,
                 last_fetched_epoch=partition.last_fetched_epoch,
                 log_start_offset=partition.log_start_offset,
-                isolation=request.isolation_level,
+                isolation=isolation_of(request.isolation_level, again),
                 at_least_one=owes_a_batch(read.bytes_read),
                 again=again,
                 from_follower=from_follower,
@@ -135,6 +135,11 @@ def _redirected(
     if better is None:
         return result
     return msgspec.structs.replace(result, records=[], aborted=None, preferred_read_replica=better)
+
+
+def isolation_of(asked: int, again: bool) -> int:
+    """What a reader may see: as it has asked, also when its request was parked (KAFKA-5376)."""
+    return asked
 
 
 def owes_a_batch(bytes_read: int) -> bool:
