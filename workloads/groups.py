@@ -33,7 +33,7 @@ from model.plan import Plan
 from workloads import coordinated, idempotent, offsets, send_poll
 from workloads.client import aio_group, confluent_group
 from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
-from workloads.offsets import Askers, LastOffsets, Watchers, groups_of
+from workloads.offsets import Askers, LastOffsets, groups_of
 
 LEAST: Mapping[str, float] = {
     **idempotent.LEAST,
@@ -276,7 +276,7 @@ def main(plan: Plan) -> Generator:
             Stagger(life_s / writers, Repeat("crash"), next_s=life_s / writers),
             Stagger(1 / plan.rate_hz, send_poll.Senders(int(asked["batch_max"]))),
             Stagger(1 / ASKED_HZ, Askers(groups_of(plan), ASKED_MAX)),
-            Stagger(1 / WATCHES_HZ, Watchers()),
+            Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
             Stagger(1 / offsets.POLLS_HZ, send_poll.Followers(offsets.FOLLOWED_MAX)),
         )
     )

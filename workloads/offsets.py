@@ -94,23 +94,6 @@ class Askers:
 
 
 @dataclass(frozen=True, slots=True)
-class Watchers:
-    """Asks for the watermarks of a key."""
-
-    keys: tuple[str, ...] = ()
-
-    def op(self, ctx: Context) -> Answer:
-        if not self.keys or not ctx.free:
-            return PENDING, self
-        value = [["watermarks", ctx.rng.choice(self.keys)]]
-        return Invocation(process=ctx.rng.choice(ctx.free), f="watermarks", value=value), self
-
-    def update(self, event: Op) -> Generator:
-        new = created(event)
-        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
-
-
-@dataclass(frozen=True, slots=True)
 class LastOffsets:
     """Asks each group for all that is committed, until it has said."""
 
@@ -150,7 +133,7 @@ def main(plan: Plan) -> Generator:
         (
             Topics(topics_of(plan), int(plan.options["partitions"])),
             Stagger(gap_s, Repeat("crash"), next_s=gap_s),
-            Stagger(1 / WATCHES_HZ, Watchers()),
+            Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
             Stagger(1 / sends_hz, senders),
             Stagger(1 / POLLS_HZ, send_poll.Followers(FOLLOWED_MAX)),
             Stagger(1 / plan.rate_hz, Committers(groups, count_max)),

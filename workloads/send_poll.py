@@ -35,6 +35,8 @@ GROUP = "send-poll"
 LEAST: Mapping[str, float] = {**idempotent.LEAST, "followed_max": 1}
 """The smallest number that each of the plan's options may be."""
 
+WATCHES_HZ = 1.0
+"""How often watermarks are asked for."""
 REASSIGN = 1 / 64
 """How often a poll is preceded by another choice of keys (Jepsen's share)."""
 
@@ -106,6 +108,23 @@ class Followers:
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class Watchers:
+    """Asks for the watermarks of a key."""
+
+    keys: tuple[str, ...] = ()
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        value = [["watermarks", ctx.rng.choice(self.keys)]]
+        return Invocation(process=ctx.rng.choice(ctx.free), f="watermarks", value=value), self
+
+    def update(self, event: Op) -> Generator:
+        new = created(event)
+        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+
+
 def main(plan: Plan) -> Generator:
     """Everybody does everything until the time limit."""
     life_s = float(plan.options["process_life_s"])
@@ -114,6 +133,7 @@ def main(plan: Plan) -> Generator:
         (
             Topics(topics_of(plan), int(plan.options["partitions"])),
             Stagger(gap_s, Repeat("crash"), next_s=gap_s),
+            Stagger(1 / WATCHES_HZ, Watchers()),
             Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),
             Followers(int(plan.options["followed_max"]), plan.options["subscribe"]),
         )

@@ -34,7 +34,7 @@ def test_every_thread_sends_and_polls() -> None:
     assert len(values) > 6
     assert all(numbers == list(range(len(numbers))) for numbers in values.values())
     assert any(len({key for _, key, _ in op.value}) > 2 for op in sends(history))
-    for f in ("send", "poll"):
+    for f in ("send", "poll", "watermarks"):
         assert {op.process % 5 for op in history if op.f == f} == set(range(5))
     assert len(sends(history)) == pytest.approx(50 * 30, rel=0.15)
 
