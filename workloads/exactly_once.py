@@ -299,13 +299,6 @@ def refuse(plan: Plan) -> str | None:
         return "--concurrency: exactly-once needs at least 2, a writer and a member"
     if plan.consumer.get("isolation.level") != "read_committed":
         return "--set consumer.isolation.level: exactly-once needs read_committed"
-    session_ms = plan.consumer.get("session.timeout.ms", "45000")
-    shortest_ms = plan.broker.get("group.min.session.timeout.ms", "6000")
-    if session_ms.isdecimal() and shortest_ms.isdecimal() and int(session_ms) < int(shortest_ms):
-        return (
-            f"--set consumer.session.timeout.ms={session_ms}: less than"
-            f" broker.group.min.session.timeout.ms={shortest_ms}: no group would take a member"
-        )
     return options.refusal(plan.options, LEAST) or transactions.refuse_transactions(plan)
 
 
@@ -370,18 +363,9 @@ WORKLOAD = Workload(
         "new_id_p": 0.25,
         "final_time_limit_s": 90.0,
     },
-    broker={
-        **transactions.BROKER,
-        "group.initial.rebalance.delay.ms": "0",
-        "group.min.session.timeout.ms": "500",
-    },
+    broker=transactions.BROKER,
     producer=transactions.WORKLOAD.producer,
-    consumer={
-        **transactions.WORKLOAD.consumer,
-        "session.timeout.ms": "2000",
-        "heartbeat.interval.ms": "300",
-        "max.poll.interval.ms": "4000",
-    },
+    consumer=transactions.WORKLOAD.consumer,
     refuse=refuse,
     main=main,
     final=final,

@@ -1,7 +1,8 @@
 """Transactions that send to and poll from several keys at once: Jepsen's queue, with its defaults.
 
 Every process has a transactional id for life (``init``) and reads keys of its own choice, by
-``assign``. Its transactions are rows of up to four sends and polls; some are aborted on purpose,
+``assign``; or with the option ``subscribe`` as a member of one group, which commits its positions
+in the same transactions. These are rows of up to four sends and polls; some are aborted on purpose,
 some pause longer than the coordinator waits for them. Most processes take over the transactional id
 of the one before them on their thread, and with it what that one has left behind; the others' ids
 are new, and what they leave open ends by time-out. A row of nothing but polls is a plain poll.
@@ -33,7 +34,7 @@ from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
 from workloads import idempotent
-from workloads.client import aio_txn, confluent_txn, transaction
+from workloads.client import aio_txn, confluent_transform, confluent_txn, transaction
 from workloads.idempotent import Make, Topics, created, topics_of
 from workloads.package import Workload
 
@@ -49,6 +50,9 @@ LEAST: Mapping[str, float] = {
     "new_id_p": 0.0,
 }
 """The smallest number that each of the plan's options may be."""
+
+GROUP = "transactions"
+"""Of all processes, where they subscribe."""
 
 SHARES = ("abort_p", "delay_p", "assign_p", "leave_p", "new_id_p")
 """Options that are probabilities."""
@@ -71,6 +75,7 @@ class Transactors:
     delay_max_ms: int
     assign_p: float
     new_id_p: float
+    subscribe: bool = False
     keys: tuple[str, ...] = ()
     next_values: dict[str, int] = field(default_factory=dict)
     ready: frozenset[int] = frozenset()
@@ -85,9 +90,14 @@ class Transactors:
         if process not in self.ready:
             value = [identity(ctx, process, self.new_id_p)]
             return Invocation(process=process, f="init", value=value), self
+        if process not in self.assigned and self.subscribe:
+            topics = sorted({key.rpartition("-")[0] for key in self.keys})
+            how = {"instance": None, "assignor": "range", "commit": "sync"}
+            value = [["subscribe", GROUP, topics, how]]
+            return Invocation(process=process, f="subscribe", value=value), self
         if process not in self.assigned:
             return Invocation(process=process, f="assign", value=list(self.keys)), self
-        if ctx.rng.random() < self.assign_p:
+        if not self.subscribe and ctx.rng.random() < self.assign_p:
             some = ctx.rng.sample(self.keys, ctx.rng.randint(1, len(self.keys)))
             return Invocation(process=process, f="assign", value=sorted(some)), self
         return self._transaction(ctx, process)
@@ -104,7 +114,7 @@ class Transactors:
         match event.f, event.type:
             case "init", "ok":
                 return dataclasses.replace(self, ready=self.ready | process)
-            case "assign", "ok":
+            case (("assign" | "subscribe"), "ok"):
                 return dataclasses.replace(self, assigned=self.assigned | process)
             case _, "info":
                 left = self.ready - process, self.assigned - process
@@ -123,7 +133,10 @@ class Transactors:
             key = rng.choice(self.keys)
             row.append(["send", key, next_values[key]])
             next_values[key] += 1
-        if all(micro_op == ["poll"] for micro_op in row):
+        polls = [micro_op for micro_op in row if micro_op == ["poll"]]
+        if polls and self.subscribe:
+            row.append(["commit", GROUP, None])
+        elif len(polls) == len(row):
             return Invocation(process=process, f="poll", value=[["poll"]]), self
         if rng.random() < self.delay_p:
             delay = ["delay", None, rng.randint(1, self.delay_max_ms)]
@@ -146,6 +159,7 @@ def main(plan: Plan) -> Generator:
         delay_max_ms=int(asked["delay_max_ms"]),
         assign_p=float(asked["assign_p"]),
         new_id_p=float(asked["new_id_p"]),
+        subscribe=asked["subscribe"] is True,
     )
     work = AnyOf(
         (
@@ -172,12 +186,22 @@ CLIENTS: Mapping[str, Make] = {
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """A process by the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
+    if plan.options.get("subscribe") is True:
+        make = confluent_transform.SubscribedConfluentClient
     topic = idempotent.topic_settings(plan)
     return make(bootstrap, process, plan.producer, plan.consumer, topic)
 
 
 def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
+    subscribe = plan.options["subscribe"]
+    if not isinstance(subscribe, bool):
+        return f"options: subscribe={subscribe}: true or false"
+    if subscribe and plan.options["client"] != "librdkafka":
+        return (
+            f"options: subscribe=true: {plan.options['client']} cannot commit positions in the name"
+            " of a member; librdkafka can"
+        )
     return options.refusal(plan.options, LEAST) or refuse_transactions(plan)
 
 
@@ -193,6 +217,13 @@ def refuse_transactions(plan: Plan) -> str | None:
         return f"--set producer.acks={producer.get('acks')}: a transaction needs acks=all"
     if producer.get("enable.idempotence") != "true":
         return "--set producer.enable.idempotence: a transaction needs it"
+    session_ms = plan.consumer.get("session.timeout.ms", "45000")
+    shortest_ms = plan.broker.get("group.min.session.timeout.ms", "6000")
+    if session_ms.isdecimal() and shortest_ms.isdecimal() and int(session_ms) < int(shortest_ms):
+        return (
+            f"--set consumer.session.timeout.ms={session_ms}: less than"
+            f" broker.group.min.session.timeout.ms={shortest_ms}: no group would take a member"
+        )
     timeout_ms = producer.get("transaction.timeout.ms", "60000")
     longest_ms = plan.broker.get("transaction.max.timeout.ms", "900000")
     if timeout_ms.isdecimal() and longest_ms.isdecimal() and int(timeout_ms) > int(longest_ms):
@@ -244,6 +275,8 @@ BROKER: Mapping[str, str] = {
     "transaction.state.log.num.partitions": "4",
     "offsets.topic.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
 }
 """Of brokers with coordinators."""
 
@@ -259,6 +292,7 @@ WORKLOAD = Workload(
         "partitions": 2,
         "replication_factor": 3,
         "replicas": [],
+        "subscribe": False,
         "process_life_s": 15.0,
         "txn_length_max": 4,
         "abort_p": 0.1,
@@ -270,7 +304,14 @@ WORKLOAD = Workload(
     },
     broker=BROKER,
     producer={**idempotent.WORKLOAD.producer, **TIMEOUTS},
-    consumer={**idempotent.WORKLOAD.consumer, "isolation.level": "read_committed"},
+    consumer={
+        **idempotent.WORKLOAD.consumer,
+        "isolation.level": "read_committed",
+        # Short, so that a member that is missed is missed within a test.
+        "session.timeout.ms": "2000",
+        "heartbeat.interval.ms": "300",
+        "max.poll.interval.ms": "4000",
+    },
     refuse=refuse,
     main=main,
     final=final,

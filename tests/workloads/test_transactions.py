@@ -9,6 +9,7 @@ from model.op import Op
 from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
 from workloads.client.aio_txn import TransactionalAioClient
+from workloads.client.confluent_transform import SubscribedConfluentClient
 from workloads.client.confluent_txn import TransactionalConfluentClient
 from workloads.transactions import WORKLOAD, client, op_timeout_s, refuse
 
@@ -86,6 +87,20 @@ def test_nobody_works_without_an_id(kind: str) -> None:
     assert len(asked(history, "init")) > 100
 
 
+def test_members_of_a_group_commit_their_positions() -> None:
+    """Every row that polls does, before it is aborted, if it is; the group's topics grow."""
+    history = simulate(WORKLOAD.main(plan(subscribe=True)))
+    assert asked(history, "assign") == asked(history, "poll") == []
+    for op in asked(history, "txn"):
+        kinds = [micro_op[0] for micro_op in op.value if micro_op != ["abort"]]
+        assert ("poll" in kinds) == ("commit" in kinds)
+        work = [kind for kind in kinds if kind != "delay"]
+        assert "commit" not in work[:-1]
+    joined = [op.value[0] for op in asked(history, "subscribe")]
+    assert {group for _, group, _, _ in joined} == {"transactions"}
+    assert {len(topics) for _, _, topics, _ in joined} == {2, 3, 4}
+
+
 def test_keys_that_appear_are_assigned() -> None:
     """By everybody; later assignments may be of some keys only."""
     history = simulate(WORKLOAD.main(plan(assign_p=0.0)))
@@ -130,6 +145,9 @@ async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) 
     made = client(plan(client=name), "127.0.0.1:9", 3)
     assert isinstance(made, kind)
     await made.close()
+    member = client(plan(client="librdkafka", subscribe=True), "127.0.0.1:9", 3)
+    assert isinstance(member, SubscribedConfluentClient)
+    await member.close()
 
 
 @pytest.mark.parametrize("name", ["aiokafka", "librdkafka"])
@@ -145,6 +163,9 @@ def test_the_defaults_are_taken(name: str) -> None:
         ({"options": {"abort_p": -0.1}}, "abort_p=-0.1"),
         ({"options": {"txn_length_max": 0}}, "txn_length_max=0"),
         ({"options": {"client": "java"}}, "client=java"),
+        ({"options": {"subscribe": "yes"}}, "subscribe=yes"),
+        ({"options": {"subscribe": True, "client": "aiokafka"}}, "subscribe=true: aiokafka"),
+        ({"consumer": {"session.timeout.ms": "400"}}, "session.timeout.ms=400"),
         ({"producer": {"acks": "1"}}, "producer.acks=1"),
         ({"producer": {"enable.idempotence": "false"}}, "enable.idempotence"),
         ({"producer": {"transactional.id": "mine"}}, "transactional.id"),

@@ -9,14 +9,15 @@ group, and has not heard of it, would commit as nobody's member, which is not re
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from confluent_kafka import KafkaException, TopicPartition
 
 from model.op import MicroOp, Op
-from workloads.client import transform
+from workloads.client import transaction, transform
 from workloads.client.common import POLL_TIMEOUT_S, completed, split
 from workloads.client.confluent_group import GroupConfluentClient, Member, keys_of
 from workloads.client.confluent_txn import TransactionalConfluentClient, TransactionalWriter
-from workloads.client.transaction import Failure
+from workloads.client.transaction import Failure, Records
 
 
 class TransformingConfluentClient(TransactionalConfluentClient, GroupConfluentClient):
@@ -42,6 +43,55 @@ class TransformingConfluentClient(TransactionalConfluentClient, GroupConfluentCl
             self._member = self._transformer
         await self._transformer.subscribe(topics)
         return completed(op, "ok", op.value)
+
+
+class SubscribedConfluentClient(TransformingConfluentClient):
+    """A process by librdkafka whose transactions poll as a member of a group."""
+
+    async def invoke(self, op: Op) -> Op:
+        if op.f != "txn":
+            return await super().invoke(op)
+        assert self._transformer is not None, "subscribe comes first"
+        polls = _Polls(self._transformer)
+        producer = await self._transformer.producer_of([])
+        answer, goes_on = await transaction.carry_out(op, producer, polls)
+        self._alive = self._alive and goes_on
+        return msgspec.structs.replace(answer, value=polls.among(answer.value))
+
+
+class _Polls:
+    """A member's polls in one transaction: one generation of its group, and no more.
+
+    Positions of what it has read before a rebalance, committed in the name of what it is since,
+    would not be refused, whoever owns the keys by then.
+    """
+
+    def __init__(self, member: "TransformingMember") -> None:
+        self._member = member
+        self._told: list[list[MicroOp]] = []
+        """Rebalances before each poll."""
+        self._has_read = False
+
+    async def poll(self) -> tuple[Records, str | None]:
+        told, error = await self._member.poll()
+        *rebalances, (_, records) = told
+        self._told.append(rebalances)
+        if rebalances and self._has_read:
+            error = error or "RebalanceInProgress"
+        self._has_read = self._has_read or bool(records)
+        return records, error
+
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        return await self._member.rewind(places)
+
+    def among(self, row: list[MicroOp]) -> list[MicroOp]:
+        """A transaction's micro-operations, with the rebalances in front of their polls."""
+        told, whole = list(self._told), list[MicroOp]()
+        for micro_op in row:
+            if micro_op[0] == "poll" and told:
+                whole += told.pop(0)
+            whole.append(micro_op)
+        return whole
 
 
 class TransformingMember(Member):
@@ -72,8 +122,13 @@ class TransformingMember(Member):
             )
         )
 
+    @property
+    def identity(self) -> Any:
+        """As who it was assigned what it has last been assigned."""
+        return self._identity
+
     async def producer_of(self, keys: list[str]) -> "_Named":
-        return _Named(self._producer, self._identity)
+        return _Named(self._producer, self)
 
     async def rewind(self, places: Mapping[str, int]) -> str | None:
         return await self._worker.call(lambda: self._rewind(places))
@@ -113,9 +168,9 @@ class TransformingMember(Member):
 class _Named:
     """A producer that commits positions in the name of a member."""
 
-    def __init__(self, producer: TransactionalWriter, identity: Any) -> None:
+    def __init__(self, producer: TransactionalWriter, member: TransformingMember) -> None:
         self._producer = producer
-        self._identity = identity
+        self._member = member
         self.begin, self.send = producer.begin, producer.send
         self.commit, self.abort = producer.commit, producer.abort
 
@@ -124,6 +179,7 @@ class _Named:
         return self._producer.reusable
 
     async def send_offsets(self, offsets: Mapping[str, int], _: str) -> None:
-        if self._identity is None:
+        identity = self._member.identity
+        if identity is None:
             raise Failure("NotAssigned")
-        await self._producer.send_offsets(offsets, self._identity)
+        await self._producer.send_offsets(offsets, identity)
