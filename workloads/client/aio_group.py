@@ -341,10 +341,10 @@ class Member(Grouped):
         if known and offsets and self._commits_when_revoked and self._polls:
             async with self._revoking:
                 kind, error = await self._commit_now(offsets)
-            if kind == "ok":
+            if kind != "fail":
                 self._feed.committed(offsets)
-            elif kind == "info":
-                self._doubt = error
+            if kind == "info":
+                self._doubt = error  # and so is the operation that tells of it
         if keys:
             generation = self._coordinator.generation if known else None
             self._feed.gone("revoked" if known else "lost", generation, keys)

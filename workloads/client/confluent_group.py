@@ -264,10 +264,10 @@ class Member(Grouped):
         offsets = {k: self._feed.positions[k] for k in keys if k in self._feed.positions}
         if offsets and self._commits_when_revoked and not self._feed.has_records:
             kind, error = self._commit(offsets, is_async=False)
-            if kind == "ok":
+            if kind != "fail":
                 self._feed.committed(offsets)
-            elif kind == "info":
-                self._error = self._error or error
+            if kind == "info":
+                self._error = self._error or error  # so that what tells of it is in doubt, too
         self._feed.gone("revoked", None, keys)
 
     def _close(self) -> None:

@@ -37,7 +37,7 @@ class Feed:
         self._told.append([change, self._group, generation, keys])
 
     def committed(self, offsets: Mapping[str, int]) -> None:
-        """By the member's listener, and acknowledged."""
+        """By the member's listener: acknowledged, or in doubt as the whole operation is."""
         self._told.append(["commit", self._group, dict(offsets), "listener"])
 
     def read(self, key: str, pairs: list[list[int]]) -> None:

@@ -172,6 +172,27 @@ async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
     assert told.value == [["committed", "g", {"a-0": 2}]]
 
 
+async def test_a_listener_in_doubt_tells_what_it_asked_for(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The poll as a whole is in doubt then, and with it the process."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0))
+    await join(one, commit="listener")
+    await poll_until(one, "poll")
+
+    async def lost(offsets: Any) -> tuple[str, str]:
+        return "info", "RequestTimedOutError"
+
+    monkeypatch.setattr(one._member, "_commit_now", lost)
+    await join(other, commit="listener")
+    async with asyncio.timeout(20):
+        while (polled := await ask(one, "poll", ["poll"])).type == "ok":
+            await ask(other, "poll", ["poll"])
+    assert polled.error == "RequestTimedOutError"
+    assert polled.value[0] == ["commit", "g", {"a-0": 1}, "listener"]
+
+
 async def test_a_listener_that_nobody_polls_commits_nothing(clients: Any) -> None:
     """No operation would be there to tell of it."""
     one, other = clients(0), clients(1)
