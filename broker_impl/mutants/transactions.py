@@ -2,13 +2,17 @@
 
 from collections.abc import Iterable
 
+from broker_impl.coordinator.transaction_records import TOPIC
+from broker_impl.coordinator.transactions.coordinator import Led
 from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
 from broker_impl.coordinator.transactions.states import State
-from broker_impl.errors import ErrorCode
+from broker_impl.coordinator.transactions.transaction import Transaction
+from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.log.producers import BatchMetadata, ProducerEntry
 from broker_impl.log.transactions import AbortedIndex, AbortedTransaction
 from broker_impl.mutants import mutant
 from broker_impl.replica import watermark
-from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.batch import BatchHeader, sequence_after
 from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
 
 
@@ -89,6 +93,43 @@ def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
 
 
 @mutant(
+    "timeout-abort-no-bump",
+    of="broker_impl.coordinator.transactions.rules:fenced",
+    source="T-07, KAFKA-6119",
+    kind="historic",
+    symptom="torn-transaction",
+    schedule="A transaction times out in the midst of its producer's work.",
+)
+def fenced(epoch: Epoch) -> Epoch:
+    """A transaction that timed out is aborted in its producer's own epoch.
+
+    The producer is not told, and is not refused. What it adds now begins another transaction, of
+    which it knows nothing: its commit commits the second half, and the first is gone.
+    """
+    return epoch
+
+
+@mutant(
+    "commit-acked-before-durable",
+    of="broker_impl.node.internal_topics:stored",
+    source="T-09, KIP-98",
+    kind="mutation",
+    symptom="lost-write",
+    schedule="A coordinator's log is not replicated any more, a producer commits, and the "
+    "coordinator dies.",
+)
+def stored(topic: str, acknowledged: ErrorCode | None) -> ErrorCode | None:
+    """A coordinator answers for a decision that it alone has.
+
+    The next coordinator knows that the transaction was open. It waits for its time-out, and aborts
+    what was acknowledged as committed.
+    """
+    if topic == TOPIC and acknowledged is None:
+        return ErrorCode.NONE
+    return acknowledged
+
+
+@mutant(
     "prepare-not-resent-after-load",
     of="broker_impl.coordinator.transactions.rules:goes_on_after_loading",
     source="T-10, KAFKA-5131",
@@ -103,6 +144,43 @@ def goes_on_after_loading(state: State) -> bool:
     nobody reads beyond its first record, though its commit was acknowledged.
     """
     return False
+
+
+@mutant(
+    "serve-while-loading",
+    of="broker_impl.coordinator.transactions.coordinator:loaded_of",
+    source="T-17, KIP-98",
+    kind="mutation",
+    symptom="stuck-lso",
+    schedule="A coordinator dies while transactions are open, and the next one takes a while to "
+    "read its log.",
+)
+def loaded_of(led: Led) -> dict[str, Transaction] | ErrorCode:
+    """A coordinator answers before it has read its log, as if that were empty.
+
+    Every transactional id is new to it, and gets a new producer id. What was open under the old one
+    nobody knows of any more, to end it.
+    """
+    if led.transactions is None:
+        led.transactions = {}
+    return led.transactions
+
+
+@mutant(
+    "pending-state-stuck",
+    of="broker_impl.coordinator.transactions.rules:gives_way",
+    source="T-19, KAFKA-5351, KAFKA-7519",
+    kind="historic",
+    symptom="stuck-lso",
+    schedule="Too few replicas of a coordinator's log are in sync for a while.",
+)
+def gives_way(error: ErrorCode) -> bool:
+    """A change that could not be stored counts as still to come.
+
+    No other is made until then: whoever asks is told to wait, and what is open can be neither
+    committed nor aborted, not even by its time-out.
+    """
+    return error is ErrorCode.NONE
 
 
 @mutant(
@@ -143,6 +221,37 @@ def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -
 
 
 @mutant(
+    "fenced-producer-appends",
+    of="broker_impl.log.producers:check_sequence",
+    source="T4, KIP-98",
+    kind="mutation",
+    symptom="G1a",
+    schedule="A produce is kept on its way until another producer has taken over the transactional "
+    "id and has a transaction open there.",
+)
+def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
+    """Leaders append what a producer of an older epoch sends.
+
+    Its transaction was aborted when its successor came. What comes late becomes part of the
+    successor's, which has the same producer id, and is committed with it.
+    """
+    if entry is None or header.producer_epoch < entry.epoch:
+        return None
+    known = -1
+    if header.producer_epoch == entry.epoch:
+        for batch in entry.batches:
+            if (batch.first_sequence, batch.last_sequence) == (
+                header.base_sequence,
+                header.last_sequence,
+            ):
+                return batch
+        known = entry.last_sequence
+    if header.base_sequence != sequence_after(known, 1):
+        raise ApiError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "a gap, or a step back")
+    return None
+
+
+@mutant(
     "marker-left-out",
     of="broker_impl.coordinator.transactions.rules:to_mark",
     source="T3, KIP-98",
@@ -157,3 +266,21 @@ def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...
     whatever was decided of this one.
     """
     return partitions[:-1] or partitions
+
+
+@mutant(
+    "timeout-never-aborts",
+    of="broker_impl.coordinator.transactions.rules:is_timed_out",
+    source="T7, KIP-98",
+    kind="mutation",
+    symptom="stuck-lso",
+    schedule="A producer is cut off in the midst of a transaction, and nobody takes over its "
+    "transactional id.",
+)
+def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
+    """No transaction is aborted because it was open for too long.
+
+    Its producer may be dead, and its transactional id nobody's any more. Then nobody ever ends it,
+    and nobody reads what lies behind its first record.
+    """
+    return False

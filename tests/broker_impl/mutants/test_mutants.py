@@ -13,6 +13,7 @@ from broker_impl.replica import acks, fencing, follower, isr, watermark
 SYMPTOMS = {
     *("lost-write", "duplicate", "inconsistent-offsets", "stuck", "crash", "phantom"),
     *("G1a", "precommitted-read", "zombie-write", "stuck-lso", "eos-mismatch"),
+    *("torn-transaction", "double-owner"),
     *("commit-regression", "lost-commit"),
 }
 
@@ -62,7 +63,7 @@ def test_an_unknown_name_plants_nothing() -> None:
     """A misspelt name is an error of configuration that tells what there is."""
     correct = isr.enough_in_sync
     with pytest.raises(
-        ConfigError, match="no mutant 'no-min-isr'; there are .*, ack-on-local-append"
+        ConfigError, match=r"no mutant 'no-min-isr'; there are .*, ack-on-local-append"
     ):
         mutants.plant(["no-min-isr-check", "no-min-isr"])
     assert isr.enough_in_sync is correct
