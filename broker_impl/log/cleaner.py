@@ -87,7 +87,7 @@ def clean(log: PartitionLog, end: Offset, now_ms: int, keys_max: int) -> Pass:
 
 
 def _first_dirty(log: PartitionLog) -> Offset:
-    return compaction.first_dirty(log.first_dirty, log.start_offset, log.end_offset)
+    return max(log.first_dirty, log.start_offset)
 
 
 def _read_keys(

@@ -53,15 +53,12 @@ def cleanable(
         yield extent
 
 
-def first_dirty(checkpointed: Offset, start: Offset, end: Offset) -> Offset:
-    """Where the part begins that no pass has read: as written down, if the log still reaches there.
+def dirty_after_cut(first_dirty: Offset, end: Offset) -> Offset:
+    """Where the part begins that no pass has read, of a log that ends here since it was cut.
 
-    A log that begins later has lost the rest; one that ends before was cut, or is another's of the
-    same name: all of it is new (KAFKA-6266).
+    What will be appended behind is new, whatever lay there once (KAFKA-3330).
     """
-    if checkpointed > end:
-        return start
-    return max(checkpointed, start)
+    return min(first_dirty, end)
 
 
 def dirty_ratio(extents: Iterable[Extent], dirty: Offset) -> float:
@@ -212,7 +209,7 @@ def judge(
     config: LogConfig,
 ) -> Verdict:
     """Which records of a batch stay. ``fates`` takes it in."""
-    if header.is_control:
+    if not has_keys(header):
         return _judge_marker(header, data, fates, now_ms, config)
     is_aborted = fates.is_aborted(header)
     if header.base_offset >= offsets.end and not is_aborted:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError, WireError
-from broker_impl.log import failure, loading, producers, swapping, transactions, validation
+from broker_impl.log import (
+    compaction,
+    failure,
+    loading,
+    producers,
+    swapping,
+    transactions,
+    validation,
+)
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import LeaderEpochs
@@ -78,7 +86,7 @@ class PartitionLog:
         """Everything below is synced."""
         self.end_offset: Offset = loaded.segments[-1].next_offset
         """The offset that the next record will have (LEO)."""
-        self.first_dirty: Offset = min(first_dirty, self.end_offset)
+        self.first_dirty: Offset = compaction.dirty_after_cut(first_dirty, self.end_offset)
         """No key that occurs from here on was compacted yet."""
         self.rewrites = 0
         """How often segments were replaced by copies that hold less."""
@@ -501,7 +509,7 @@ class PartitionLog:
     def _end_moved_back(self) -> None:
         self.end_offset = self._segments[-1].next_offset
         self.start_offset = min(self.start_offset, self.end_offset)
-        self.first_dirty = min(self.first_dirty, self.end_offset)
+        self.first_dirty = compaction.dirty_after_cut(self.first_dirty, self.end_offset)
         if self.recovery_point > self.end_offset:
             self.recovery_point = self.end_offset
             self._recovery_point_lowered()

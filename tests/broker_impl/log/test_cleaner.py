@@ -462,11 +462,46 @@ def test_a_pass_ends_when_the_log_changes(
 
 
 def test_what_is_cut_off_is_not_compacted_any_more() -> None:
-    """KAFKA-3330: the part that no pass has read begins at the log's end at the latest."""
+    """KAFKA-3330: what is appended in its place is new, however far a pass had come before."""
     log = filled(new_disk())
     clean(log)
     log.truncate_to(9)
     assert log.first_dirty == log.end_offset == 8
+    for number in range(3):
+        put(log, (b"a", b"again %d" % number))
+    roll(log)
+    clean(log)
+    assert [row.value for row in all_rows(log) if row.key == b"a"] == [b"again 2"]
+
+
+def test_a_transaction_may_lie_in_several_copies() -> None:
+    """KAFKA-8351: what is known of it is carried on from one to the next."""
+    log = opened(new_disk(), LogConfig(segment_bytes=400, cleanup_policy=("compact",)))
+    for key in (b"a", b"b", b"c"):
+        put(log, (key, b"aborted" * 40), producer=3, transactional=True)
+        roll(log)
+    end(log, 3, commit=False)
+    put(log, (b"z", b"v"))
+    roll(log)
+    clean(log)
+    assert [row.key for row in all_rows(log)] == [b"z"]
+    put(log, (b"y", b"v"))
+    roll(log)
+    clean(log)
+    assert [row.key for row in committed_rows(log)] == [b"z", b"y"]
+
+
+def test_what_was_aborted_is_known_behind_the_last_key_that_was_read() -> None:
+    """KAFKA-13727: with room for few keys, a segment is copied further than its keys are known."""
+    log = opened(new_disk(), LogConfig(cleanup_policy=("compact",)))
+    put(log, (b"a", b"v"))
+    put(log, (b"b", b"v"))
+    put(log, (b"c", b"aborted"), producer=3, transactional=True)
+    end(log, 3, commit=False)
+    roll(log)
+    assert clean(log, keys_max=1)
+    assert log.first_dirty == 1
+    assert [row.key for row in committed_rows(log)] == [b"a", b"b"]
 
 
 def test_compressed_batches_stay_compressed() -> None:
