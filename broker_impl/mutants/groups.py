@@ -2,28 +2,8 @@
 
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.offsets import Placed
-from broker_impl.coordinator.records import TOPIC
-from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
 from broker_impl.wire.types import TopicPartition
-
-
-@mutant(
-    "commit-any-generation",
-    of="broker_impl.coordinator.groups.rules:committer_error",
-    source="F01, KAFKA-2596",
-    kind="historic",
-    symptom="double-owner",
-    schedule="A member stands still in the midst of a commit for longer than its session lasts, "
-    "while the others read on.",
-)
-def committer_error(of_member: ErrorCode, said: int, current: int) -> ErrorCode:
-    """Anybody may commit, of whatever generation, whether it is a member or was one.
-
-    Who was missed has lost its partitions, and others have read on. When it comes back it commits
-    how far it was, and the next one begins there.
-    """
-    return ErrorCode.NONE
 
 
 @mutant(
@@ -44,24 +24,6 @@ def keep_later(
     What it tells a group's members is where they once were.
     """
     into.setdefault(key, placed)
-
-
-@mutant(
-    "commit-acks-1",
-    of="broker_impl.node.internal_topics:stored",
-    source="F15, KAFKA-16735",
-    kind="mutation",
-    symptom="commit-regression",
-    schedule="A coordinator's log is not replicated any more, a group commits, and the coordinator "
-    "dies.",
-)
-def stored(topic: str, acknowledged: ErrorCode | None) -> ErrorCode | None:
-    """A commit is acknowledged when the coordinator has it, as with
-    ``offsets.commit.required.acks = 1``.
-
-    The next coordinator may lack it, and sends the group back to where it was before.
-    """
-    return ErrorCode.NONE if topic == TOPIC and acknowledged is None else acknowledged
 
 
 @mutant(

@@ -13,7 +13,7 @@ from broker_impl.replica import acks, fencing, follower, isr, watermark
 SYMPTOMS = {
     *("lost-write", "duplicate", "inconsistent-offsets", "stuck", "crash", "phantom"),
     *("G1a", "precommitted-read", "zombie-write", "stuck-lso", "eos-mismatch"),
-    *("torn-transaction", "double-owner"),
+    "torn-transaction",
     *("commit-regression", "lost-commit"),
 }
 
