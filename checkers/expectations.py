@@ -124,12 +124,10 @@ class Contract:
             return True
         if found.anomaly in ("phantom", "misrouted", "stuck"):
             return False
-        if found.anomaly in ("stuck-lso", "stuck-group"):
-            return found.also[0] <= PATIENCE_S + (
-                self.transaction_timeout_s
-                if found.anomaly == "stuck-lso"
-                else self.member_timeout_s
-            )
+        if found.anomaly in ("stuck-lso", "stuck-producer", "stuck-group"):
+            of_group = found.anomaly == "stuck-group"
+            time_out_s = self.member_timeout_s if of_group else self.transaction_timeout_s
+            return found.also[0] <= PATIENCE_S + time_out_s
         if found.anomaly == "G1a":
             return found.variant == "txn" and not self.read_committed
         if self.unclean_elections:
@@ -140,6 +138,9 @@ class Contract:
                 lost = self._loses and found.variant != "read"
                 # who reads what is not committed cannot tell that it will be
                 return lost or (found.variant == "proven" and not self.read_committed)
+            case "eos-mismatch":
+                # of a transaction that somebody saw, perhaps too early
+                return found.variant == "proven" and not self.read_committed
             case "precommitted-read" | "dirty-read" | "wr-cycle":
                 return not self.read_committed
             case "duplicate":

@@ -223,22 +223,18 @@ def _ends_badly(ops: Ops) -> I64:
 
 
 def _ended(ops: Ops, once: Sequence[Once]) -> I64:
-    """From which event on each transaction has ended everywhere: its producer committed another
-    one, or somebody has taken over its transactional id."""
+    """From which event on each transaction has ended everywhere: somebody has taken over its
+    transactional id."""
     ids = {int(ops.process[o.operation]): str(o.what[1]) for o in once if o.what[0] == "init"}
     found = np.full(len(ops.op), FOREVER)
     inits = {o.operation for o in once if o.what[0] == "init" and ops.outcome[o.operation] == OK}
-    next_: dict[str, int] = {}
-    committed: dict[int, int] = {}
+    taken: dict[str, int] = {}
     for row in reversed(range(len(ops.op))):
-        process = int(ops.process[row])
-        name = ids.get(process, "")
+        name = ids.get(int(ops.process[row]), "")
         if row in inits:
-            next_[name] = int(ops.op[row])
+            taken[name] = int(ops.op[row])
         elif ops.txn[row]:
-            found[row] = min(next_.get(name, FOREVER), committed.get(process, FOREVER))
-            if ops.outcome[row] == OK:
-                committed[process] = int(ops.op[row])
+            found[row] = taken.get(name, FOREVER)
     return found
 
 

@@ -1,7 +1,7 @@
 """The tables that checkers read: a history's events, joined into operations and split by key."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from checkers.kernels.rows import (
     OK,
     REVOKED,
     UNKNOWN,
+    Attempts,
     Band,
     Bools,
     CatchUp,
@@ -110,9 +111,6 @@ class Tables(History):
     """Was the cluster whole before the final reads? ``None``: the history does not tell."""
     event_index: I64
     event_ns: I64
-    steps: Steps
-    step_key: I64
-    groups: tuple[Group, ...]
 
     @property
     def active_keys(self) -> list[int]:
@@ -247,6 +245,7 @@ class _Builder:
         codes, names = _codes(columns["type"])
         self.type = np.array([parse.TYPES.index(name) for name in names], dtype=np.int8)[codes]
         self.f, self.f_names = _codes(columns["f"])
+        self.error, self.error_names = _codes(columns["error"])
         self.detail = columns["detail"]
         value = columns["value"]
         self.micro_op_end = _ints(value.offsets)
@@ -284,7 +283,9 @@ class _Builder:
         sends = sends._replace(proven=_proven(sends, send_key, polls, poll_key))
         assign_events, assigned = self._assignments(last)
         group_steps, step_key, groups = self._steps(first, last, outcome, sends)
-        return Tables(
+        faults = self._faults()
+        ends = [fault.to_ns for fault in faults]
+        tables = Tables(
             keys=self.keys,
             operations=Operations(
                 invoked=self.index[first],
@@ -307,15 +308,19 @@ class _Builder:
             assigned=assigned,
             assignments=(self.process[assign_events], self.index[assign_events]),
             catch_ups=self._catch_ups(first, last, outcome),
-            faults=self._faults(),
+            faults=faults,
             crashes=self._crashes(),
             recovered=self._recovered(),
             event_index=self.index,
             event_ns=self.time_ns,
+            attempts=self._attempts(first, last, outcome),
             steps=group_steps,
             step_key=step_key,
             groups=groups,
+            finished=frozenset(),
+            healed_ns=None if None in ends else max((end for end in ends if end), default=0),
         )
+        return replace(tables, finished=frozenset(tables.caught_up()))
 
     def _operations(self) -> tuple[I64, I64]:
         """First and last event (by row) of each operation of a client."""
@@ -520,7 +525,26 @@ class _Builder:
                 end_ns=int(self.time_ns[last[once.operation]]),
             )
             for once in self._once(last)
-            if once.what[0] == "init" and outcome[once.operation] == OK
+            if _takes_id(once) and outcome[once.operation] == OK
+        )
+
+    def _attempts(self, first: I64, last: I64, outcome: I8) -> Attempts:
+        inits = {once.operation: str(once.what[1]) for once in self._once(last) if _takes_id(once)}
+        number = {name: code for code, name in enumerate(dict.fromkeys(inits.values()))}
+        ids = {int(self.process[last[row]]): number[name] for row, name in inits.items()}
+        _, sending = self._micro_ops(first, self._is(parse.SEND))
+        every = np.arange(len(last))
+        rows = every[(self._txn(last) & np.isin(every, sending)) | np.isin(every, list(inits))]
+        begin, end = first[rows], last[rows]
+        aborts = [code for code, name in enumerate(self.error_names) if name == "aborted"]
+        process = self.process[end]
+        return Attempts(
+            transactional_id=np.array([ids.get(p, UNKNOWN) for p in process.tolist()], np.int64),
+            process=process,
+            op=self.index[end],
+            succeeded=(outcome[rows] == OK) | np.isin(self.error[end], aborts),
+            start_ns=self.time_ns[begin],
+            end_ns=self.time_ns[end],
         )
 
     def _once(self, last: I64) -> list[steps.Once]:
@@ -607,6 +631,10 @@ class _Builder:
         rows, place = _spread(self.micro_op_end[events], self.micro_op_end[events + 1])
         keep = wanted[rows]
         return rows[keep], place[keep]
+
+
+def _takes_id(once: steps.Once) -> bool:
+    return bool(once.what[0] == "init")
 
 
 def _spread(begin: I64, end: I64) -> tuple[I64, I64]:

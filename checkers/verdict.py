@@ -280,6 +280,8 @@ _CHECKER_OF = {
     "acked-above-end": "watermarks",
     "stuck-lso": "watermarks",
     "stuck-group": "progress",
+    "stuck-producer": "producers",
+    "eos-mismatch": "outputs",
 }
 
 

@@ -117,8 +117,16 @@ class _Latest:
 
 
 def _ends(commits: Steps, steps: Steps) -> I64:
-    """A member's commit in doubt is refused once somebody else was given its key."""
+    """A member's commit in doubt is refused once somebody else was given its key. A transaction has
+    ended everywhere once its producer has committed the next one: if a process has several, then
+    each is of a key."""
     end = commits.until.copy()
+    next_: dict[int, int] = {}
+    for row in reversed(np.flatnonzero(commits.txn).tolist()):
+        process = int(commits.process[row])
+        end[row] = min(int(end[row]), next_.get(process, FOREVER))
+        if commits.outcome[row] == OK:
+            next_[process] = int(commits.op[row])
     given = steps.where(steps.kind == ASSIGNED)
     members = set(steps.process[steps.kind == ASSIGNED].tolist())
     for row in np.flatnonzero((commits.outcome == INFO) & ~commits.txn).tolist():

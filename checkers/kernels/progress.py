@@ -1,4 +1,4 @@
-"""Progress: groups go on reading once all faults are healed.
+"""Progress: groups go on reading, and producers go on writing, once all faults are healed.
 
 A standstill is told with how many seconds it lasted (``also``): how long is too long depends on
 time-outs that the contract knows.
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from checkers.kernels.availability import STUCK_NS
-from checkers.kernels.rows import ASSIGNED, OK, Found, Group, Log, at
+from checkers.kernels.rows import ASSIGNED, OK, Attempts, Found, Group, History, Log, at
 
 _SECOND_NS = 1_000_000_000
 
@@ -51,6 +51,49 @@ def _stuck_group(log: Log, group: Group) -> Iterable[Found]:
         f" {at(group.polled_ns)}, after the last heal and the last change of its members, members"
         f" of group {group.name} asked for records, and were given none of {log.key}",
     )
+
+
+ATTEMPTS_MIN = 3
+"""One or two may have failed for a reason of their own."""
+
+
+def stuck_producers(history: History) -> list[Found]:
+    """Transactional producers that get nothing done any more (``stuck-producer``): whoever took
+    their id, or, where nobody tells it, all of them."""
+    healed = history.healed_ns
+    if healed is None or not len(history.attempts.op):
+        return []
+    attempts = history.attempts.where(history.attempts.start_ns >= healed)
+    found: list[Found] = []
+    for number in np.unique(attempts.transactional_id).tolist():
+        found += _stuck_producer(attempts.where(attempts.transactional_id == number), healed)
+    return found
+
+
+def _stuck_producer(attempts: Attempts, healed_ns: int) -> Iterable[Found]:
+    last = int(np.flatnonzero(attempts.succeeded).max(initial=-1))
+    failed = attempts.where(np.arange(len(attempts.op)) > last)
+    if last >= 0:  # those who had the id before are fenced, and fail as they should
+        before = attempts.process[: last + 1]
+        fenced = before[before != attempts.process[last]]
+        failed = failed.where(~np.isin(failed.process, fenced))
+    if len(failed.op) < ATTEMPTS_MIN:
+        return
+    begin, end = int(failed.start_ns.min()), int(failed.end_ns.max())
+    if end - begin < STUCK_NS:
+        return
+    processes = np.unique(failed.process)
+    yield Found(
+        anomaly="stuck-producer",
+        ops=(int(failed.op[0]), int(failed.op[-1])),
+        also=((end - begin) // _SECOND_NS,),
+        why=f"the last fault was healed at {at(healed_ns)}; from {at(begin)} to {at(end)}"
+        f" {len(failed.op)} transactions of {_named(processes.tolist())} came to nothing",
+    )
+
+
+def _named(processes: list[int]) -> str:
+    return f"process {processes[0]}" if len(processes) == 1 else f"{len(processes)} processes"
 
 
 def _healed_ns(log: Log) -> int | None:

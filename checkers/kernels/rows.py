@@ -326,6 +326,24 @@ class Init(NamedTuple):
     end_ns: int
 
 
+class _Attempts(NamedTuple):
+    transactional_id: I64
+    """A number for each; UNKNOWN for the processes that told none."""
+    process: I64
+    op: I64
+    succeeded: Bools
+    """It did what was asked, which may have been to abort."""
+    start_ns: I64
+    end_ns: I64
+
+
+class Attempts(Rows, _Attempts):
+    """One row for whatever asks something of a transactional producer: an ``init``, or a
+    transaction that sends; in the order of ``op``."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class History:
     """The rows of all keys together, for what no single key can tell."""
@@ -342,6 +360,14 @@ class History:
     poll_key: I64
     inits: tuple[Init, ...]
     """Those that were acknowledged, in the order of ``op``."""
+    attempts: Attempts
+    steps: Steps
+    step_key: I64
+    groups: tuple[Group, ...]
+    finished: frozenset[int]
+    """Keys that were read to their ends after all was acknowledged."""
+    healed_ns: int | None
+    """When the last fault was healed, 0 without any; ``None`` if one was not."""
 
     @cached_property
     def writer(self) -> I64:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from checkers.kernels import cycles, phantom, torn, transactions, unproven
+from checkers.kernels import cycles, outputs, phantom, progress, torn, transactions, unproven
 from checkers.kernels.receipts import Asking, Receipt
 from checkers.kernels.rows import Found, History
 
@@ -12,7 +12,12 @@ Kernel = Callable[[History], Iterable[Found]]
 Retelling = Callable[[History, Sequence[Found]], Iterable[Found]]
 """What was found so far, as those tell it who see all keys: renamed, or folded."""
 
-KERNELS: dict[str, Kernel] = {"transactions": transactions.kernel, "cycles": cycles.kernel}
+KERNELS: dict[str, Kernel] = {
+    "transactions": transactions.kernel,
+    "cycles": cycles.kernel,
+    "outputs": outputs.kernel,
+    "producers": progress.stuck_producers,
+}
 
 RETELLINGS: dict[str, Retelling] = {
     "misrouted": phantom.misrouted,

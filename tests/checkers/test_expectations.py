@@ -32,6 +32,7 @@ OF_GROUPS = {
     "resume-gap": ("",),
     "resume-overlap": ("",),
     "double-owner": ("", "commit"),
+    "eos-mismatch": ("", "proven"),
     "hw-regress": ("",),
     "lso-regress": ("",),
     "log-start-regress": ("",),
@@ -100,6 +101,7 @@ def allowed(contract: Contract) -> set[str]:
                 "precommitted-read",
                 "dirty-read",
                 "wr-cycle",
+                "eos-mismatch proven",
             },
         ),
         (
@@ -160,6 +162,7 @@ def test_a_finding_of_a_group_that_excuses_itself(anomaly: str, variant: str) ->
     ("anomaly", "setting", "just"),
     [
         ("stuck-lso", "producer.transaction.timeout.ms", 40),
+        ("stuck-producer", "producer.transaction.timeout.ms", 40),
         ("stuck-group", "consumer.session.timeout.ms", 340),
         ("stuck-group", "consumer.max.poll.interval.ms", 85),
     ],

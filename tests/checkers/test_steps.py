@@ -105,7 +105,6 @@ def test_what_a_poll_tells_may_have_happened_since_the_one_before(
         ("i1:t@1.0 t1?:|!x-0@1 i2:u@1.1", FOREVER),
         ("i1:t@1.0 t1?:|!x-0@1 i2?:t", FOREVER),
         ("i1:t@1.0 t1:|!x-0@1", FOREVER),  # that it will be committed is what was acknowledged
-        ("i1:t@1.0 t1:|!x-0@1 t1!: t1:|", 7),
         ("i1:t@1.0 t1:|!x-0@1 i2:t@1.1 t1:|", 5),
     ],
 )
