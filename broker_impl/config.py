@@ -36,6 +36,9 @@ _COARSER = {
     "log.roll.hours": ("log.roll.ms", 3_600_000),
 }
 """Kafka's other names of a time: the setting in milliseconds, and how many of them. Finer first."""
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+"""The values of ``replica.selector.class``, by the names of Kafka's own (KIP-392)."""
 _SECRET_WORDS = ("password", "secret", "jaas.config", "private.key", "keystore.key")
 
 
@@ -54,6 +57,10 @@ class Source(IntEnum):
     """Where a setting's value is from, by the numbers of DescribeConfigs and CreateTopics."""
 
     TOPIC = 1
+    BROKER = 2
+    """Set for one broker while it runs."""
+    ALL_BROKERS = 3
+    """Set for all brokers while they run."""
     FILE = 4
     DEFAULT = 5
 
@@ -219,12 +226,48 @@ class BrokerConfig:
     log_retention_check_interval_ms: int = _key(
         "log.retention.check.interval.ms", 300_000, "How often retention looks.", low=1
     )
-    log_cleanup_policy: str = _key(
+    log_cleanup_policy: tuple[str, ...] = _key(
         "log.cleanup.policy",
-        "delete",
+        ("delete",),
         "What happens to old segments.",
         one_of=("delete", "compact"),
         topic="cleanup.policy",
+    )
+    log_cleaner_enable: bool = _key("log.cleaner.enable", True, "Compacted logs are compacted.")
+    log_cleaner_backoff_ms: int = _key(
+        "log.cleaner.backoff.ms", 15_000, "How often logs to compact are looked for.", low=1
+    )
+    log_cleaner_dedupe_buffer_size: int = _key(
+        "log.cleaner.dedupe.buffer.size", 128 * 1024 * 1024, "Room for keys, 24 bytes each.", low=24
+    )
+    log_cleaner_min_cleanable_ratio: float = _key(
+        "log.cleaner.min.cleanable.ratio",
+        0.5,
+        "How much of a log is new when it is compacted.",
+        low=0,
+        high=1,
+        topic="min.cleanable.dirty.ratio",
+    )
+    log_cleaner_delete_retention_ms: int = _key(
+        "log.cleaner.delete.retention.ms",
+        86_400_000,
+        "How long tombstones and markers stay.",
+        low=0,
+        topic="delete.retention.ms",
+    )
+    log_cleaner_min_compaction_lag_ms: int = _key(
+        "log.cleaner.min.compaction.lag.ms",
+        0,
+        "Age below which nothing is compacted.",
+        low=0,
+        topic="min.compaction.lag.ms",
+    )
+    log_cleaner_max_compaction_lag_ms: int = _key(
+        "log.cleaner.max.compaction.lag.ms",
+        _INT64_MAX,
+        "Age at which a log is compacted in any case.",
+        low=1,
+        topic="max.compaction.lag.ms",
     )
     log_segment_delete_delay_ms: int = _key(
         "log.segment.delete.delay.ms",
@@ -306,6 +349,9 @@ class BrokerConfig:
     transaction_state_log_min_isr: int = _key(
         "transaction.state.log.min.isr", 2, "Its min.insync.replicas, or all replicas.", low=1
     )
+    transaction_state_log_segment_bytes: int = _key(
+        "transaction.state.log.segment.bytes", 100 * 1024 * 1024, "Size of its segments.", low=14
+    )
     transaction_max_timeout_ms: int = _key(
         "transaction.max.timeout.ms", 900_000, "The longest that a producer may ask for.", low=1
     )
@@ -350,6 +396,13 @@ class BrokerConfig:
         "replica.high.watermark.checkpoint.interval.ms", 5000, "Between two checkpoints.", low=1
     )
 
+    replica_selector_class: str = _key(
+        "replica.selector.class",
+        "",
+        "Are consumers sent to replicas of their own rack? By default to the leader.",
+        one_of=("", RACK_AWARE_SELECTOR, LEADER_SELECTOR),
+    )
+
     # controller
     controlled_shutdown_enable: bool = _key(
         "controlled.shutdown.enable", True, "Leaders are moved before a stop."
@@ -376,6 +429,13 @@ class BrokerConfig:
     """``faultline.peer.<id>=host:port``: where to reach a peer instead of what it advertises."""
     given: frozenset[str] = field(default=frozenset(), metadata={"name": None})
     """Names that were set by hand (DescribeConfigs tells defaults from settings)."""
+
+    static: "BrokerConfig | None" = field(default=None, metadata={"name": None})
+    """What was given at start, where something has changed since."""
+    dynamic: Mapping[str, str] = field(default_factory=dict, metadata={"name": None})
+    """What was set for this broker while it runs, by broker-level names."""
+    dynamic_default: Mapping[str, str] = field(default_factory=dict, metadata={"name": None})
+    """What was set for all brokers."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The listeners, parsed."""
@@ -407,10 +467,37 @@ class BrokerConfig:
             changed[setting.field] = setting.parse(text, name)
         return dataclasses.replace(self, **changed)
 
-    def sourced(self, setting: "Setting") -> Sourced:
-        """A setting of the broker, set by hand or not."""
-        source = Source.FILE if setting.name in self.given else Source.DEFAULT
-        return Sourced(setting.name, getattr(self, setting.field), source)
+    def while_running(self, default: Mapping[str, str], own: Mapping[str, str]) -> "BrokerConfig":
+        """This configuration, which was given at start, as it is changed since.
+
+        default: for all brokers; own: for this one. Only what a topic may override can change: it
+        is asked for anew each time. ConfigError names the bad one.
+        """
+        changed = {}
+        for name, text in (dict(default) | dict(own)).items():
+            setting = SETTINGS.get(name)
+            if setting is None:
+                raise unknown_setting(name)
+            if not setting.is_dynamic:
+                raise ConfigError(f"{name} cannot change while a broker runs")
+            changed[setting.field] = setting.parse(text)
+        return dataclasses.replace(
+            self, **changed, static=self, dynamic=dict(own), dynamic_default=dict(default)
+        )
+
+    def sourced(self, setting: "Setting") -> list[Sourced]:
+        """A setting of the broker wherever it is set; the value that counts comes first."""
+        static = self.static or self
+        name = setting.name
+        values = []
+        if name in self.dynamic:
+            values.append(Sourced(name, setting.parse(self.dynamic[name]), Source.BROKER))
+        if name in self.dynamic_default:
+            text = self.dynamic_default[name]
+            values.append(Sourced(name, setting.parse(text), Source.ALL_BROKERS))
+        if name in static.given:
+            values.append(Sourced(name, getattr(static, setting.field), Source.FILE))
+        return [*values, Sourced(name, setting.default, Source.DEFAULT)]
 
     def topic_settings(
         self, overrides: Mapping[str, str]
@@ -421,7 +508,7 @@ class BrokerConfig:
         """
         merged = self.for_topic(overrides)
         for name, setting in TOPIC_SETTINGS.items():
-            values = [self.sourced(setting)]
+            values = self.sourced(setting)
             if name in overrides:
                 values.insert(0, Sourced(name, getattr(merged, setting.field), Source.TOPIC))
             yield name, setting, values
@@ -445,7 +532,8 @@ class Setting:
         """The typed value of a text, or a ConfigError that says what would be right."""
         name = name or self.name
         value = self._convert(text.strip(), name)
-        if self.one_of is not None and value not in self.one_of:
+        said = value if self.is_list else (value,)
+        if self.one_of is not None and not (said and all(each in self.one_of for each in said)):
             raise ConfigError(f"{name}={text}: must be one of {', '.join(self.one_of)}")
         if self.low is not None and value < self.low:
             raise ConfigError(f"{name}={text}: must be at least {self.low}")
@@ -463,6 +551,11 @@ class Setting:
                 return int(text)
             except ValueError:
                 raise ConfigError(f"{name}={text}: must be a whole number") from None
+        if self.type is float:
+            try:
+                return float(text)
+            except ValueError:
+                raise ConfigError(f"{name}={text}: must be a number") from None
         if get_origin(self.type) is tuple:
             return tuple(item.strip() for item in text.split(",") if item.strip())
         return text
@@ -474,6 +567,11 @@ class Setting:
         if isinstance(value, tuple):
             return ",".join(value)
         return str(value)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """May it change while a broker runs? As Kafka has it of those that are a topic's, too."""
+        return self.topic is not None
 
     @property
     def is_list(self) -> bool:

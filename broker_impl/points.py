@@ -18,8 +18,10 @@ CONTROLLER_EVENT: Final = "controller.before-event"
 """The controller has heard of something, and has looked at nothing yet."""
 CONTROLLER_WRITE: Final = "controller.before-zk-write"
 """It has chosen leaders, and ZooKeeper has not heard of them."""
+MARKERS: Final = "transactions.before-markers"
+"""A coordinator has decided and stored how a transaction ends, and no leader has heard of it."""
 
-POINTS: Final = (ISR_WRITE, CONTROLLER_CLAIM, CONTROLLER_EVENT, CONTROLLER_WRITE)
+POINTS: Final = (ISR_WRITE, CONTROLLER_CLAIM, CONTROLLER_EVENT, CONTROLLER_WRITE, MARKERS)
 
 _hold: Hold | None = None
 

@@ -12,24 +12,38 @@ from typing import Self
 from checkers.kernels.rows import Found
 from model.plan import Plan
 
-INFORMATION = ("unseen-delayed", "unseen-unchecked")
-"""Findings that no contract speaks of: late is not wrong, and unchecked is not known."""
+INFORMATION = ("unseen-delayed", "unseen-unchecked", "G0", "G1c")
+"""Findings that no contract speaks of: late is not wrong, unchecked is not known, and writes are
+never isolated. One stands for all others of its kind, which are folded into it."""
 
 _ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
 
 
+PATIENCE_S = 30
+"""What stands still is given so long, beyond the time-outs that may hold it up."""
+
 KNOWN = (
     "broker.default.replication.factor",
     "broker.min.insync.replicas",
+    "broker.transaction.version",
     "broker.unclean.leader.election.enable",
     "consumer.isolation.level",
+    "consumer.max.poll.interval.ms",
+    "consumer.session.timeout.ms",
     "producer.acks",
     "producer.enable.idempotence",
     "producer.max.in.flight.requests.per.connection",
     "producer.request.required.acks",
+    "producer.transaction.timeout.ms",
 )
 """What a contract is made of. Another name in place of the plan's would change nothing, and a
-misspelt one would change nothing unnoticed."""
+misspelt one would change nothing unnoticed. ``transaction.version`` is Kafka's feature (KIP-890)
+and no broker's setting here: ours all speak 1, and are judged as if it were 2."""
+
+_LATE = ("precommitted-read", "dirty-read", "wr-cycle")
+_LATE_OF_TXN = ("G1a", "lost-write", "torn-transaction")
+"""What comes of a commit or abort that hits the producer's next transaction (KAFKA-17754): the
+latter only of transactions."""
 
 
 class BadSetting(ValueError):
@@ -45,8 +59,14 @@ class Contract:
     in_flight: int = 5
     replication_factor: int = 3
     unclean_elections: bool = False
+    late_ends: bool = False
+    """May the end of a transaction come late, and end the next one? With ``transaction.version`` 1
+    that is the protocol's doing."""
     read_committed: bool = True
     subscribes: bool = False
+    transaction_timeout_s: float = 60.0
+    member_timeout_s: float = 345.0
+    """How long a member that is silent, and then one that does not join again, holds a group up."""
 
     @classmethod
     def of(cls, plan: Plan | None, settings: Mapping[str, str] | None = None) -> Self:
@@ -80,10 +100,17 @@ class Contract:
                 "options.replication_factor",
                 _number(values, "broker.default.replication.factor", 3),
             ),
+            late_ends=_number(values, "broker.transaction.version", 2) < 2,
             unclean_elections=_flag(values, "broker.unclean.leader.election.enable", False),
             read_committed=values.get("consumer.isolation.level", "read_committed")
             == "read_committed",
             subscribes=_flag(values, "options.subscribe", False),
+            transaction_timeout_s=_number(values, "producer.transaction.timeout.ms", 60_000) / 1000,
+            member_timeout_s=(
+                _number(values, "consumer.session.timeout.ms", 45_000)
+                + _number(values, "consumer.max.poll.interval.ms", 300_000)
+            )
+            / 1000,
         )
 
     @property
@@ -93,17 +120,29 @@ class Contract:
 
     def allows(self, found: Found) -> bool:
         """Is this permitted?"""
-        if found.anomaly in INFORMATION:
+        if found.anomaly in INFORMATION or (self.late_ends and _is_of_late_end(found)):
             return True
         if found.anomaly in ("phantom", "misrouted", "stuck"):
             return False
+        if found.anomaly in ("stuck-lso", "stuck-producer", "stuck-group"):
+            of_group = found.anomaly == "stuck-group"
+            time_out_s = self.member_timeout_s if of_group else self.transaction_timeout_s
+            return found.also[0] <= PATIENCE_S + time_out_s
         if found.anomaly == "G1a":
             return found.variant == "txn" and not self.read_committed
         if self.unclean_elections:
             return True
         match found.anomaly:
-            case "lost-write":  # a record that was read was on all in-sync replicas
-                return self._loses and found.variant != "read"
+            case "lost-write" | "torn-transaction":
+                # a record that was read was on all in-sync replicas
+                lost = self._loses and found.variant != "read"
+                # who reads what is not committed cannot tell that it will be
+                return lost or (found.variant == "proven" and not self.read_committed)
+            case "eos-mismatch":
+                # of a transaction that somebody saw, perhaps too early
+                return found.variant == "proven" and not self.read_committed
+            case "precommitted-read" | "dirty-read" | "wr-cycle":
+                return not self.read_committed
             case "duplicate":
                 return not self.idempotent
             case "inconsistent-offsets":
@@ -115,8 +154,21 @@ class Contract:
                 return self.acks == "0" or (self._loses and found.variant == "ack")
             case "poll-skip" | "nonmonotonic-poll":
                 return self.subscribes
+            case "commit-regression" | "lost-commit":
+                return found.variant == "stale"
+            case "hw-regress" | "lso-regress" | "log-start-regress":
+                return found.variant == "stale"
+            case "acked-above-end":  # a record that was read is on all in-sync replicas
+                return found.variant == "stale" or (self._loses and found.variant != "read")
+            case "commit-ahead":
+                return found.variant == "alone"
             case _:
                 return False
+
+
+def _is_of_late_end(found: Found) -> bool:
+    of_txn = found.anomaly in _LATE_OF_TXN and found.variant in ("txn", "proven")
+    return of_txn or found.anomaly in _LATE
 
 
 def _acks(values: Mapping[str, str]) -> str:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers.expectations import INFORMATION, Contract
-from checkers.kernels import phantom
 from checkers.kernels.rows import Found, at
 from checkers.tables import Tables
 from model.finding import Finding
@@ -34,6 +33,7 @@ SCHEMA = pa.schema(
         pa.field("faults", pa.list_(pa.int64()), nullable=False),
         pa.field("why", pa.string(), nullable=False),
         pa.field("folded", pa.int64(), nullable=False),
+        pa.field("group", pa.string()),
     ]
 )
 
@@ -48,14 +48,13 @@ def findings(
 
     ``violations``: what white-box checks saw while the history was made.
     """
-    sends = tables.sends
-    named = phantom.misrouted(found, tables.send_key, sends.value, sends.op, tables.keys)
     results = [
         Finding(
             anomaly=f.anomaly,
             legal=contract.allows(f),
             key=f.key,
-            partition=_partition(f.key),
+            group=f.group,
+            partition=None if f.key is None else _partition(f.key),
             offset=f.offset,
             value=f.value,
             ops=f.ops,
@@ -63,7 +62,7 @@ def findings(
             why=f.why,
             folded=f.folded,
         )
-        for f in named
+        for f in found
     ]
     results += crashes(tables)
     results += [_of_violation(violation, tables) for violation in violations]
@@ -131,19 +130,23 @@ def active(begin: int, end: int, tables: Tables) -> tuple[int, ...]:
 
 
 def counts(results: Iterable[Finding], *, legal: bool) -> dict[str, int]:
-    """By anomaly: how many distinct (key, value), or (key, offset), it concerns."""
-    places: dict[str, set[tuple[str | None, int | None]]] = {}
+    """By anomaly: how many distinct (key, value), or (key, offset), it concerns; of what lies
+    between keys, how many there are."""
+    places: dict[str, set[tuple[str | int | None, ...]]] = {}
     information: Counter[str] = Counter()
     for f in results:
         if f.legal == legal:
             if f.anomaly in INFORMATION:
                 information[f.anomaly] += f.folded  # others of the same kind
-            if f.anomaly == "crash":  # has no place in a log
-                places.setdefault(f.anomaly, set()).add((None, f.ops[0]))
+            if f.key is None and f.ops:  # has no place in a log
+                places.setdefault(f.anomaly, set()).add(f.ops)
                 continue
             by_offset = f.anomaly.startswith((INVARIANT, "inconsistent-offsets")) or (
                 f.anomaly.endswith(("poll-skip", "nonmonotonic-poll"))
             )
+            if f.group is not None:  # each contradicts another commit, or another assignment
+                places.setdefault(f.anomaly, set()).add((f.group, f.key, *f.ops))
+                continue
             places.setdefault(f.anomaly, set()).add((f.key, f.offset if by_offset else f.value))
     return {anomaly: len(found) + information[anomaly] for anomaly, found in sorted(places.items())}
 

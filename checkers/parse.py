@@ -1,8 +1,12 @@
 """A history file as one arrow table: the nested shape of the events, in flat typed columns.
 
 ``history.parquet`` is this table. An event's ``value`` is a list of micro-operations with the
-fields ``op, key, offset, value, records``; a ``catch-up`` holds the position in ``offset`` and the
-high watermark in ``value``; what is no list of micro-operations (a fault's description) is JSON in
+fields ``op, key, offset, value, records, name``; a ``catch-up`` holds the position in ``offset``
+and the high watermark in ``value``. What a consumer group is told or tells of partitions
+(``commit``, ``committed``, ``assigned``, ``revoked``, ``lost``) holds the group in ``name``, the
+generation in ``value``, and a record per partition with its offset; ``watermarks`` hold a record
+per end, whose ``value`` is a place in ``WATERMARKS``. What is no list of micro-operations (a
+fault's description), and what a process does once (``subscribe``, ``init``, ``leave``), is JSON in
 ``detail``.
 """
 
@@ -10,7 +14,7 @@ import gc
 import subprocess
 import sys
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +30,14 @@ from model.op import NEMESIS
 
 TYPES = ("invoke", "ok", "fail", "info")
 SEND, POLL, ASSIGN, CATCH_UP = "send", "poll", "assign", "catch-up"
+ABORT, DELAY = "abort", "delay"
+"""What else a transaction does; a delay has its milliseconds in ``offset``."""
+COMMIT, COMMITTED, WATERMARK = "commit", "committed", "watermarks"
+REBALANCES = ("assigned", "revoked", "lost")
+"""What a member is told of partitions: they are given, asked back, or gone already."""
+WATERMARKS = ("start", "high", "stable")
+ONCE = ("subscribe", "init", "leave")
+"""What a process does once, kept whole as JSON."""
 
 _TYPE_CODES = {name: code for code, name in enumerate(TYPES)}
 _SEND = 0
@@ -51,6 +63,7 @@ _MICRO_OP = pa.struct(
         pa.field("offset", pa.int64()),
         pa.field("value", pa.int64()),
         pa.field("records", pa.list_(_RECORD)),
+        pa.field("name", _TEXT),
     ]
 )
 SCHEMA = pa.schema(
@@ -70,7 +83,9 @@ Progress = Callable[[float], None]
 """Told how much is done, from 0 to 1."""
 
 
-class _Event(msgspec.Struct, gc=False):
+class Event(msgspec.Struct, gc=False):
+    """An event as a file has it, before its value is looked at."""
+
     index: int
     time_ns: int
     process: int
@@ -80,7 +95,7 @@ class _Event(msgspec.Struct, gc=False):
     error: str | None = None
 
 
-_EVENTS = msgspec.json.Decoder(list[_Event])
+_EVENTS = msgspec.json.Decoder(list[Event])
 _SHAPE = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 """What goes wrong when a value has not the shape of micro-operations."""
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, pa.ArrowException, *_SHAPE)
@@ -95,7 +110,7 @@ class _Codes(dict[str, int]):
         code = self[name] = len(self)
         return code
 
-    def column(self, codes: "array[int]") -> pa.DictionaryArray:
+    def column(self, codes: "array[int] | I64") -> pa.DictionaryArray:
         """A column of these names; -1 stands for none."""
         numbers = np.frombuffer(codes, dtype=np.int64).astype(np.int32)
         return pa.DictionaryArray.from_arrays(
@@ -114,6 +129,8 @@ class _Columns:
         self.index, self.time_ns, self.process = _column(), _column(), _column()
         self.type, self.f, self.error = _column(), _column(), _column()
         self.names, self.errors, self.ops, self.keys = _Codes(), _Codes(), _Codes(), _Codes()
+        self.groups = _Codes()
+        self.named, self.op_group = _column(), _column()  # micro-operations of groups, and whose
         self.details: dict[int, str] = {}
         self.op_end, self.op, self.op_key = _column(), _column(), _column()
         self.op_offset, self.op_value, self.op_records_end = _column(), _column(), _column()
@@ -121,7 +138,7 @@ class _Columns:
         self.no_value = _column()  # rows of micro-operations without a number
         assert self.ops[SEND] == _SEND, "the first name has the first number"
 
-    def add(self, events: list[_Event]) -> None:
+    def add(self, events: list[Event]) -> None:
         """Raises one of ``_SHAPE`` in the middle of things when a value has another shape."""
         self.index.extend([event.index for event in events])
         self.time_ns.extend([event.time_ns for event in events])
@@ -135,7 +152,11 @@ class _Columns:
         op_offset, op_value, op_end = self.op_offset, self.op_value, self.op_end
         for event in events:
             value = event.value
-            if type(value) is list and event.process != NEMESIS:
+            if (
+                type(value) is list
+                and event.process != NEMESIS
+                and not (event.f in ONCE and value and type(value[0]) is list)
+            ):
                 for micro_op in value:
                     if micro_op[0] == SEND:
                         _, key, sent = micro_op
@@ -161,6 +182,12 @@ class _Columns:
             self._add_other(POLL)
         elif type(micro_op) is str:
             self._add_other(ASSIGN, micro_op)
+        elif micro_op[0] in (COMMIT, COMMITTED):
+            self._add_places(micro_op[0], micro_op[1], None, micro_op[2])
+        elif micro_op[0] in REBALANCES:
+            self._add_places(*micro_op)
+        elif micro_op[0] == WATERMARK:
+            self._add_watermarks(*micro_op)
         else:
             self._add_other(*micro_op)
         self.op_records_end.append(len(self.record_key))
@@ -172,6 +199,32 @@ class _Columns:
                 [UNKNOWN if offset is None else offset for offset, _ in records]
             )
             self.record_value.extend([value for _, value in records])
+
+    def _add_places(
+        self,
+        kind: str,
+        group: str,
+        generation: int | None,
+        places: dict[str, Any] | list[str] | None,
+    ) -> None:
+        """Partitions of a group, with an offset each where there is one."""
+        offsets = places if isinstance(places, dict) else dict.fromkeys(places or ())
+        for key, offset in offsets.items():
+            self._add_place(key, offset, 0)
+        self.named.append(len(self.op))
+        self.op_group.append(self.groups[group])
+        self._add_other(kind, None, None, generation)
+
+    def _add_watermarks(self, kind: str, key: str, told: dict[str, Any] | None = None) -> None:
+        for place, name in enumerate(WATERMARKS):
+            if told and told.get(name) is not None:
+                self._add_place(key, told[name], place)
+        self._add_other(kind, key)
+
+    def _add_place(self, key: str, offset: int | None, value: int) -> None:
+        self.record_key.append(self.keys[key])
+        self.record_offset.append(UNKNOWN if offset is None else offset)
+        self.record_value.append(value)
 
     def _add_other(
         self, kind: str, key: str | None = None, first: int | None = None, second: int | None = None
@@ -194,6 +247,8 @@ class _Columns:
             ],
             fields=list(_RECORD),
         )
+        group = np.full(len(self.op), -1, dtype=np.int64)
+        group[np.frombuffer(self.named, dtype=np.int64)] = self.op_group
         no_value = np.zeros(len(self.op), dtype=np.bool_)
         no_value[np.frombuffer(self.no_value, dtype=np.int64)] = True
         micro_ops = pa.StructArray.from_arrays(
@@ -203,6 +258,7 @@ class _Columns:
                 _numbers(self.op_offset, unknown=UNKNOWN),
                 pa.array(np.frombuffer(self.op_value, dtype=np.int64), mask=no_value),
                 pa.ListArray.from_arrays(_ends(self.op_records_end), records),
+                self.groups.column(group),
             ],
             fields=list(_MICRO_OP),
         )
@@ -233,6 +289,20 @@ def _numbers(column: "array[int]", unknown: int | None = None) -> pa.Array:
 
 def _ends(column: "array[int]") -> pa.Array:
     return pa.array(np.concatenate(([0], np.frombuffer(column, dtype=np.int64))), pa.int32())
+
+
+def table(events: Iterable[Event]) -> pa.Table:
+    """Events as one table; raises :class:`BadHistory` when a value has not the shape of
+    micro-operations."""
+    columns = _Columns()
+    for event in events:
+        try:
+            columns.add([event])
+        except _SHAPE as error:
+            raise BadHistory(
+                f"the value of event {event.index} is no list of micro-operations: {error}"
+            ) from error
+    return columns.table()
 
 
 def read_jsonl(path: Path, progress: Progress) -> pa.Table:

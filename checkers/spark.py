@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
@@ -14,12 +15,25 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from checkers.kernels import key
 from checkers.kernels.availability import Outage, Recovery
-from checkers.kernels.key import Receipt, Report
-from checkers.kernels.rows import I64, Band, CatchUp, Found, Log, Polls, Resets, Sends
+from checkers.kernels.key import Report
+from checkers.kernels.receipts import Receipt
+from checkers.kernels.rows import (
+    I64,
+    Band,
+    CatchUp,
+    Found,
+    Group,
+    Log,
+    Polls,
+    Resets,
+    Sends,
+    Steps,
+)
 from checkers.tables import Tables
 
 _LONG, _BOOL = t.LongType(), t.BooleanType()
-_COLUMN = {"outcome": t.ByteType(), "txn": _BOOL, "proven": _BOOL}
+_BYTE = t.ByteType()
+_COLUMN = {"kind": _BYTE, "outcome": _BYTE, "txn": _BOOL, "proven": _BOOL, "is_step": _BOOL}
 
 
 def _schema(names: tuple[str, ...]) -> t.StructType:
@@ -27,12 +41,16 @@ def _schema(names: tuple[str, ...]) -> t.StructType:
     return t.StructType([t.StructField(name, _COLUMN.get(name, _LONG)) for name in columns])
 
 
-SENDS, POLLS = _schema(Sends._fields), _schema(Polls._fields)
+TOLD = _schema(("is_step", *dict.fromkeys((*Sends._fields, *Steps._fields))))
+"""What processes sent, and what they did as members of groups: two tables in one, as Spark groups
+no more than two together."""
+POLLS = _schema(Polls._fields)
 
 _FOUND = t.StructType(
     [
         t.StructField("anomaly", t.StringType()),
         t.StructField("key", t.StringType()),
+        t.StructField("group", t.StringType()),
         t.StructField("offset", _LONG),
         t.StructField("value", _LONG),
         t.StructField("variant", t.StringType()),
@@ -86,6 +104,7 @@ class _Around(NamedTuple):
     resets: Resets
     caught_up: CatchUp | None
     faults: tuple[Band, ...]
+    groups: tuple[Group, ...]
 
 
 def judge(
@@ -104,12 +123,13 @@ def judge_together(
     """The same of many histories, in one job; they are needed one after the other."""
     around: dict[int, _Around] = {}
     with (
-        _Rows(folder / "sends.parquet", SENDS) as sends,
+        _Rows(folder / "told.parquet", TOLD) as told,
         _Rows(folder / "polls.parquet", POLLS) as polls,
     ):
         first = count = 0
         for count, tables in enumerate(histories, start=1):
-            sends.write(first + tables.send_key, tables.sends)
+            told.write(first + tables.send_key, tables.sends, is_step=False)
+            told.write(first + tables.step_key, tables.steps, is_step=True)
             polls.write(first + tables.poll_key, tables.polls)
             caught_up = tables.caught_up()
             for number in tables.active_keys:
@@ -119,17 +139,18 @@ def judge_together(
                     resets=tables.resets(number),
                     caught_up=caught_up.get(number),
                     faults=tables.bands,
+                    groups=tables.groups,
                 )
             first += len(tables.keys)
-    told = (
-        sends.frame(session)
+    judged = (
+        told.frame(session)
         .groupBy("key")
         .cogroup(polls.frame(session).groupBy("key"))
         .applyInArrow(_by_key(around), REPORT)
         .select(*REPORT.fieldNames())
         .toArrow()
     )
-    by_number = {row["number"]: _report(row) for row in told.to_pylist()}
+    by_number = {row["number"]: _report(row) for row in judged.to_pylist()}
     reports: list[dict[str, Report]] = [{} for _ in range(count)]
     for number, mine in around.items():
         reports[mine.history][mine.key] = by_number[number]
@@ -151,10 +172,18 @@ class _Rows:
     def __exit__(self, *error: object) -> None:
         self._writer.close()
 
-    def write(self, key: I64, rows: Sends | Polls) -> None:
-        """Those of one history."""
+    def write(self, key: I64, rows: Sends | Polls | Steps, *, is_step: bool | None = None) -> None:
+        """Those of one history; columns that they have not are null."""
         columns = {"key": key, "row": np.arange(len(key)), **rows._asdict()}
-        self._writer.write_table(pa.table(columns, schema=self._writer.schema))
+        if is_step is not None:
+            columns["is_step"] = np.full(len(key), is_step)
+        arrays = [
+            pa.array(columns[field.name], field.type)
+            if field.name in columns
+            else pa.nulls(len(key), field.type)
+            for field in self._writer.schema
+        ]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._writer.schema))
 
     def frame(self, session: SparkSession) -> DataFrame:
         """All of them."""
@@ -165,16 +194,18 @@ class _Rows:
 def _by_key(
     around: Mapping[int, _Around],
 ) -> Callable[[tuple[Any, ...], pa.Table, pa.Table], pa.Table]:
-    def judge_key(group: tuple[Any, ...], sends: pa.Table, polls: pa.Table) -> pa.Table:
+    def judge_key(group: tuple[Any, ...], told: pa.Table, polls: pa.Table) -> pa.Table:
         number = group[0].as_py()
         mine = around[number]
         log = Log(
             key=mine.key,
-            sends=Sends(*_columns(sends, Sends._fields)),
+            sends=Sends(*_columns(told.filter(pc.invert(told["is_step"])), Sends._fields)),
             polls=Polls(*_columns(polls, Polls._fields)),
             resets=mine.resets,
             caught_up=mine.caught_up,
             faults=mine.faults,
+            steps=Steps(*_columns(told.filter(told["is_step"]), Steps._fields)),
+            groups=mine.groups,
         )
         return pa.Table.from_pylist([_row(number, key.judge(log))], schema=_arrow())
 

@@ -1,7 +1,7 @@
 """The tables that checkers read: a history's events, joined into operations and split by key."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,28 +9,43 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from checkers import parse
+from checkers import jepsen, parse, steps
 from checkers.kernels.rows import (
+    ASSIGNED,
     FAIL,
     I8,
     I64,
     INFO,
+    LOST,
     OK,
+    REVOKED,
     UNKNOWN,
+    Attempts,
     Band,
     Bools,
     CatchUp,
+    Group,
+    History,
+    Init,
     Log,
     Polls,
     Resets,
     Sends,
+    Steps,
 )
 from model.history import BadHistory
 from model.op import CRASH, NEMESIS, RECOVER
 
+EARLY_NS = 2_000_000
+"""A delay may end so much too early, by the resolution of clocks."""
+
 _INVOKE = parse.TYPES.index("invoke")
 _OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
 """By type of the last event of an operation: one that is only an invocation is in doubt."""
+
+
+HARSH = ("kill", "restart", "restart-rolling", "power-loss", "disk-full", "bit-flip")
+"""Faults that leave nobody behind who takes itself for a leader and is none any more."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -80,16 +95,10 @@ class Operations:
 
 
 @dataclass(frozen=True)
-class Tables:
+class Tables(History):
     """A whole history, ready to be asked."""
 
-    keys: tuple[str, ...]
-    """Names; the key columns hold places in here."""
     operations: Operations
-    sends: Sends
-    send_key: I64
-    polls: Polls
-    poll_key: I64
     assigned: tuple[I64, I64, I64]
     """Process, event and key of what an assignment kept or gave."""
     assignments: tuple[I64, I64]
@@ -105,17 +114,30 @@ class Tables:
 
     @property
     def active_keys(self) -> list[int]:
-        """The keys that somebody tried to write or read something of."""
-        rows = (
-            np.bincount(key, minlength=len(self.keys)) for key in (self.send_key, self.poll_key)
-        )
+        """The keys of which somebody tried to write or read something, or to commit an offset."""
+        return self._keys_in(self.send_key, self.poll_key, self.step_key)
+
+    @property
+    def record_keys(self) -> list[int]:
+        """Those of which somebody tried to write or read something."""
+        return self._keys_in(self.send_key, self.poll_key)
+
+    def _keys_in(self, *columns: I64) -> list[int]:
+        rows = (np.bincount(key, minlength=len(self.keys)) for key in columns)
         used: list[int] = np.flatnonzero(sum(rows)).tolist()
         return used
 
     @property
+    def subscribes(self) -> bool:
+        """Did anybody ask for a subscription?"""
+        operations = self.operations
+        asked = [code for code, name in enumerate(operations.f) if name == "subscribe"]
+        return bool(np.isin(operations.f_code, asked).any())
+
+    @property
     def bands(self) -> tuple[Band, ...]:
         """When each fault was active."""
-        return tuple(Band(f.id, f.from_ns, f.to_ns) for f in self.faults)
+        return tuple(Band(f.id, f.from_ns, f.to_ns, f.fault not in HARSH) for f in self.faults)
 
     def caught_up(self) -> dict[int, CatchUp]:
         """By key: the last catch-up that was asked for after all that was acknowledged. None of a
@@ -132,16 +154,21 @@ class Tables:
         }
 
     def resets(self, key: int) -> Resets:
-        """When processes gave up their position in a key."""
+        """When processes gave up their position in a key, or were given it anew. What a rebalance
+        changes holds for the operation that tells of it."""
         process, event = self.assignments
         _, kept_event, kept_key = self.assigned
         gone = ~np.isin(event, kept_event[kept_key == key])
-        return Resets(process[gone], event[gone])
+        told = (self.step_key == key) & np.isin(self.steps.kind, (ASSIGNED, REVOKED, LOST))
+        return Resets(
+            np.concatenate((process[gone], self.steps.process[told])),
+            np.concatenate((event[gone], self.steps.invoked[told])),
+        )
 
     def logs(self) -> Iterator[Log]:
         """Each key's rows."""
-        send_rows, poll_rows = (
-            _by_key(key, len(self.keys)) for key in (self.send_key, self.poll_key)
+        send_rows, poll_rows, step_rows = (
+            _by_key(key, len(self.keys)) for key in (self.send_key, self.poll_key, self.step_key)
         )
         caught_up = self.caught_up()
         for key in self.active_keys:
@@ -152,6 +179,8 @@ class Tables:
                 resets=self.resets(key),
                 caught_up=caught_up.get(key),
                 faults=self.bands,
+                steps=self.steps.where(step_rows[key]),
+                groups=self.groups,
             )
 
     def when(self, events: list[int]) -> I64:
@@ -175,10 +204,11 @@ def _by_key(column: I64, keys: int) -> list[I64]:
 
 
 def read(path: Path, progress: parse.Progress) -> pa.Table:
-    """The events of a ``.parquet`` or a JSON-lines file; :class:`BadHistory` if they are none."""
-    reader = parse.read_parquet if path.suffix == ".parquet" else parse.read_jsonl
+    """The events of a ``.parquet``, a Jepsen ``.edn`` or a JSON-lines file; :class:`BadHistory` if
+    they are none."""
+    readers = {".parquet": parse.read_parquet, ".edn": jepsen.read}
     try:
-        history = reader(path, progress)
+        history = readers.get(path.suffix, parse.read_jsonl)(path, progress)
     except OSError as error:
         raise BadHistory(f"{path} cannot be read: {error.strerror}") from error
     if not history.num_rows:
@@ -215,12 +245,14 @@ class _Builder:
         codes, names = _codes(columns["type"])
         self.type = np.array([parse.TYPES.index(name) for name in names], dtype=np.int8)[codes]
         self.f, self.f_names = _codes(columns["f"])
+        self.error, self.error_names = _codes(columns["error"])
         self.detail = columns["detail"]
         value = columns["value"]
         self.micro_op_end = _ints(value.offsets)
         micro_ops = value.values
         self.op, self.op_names = _codes(micro_ops.field("op"))
         self.op_key, op_keys = _codes(micro_ops.field("key"))
+        self.op_group, self.group_names = _codes(micro_ops.field("name"))
         self.op_offset, self.op_value = (
             _ints(micro_ops.field(name)) for name in ("offset", "value")
         )
@@ -245,11 +277,15 @@ class _Builder:
             raise BadHistory(f"event {later} does not come in its place: indices must increase")
         first, last = self._operations()
         outcome = _OUTCOMES[self.type[last]]
-        sends, send_key = self._sends(first, last, outcome)
+        sends, send_key, sent_rows = self._sends(first, last, outcome)
+        send_after, send_until = self._delayed(sends, sent_rows)
         polls, poll_key = self._polls(last, outcome)
         sends = sends._replace(proven=_proven(sends, send_key, polls, poll_key))
         assign_events, assigned = self._assignments(last)
-        return Tables(
+        group_steps, step_key, groups = self._steps(first, last, outcome, sends)
+        faults = self._faults()
+        ends = [fault.to_ns for fault in faults]
+        tables = Tables(
             keys=self.keys,
             operations=Operations(
                 invoked=self.index[first],
@@ -264,17 +300,27 @@ class _Builder:
             ),
             sends=sends,
             send_key=send_key,
+            send_after=send_after,
+            send_until=send_until,
             polls=polls,
             poll_key=poll_key,
+            inits=self._inits(first, last, outcome),
             assigned=assigned,
             assignments=(self.process[assign_events], self.index[assign_events]),
             catch_ups=self._catch_ups(first, last, outcome),
-            faults=self._faults(),
+            faults=faults,
             crashes=self._crashes(),
             recovered=self._recovered(),
             event_index=self.index,
             event_ns=self.time_ns,
+            attempts=self._attempts(first, last, outcome),
+            steps=group_steps,
+            step_key=step_key,
+            groups=groups,
+            finished=frozenset(),
+            healed_ns=None if None in ends else max((end for end in ends if end), default=0),
         )
+        return replace(tables, finished=frozenset(tables.caught_up()))
 
     def _operations(self) -> tuple[I64, I64]:
         """First and last event (by row) of each operation of a client."""
@@ -299,9 +345,10 @@ class _Builder:
         by_last = np.argsort(last)
         return first[by_last], last[by_last]
 
-    def _sends(self, first: I64, last: I64, outcome: I8) -> tuple[Sends, I64]:
+    def _sends(self, first: I64, last: I64, outcome: I8) -> tuple[Sends, I64, I64]:
         """The records of each operation as its completion tells them; those that only its
-        invocation names were tried too, and nobody knows what came of them."""
+        invocation names were tried too, and nobody knows what came of them. With the key of each,
+        and which micro-operation it is."""
         is_send = self._is(parse.SEND)
         count = np.diff(np.concatenate(([0], np.cumsum(is_send)))[self.micro_op_end])
         rows, operation = self._micro_ops(last, is_send)
@@ -339,7 +386,7 @@ class _Builder:
             order = np.argsort(operation, kind="stable")
             rows, operation, in_doubt = rows[order], operation[order], in_doubt[order]
         begin, end = first[operation], last[operation]
-        result = outcome[operation]
+        result = np.where(self._aborted(first)[operation], np.int8(FAIL), outcome[operation])
         sends = Sends(
             value=self.op_value[rows],
             offset=self.op_offset[rows],
@@ -352,7 +399,33 @@ class _Builder:
             start_ns=self.time_ns[begin],
             end_ns=self.time_ns[end],
         )
-        return sends, self.op_key[rows]
+        return sends, self.op_key[rows], rows
+
+    def _delayed(self, sends: Sends, rows: I64) -> tuple[I64, I64]:
+        """Of each send: an event after which it was made, and one after which its operation went
+        on, by what it was asked to wait for. Its invocation where that says no more."""
+        if parse.DELAY not in self.op_names or (np.diff(self.time_ns) < 0).any():
+            return sends.invoked, sends.invoked
+        waits = np.where(self._is(parse.DELAY), np.maximum(self.op_offset, 0), 0)
+        waited = np.concatenate(([0], np.cumsum(waits))) * 1_000_000
+        of = np.searchsorted(self.micro_op_end, rows, side="right") - 1
+        begin, end = self.micro_op_end[of], self.micro_op_end[of + 1]
+
+        def after(place: I64) -> I64:
+            passed = sends.start_ns + waited[place] - waited[begin] - EARLY_NS
+            last = np.searchsorted(self.time_ns, passed) - 1
+            event: I64 = np.maximum(self.index[np.maximum(last, 0)], sends.invoked)
+            return event
+
+        return after(rows), after(end)
+
+    def _aborted(self, first: I64) -> Bools:
+        """Operations that were to end in an abort: they did not happen, even when nobody answered,
+        as nobody but their producer could have had them committed."""
+        aborted = np.zeros(len(first), dtype=np.bool_)
+        if parse.ABORT in self.op_names:
+            aborted[self._micro_ops(first, self._is(parse.ABORT))[1]] = True
+        return aborted
 
     def _polls(self, last: I64, outcome: I8) -> tuple[Polls, I64]:
         rows, operation = self._micro_ops(last, self._is(parse.POLL))
@@ -401,6 +474,88 @@ class _Builder:
             )
             for row, at in zip(rows.tolist(), operation.tolist(), strict=True)
         )
+
+    def _steps(
+        self, first: I64, last: I64, outcome: I8, sends: Sends
+    ) -> tuple[Steps, I64, tuple[Group, ...]]:
+        wanted, is_poll = self._is(*steps.KINDS), self._is(parse.POLL)
+        polling = [self._micro_ops(events, is_poll)[1] for events in (first, last)]
+        ops = steps.Ops(
+            op=self.index[last],
+            invoked=self.index[first],
+            process=self.process[last],
+            outcome=outcome,
+            txn=self._txn(last),
+            polls=np.isin(np.arange(len(last)), np.concatenate(polling)),
+            start_ns=self.time_ns[first],
+            end_ns=self.time_ns[last],
+        )
+        rows, operation = self._micro_ops(last, wanted)
+        asked, asker = self._micro_ops(first, self._is(parse.COMMIT))
+        untold = ~np.isin(asker, operation[self._is(parse.COMMIT)[rows]])
+        is_asked = np.concatenate((np.zeros(len(rows), np.bool_), np.ones(untold.sum(), np.bool_)))
+        rows = np.concatenate((rows, asked[untold]))
+        operation = np.concatenate((operation, asker[untold]))
+        order = np.argsort(operation, kind="stable")
+        rows, operation, is_asked = rows[order], operation[order], is_asked[order]
+        records, place = _spread(self.record_end[rows], self.record_end[rows + 1])
+        micro = steps.MicroOps(
+            kind=[self.op_names[code] for code in self.op[rows].tolist()],
+            group=self.op_group[rows],
+            generation=self.op_value[rows],
+            operation=operation,
+            is_asked=is_asked,
+            place=place,
+            key=self.record_key[records],
+            offset=self.record_offset[records],
+            value=self.record_value[records],
+        )
+        once = self._once(last)
+        proven = sends.op[sends.proven]
+        found, key, groups = steps.steps(ops, micro, once, self.group_names, proven)
+        return found, key, groups
+
+    def _inits(self, first: I64, last: I64, outcome: I8) -> tuple[Init, ...]:
+        return tuple(
+            Init(
+                transactional_id=once.what[1],
+                process=int(self.process[last[once.operation]]),
+                invoked=int(self.index[first[once.operation]]),
+                op=int(self.index[last[once.operation]]),
+                end_ns=int(self.time_ns[last[once.operation]]),
+            )
+            for once in self._once(last)
+            if _takes_id(once) and outcome[once.operation] == OK
+        )
+
+    def _attempts(self, first: I64, last: I64, outcome: I8) -> Attempts:
+        inits = {once.operation: str(once.what[1]) for once in self._once(last) if _takes_id(once)}
+        number = {name: code for code, name in enumerate(dict.fromkeys(inits.values()))}
+        ids = {int(self.process[last[row]]): number[name] for row, name in inits.items()}
+        _, sending = self._micro_ops(first, self._is(parse.SEND))
+        every = np.arange(len(last))
+        rows = every[(self._txn(last) & np.isin(every, sending)) | np.isin(every, list(inits))]
+        begin, end = first[rows], last[rows]
+        aborts = [code for code, name in enumerate(self.error_names) if name == "aborted"]
+        process = self.process[end]
+        return Attempts(
+            transactional_id=np.array([ids.get(p, UNKNOWN) for p in process.tolist()], np.int64),
+            process=process,
+            op=self.index[end],
+            succeeded=(outcome[rows] == OK) | np.isin(self.error[end], aborts),
+            start_ns=self.time_ns[begin],
+            end_ns=self.time_ns[end],
+        )
+
+    def _once(self, last: I64) -> list[steps.Once]:
+        """What processes did once, each as far as it was told."""
+        codes = [code for code, name in enumerate(self.f_names) if name in parse.ONCE]
+        found = []
+        for operation in np.flatnonzero(np.isin(self.f[last], codes)).tolist():
+            text = self.detail[int(last[operation])].as_py()
+            value = msgspec.json.decode(text) if text else []
+            found += [steps.Once(operation, what) for what in value if isinstance(what, list)]
+        return found
 
     def _faults(self) -> tuple[Fault, ...]:
         found: dict[int, dict[str, Any]] = {}
@@ -463,8 +618,8 @@ class _Builder:
             if isinstance(value, dict):
                 yield row, value
 
-    def _is(self, name: str) -> Bools:
-        codes = [code for code, known in enumerate(self.op_names) if known == name]
+    def _is(self, *names: str) -> Bools:
+        codes = [code for code, known in enumerate(self.op_names) if known in names]
         return np.isin(self.op, codes)
 
     def _txn(self, events: I64) -> Bools:
@@ -476,6 +631,10 @@ class _Builder:
         rows, place = _spread(self.micro_op_end[events], self.micro_op_end[events + 1])
         keep = wanted[rows]
         return rows[keep], place[keep]
+
+
+def _takes_id(once: steps.Once) -> bool:
+    return bool(once.what[0] == "init")
 
 
 def _spread(begin: I64, end: I64) -> tuple[I64, I64]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -9,7 +10,8 @@ import msgspec
 from checkers import findings
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.key import Report
-from checkers.kernels.rows import FAIL, INFO, OK, at
+from checkers.kernels.receipts import Receipt
+from checkers.kernels.rows import COMMIT, FAIL, INFO, OK, at
 from checkers.tables import Tables
 from model.finding import Finding
 from model.plan import Plan
@@ -81,12 +83,14 @@ def conclude(
     run: Plan | None,
     plan: Mapping[str, Any],
     watched: Record | None = None,
+    whole: Sequence[Receipt] = (),
 ) -> Verdict:
-    """``run``: what was to be done. A run was to end with catch-ups of every key, so a key without
-    one was not read to its end; of a bare history (``None``), a key whose every acknowledged record
-    was read counts as such. ``plan`` is what the verdict tells of it; ``watched`` what white-box
-    checks recorded, where there were any."""
-    checkers = _checkers(reports, results)
+    """``results`` come of ``reports`` by key, and of what was asked of the ``whole``. ``run``: what
+    was to be done. A run was to end with catch-ups of every key, so a key without one was not read
+    to its end; of a bare history (``None``), a key whose every acknowledged record was read counts
+    as such. ``plan`` is what the verdict tells of it; ``watched`` what white-box checks recorded,
+    where there were any."""
+    checkers = _checkers(reports, whole, results)
     anomalies, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
     evidence, late = _evidence(tables, reports, results, has_final_phase=run is not None)
     if watched is not None:
@@ -94,7 +98,7 @@ def conclude(
         broken = any(f.anomaly.startswith(findings.INVARIANT) for f in results)
         checkers["invariants"] = CheckerResult(valid=not broken, seconds=0.0)
     reasons = [
-        *_crashes(reports),
+        *_crashes(reports, whole),
         *_unwatched(run, watched),
         *_too_little(tables, evidence, late, allowed),
         *_not_done(tables, run),
@@ -152,7 +156,8 @@ def _evidence(
     unchecked = {f.key for f in results if f.anomaly == "unseen-unchecked"}
     if not has_final_phase:
         caught_up |= reports.keys() - tried - unchecked
-    late = sorted(reports.keys() - caught_up)
+    keys = {tables.keys[key] for key in tables.record_keys}
+    late = sorted(keys - caught_up)
     evidence = {
         "ops": len(done),
         "ok": int((done == OK).sum()),
@@ -160,11 +165,14 @@ def _evidence(
         "info": int((done == INFO).sum()),
         "acked": sum(report.acked for report in reports.values()),
         "read": sum(report.read for report in reports.values()),
-        "keys": len(reports),
-        "keys_caught_up": len(reports) - len(late),
+        "keys": len(keys),
+        "keys_caught_up": len(keys) - len(late),
         "faults": len(tables.faults),
         "faults_effective": sum(fault.proved for fault in tables.faults),
     }
+    if tables.groups:
+        commits = (tables.steps.kind == COMMIT) & (tables.steps.outcome == OK)
+        evidence["commits"] = int(commits.sum())
     return evidence, late
 
 
@@ -173,7 +181,7 @@ def _too_little(
 ) -> list[str]:
     """Why nothing can be said, a sentence each."""
     reasons = []
-    if not evidence["acked"]:
+    if not evidence["acked"] and not evidence.get("commits"):
         reasons.append("nothing was acknowledged")
     reasons += [
         f"fault {fault.id} ({fault.fault}) is not proved to have had an effect: {fault.how}"
@@ -227,11 +235,12 @@ def _some(names: Sequence[str], count_max: int = 8) -> str:
     return ", ".join(names[:count_max]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _crashes(reports: Mapping[str, Report]) -> list[str]:
+def _crashes(reports: Mapping[str, Report], whole: Iterable[Receipt]) -> list[str]:
+    asked = {key: report.receipts for key, report in reports.items()}
     return [
-        f"the checker {receipt.checker} crashed on {key}: {receipt.crash}"
-        for key, report in reports.items()
-        for receipt in report.receipts
+        f"the checker {receipt.checker} crashed on {what}: {receipt.crash}"
+        for what, receipts in {**asked, "the whole history": whole}.items()
+        for receipt in receipts
         if receipt.crash is not None
     ]
 
@@ -241,7 +250,7 @@ _CHECKER_OF = {
     "duplicate": "duplicates",
     "inconsistent-offsets": "offsets",
     "phantom": "phantom",
-    "misrouted": "phantom",
+    "misrouted": "misrouted",
     "G1a": "phantom",
     "nonmonotonic-send": "order",
     "int-nonmonotonic-send": "order",
@@ -252,19 +261,39 @@ _CHECKER_OF = {
     "int-nonmonotonic-poll": "polls",
     "stuck": "availability",
     "crash": "crashes",
+    "torn-transaction": "torn",
+    "precommitted-read": "precommitted",
+    "dirty-read": "transactions",
+    "zombie-write": "transactions",
+    "wr-cycle": "cycles",
+    "G1c": "cycles",
+    "G0": "cycles",
+    "lost-commit": "commits",
+    "commit-regression": "commits",
+    "commit-ahead": "deliveries",
+    "resume-gap": "deliveries",
+    "resume-overlap": "deliveries",
+    "double-owner": "owners",
+    "hw-regress": "watermarks",
+    "lso-regress": "watermarks",
+    "log-start-regress": "watermarks",
+    "acked-above-end": "watermarks",
+    "stuck-lso": "watermarks",
+    "stuck-group": "progress",
+    "stuck-producer": "producers",
+    "eos-mismatch": "outputs",
 }
 
 
 def _checkers(
-    reports: Mapping[str, Report], results: Sequence[Finding]
+    reports: Mapping[str, Report], whole: Iterable[Receipt], results: Sequence[Finding]
 ) -> dict[str, CheckerResult]:
     seconds: defaultdict[str, float] = defaultdict(float, {"crashes": 0.0})
     crashed = set()
-    for report in reports.values():
-        for receipt in report.receipts:
-            seconds[receipt.checker] += receipt.seconds
-            if receipt.crash is not None:
-                crashed.add(receipt.checker)
+    for receipt in chain(whole, *(report.receipts for report in reports.values())):
+        seconds[receipt.checker] += receipt.seconds
+        if receipt.crash is not None:
+            crashed.add(receipt.checker)
     convicted = {_CHECKER_OF.get(f.anomaly) for f in results if not f.legal}
     return {
         name: CheckerResult(

@@ -12,6 +12,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Permitted by the run's configured contract: counted, but no reason to fail."""
     key: str | None = None
     """``topic-partition``."""
+    group: str | None = None
+    """The consumer group, of what is about one."""
     partition: int | None = None
     offset: int | None = None
     value: int | None = None

@@ -18,7 +18,8 @@ class ScheduledFault(msgspec.Struct, frozen=True, kw_only=True):
     fault: str
     """The fault's name, such as ``partition-one``."""
     targets: Any = None
-    """Whom it strikes, in the fault's own words: node ids, ``leader:orders-0``, ``controller``."""
+    """Whom it strikes, in the fault's own words: node ids, ``leader:orders-0``, ``controller``,
+    ``group-coordinator:billing``."""
     options: dict[str, Any] = {}
 
 

@@ -6,12 +6,15 @@ fault which nobody offers is refused. All of them are ``runtime_checkable``: ``i
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from model.op import Op
 
 NodeId = str
 """``broker-1`` … ``broker-N``, ``zookeeper``; the clients as one party are ``clients``."""
+
+Coordinated = Literal["group", "transaction"]
+"""What has a coordinator among the brokers."""
 
 CLIENTS: NodeId = "clients"
 ZOOKEEPER: NodeId = "zookeeper"
@@ -394,6 +397,11 @@ class HasRoles(Protocol):
 
     async def isr(self, key: str) -> tuple[NodeId, ...]:
         """The in-sync replicas of ``topic-partition`` as ZooKeeper has them now."""
+        ...
+
+    async def coordinator(self, of: Coordinated, name: str) -> NodeId | None:
+        """Who coordinates a group, or a transactional id: the leader, as ZooKeeper has it now, of
+        the partition of an internal topic that the name belongs to."""
         ...
 
 

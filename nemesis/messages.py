@@ -61,7 +61,9 @@ class Meddled(Cluster, CanMeddle, CanExpire, CanKill, CanPause, HasRoles, Protoc
 def draw(rng: random.Random, shape: Shape) -> Drawn:
     """One message to a broker, or from it; kept for less or more than a session. An order alone:
     where others are down already, nobody is left to give the reason."""
-    flows = FLOWS if len(shape.brokers) > 1 else FLOWS[:2]
+    flows = [flow for flow in FLOWS if len(shape.brokers) > 1 or flow[1] == CLIENTS]
+    if not shape.acknowledged:
+        flows = [flow for flow in flows if flow[0] != "Produce"]
     api, asks = rng.choice(flows)
     options: dict[str, Any] = {"api": api, "from": asks}
     if rng.random() < ORDERS_SHARE and len(shape.brokers) > 2:

@@ -24,6 +24,10 @@ class Shape:
     """``min.insync.replicas``: so many have what was acknowledged."""
     synced: bool = False
     """``log.flush.interval.messages`` = 1: they have it on disk."""
+    coordinators: tuple[str, ...] = ()
+    """Roles of coordinators that can be aimed at, as targets."""
+    acknowledged: bool = True
+    """Is a Produce answered?"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ SECONDS_PER_FAULT = 7.0
 KINDS = 3
 """… from at least so many packages, if so many are at hand."""
 
+MOMENTS = 0.5
+"""The share of faults that wait for a moment, where a workload has some."""
+
 LANES: tuple[Lane, ...] = ("process", "network")
 
 
@@ -52,6 +55,9 @@ def draw(
     seed: int,
     time_limit_s: float,
     keys: Sequence[str] = (),
+    coordinators: Sequence[str] = (),
+    acknowledged: bool = True,
+    moments: Sequence[str] = (),
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
     synced: bool = False,
@@ -60,11 +66,20 @@ def draw(
     """A schedule, the same for the same arguments; empty without packages
     that have room in such a cluster.
 
+    ``moments`` are operations of clients by whose beginning some of the faults are to strike.
     ``time_limit_s`` is the workload's; every fault is over before it. With time for it the
     schedule has enough faults of enough kinds to mean something (:data:`SECONDS_PER_FAULT`,
     :data:`KINDS`): draws that do not are drawn again.
     """
-    shape = Shape(tuple(brokers), tuple(keys), session_timeout_s, min_isr, synced)
+    shape = Shape(
+        brokers=tuple(brokers),
+        keys=tuple(keys),
+        coordinators=tuple(coordinators),
+        acknowledged=acknowledged,
+        session_timeout_s=session_timeout_s,
+        min_isr=min_isr,
+        synced=synced,
+    )
     packages = [each for each in packages if each.draw is not None and each.room(shape)]
     if not packages:
         return ()
@@ -84,6 +99,7 @@ def draw(
             best = drawn
         if enough:
             break
+    rng = random.Random(f"{seed}/moments")
     return tuple(
         ScheduledFault(
             id=number,
@@ -91,10 +107,15 @@ def draw(
             duration_s=round(fault.duration_s, 3),
             fault=fault.fault,
             targets=fault.targets,
-            options=fault.options,
+            options=fault.options | _moment(rng, moments),
         )
         for number, (at_s, _, fault) in enumerate(best, start=1)
     )
+
+
+def _moment(rng: random.Random, moments: Sequence[str]) -> dict[str, Any]:
+    """When a fault is to strike, if that matters to it."""
+    return {"when": rng.choice(moments)} if moments and rng.random() < MOMENTS else {}
 
 
 def _again(

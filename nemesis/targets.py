@@ -1,21 +1,25 @@
 """Whom a fault strikes: named when the schedule is drawn, resolved when it fires.
 
-A target is a list of node ids, ``leader:topic-partition``, ``controller``, or ``not-controller``
-for the first of the other brokers. A role that nobody
-holds just now, and a node that is down already, is replaced by a broker that stands: a fault that
-strikes nobody would prove nothing.
+A target is a list of node ids, ``leader:topic-partition``, ``group-coordinator:GROUP``,
+``transaction-coordinator:TRANSACTIONAL-ID``, ``controller``, or ``not-controller`` for the first of
+the other brokers. A role that nobody holds just now, and a node that is down already, is replaced
+by a broker that stands: a fault that strikes nobody would prove nothing.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from model.roles import NodeId
+from model.roles import Coordinated, NodeId
 from nemesis.package import Shape
 
 CONTROLLER = "controller"
 NOT_CONTROLLER = "not-controller"
 LEADER = "leader:"
+COORDINATORS: Mapping[str, Coordinated] = {
+    "group-coordinator:": "group",
+    "transaction-coordinator:": "transaction",
+}
 
 
 class Inhabited(Protocol):
@@ -27,12 +31,16 @@ class Inhabited(Protocol):
     async def is_paused(self, node: NodeId) -> bool: ...
     async def controller(self) -> NodeId | None: ...
     async def leader(self, key: str) -> NodeId | None: ...
+    async def coordinator(self, of: Coordinated, name: str) -> NodeId | None: ...
 
 
 def draw_one(rng: random.Random, shape: Shape) -> Any:
     """One broker, by name or by role."""
     kinds = ["node", "node", CONTROLLER, *(["leader"] * 2 if shape.keys else [])]
+    kinds += ["coordinator"] * 4 if shape.coordinators else []
     match rng.choice(kinds):
+        case "coordinator":
+            return rng.choice(shape.coordinators)
         case "leader":
             return f"{LEADER}{rng.choice(shape.keys)}"
         case "controller":
@@ -72,6 +80,10 @@ async def _holder(cluster: Inhabited, role: str) -> NodeId | None:
         return next((broker for broker in cluster.brokers if broker != controller), None)
     if role.startswith(LEADER):
         return await cluster.leader(role.removeprefix(LEADER))
+    for prefix, of in COORDINATORS.items():
+        if role.startswith(prefix):
+            return await cluster.coordinator(of, role.removeprefix(prefix))
     raise ValueError(
-        f"no such target: {role} (a list of nodes, controller, not-controller or leader:KEY)"
+        f"no such target: {role} (a list of nodes, controller, not-controller, leader:KEY,"
+        " group-coordinator:GROUP or transaction-coordinator:ID)"
     )

@@ -53,6 +53,8 @@ LEAST: Mapping[str, float] = {
 }
 """The smallest number that each of the plan's options may be."""
 
+WATCH_SHARE = 0.25
+"""How often a reader that has got nothing asks for watermarks, and not whether it has caught up."""
 RETRY_CREATION_S = 1.0
 """How long after a failed creation a topic is asked for again."""
 
@@ -62,7 +64,7 @@ def keys_of(topic: str, partitions: int) -> tuple[str, ...]:
     return tuple(f"{topic}-{partition}" for partition in range(partitions))
 
 
-def _created(event: Op) -> tuple[str, ...]:
+def created(event: Op) -> tuple[str, ...]:
     """The keys that an event says to exist from now on."""
     if event.f != "create-topic" or event.type != "ok":
         return ()
@@ -128,7 +130,7 @@ class Senders:
         return Invocation(process=process, f="send", value=value), later
 
     def update(self, event: Op) -> Generator:
-        if new := _created(event):
+        if new := created(event):
             return dataclasses.replace(
                 self,
                 keys=(*self.keys, *new),
@@ -173,7 +175,7 @@ class Readers:
         return Invocation(process=process, f="poll", value=[["poll"]]), self
 
     def update(self, event: Op) -> Generator:
-        if new := _created(event):
+        if new := created(event):
             return dataclasses.replace(self, keys=(*self.keys, *new))
         if event.f == "assign" and event.type == "ok":
             assigned = self.assigned | {event.process: tuple(event.value)}
@@ -191,6 +193,9 @@ class CatchUp:
     A process asks whether it has caught up whenever a poll brought nothing; one that takes the
     place of another begins with an assignment of its own.
     """
+
+    watches: bool = dataclasses.field(default=False, kw_only=True)
+    """Are watermarks asked for, too? They tell what keeps a reader from its goal."""
 
     left: tuple[str, ...]
     """Keys that nobody has caught up with."""
@@ -210,7 +215,10 @@ class CatchUp:
             return Invocation(process=process, f="assign", value=list(self.keys)), self
         if process not in self.idle:
             return Invocation(process=process, f="poll", value=[["poll"]]), self
-        value = [["catch-up", ctx.rng.choice(self.left)]]
+        key = ctx.rng.choice(self.left)
+        if self.watches and ctx.rng.random() < WATCH_SHARE:
+            return Invocation(process=process, f="watermarks", value=[["watermarks", key]]), self
+        value = [["catch-up", key]]
         return Invocation(process=process, f="catch-up", value=value), self
 
     def update(self, event: Op) -> Generator:
@@ -219,7 +227,8 @@ class CatchUp:
             case "assign", "ok":
                 return dataclasses.replace(self, assigned=self.assigned | process)
             case "poll", "ok":
-                brought = any(event.value[0][1].values())
+                *_, (_, polled) = event.value  # behind the rebalances that a member is told of
+                brought = any(polled.values())
                 idle = self.idle - process if brought else self.idle | process
                 return dataclasses.replace(self, idle=idle)
             case "catch-up", "ok":
@@ -236,7 +245,7 @@ def _readers(plan: Plan) -> int:
     return max(1, min(plan.concurrency - 1, round(plan.concurrency / 3)))
 
 
-def _topics(plan: Plan) -> tuple[tuple[float, str], ...]:
+def topics_of(plan: Plan) -> tuple[tuple[float, str], ...]:
     """When each topic is created: some at the beginning, the others spread over the run."""
     early = int(plan.options["topics"])
     late = int(plan.options["late_topics"])
@@ -254,7 +263,7 @@ def main(plan: Plan) -> Generator:
     life_s = float(plan.options["process_life_s"])
     writing = AnyOf(
         (
-            Topics(_topics(plan), int(plan.options["partitions"])),
+            Topics(topics_of(plan), int(plan.options["partitions"])),
             Stagger(life_s / writers, Repeat("crash"), next_s=life_s / writers),
             Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),
         )
@@ -271,22 +280,29 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     return Until(until_s, Reserve(((writers, nobody), (readers, reading))))
 
 
-def client(plan: Plan, bootstrap: str, process: int) -> Client:
-    """A process by the client that the plan names."""
-    topic = {
+def topic_settings(plan: Plan) -> dict[str, str]:
+    """Of the topics that a process creates."""
+    return {
         "replication.factor": str(plan.options["replication_factor"]),
         "replicas": " ".join(str(number) for number in plan.options["replicas"]),
     }
+
+
+def client(plan: Plan, bootstrap: str, process: int) -> Client:
+    """A process by the client that the plan names."""
     make, _ = CLIENTS[plan.options["client"]]
-    return make(bootstrap, process, plan.producer, plan.consumer, topic)
+    return make(bootstrap, process, plan.producer, plan.consumer, topic_settings(plan))
 
 
 def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
     if plan.concurrency < 2:
         return "--concurrency: idempotent needs at least 2, a writer and a reader"
-    if (misfit := options.refusal(plan.options, LEAST)) is not None:
-        return misfit
+    return options.refusal(plan.options, LEAST) or refuse_cluster(plan)
+
+
+def refuse_cluster(plan: Plan) -> str | None:
+    """Why no cluster of this plan would acknowledge, or its client do, what is asked."""
     factor = int(plan.options["replication_factor"])
     if factor > plan.brokers:
         return f"--brokers: {factor} replicas need as many brokers"
@@ -316,7 +332,7 @@ def first_keys(plan: Plan) -> tuple[str, ...]:
     """The keys of the topics that are created at once."""
     partitions = int(plan.options["partitions"])
     return tuple(
-        key for at_s, topic in _topics(plan) if at_s == 0 for key in keys_of(topic, partitions)
+        key for at_s, topic in topics_of(plan) if at_s == 0 for key in keys_of(topic, partitions)
     )
 
 

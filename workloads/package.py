@@ -3,6 +3,7 @@
 It names its checkers by string and knows neither cluster nor nemesis.
 """
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,3 +43,11 @@ class Workload:
     """After so long an operation is given up as ``info``."""
     topics: Callable[[Plan], tuple[str, ...]]
     """Keys that exist soon after the start: faults may aim at their leaders."""
+    coordinators: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
+    """Roles that faults may aim at, as a schedule names them: ``group-coordinator:GROUP``,
+    ``transaction-coordinator:TRANSACTIONAL-ID``."""
+    moments: tuple[str, ...] = ()
+    """Operations in whose midst faults should strike."""
+    vary: Callable[[random.Random], Mapping[str, Mapping[str, Any]]] = lambda rng: {}
+    """What a search varies of this workload alone: settings by part of a plan (``options``,
+    ``producer``, …), drawn from the generator."""

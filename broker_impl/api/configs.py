@@ -1,6 +1,6 @@
 """DescribeConfigs (API 32), v1-v4: every setting with its default, source and meaning.
 
-Left out: dynamic broker settings, loggers (BROKER_LOGGER).
+Left out: loggers (BROKER_LOGGER).
 """
 
 from broker_impl.api.registry import RequestContext, api
@@ -18,7 +18,7 @@ from broker_impl.wire.messages.describe_configs_response import (
 )
 
 TOPIC, BROKER = 2, 4
-_BOOLEAN, _STRING, _LONG, _LIST = 1, 2, 5, 7
+_BOOLEAN, _STRING, _LONG, _DOUBLE, _LIST = 1, 2, 5, 6, 7
 
 
 @api(32, range(1, 5))
@@ -53,7 +53,7 @@ async def _resource(
             result.error_code = ErrorCode.INVALID_REQUEST
             result.error_message = f"this is broker {config.broker_id}"
             return result
-        rows = [_row(name, row, [config.sourced(row)]) for name, row in SETTINGS.items()]
+        rows = [_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()]
     else:
         result.error_code = ErrorCode.INVALID_REQUEST
         result.error_message = f"resource type {resource.resource_type} has no settings here"
@@ -90,4 +90,4 @@ def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsR
 def _type(setting: Setting) -> int:
     if setting.is_list:
         return _LIST
-    return {bool: _BOOLEAN, int: _LONG}.get(setting.type, _STRING)
+    return {bool: _BOOLEAN, int: _LONG, float: _DOUBLE}.get(setting.type, _STRING)

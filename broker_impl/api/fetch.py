@@ -8,14 +8,20 @@ Refuses: incremental fetch sessions: every answer says session 0, which clients 
 sessions here" (KIP-227); a request that insists gets FETCH_SESSION_ID_NOT_FOUND.
 A reader of committed records is served up to the last stable offset, and told which transactions
 among what it gets were aborted, by first offset; also when it was parked (KAFKA-5376).
-Left out: topic ids (v13), reads from followers (KIP-392).
+Consumers that name their rack (v11) are served by followers, too, up to the watermark that these
+know; with `replica.selector.class` a leader sends them to a replica of their own rack (KIP-392).
+Left out: topic ids (v13).
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from broker_impl.api.registry import RequestContext, api
+from broker_impl.config import RACK_AWARE_SELECTOR
 from broker_impl.errors import ErrorCode
+from broker_impl.replica import watermark
 from broker_impl.replica.partition import FetchResult
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import (
@@ -25,8 +31,9 @@ from broker_impl.wire.messages.fetch_response import (
     FetchResponse,
     PartitionData,
 )
-from broker_impl.wire.types import TopicPartition
+from broker_impl.wire.types import BrokerId, Offset, TopicPartition
 
+_FOLLOWERS_SINCE = 11
 FINAL_EPOCH = -1
 """A session epoch of -1 ends a session or asks for none; 0 asks for a new one."""
 
@@ -65,6 +72,9 @@ def fetch(context: RequestContext, request: FetchRequest) -> Any:
 
 def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Read:
     read = _Read()
+    is_consumer = request.replica_id == watermark.CONSUMER
+    from_follower = is_consumer and _may_ask_followers(context, request)
+    racks = _racks(context) if is_consumer and request.rack_id else None
     room = min(request.max_bytes, context.services.config.fetch_max_bytes, context.answer_room())
     for topic in request.topics:
         for partition in topic.partitions:
@@ -77,16 +87,59 @@ def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Re
                 current_leader_epoch=partition.current_leader_epoch,
                 last_fetched_epoch=partition.last_fetched_epoch,
                 log_start_offset=partition.log_start_offset,
-                isolation=request.isolation_level,
+                isolation=isolation_of(request.isolation_level, again),
                 at_least_one=owes_a_batch(read.bytes_read),
                 again=again,
+                from_follower=from_follower,
             )
+            if racks is not None and not result.error:
+                result = _redirected(
+                    context, tp, partition.fetch_offset, request.rack_id, racks, result
+                )
             if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 result = FetchResult(error=context.services.view.not_here(tp))
             read.results[tp] = result
             read.bytes_read += sum(map(len, result.records))
-            read.must_answer |= bool(result.error) or result.diverging is not None or result.news
+            read.must_answer |= (
+                bool(result.error)
+                or result.diverging is not None
+                or result.news
+                or result.preferred_read_replica >= 0
+            )
     return read
+
+
+def _may_ask_followers(context: RequestContext, request: FetchRequest) -> bool:
+    """Not who has no rack: no leader sends him here, so that he takes us for the leader, and an
+    offset that we do not have (yet) for one that there is not."""
+    return context.version >= _FOLLOWERS_SINCE and bool(request.rack_id)
+
+
+def _racks(context: RequestContext) -> dict[BrokerId, str | None] | None:
+    """Those of the live brokers; None: readers are not to be sent elsewhere."""
+    if context.services.config.replica_selector_class != RACK_AWARE_SELECTOR:
+        return None
+    return {broker.id: broker.rack for broker in context.services.view.brokers.values()}
+
+
+def _redirected(
+    context: RequestContext,
+    tp: TopicPartition,
+    offset: Offset,
+    rack: str,
+    racks: dict[BrokerId, str | None],
+    result: FetchResult,
+) -> FetchResult:
+    """What was read; or nothing, and whom to ask instead."""
+    better = context.services.replicas.preferred_read_replica(tp, offset, rack, racks)
+    if better is None:
+        return result
+    return msgspec.structs.replace(result, records=[], aborted=None, preferred_read_replica=better)
+
+
+def isolation_of(asked: int, again: bool) -> int:
+    """What a reader may see: as it has asked, also when its request was parked (KAFKA-5376)."""
+    return asked
 
 
 def owes_a_batch(bytes_read: int) -> bool:
@@ -116,6 +169,7 @@ def _response(read: _Read) -> FetchResponse:
             last_stable_offset=result.last_stable_offset,
             log_start_offset=result.log_start_offset,
             aborted_transactions=_aborted(result),
+            preferred_read_replica=result.preferred_read_replica,
             records=result.records,
         )
         if result.diverging is not None:

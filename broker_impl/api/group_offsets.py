@@ -197,9 +197,11 @@ def _fetch(
     require_stable: bool,
 ) -> tuple[ErrorCode, Found]:
     """Topic by topic; None asks for all that there are."""
-    group = context.services.groups.find(name)
-    if isinstance(group, ErrorCode):
-        return group, []
+    found = context.services.groups.find(name)
+    error = untold(found) if isinstance(found, ErrorCode) else ErrorCode.NONE
+    if error is not ErrorCode.NONE:
+        return error, []
+    group = None if isinstance(found, ErrorCode) else found
     if topics is None:
         known: dict[str, list[int]] = {}
         for tp in () if group is None else group.offsets:
@@ -209,6 +211,14 @@ def _fetch(
         (topic, [_kept(group, TopicPartition(topic, at), require_stable) for at in numbers])
         for topic, numbers in topics
     ]
+
+
+def untold(office: ErrorCode) -> ErrorCode:
+    """Why a coordinator says nothing of a group's offsets: it is none, or does not know them yet.
+
+    A group that it cannot find then may still have committed.
+    """
+    return office
 
 
 def _kept(

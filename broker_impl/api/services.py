@@ -13,12 +13,28 @@ from broker_impl.coordinator.transactions.events import InitAnswer
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.replicas import Replicas
+from broker_impl.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+)
+from broker_impl.wire.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+)
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
 from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
+from broker_impl.wire.messages.create_partitions_request import CreatePartitionsRequest
+from broker_impl.wire.messages.create_partitions_response import CreatePartitionsResponse
 from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
 from broker_impl.wire.messages.create_topics_response import CreateTopicsResponse
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.delete_topics_response import DeleteTopicsResponse
+from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest
+from broker_impl.wire.messages.elect_leaders_response import ElectLeadersResponse
+from broker_impl.wire.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
+from broker_impl.wire.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+)
 from broker_impl.wire.types import Epoch, TopicPartition
 
 
@@ -30,6 +46,16 @@ class Controller(Protocol):
     async def controlled_shutdown(
         self, request: ControlledShutdownRequest
     ) -> ControlledShutdownResponse: ...
+    async def create_partitions(
+        self, request: CreatePartitionsRequest
+    ) -> CreatePartitionsResponse: ...
+    async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse: ...
+    async def alter_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse: ...
+    async def list_reassignments(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> ListPartitionReassignmentsResponse: ...
 
 
 class Groups(Protocol):
@@ -130,6 +156,17 @@ class Services(Protocol):
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
         """The overrides of one topic, as ZooKeeper has them; ApiError when it cannot be asked."""
+        ...
+
+    async def settings_of(self, entity: str) -> dict[str, str]:
+        """What is set for ``topics/T``, ``brokers/N`` or ``brokers/<default>``, as ZooKeeper has
+        it; ApiError when it cannot be asked."""
+        ...
+
+    async def alter_settings(
+        self, entity: str, alter: Callable[[Mapping[str, str]], dict[str, str]]
+    ) -> None:
+        """Write what ``alter`` makes of it; this broker obeys by the time of the answer."""
         ...
 
     async def settle_topics(self, topics: Sequence[str]) -> None:

@@ -1,8 +1,11 @@
 """All handlers: importing this module fills the table of the registry."""
 
 from broker_impl.api import (
+    altering,
     cluster_control,
     configs,
+    deletion,
+    describing,
     fetch,
     find_coordinator,
     group_offsets,
@@ -20,8 +23,11 @@ from broker_impl.api.registry import APIS
 
 __all__ = [
     "APIS",
+    "altering",
     "cluster_control",
     "configs",
+    "deletion",
+    "describing",
     "fetch",
     "find_coordinator",
     "group_offsets",

@@ -1,14 +1,32 @@
-"""CreateTopics (API 19), v2-v6, and DeleteTopics (API 20), v1-v5: the controller decides.
+"""CreateTopics (API 19), v2-v6, DeleteTopics (API 20), v1-v5, CreatePartitions (API 37), v0-v3,
+ElectLeaders (API 43), v0-v2, AlterPartitionReassignments (API 45), v0, and
+ListPartitionReassignments (API 46), v0: the controller decides.
 
 Any other broker answers NOT_CONTROLLER, upon which a client asks Metadata who is.
 Left out: topic ids (CreateTopics v7, DeleteTopics v6).
 """
 
 from broker_impl.api.registry import RequestContext, api
+from broker_impl.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+)
+from broker_impl.wire.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+)
+from broker_impl.wire.messages.create_partitions_request import CreatePartitionsRequest
+from broker_impl.wire.messages.create_partitions_response import CreatePartitionsResponse
 from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
 from broker_impl.wire.messages.create_topics_response import CreateTopicsResponse
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.delete_topics_response import DeleteTopicsResponse
+from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest
+from broker_impl.wire.messages.elect_leaders_response import ElectLeadersResponse
+from broker_impl.wire.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
+from broker_impl.wire.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+)
 
 
 @api(19, range(2, 7))
@@ -25,3 +43,35 @@ async def delete_topics(
 ) -> DeleteTopicsResponse:
     """Topics marked for deletion, gone by the time of the answer or of its timeout."""
     return await context.services.controller.delete_topics(request)
+
+
+@api(37, range(4))
+async def create_partitions(
+    context: RequestContext, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    """More partitions for topics, led by the time of the answer or of its timeout."""
+    return await context.services.controller.create_partitions(request)
+
+
+@api(43, range(3))
+async def elect_leaders(
+    context: RequestContext, request: ElectLeadersRequest
+) -> ElectLeadersResponse:
+    """Preferred leaders, or leaders at any price (KIP-460)."""
+    return await context.services.controller.elect_leaders(request)
+
+
+@api(45, range(1))
+async def alter_partition_reassignments(
+    context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    """Partitions begin to move to other replicas, or turn back (KIP-455)."""
+    return await context.services.controller.alter_reassignments(request)
+
+
+@api(46, range(1))
+async def list_partition_reassignments(
+    context: RequestContext, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """The partitions that move."""
+    return await context.services.controller.list_reassignments(request)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from broker_impl.api.registry import RequestContext, api
+from broker_impl.controller import topics as topic_rules
 from broker_impl.coordinator.records import TOPIC as OFFSETS
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.coordinator.transactions.states import State
@@ -65,10 +66,9 @@ async def add_partitions_to_txn(
         return _verify(context, request)
     topics = request.v3_and_below_topics
     partitions = _partitions(topics)
-    unknown = [tp for tp in partitions if context.services.view.partition(tp) is None]
-    if unknown:
-        errors = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        errors.update(dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    refused = {tp: error for tp in partitions if (error := _refusal(context, tp))}
+    if refused:
+        errors = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused
     else:
         error = await context.services.transactions.add_partitions(
             request.v3_and_below_transactional_id,
@@ -78,6 +78,15 @@ async def add_partitions_to_txn(
         )
         errors = dict.fromkeys(partitions, _told(context, error))
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, errors))
+
+
+def _refusal(context: RequestContext, tp: TopicPartition) -> ErrorCode:
+    """Why no producer may write there; to internal topics only coordinators do."""
+    if tp.topic in topic_rules.INTERNAL:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if context.services.view.partition(tp) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
 
 
 def _verify(

@@ -76,6 +76,10 @@ class Waiting:
         for parked in tuple(self._parked.get(partition, ())):
             parked.attempt()
 
+    def __contains__(self, partition: TopicPartition) -> bool:
+        """Does anybody wait for this partition?"""
+        return partition in self._parked
+
     def __len__(self) -> int:
         return len({parked for waiting in self._parked.values() for parked in waiting})
 

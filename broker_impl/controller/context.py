@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from broker_impl.config import Endpoint
 from broker_impl.controller.deletion import TopicDeletion
 from broker_impl.controller.election import NO_LEADER, Choice
+from broker_impl.controller.reassignment import Move
 from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
 
 
@@ -66,6 +67,8 @@ class Context:
     """Partition to its replicas; the first of them is the preferred leader."""
     leadership: dict[TopicPartition, Leadership] = field(default_factory=dict)
     """Of those partitions that have ever had a leader."""
+    moves: dict[TopicPartition, Move] = field(default_factory=dict)
+    """Of those partitions that move to other replicas."""
     deleting: dict[str, TopicDeletion] = field(default_factory=dict)
 
     def replicas(self, tp: TopicPartition) -> tuple[BrokerId, ...]:
@@ -114,6 +117,7 @@ class Context:
         """The topic is no more."""
         for tp in self.partitions_of(topic):
             self.leadership.pop(tp, None)
+            self.moves.pop(tp, None)
         del self.topics[topic]
         self.deleting.pop(topic, None)
 
@@ -121,6 +125,8 @@ class Context:
         """What is always true."""
         assert self.leaving.keys() <= self.brokers.keys(), "only a registered broker can leave"
         assert self.deleting.keys() <= self.topics.keys(), "only what is there is deleted"
+        for tp in self.moves:
+            assert tp.partition in self.topics.get(tp.topic, {}), f"{tp} moves, and is not there"
         for tp, state in self.leadership.items():
             assert tp.partition in self.topics.get(tp.topic, {}), f"{tp} has a state, no replicas"
             assert state.isr, f"{tp}: an ISR is never empty (KAFKA-5083)"

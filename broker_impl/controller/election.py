@@ -126,3 +126,30 @@ def preferred(
     if leader == wish or wish not in candidates or wish not in isr:
         return None
     return Choice(wish, tuple(replica for replica in isr if replica in candidates))
+
+
+def among(
+    replicas: Sequence[BrokerId],
+    leader: BrokerId,
+    isr: tuple[BrokerId, ...],
+    candidates: Container[BrokerId],
+) -> Choice | None:
+    """Whoever leads and is in sync of these replicas, which are others than before.
+
+    The leader stays, if it is one of them. None: nobody of them can lead; what the others hold
+    would be lost. Where nobody leads now, nobody need.
+    """
+    in_sync = tuple(replica for replica in isr if replica in replicas)
+    if leader in in_sync or (leader == NO_LEADER and in_sync):
+        return Choice(leader, in_sync)
+    return offline(replicas, in_sync, candidates, unclean=False)
+
+
+def unclean(
+    replicas: Sequence[BrokerId],
+    leader: BrokerId,
+    isr: tuple[BrokerId, ...],
+    candidates: Container[BrokerId],
+) -> Choice | None:
+    """A leader at any price, as an operator has asked for, where there is none."""
+    return offline(replicas, isr, candidates, unclean=True)

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 
+from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.wire.types import BrokerId
 
 
@@ -16,11 +17,19 @@ def assign(
 
     Leaders go round the ring of brokers from a random start; followers are taken from behind the
     leader, a step further in each round, so that one broker's load falls to many when it dies. A
-    rack is used again only when every other holds as many copies. If some broker has no rack, all
-    are treated as if each stood alone.
+    rack is used again only when every other holds as many copies. Without racks each broker stands
+    alone.
 
-    brokers: to its rack, if it has one. There must be as many as copies.
+    brokers: to its rack, if it has one. There must be as many as copies. ApiError: some have a
+    rack, others not, so that nobody knows how far from each other copies would be.
     """
+    racked = [broker for broker, rack in brokers.items() if rack is not None]
+    if racked and len(racked) < len(brokers):
+        # Kafka has no code of its own for this, and answers as to an unforeseen failure.
+        raise ApiError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            "not all brokers have a rack, which is needed to place replicas by racks",
+        )
     assert 0 < replication_factor <= len(brokers), "each copy has a broker of its own"
     ring = _ring(brokers)
     start, shift = rng.randrange(len(ring)), rng.randrange(len(ring))
@@ -34,9 +43,8 @@ def assign(
 
 
 def _rack(brokers: Mapping[BrokerId, str | None], broker: BrokerId) -> str:
-    if any(rack is None for rack in brokers.values()):
-        return str(broker)
-    return str(brokers[broker])
+    rack = brokers[broker]
+    return str(broker) if rack is None else rack
 
 
 def _ring(brokers: Mapping[BrokerId, str | None]) -> list[BrokerId]:

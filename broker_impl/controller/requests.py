@@ -195,7 +195,8 @@ class _Writer:
         topics: dict[str, StopReplicaTopicState] = {}
         for tp, delete in due.items():
             state = context.leadership.get(tp)
-            epoch = EPOCH_DURING_DELETE if delete or state is None else state.leader_epoch
+            is_gone = tp.topic in context.deleting or state is None
+            epoch = EPOCH_DURING_DELETE if is_gone or state is None else state.leader_epoch
             topic = topics.setdefault(tp.topic, StopReplicaTopicState(topic_name=tp.topic))
             topic.partition_states.append(
                 StopReplicaPartitionState(

@@ -33,11 +33,24 @@ class LogConfig:
     """Whose time counts: the producer's, or (`LOG_APPEND_TIME`) this broker's."""
     timestamp_difference_ms_max: int = _INT64_MAX
     """How far a producer's time may be from this broker's."""
-    cleanup_policy: str = "delete"
-    """`delete`: old segments go. Others keep all that lies above the log's start."""
+    cleanup_policy: tuple[str, ...] = ("delete",)
+    """`delete`: old segments go. `compact`: the last record of each key stays."""
+    min_cleanable_dirty_ratio: float = 0.5
+    """A log is compacted when so much of it is new since the last time."""
+    delete_retention_ms: int = 86_400_000
+    """How long a tombstone, or a marker, stays once it is all that is left (KIP-534)."""
+    min_compaction_lag_ms: int = 0
+    """Records younger than this are not compacted yet."""
+    max_compaction_lag_ms: int = _INT64_MAX
+    """A log that holds older ones is compacted, however little of it is new."""
     delete_delay_ms: int = 60_000
     """Between the renaming of a deleted file and its removal (`file.delete.delay.ms`)."""
     producer_expiration_ms: int = 86_400_000
     """An idempotent producer that was silent for this long is forgotten."""
     verify_transactions: bool = True
     """Must a batch that begins a transaction have been verified with the coordinator? (KIP-890)"""
+
+    @property
+    def is_compacted(self) -> bool:
+        """Is its log compacted?"""
+        return "compact" in self.cleanup_policy

@@ -12,19 +12,12 @@ import re
 from dataclasses import dataclass
 
 from broker_impl.errors import StorageError, WireError
-from broker_impl.log import checkpoints, producers, recovery
+from broker_impl.log import checkpoints, producers, recovery, swapping
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import EpochStart, LeaderEpochs
 from broker_impl.log.producers import ProducerStates
-from broker_impl.log.segment import (
-    ABORTED_INDEX_SUFFIX,
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    Segment,
-    file_name,
-)
+from broker_impl.log.segment import SUFFIXES, Segment, file_name
 from broker_impl.log.snapshots import Snapshots
 from broker_impl.log.transactions import AbortedTransaction, Marker, decode_marker
 from broker_impl.wire.batch import BatchHeader
@@ -66,6 +59,7 @@ def load(
     if not clean:
         disk.fsync_dir(directory)
     _remove_deleted(disk, directory)
+    swapping.settle(disk, directory)
     snapshots = Snapshots(disk, directory)
     segments, found = _load_segments(disk, directory, config, clean, recovery_point, now_ms)
     if segments and not clean:
@@ -108,7 +102,7 @@ def new_segment(
 def remove_segment(disk: Disk, directory: str, segment: Segment) -> None:
     """Remove a segment's files. Durable on return, so that no gap is ever left in front of it."""
     segment.close()
-    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX):
+    for suffix in SUFFIXES:
         path = f"{directory}/{file_name(segment.base_offset, suffix)}"
         if disk.exists(path):
             disk.remove(path)

@@ -18,6 +18,7 @@ META_PROPERTIES = "meta.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
+CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 
 _LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9]\d{0,9})")
 _DELETED_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-delete")
@@ -72,6 +73,7 @@ class LogManager:
         recovery_points = self._read_offsets(RECOVERY_POINTS)
         start_offsets = self._read_offsets(START_OFFSETS)
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+        cleaned = self._read_offsets(CLEANED_OFFSETS)
         for name in self._disk.list(""):
             if not self._disk.is_dir(name):
                 continue
@@ -84,6 +86,7 @@ class LogManager:
                     clean=clean,
                     recovery_point=recovery_points.get(tp, 0),
                     start_offset=start_offsets.get(tp, 0),
+                    first_dirty=cleaned.get(tp, 0),
                 )
         for tp in [tp for tp in self.high_watermarks if tp not in self.logs]:
             del self.high_watermarks[tp]
@@ -92,6 +95,12 @@ class LogManager:
         logger.info(
             "%d logs loaded after %s end", len(self.logs), "a clean" if clean else "an unclean"
         )
+
+    def reconfigure(self, topic: str | None = None) -> None:
+        """The settings of a topic have changed, or of all."""
+        for tp, log in self.logs.items():
+            if topic in (None, tp.topic):
+                log.config = self._config(tp.topic)
 
     def create(self, tp: TopicPartition) -> PartitionLog:
         """An empty log for a partition that has none here. Durable on return."""
@@ -165,7 +174,13 @@ class LogManager:
         self._disk.unlock()
 
     def _open_log(
-        self, tp: TopicPartition, *, clean: bool, recovery_point: Offset, start_offset: Offset
+        self,
+        tp: TopicPartition,
+        *,
+        clean: bool,
+        recovery_point: Offset,
+        start_offset: Offset,
+        first_dirty: Offset = 0,
     ) -> PartitionLog:
         return PartitionLog.open(
             self._disk,
@@ -177,6 +192,7 @@ class LogManager:
             start_offset=start_offset,
             now_ms=self._now_ms,
             recovery_point_lowered=self._write_recovery_points,
+            first_dirty=first_dirty,
         )
 
     def _identify(self) -> None:
@@ -214,9 +230,20 @@ class LogManager:
 
     def _write_checkpoints(self) -> None:
         self._write_recovery_points()
+        self.write_starts()
+        self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
+        self.write_cleaned()
+
+    def write_starts(self) -> None:
+        """Write down where logs begin."""
         starts = {tp: log.start_offset for tp, log in self.logs.items() if log.start_offset}
         self._write_offsets(START_OFFSETS, starts)
-        self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
+
+    def write_cleaned(self) -> None:
+        """Write down up to where logs were compacted."""
+        cleaned = {tp: log.first_dirty for tp, log in self.logs.items() if log.first_dirty}
+        if cleaned or CLEANED_OFFSETS in self._written:
+            self._write_offsets(CLEANED_OFFSETS, cleaned)
 
     def _write_recovery_points(self) -> None:
         points = {tp: log.recovery_point for tp, log in self.logs.items()}

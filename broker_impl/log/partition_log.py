@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError, WireError
-from broker_impl.log import failure, loading, producers, transactions, validation
+from broker_impl.log import (
+    compaction,
+    failure,
+    loading,
+    producers,
+    swapping,
+    transactions,
+    validation,
+)
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import LeaderEpochs
@@ -66,6 +74,7 @@ class PartitionLog:
         config: LogConfig,
         loaded: loading.Loaded,
         recovery_point_lowered: Callable[[], None],
+        first_dirty: Offset = 0,
     ) -> None:
         self.topic_partition = tp
         self.config = config
@@ -77,6 +86,10 @@ class PartitionLog:
         """Everything below is synced."""
         self.end_offset: Offset = loaded.segments[-1].next_offset
         """The offset that the next record will have (LEO)."""
+        self.first_dirty: Offset = compaction.dirty_after_cut(first_dirty, self.end_offset)
+        """No key that occurs from here on was compacted yet."""
+        self.rewrites = 0
+        """How often segments were replaced by copies that hold less."""
         self.offline: StorageError | None = None
         """Why nothing may be changed any more."""
         self.cuts: list[Offset] = []
@@ -103,10 +116,12 @@ class PartitionLog:
         start_offset: Offset,
         now_ms: int,
         recovery_point_lowered: Callable[[], None] = lambda: None,
+        first_dirty: Offset = 0,
     ) -> "PartitionLog":
         """The log in a directory that exists; an empty directory is an empty log.
 
         clean: was it closed in order? Else all above `recovery_point` is checked.
+        first_dirty: up to where it was compacted, as checkpointed.
         recovery_point_lowered: called once the log was truncated below its recovery point; the
         checkpointed one is wrong then.
         """
@@ -119,7 +134,7 @@ class PartitionLog:
             start_offset=start_offset,
             now_ms=now_ms,
         )
-        return cls(disk, directory, tp, config, loaded, recovery_point_lowered)
+        return cls(disk, directory, tp, config, loaded, recovery_point_lowered, first_dirty)
 
     @property
     def size_bytes(self) -> int:
@@ -161,6 +176,8 @@ class PartitionLog:
         guard: what `producers.guard` gave before the batch's transaction was verified.
         by_coordinator: in the producer's name, and without sequence numbers.
 
+        In a compacted log each record must have a key (KAFKA-1755).
+
         ApiError, and nothing appended: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
         INVALID_TIMESTAMP, UNSUPPORTED_… (`validation`), INVALID_PRODUCER_EPOCH,
         OUT_OF_ORDER_SEQUENCE_NUMBER (`producers.check_sequence`), INVALID_TXN_STATE (a transaction
@@ -170,6 +187,8 @@ class PartitionLog:
         assert leader_epoch >= self.epochs.latest, f"a leader of epoch {leader_epoch} has ended"
         config = self.config
         sent = validation.producer_batch(records, config, now_ms, by_coordinator=by_coordinator)
+        if config.is_compacted and not by_coordinator and not validation.has_keys(records):
+            raise ApiError(ErrorCode.INVALID_RECORD, "a record without a key in a compacted log")
         stamped = config.timestamp_type == batch.LOG_APPEND_TIME
         if sent.producer_id >= 0:
             entry = self.producers.entries.get(sent.producer_id)
@@ -239,7 +258,7 @@ class PartitionLog:
         if not placed:
             return Appended(self.end_offset, self.end_offset - 1, -1)
         first, (last_at, last) = placed[0][1], placed[-1]
-        starts_within = self._starts_within(first)
+        starts_within = may_start_within(self.start_offset, self.end_offset, first)
         validation.continuous(placed, first.base_offset if starts_within else self.end_offset)
         if starts_within:
             start_offset = self.start_offset
@@ -267,13 +286,6 @@ class PartitionLog:
             aborted = self.producers.fold(header, now_ms, loading.marker_in(data))
             if aborted is not None:
                 self._segments[-1].aborted.append(aborted)
-
-    def _starts_within(self, header: BatchHeader) -> bool:
-        """Does an empty log start in the midst of this batch (KAFKA-6975)?"""
-        return (
-            self.start_offset == self.end_offset
-            and header.base_offset < self.end_offset <= header.last_offset
-        )
 
     def _append(
         self, buffers: list[Buffer], placed: list[tuple[int, BatchHeader]], now_ms: int
@@ -497,6 +509,7 @@ class PartitionLog:
     def _end_moved_back(self) -> None:
         self.end_offset = self._segments[-1].next_offset
         self.start_offset = min(self.start_offset, self.end_offset)
+        self.first_dirty = compaction.dirty_after_cut(self.first_dirty, self.end_offset)
         if self.recovery_point > self.end_offset:
             self.recovery_point = self.end_offset
             self._recovery_point_lowered()
@@ -567,6 +580,59 @@ class PartitionLog:
     def expire_producers(self, now_ms: int) -> None:
         """Forget producers that were silent for `producer.id.expiration.ms`."""
         self.producers.expire(now_ms, self.config.producer_expiration_ms)
+
+    @property
+    def closed_segments(self) -> list[Segment]:
+        """All but the active one, in order; nothing is appended to them any more."""
+        return self._segments[:-1]
+
+    @property
+    def all_aborted(self) -> list[AbortedTransaction]:
+        """The aborted transactions with a marker in the log, in the order of the markers."""
+        return [each for segment in self._segments for each in segment.aborted.entries]
+
+    def begin_copy(self, segment: Segment, now_ms: int) -> Segment:
+        """An empty one to copy into, from this closed segment on; nobody sees it until `replace`.
+
+        What an interrupted pass has left there is overwritten.
+        """
+        copy = Segment(
+            self._disk,
+            self.directory,
+            segment.base_offset,
+            self.config,
+            now_ms,
+            suffix=swapping.COPY_SUFFIX,
+        )
+        copy.file.truncate(0)
+        copy.forget()
+        copy.aborted.begin()
+        return copy
+
+    def replace(self, old: Sequence[Segment], copy: Segment) -> None:
+        """A copy takes the place of closed segments that follow one another. Durable on return.
+
+        Offsets stay; the copy ends where they did. It is the caller's to close.
+        """
+        base, end = old[0].base_offset, old[-1].next_offset
+        assert copy.next_offset == end, f"a copy up to {copy.next_offset} of segments up to {end}"
+        first = self._segments.index(old[0])
+        assert self._segments[first : first + len(old)] == list(old), "they follow one another"
+        with self._changing():
+            copy.finish()
+            copy.fsync()
+            copy.fsync_indexes()
+            for segment in old:
+                segment.close()
+            swapping.swap(self._disk, self.directory, base, end)
+            renewed = Segment(self._disk, self.directory, base, self.config, old[-1].written_ms)
+            renewed.load(end)
+            self._segments[first : first + len(old)] = [renewed]
+            self.rewrites += 1
+
+    def compacted_to(self, offset: Offset) -> None:
+        """All keys below were read, and what they replace is gone."""
+        self.first_dirty = offset
 
     def _surplus_bytes(self) -> int:
         if self.config.retention_bytes < 0 or not self._deletes_old:
@@ -651,6 +717,14 @@ class PartitionLog:
             self.offline = error
             raise
         self.check()
+
+
+def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:
+    """Does a log that is empty begin in the midst of this batch, as its leader's log does?
+
+    It takes the batch as a whole then: records go by offset, batches as they are (KAFKA-6975).
+    """
+    return start == end and header.base_offset < end <= header.last_offset
 
 
 def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:

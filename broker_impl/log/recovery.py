@@ -29,7 +29,7 @@ def recover(segment: Segment) -> list[EpochStart]:
     epochs: list[EpochStart] = []
     for position, header in sound_batches(segment.file, segment.base_offset):
         segment.note(position, header)
-        segment.aborted.is_stale |= header.is_control
+        segment.aborted.is_stale |= may_abort(header)
         epoch = header.partition_leader_epoch
         if begins_epoch(epoch, epochs[-1].epoch if epochs else UNDEFINED_EPOCH):
             epochs.append(EpochStart(epoch, header.base_offset))
@@ -41,6 +41,11 @@ def recover(segment: Segment) -> list[EpochStart]:
         segment.file.truncate(segment.size)
         segment.file.fsync()
     return epochs
+
+
+def may_abort(header: BatchHeader) -> bool:
+    """Is the index of aborted transactions to be made anew because of this batch?"""
+    return header.is_control
 
 
 def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:

@@ -14,6 +14,7 @@ LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 ABORTED_INDEX_SUFFIX = ".txnindex"
+SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX)
 
 _SCAN_BYTES = 16 << 10
 _RECENT = 64
@@ -62,23 +63,30 @@ class Segment:
     """
 
     def __init__(
-        self, disk: Disk, directory: str, base_offset: Offset, config: LogConfig, now_ms: int
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: Offset,
+        config: LogConfig,
+        now_ms: int,
+        suffix: str = "",
     ) -> None:
+        """suffix: that the names of its files end in, until it takes the place of others."""
         self._disk = disk
         self._stem = f"{directory}/{base_offset:020d}"
-        self.file_path = self._stem + LOG_SUFFIX
+        self.file_path = self._stem + LOG_SUFFIX + suffix
         """Where its batches are."""
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.file = disk.open(self.file_path, create=True)
         self.size = self.file.size
         self.offsets = OffsetIndex(
-            disk, self._stem + INDEX_SUFFIX, base_offset, config.index_bytes_max
+            disk, self._stem + INDEX_SUFFIX + suffix, base_offset, config.index_bytes_max
         )
         self.times = TimeIndex(
-            disk, self._stem + TIME_INDEX_SUFFIX, base_offset, config.index_bytes_max
+            disk, self._stem + TIME_INDEX_SUFFIX + suffix, base_offset, config.index_bytes_max
         )
-        self.aborted = AbortedIndex(disk, directory, self._stem + ABORTED_INDEX_SUFFIX)
+        self.aborted = AbortedIndex(disk, directory, self._stem + ABORTED_INDEX_SUFFIX + suffix)
         self.largest = NO_TIMESTAMP
         """The largest timestamp, with the last offset of the first batch that carries it."""
         self.written_ms = now_ms
@@ -275,7 +283,7 @@ class Segment:
             raise StorageError(f"{self._stem}{LOG_SUFFIX} is damaged: {error}") from None
 
     def _see_timestamp(self, header: BatchHeader) -> None:
-        if header.max_timestamp > self.largest.timestamp_ms:
+        if header.count and header.max_timestamp > self.largest.timestamp_ms:
             self.largest = TimestampAt(header.max_timestamp, header.last_offset)
 
     def _forget_places(self) -> None:

@@ -175,6 +175,10 @@ class AbortedIndex:
         if self._is_named:
             self._file.truncate(0)
 
+    def begin(self) -> None:
+        """Make the file, if there is none, although there is nothing to put in yet."""
+        assert not self._file.size, f"{self.path} is not empty"
+
     def fsync(self) -> None:
         """Make every entry survive a crash."""
         if self._is_named:

@@ -77,6 +77,14 @@ def is_intact(records: Buffer, header: BatchHeader) -> bool:
     return batch.check_crc(records, 0, header)
 
 
+def has_keys(records: Buffer) -> bool:
+    """Does each record of a batch have a key? In a compacted log there is no place for others."""
+    try:
+        return all(record.key is not None for record in batch.records(records))
+    except WireError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+
+
 def _check_times(header: BatchHeader, difference_ms_max: int, now_ms: int) -> None:
     """By the first record's time and the largest: the header holds no others."""
     if header.timestamp_type != batch.CREATE_TIME:
@@ -106,9 +114,12 @@ def replicated_batches(records: Buffer) -> list[tuple[int, BatchHeader]]:
 
 
 def continuous(placed: list[tuple[int, BatchHeader]], expected: Offset) -> None:
-    """ApiError INVALID_RECORD: the offsets do not go on from `expected` without a gap."""
+    """ApiError INVALID_RECORD: the offsets do not go on from `expected` (KAFKA-3047).
+
+    There may be gaps: in a leader's log that was compacted.
+    """
     for _, header in placed:
-        if header.base_offset != expected or header.last_offset_delta < 0:
+        if header.base_offset < expected or header.last_offset_delta < 0:
             raise ApiError(
                 ErrorCode.INVALID_RECORD, f"offset {header.base_offset} where {expected} is next"
             )

@@ -20,11 +20,13 @@ _SECTIONS = (
     "controller",
     "epochs",
     "fetching",
+    "groups",
     "isr",
     "logs",
     "producers",
     "protocols",
     "replicas",
+    "transactions",
 )
 
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])

@@ -10,19 +10,21 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import assert_never
+from typing import TypeVar, assert_never
 
+from broker_impl.api.altering import ALL_BROKERS
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig, Endpoint
 from broker_impl.coordinator import records, transaction_records
-from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.errors import ApiError, ConfigError, ErrorCode
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
-from broker_impl.node import zk_paths
+from broker_impl.node import config_changes, zk_paths
+from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.errands import Errands
 from broker_impl.node.fetcher import Fetchers
@@ -40,10 +42,12 @@ from broker_impl.replica.events import (
     AppendDone,
     Effect,
     HighWatermarkAdvanced,
+    HighWatermarkLearnt,
     IsrChanged,
     LeadershipLost,
     LeadershipTaken,
     LogEndAdvanced,
+    LogStartAdvanced,
     RefreshIsr,
     StartFetching,
     StopFetching,
@@ -56,6 +60,8 @@ from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.errors import NodeExists, ZooKeeperError
 
 LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _STOP_BOUND_S = 6.0
 """What a controlled shutdown may take; the flush that follows has the rest of ten seconds."""
@@ -113,12 +119,13 @@ class Broker:
         self._fetchers: Fetchers
         self._controller: ControllerRuntime
         self._controller_task: asyncio.Task[None] | None = None
+        self._settings_task: asyncio.Task[None] | None = None
 
     # Services.
 
     @property
     def config(self) -> BrokerConfig:
-        return self._config
+        return self._settings.base
 
     @property
     def cluster_id(self) -> str:
@@ -149,10 +156,21 @@ class Broker:
         return self._transactions
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
+        return await self._of_zookeeper(self._settings.read(topic))
+
+    async def settings_of(self, entity: str) -> dict[str, str]:
+        return await self._of_zookeeper(config_changes.read(self._session.zk, entity))
+
+    async def alter_settings(self, entity: str, alter: config_changes.Alter) -> None:
+        zk, now_ms = self._session.zk, self._wall_ms()
+        await self._of_zookeeper(config_changes.alter(zk, entity, alter, now_ms))
+        await self._of_zookeeper(self._settings_changed(entity))
+
+    async def _of_zookeeper(self, asked: Coroutine[None, None, T]) -> T:
         try:
             async with asyncio.timeout(self._config.request_timeout_ms / 1000):
-                return await self._settings.read(topic)
-        except (ZooKeeperError, TimeoutError) as error:
+                return await asked
+        except (ZooKeeperError, TimeoutError, zk_paths.BadZnode) as error:
             raise ApiError(
                 ErrorCode.REQUEST_TIMED_OUT, f"ZooKeeper cannot be asked: {error!r}"
             ) from error
@@ -245,17 +263,21 @@ class Broker:
         await self._session.open()
         await self._until_done(self._session.prepare)
         await self._until_done(self._find_cluster_id)
-        await self._until_done(self._settings.keep_all)
+        await self._until_done(self._read_settings)
         self._open_logs()
         for endpoint in config.endpoints():
             self._listening.append(await self._server.listen(endpoint, reuse_port=self._reuse_port))
         await self._until_done(self._register)
         self._start_controller()
+        self._follow_settings()
         self._tasks.start(self._keep_session())
         self._tasks.every(config.replica_lag_time_max_ms / 2, self._replicas.tick)
         self._tasks.every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint)
         self._tasks.every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
         self._tasks.every(config.log_flush_scheduler_interval_ms, self._tend_logs)
+        if config.log_cleaner_enable:
+            cleaner = Cleaner(self._logs, self._replicas, config, self._wall_ms)
+            self._tasks.start(cleaner.run())
         self._server.open_to_brokers()
         LOG.info("broker %d started on %s", config.broker_id, ", ".join(map(str, self._listening)))
 
@@ -390,7 +412,7 @@ class Broker:
             broker_id=config.broker_id,
             zk=self._session.zk,
             peers=self._controller_peers,
-            config=ControllerConfig.of(config),
+            config=ControllerConfig.of(config, lambda: self._settings.base),
             wall_ms=self._wall_ms,
             rng=self._rng,
         )
@@ -402,11 +424,57 @@ class Broker:
             await self._session.expired.wait()
             LOG.warning("the ZooKeeper session expired")
             assert self._controller_task is not None, "it was started with the session"
-            self._controller_task.cancel()
-            await asyncio.gather(self._controller_task, return_exceptions=True)
+            assert self._settings_task is not None, "so was this"
+            ended = self._controller_task, self._settings_task
+            for task in ended:
+                task.cancel()
+            await asyncio.gather(*ended, return_exceptions=True)
             await self._session.open()
             await self._until_done(self._register)
             self._start_controller()
+            self._follow_settings()
+
+    # Settings.
+
+    def _follow_settings(self) -> None:
+        self._settings_task = self._tasks.start(
+            config_changes.follow(self._session.zk, self._read_settings, self._settings_changed)
+        )
+
+    async def _read_settings(self) -> None:
+        """Everything that is set for topics, for all brokers, and for this one."""
+        await self._read_own_settings()
+        await self._settings.keep_all()
+        self._obey_settings(None)
+
+    async def _settings_changed(self, entity: str) -> None:
+        kind, _, name = entity.partition("/")
+        if kind == "topics":
+            await self._settings.keep(name)
+            self._obey_settings(name)
+        elif kind == "brokers":
+            await self._read_own_settings()
+            self._obey_settings(None)
+
+    async def _read_own_settings(self) -> None:
+        zk = self._session.zk
+        try:
+            common = await config_changes.read(zk, f"brokers/{ALL_BROKERS}")
+            own = await config_changes.read(zk, f"brokers/{self._config.broker_id}")
+            self._settings.rebase(self._config.while_running(common, own))
+        except (ConfigError, zk_paths.BadZnode) as error:
+            LOG.warning("changed settings of this broker are not obeyed: %s", error)
+
+    def _obey_settings(self, topic: str | None) -> None:
+        """Those of one topic, or of all."""
+        if not self._logs_are_open:
+            return
+        self._logs.reconfigure(topic)
+        topics = [topic] if topic is not None else [tp.topic for tp in self._replicas.partitions]
+        for each in dict.fromkeys(topics):
+            self._replicas.configured(each)
+        if self._controller_task is not None:
+            self._controller.settings_changed()
 
     # Looking in.
 
@@ -428,6 +496,12 @@ class Broker:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
+                self._poke_soon(tp)
+            case HighWatermarkLearnt(tp):
+                if tp in self._waiting:  # most followers are read by nobody
+                    self._poke_soon(tp)
+            case LogStartAdvanced(tp):
+                self._logs.write_starts()  # before anybody is told: it must not go back
                 self._poke_soon(tp)
             case LeadershipTaken(tp, leader_epoch):
                 if tp.topic == transaction_records.TOPIC:
@@ -493,6 +567,10 @@ def log_config(config: BrokerConfig) -> LogConfig:
         timestamp_type=batch.LOG_APPEND_TIME if is_append_time else batch.CREATE_TIME,
         timestamp_difference_ms_max=config.log_message_timestamp_difference_max_ms,
         cleanup_policy=config.log_cleanup_policy,
+        min_cleanable_dirty_ratio=config.log_cleaner_min_cleanable_ratio,
+        delete_retention_ms=config.log_cleaner_delete_retention_ms,
+        min_compaction_lag_ms=config.log_cleaner_min_compaction_lag_ms,
+        max_compaction_lag_ms=config.log_cleaner_max_compaction_lag_ms,
         delete_delay_ms=config.log_segment_delete_delay_ms,
         producer_expiration_ms=config.producer_id_expiration_ms,
         verify_transactions=config.transaction_partition_verification_enable,

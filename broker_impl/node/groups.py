@@ -147,6 +147,8 @@ class GroupsRuntime:
             epoch = self._epochs[tp.partition]
             loading = self._groups.begin_loading(tp.partition)
             async for header, rows in self._topics.read(tp, epoch):
+                if header.is_control and not rows:
+                    continue  # compaction has left its producer, and no marker (KAFKA-7467)
                 if header.is_control:
                     is_commit = _marker_type(rows[0].key) == _MARKER_COMMIT
                     loading.marker(header.producer_id, is_commit=is_commit)

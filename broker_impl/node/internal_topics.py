@@ -32,10 +32,14 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
     if topic == transaction_records.TOPIC:
         setting = SETTINGS["transaction.state.log.replication.factor"]
         copies = config.transaction_state_log_replication_factor
-        if config.sourced(setting).source is Source.DEFAULT:
+        if config.sourced(setting)[0].source is Source.DEFAULT:
             copies = min(copies, brokers)
         in_sync = min(config.transaction_state_log_min_isr, copies)
-        settings = {"cleanup.policy": "compact", "min.insync.replicas": str(in_sync)}
+        settings = {
+            "cleanup.policy": "compact",
+            "min.insync.replicas": str(in_sync),
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+        }
         return CreatableTopic(
             name=topic,
             num_partitions=config.transaction_state_log_num_partitions,
@@ -45,7 +49,7 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
     if topic == records.TOPIC:
         setting = SETTINGS["offsets.topic.replication.factor"]
         copies = config.offsets_topic_replication_factor
-        if config.sourced(setting).source is Source.DEFAULT:
+        if config.sourced(setting)[0].source is Source.DEFAULT:
             copies = min(copies, brokers)
         settings = {
             "cleanup.policy": "compact",
@@ -58,6 +62,11 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
             configs=[CreateableTopicConfig(name, value) for name, value in settings.items()],
         )
     return None
+
+
+def stored(topic: str, acknowledged: ErrorCode | None) -> ErrorCode | None:
+    """What became of an append to this topic, by what its in-sync replicas have; None: not yet."""
+    return acknowledged
 
 
 class InternalTopics:
@@ -145,7 +154,7 @@ class InternalTopics:
             return
 
         def attempt(expired: bool) -> ErrorCode | None:
-            outcome = self._replicas.acknowledged(tp, result)
+            outcome = stored(tp.topic, self._replicas.acknowledged(tp, result))
             return ErrorCode.REQUEST_TIMED_OUT if expired and outcome is None else outcome
 
         outcome = attempt(False)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from broker_impl import points
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.coordinator.transactions.events import SendMarkers
 from broker_impl.errors import ErrorCode
@@ -96,6 +97,7 @@ class Markers:
             ]
             again = errands
             if leader >= 0 and errands:
+                await points.point(points.MARKERS)
                 again = await self._ask(leader, errands)
             if again:
                 await asyncio.sleep(_AGAIN_S)

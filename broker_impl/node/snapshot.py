@@ -44,6 +44,8 @@ class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     epochs: tuple[EpochStart, ...]
     cuts: tuple[Offset, ...]
     """Where records were cut off since the start, oldest first."""
+    rewrites: int
+    """How often it was compacted since: what was read before may not be in it any more."""
     producers: tuple[ProducerSnapshot, ...] | None
     """None when they were not asked for."""
 
@@ -141,7 +143,7 @@ class _Reading:
         self._last: ReplicaSnapshot
 
     def _begin(self) -> None:
-        self._cuts = len(self.log.cuts)
+        self._cuts = len(self.log.cuts), self.log.rewrites
         self._headers: list[BatchHeader] = []
         self._base: Offset = -1  # of the segment that was read last
         self._at = 0  # how far that was read
@@ -152,6 +154,7 @@ class _Reading:
         seen: tuple[object, ...] = (
             log.end_offset,
             len(log.cuts),
+            log.rewrites,
             log.start_offset,
             log.offline,
             log.epochs.entries,
@@ -170,7 +173,7 @@ class _Reading:
         if seen == self._seen:
             return self._last
         self._seen = seen
-        if len(log.cuts) != self._cuts:
+        if (len(log.cuts), log.rewrites) != self._cuts:
             self._begin()
         if log.offline is None:
             self._read_on(peek)
@@ -184,6 +187,7 @@ class _Reading:
                 count=len(self._headers),
                 epochs=log.epochs.entries,
                 cuts=tuple(log.cuts),
+                rewrites=log.rewrites,
                 producers=_producers(log) if producers else None,
             ),
             state=None if partition is None else partition.snapshot(),

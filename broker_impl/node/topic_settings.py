@@ -25,6 +25,16 @@ class TopicSettings:
         self._kept: dict[str, dict[str, str]] = {}
         self._merged: dict[str, BrokerConfig] = {}
 
+    @property
+    def base(self) -> BrokerConfig:
+        """The broker's own configuration, as it is now."""
+        return self._config
+
+    def rebase(self, config: BrokerConfig) -> None:
+        """The broker's own configuration has changed."""
+        self._config = config
+        self._merged = {topic: config.for_topic(kept) for topic, kept in self._kept.items()}
+
     def __contains__(self, topic: str) -> bool:
         return topic in self._kept
 

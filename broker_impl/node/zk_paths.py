@@ -16,8 +16,11 @@ CONTROLLER_EPOCH = "/controller_epoch"
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 DELETE_TOPICS = "/admin/delete_topics"
-TOPIC_CONFIGS = "/config/topics"
-CONFIG_CHANGES = "/config/changes"
+CONFIGS = "/config"
+TOPIC_CONFIGS = f"{CONFIGS}/topics"
+BROKER_CONFIGS = f"{CONFIGS}/brokers"
+CONFIG_CHANGES = f"{CONFIGS}/changes"
+CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 ISR_CHANGES = "/isr_change_notification"
 ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
 CLUSTER_ID = "/cluster/id"
@@ -28,7 +31,7 @@ PERSISTENT_PATHS = (
     TOPICS,
     DELETE_TOPICS,
     TOPIC_CONFIGS,
-    "/config/brokers",
+    BROKER_CONFIGS,
     CONFIG_CHANGES,
     ISR_CHANGES,
     "/cluster",
@@ -70,6 +73,11 @@ def state(tp: TopicPartition) -> str:
 def topic_config(name: str) -> str:
     """A topic's overrides."""
     return f"{TOPIC_CONFIGS}/{name}"
+
+
+def config(entity: str) -> str:
+    """The overrides of a topic or a broker: ``topics/T``, ``brokers/N``, ``brokers/<default>``."""
+    return f"{CONFIGS}/{entity}"
 
 
 def delete_topic(name: str) -> str:
@@ -119,10 +127,17 @@ class StateZnode(msgspec.Struct):
 
 
 class ConfigZnode(msgspec.Struct):
-    """``/config/topics/T``."""
+    """``/config/topics/T``, ``/config/brokers/N``."""
 
     config: dict[str, str]
     version: int = 1
+
+
+class ConfigChangeZnode(msgspec.Struct):
+    """``/config/changes/config_change_N``: brokers are told to look."""
+
+    entity_path: str
+    version: int = 2
 
 
 class PartitionName(msgspec.Struct):

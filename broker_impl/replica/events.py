@@ -80,6 +80,12 @@ class EndTransaction(msgspec.Struct, frozen=True):
     now_ms: int
 
 
+class DeleteRecords(msgspec.Struct, frozen=True):
+    """What lies before ``offset``, which is committed, is not to be read any more."""
+
+    offset: Offset
+
+
 class FollowerFetched(msgspec.Struct, frozen=True):
     """A follower was served: it holds everything below ``offset``."""
 
@@ -167,6 +173,7 @@ class Tick(msgspec.Struct, frozen=True):
 Event = (
     Append
     | EndTransaction
+    | DeleteRecords
     | FollowerFetched
     | Replicated
     | Tick
@@ -219,6 +226,18 @@ class HighWatermarkAdvanced(msgspec.Struct, frozen=True):
 
     tp: TopicPartition
     to: Offset
+
+
+class HighWatermarkLearnt(msgspec.Struct, frozen=True):
+    """A follower knows another high watermark than before: serve consumers that read from it."""
+
+    tp: TopicPartition
+
+
+class LogStartAdvanced(msgspec.Struct, frozen=True):
+    """The log begins later here, or a follower has told so of its own."""
+
+    tp: TopicPartition
 
 
 class WriteIsr(msgspec.Struct, frozen=True):
@@ -280,6 +299,8 @@ Effect = (
     AppendDone
     | LogEndAdvanced
     | HighWatermarkAdvanced
+    | HighWatermarkLearnt
+    | LogStartAdvanced
     | WriteIsr
     | RefreshIsr
     | IsrChanged

@@ -15,6 +15,7 @@ min.insync.replicas could never be read; acks=all is still refused there.
 """
 
 import math
+from collections.abc import Container, Mapping
 from enum import Enum
 from typing import assert_never
 
@@ -23,7 +24,7 @@ import msgspec
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.partition_log import Appended, PartitionLog
 from broker_impl.log.transactions import AbortedTransaction
-from broker_impl.replica import acks, fencing, follower, isr, watermark
+from broker_impl.replica import acks, fencing, follower, isr, selection, watermark
 from broker_impl.replica.events import (
     Append,
     AppendDone,
@@ -32,6 +33,7 @@ from broker_impl.replica.events import (
     BecomeLeader,
     BoundsAnswered,
     Configure,
+    DeleteRecords,
     Diverged,
     Effect,
     EndTransaction,
@@ -40,6 +42,7 @@ from broker_impl.replica.events import (
     FetchRefused,
     FollowerFetched,
     HighWatermarkAdvanced,
+    HighWatermarkLearnt,
     IsrChanged,
     IsrRefreshed,
     IsrWriteRefused,
@@ -47,6 +50,7 @@ from broker_impl.replica.events import (
     LeadershipLost,
     LeadershipTaken,
     LogEndAdvanced,
+    LogStartAdvanced,
     PartitionState,
     RefreshIsr,
     Replicated,
@@ -109,6 +113,8 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader of committed records must leave out; None for others."""
     diverging: tuple[Epoch, Offset] | None = None
     """Where the leader's log of the reader's last epoch ended; the reader must truncate."""
+    preferred_read_replica: BrokerId = -1
+    """Whom the reader should ask instead, when nothing was read; -1: nobody."""
     news: bool = False
     """A follower learns a high watermark that it has not been sent before: answer at once."""
 
@@ -201,10 +207,12 @@ class Partition:
                 self._append(event, now, effects)
             case EndTransaction():
                 self._end_transaction(event, now, effects)
+            case DeleteRecords(offset):
+                self._delete_records(offset, effects)
             case FollowerFetched():
                 self._follower_fetched(event, now, effects)
             case Replicated():
-                self._replicated(event, now)
+                self._replicated(event, now, effects)
             case Tick():
                 self._tick(now, effects)
             case BecomeLeader(state):
@@ -227,7 +235,7 @@ class Partition:
             case Diverged():
                 self._diverged(event)
             case BoundsAnswered():
-                self._bounds_answered(event)
+                self._bounds_answered(event, effects)
             case FetchRefused():
                 self._fetch_refused(event, now)
             case _:
@@ -410,12 +418,20 @@ class Partition:
             self.isr_min,
         )
 
+    def _delete_records(self, offset: Offset, effects: list[Effect]) -> None:
+        if self.role is Role.LEADER and offset > self.log.start_offset:
+            self.log.advance_start(offset)
+            self.high_watermark = max(self.high_watermark, self.log.start_offset)
+            effects.append(LogStartAdvanced(self.tp))
+
     def _follower_fetched(self, event: FollowerFetched, now: float, effects: list[Effect]) -> None:
         remote = self.remotes.get(event.broker)
         if remote is None or event.leader_epoch != self.leader_epoch:
             return
         leader_end = self.log.end_offset
         remote.log_end = event.offset
+        if event.log_start > remote.log_start != UNKNOWN_OFFSET:
+            effects.append(LogStartAdvanced(self.tp))
         remote.log_start = event.log_start
         remote.caught_up_at = isr.caught_up_at(
             remote.caught_up_at,
@@ -558,7 +574,7 @@ class Partition:
             self.high_watermark, log.start_offset, log.end_offset
         )
 
-    def _replicated(self, event: Replicated, now: float) -> None:
+    def _replicated(self, event: Replicated, now: float, effects: list[Effect]) -> None:
         log = self.log
         if not self._asked(event.leader_epoch, Stage.FETCH) or event.offset != log.end_offset:
             return
@@ -568,12 +584,16 @@ class Partition:
             except ApiError:
                 self.retry_at = now + self.fetch_backoff
                 return
+        before = self.high_watermark
         self.high_watermark = watermark.bounded(
             event.high_watermark, log.start_offset, log.end_offset
         )
+        if self.high_watermark != before:
+            effects.append(HighWatermarkLearnt(self.tp))
         start = min(event.leader_log_start, self.high_watermark)
         if start > log.start_offset:
             log.advance_start(start)
+            effects.append(LogStartAdvanced(self.tp))
 
     def _fetch_refused(self, event: FetchRefused, now: float) -> None:
         if self.role is not Role.FOLLOWER or event.leader_epoch != self.leader_epoch:
@@ -583,7 +603,7 @@ class Partition:
         else:
             self.retry_at = now + self.fetch_backoff
 
-    def _bounds_answered(self, event: BoundsAnswered) -> None:
+    def _bounds_answered(self, event: BoundsAnswered, effects: list[Effect]) -> None:
         if not self._asked(event.leader_epoch, Stage.BOUNDS):
             return
         log = self.log
@@ -592,6 +612,7 @@ class Partition:
         elif event.log_start > log.end_offset:
             log.truncate_fully_and_start_at(event.log_start)
             self.high_watermark = event.log_start  # KAFKA-9491
+            effects.append(LogStartAdvanced(self.tp))
         self.stage = Stage.FETCH
 
     # Questions.
@@ -601,6 +622,16 @@ class Partition:
         """Where read_committed ends: with the first transaction that is not over (T1)."""
         unstable = self.log.producers.first_unstable(self.high_watermark)
         return watermark.last_stable_offset(self.high_watermark, unstable, self.log.start_offset)
+
+    def deletable(self, offset: Offset) -> Offset | None:
+        """Where the log is to begin when records before ``offset`` are deleted (-1: all that are
+        committed); None: it must not."""
+        return watermark.deletable(offset, self.high_watermark)
+
+    def low_watermark(self, live: Container[BrokerId]) -> Offset:
+        """Where the log begins on all live replicas, as far as they have told; -1: one has not."""
+        starts = [remote.log_start for broker, remote in self.remotes.items() if broker in live]
+        return min([self.log.start_offset, *starts])
 
     def read_limit(self, replica_id: BrokerId, isolation: int) -> Offset:
         """Where reading ends for this reader."""
@@ -618,6 +649,32 @@ class Partition:
         if error is ErrorCode.NONE and self.role is not Role.LEADER:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return error
+
+    def read_refusal(self, current_leader_epoch: Epoch, *, from_follower: bool) -> ErrorCode:
+        """Why this replica cannot be read from; a follower can, where ``from_follower`` says so."""
+        error = self.refusal(current_leader_epoch)
+        if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and from_follower:
+            return ErrorCode.NONE if self.role is Role.FOLLOWER else error
+        return error
+
+    def preferred_read_replica(
+        self, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
+    ) -> BrokerId | None:
+        """Whom a consumer in this rack should ask instead; ``racks`` of the live brokers."""
+        if self.role is not Role.LEADER:
+            return None
+        log = self.log
+        me = selection.Candidate(
+            self.me, racks.get(self.me), log.start_offset, log.end_offset, is_in_sync=True
+        )
+        others = [
+            selection.Candidate(
+                broker, racks[broker], remote.log_start, remote.log_end, broker in self.isr
+            )
+            for broker, remote in self.remotes.items()
+            if broker in racks
+        ]
+        return selection.preferred(rack, me, others, offset)
 
     def read(
         self,

@@ -24,6 +24,7 @@ from broker_impl.replica.events import (
     BecomeLeader,
     BoundsAnswered,
     Configure,
+    DeleteRecords,
     Diverged,
     Effect,
     EndTransaction,
@@ -105,6 +106,14 @@ class FetchTarget(msgspec.Struct, frozen=True):
     last_epoch: Epoch
     """Epoch of the last record in our log; -1 when it is empty."""
     log_start: Offset
+
+
+class Deletion(msgspec.Struct, frozen=True):
+    """What became of DeleteRecords on the leader itself."""
+
+    error: ErrorCode
+    offset: Offset = -1
+    """Where the log begins."""
 
 
 class Replicas:
@@ -349,6 +358,33 @@ class Replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER  # deleted meanwhile
         return partition.acknowledged(result)
 
+    def delete_records(self, tp: TopicPartition, offset: Offset) -> Deletion:
+        """Let the log begin at ``offset`` (-1: at the high watermark), as its leader."""
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return Deletion(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        error = partition.refusal(fencing.NO_EPOCH)
+        if error is not ErrorCode.NONE:
+            return Deletion(error)
+        if "delete" not in partition.log.config.cleanup_policy:
+            return Deletion(ErrorCode.POLICY_VIOLATION)
+        start = partition.deletable(offset)
+        if start is None:
+            return Deletion(ErrorCode.OFFSET_OUT_OF_RANGE)
+        self._handle(partition, DeleteRecords(start))
+        return Deletion(ErrorCode.NONE, start)
+
+    def deleted(self, tp: TopicPartition, deletion: Deletion) -> tuple[ErrorCode, Offset] | None:
+        """What became of a deletion, with the low watermark; None: not all live replicas have it.
+
+        A replica that is down is not waited for: it is told when it comes back.
+        """
+        partition = self.partitions.get(tp)
+        if partition is None or partition.role is not Role.LEADER:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+        low = partition.low_watermark(self._live)
+        return (ErrorCode.NONE, low) if low >= deletion.offset else None
+
     def fetch(
         self,
         tp: TopicPartition,
@@ -363,8 +399,11 @@ class Replicas:
         at_least_one: bool = True,
         broker_epoch: Epoch = -1,
         again: bool = False,
+        from_follower: bool = False,
     ) -> FetchResult:
         """Read as the leader: consumers up to the high watermark, replicas and tools to the end.
+
+        ``from_follower``: or as a follower, up to the watermark that it knows (KIP-392).
 
         A follower's fetch is an event: it tells what the follower holds. Not when it failed or
         diverged (KAFKA-8400, KAFKA-13141), nor when a parked request is tried ``again``, since the
@@ -374,7 +413,7 @@ class Replicas:
         partition = self.partitions.get(tp)
         if partition is None:
             return FetchResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        error = partition.refusal(current_leader_epoch)
+        error = partition.read_refusal(current_leader_epoch, from_follower=from_follower)
         if error is not ErrorCode.NONE:
             return FetchResult(error=error)
         if replica_id >= 0:
@@ -402,6 +441,14 @@ class Replicas:
                 ),
             )
         return partition.answer_follower(replica_id, result)
+
+    def preferred_read_replica(
+        self, tp: TopicPartition, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
+    ) -> BrokerId | None:
+        """Whom a consumer in this rack should ask instead of this leader; ``racks`` of the live
+        brokers."""
+        partition = self.partitions.get(tp)
+        return None if partition is None else partition.preferred_read_replica(offset, rack, racks)
 
     def list_offset(
         self,
@@ -566,6 +613,10 @@ class Replicas:
         marks = {tp: watermark.untold(read.get(tp, 0)) for tp in self._logs.logs}
         marks.update((tp, partition.high_watermark) for tp, partition in self.partitions.items())
         return marks
+
+    def sizes(self) -> dict[TopicPartition, int]:
+        """The bytes of each log on this disk."""
+        return {tp: log.size_bytes for tp, log in self._logs.logs.items()}
 
     def leaders(self) -> list[TopicPartition]:
         """The partitions that this broker leads."""

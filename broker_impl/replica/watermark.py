@@ -53,6 +53,16 @@ def last_stable_offset(
     return max(log_start, min(high_watermark, first_unstable))
 
 
+def deletable(offset: Offset, high_watermark: Offset) -> Offset | None:
+    """Where a log may begin that is to lose what lies before ``offset``; -1 means all that may go.
+
+    None: what is not committed must stay, for a leader to come may have to send it (KIP-107).
+    """
+    if offset == -1:
+        return high_watermark
+    return offset if 0 <= offset <= high_watermark else None
+
+
 def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offset:
     """A watermark from elsewhere (a leader's answer, a checkpoint) as far as this log goes."""
     return max(log_start, min(high_watermark, log_end))

@@ -35,6 +35,7 @@ _CODEC_MASK: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
+_DELETE_HORIZON: Final = 0x40
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 """Values of `BatchHeader.compression`."""
@@ -112,6 +113,11 @@ class BatchHeader(NamedTuple):
     def is_control(self) -> bool:
         """Does the batch hold a marker of the transaction coordinator, and no data?"""
         return bool(self.attributes & _CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on its tombstones, or its marker, may go (KIP-534); None: not decided yet."""
+        return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
 
 
 class Record(NamedTuple):
@@ -232,6 +238,45 @@ def encode_batch(
             len(records),
         )
     )
+    batch += payload
+    _CRC.pack_into(batch, _CRC_AT, crc32c(bytes(batch[_CRC_FROM:])))
+    return bytes(batch)
+
+
+def with_only(
+    header: BatchHeader, records: Sequence[Record], *, delete_horizon_ms: int | None = None
+) -> bytes:
+    """The batch of this header with only these of its records, at the offsets that they had.
+
+    What a producer is known by stays, even when no record does; the batch ends where it ended.
+    delete_horizon_ms: to be set, in the place of the base timestamp; None: stays as it is.
+    """
+    horizon = header.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
+    first = records[0].timestamp_ms if records else header.base_timestamp
+    base_timestamp = first if horizon is None else horizon
+    plain = b"".join(
+        _encode_record(
+            record, record.offset - header.base_offset, record.timestamp_ms - base_timestamp
+        )
+        for record in records
+    )
+    attributes = header.attributes if horizon is None else header.attributes | _DELETE_HORIZON
+    max_timestamp = header.max_timestamp
+    if not records:
+        attributes &= ~_CODEC_MASK
+    elif header.timestamp_type == CREATE_TIME:
+        max_timestamp = max(record.timestamp_ms for record in records)
+    payload = _compress(plain, header.compression) if records else b""
+    length = HEADER_BYTES - _PREFIX_BYTES + len(payload)
+    kept = header._replace(
+        length=length,
+        crc=0,
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        count=len(records),
+    )
+    batch = bytearray(_HEADER.pack(*kept))
     batch += payload
     _CRC.pack_into(batch, _CRC_AT, crc32c(bytes(batch[_CRC_FROM:])))
     return bytes(batch)

@@ -105,6 +105,8 @@ class Watermarks:
 
     def _mark(self, step: Step, seen: Changed) -> Iterator[Violation]:
         before, now, isr_min = seen.before, seen.now, self._rules.isr_min
+        if isr_min is not None:
+            isr_min = self._rules.isr_min_of.get(seen.key.rpartition("-")[0], isr_min)
         if (
             before is None
             or before.role != "leader"

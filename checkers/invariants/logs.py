@@ -145,7 +145,8 @@ class Producers:
 
     The memory at the log's end is a fold over its batches: on the leader that appended them, on
     followers, which never refuse (KAFKA-6003), and after a start, which replays from a snapshot.
-    Per producer that is its epoch and its last five batches of it. Where retention has deleted the
+    Per producer that is its epoch and its last five batches of it; a coordinator's marker tells the
+    epoch, and is none of them. Where retention has deleted the
     beginning, more may be remembered than the log still tells (KIP-360), so only what it does tell
     is compared; and who was silent for ``producer.id.expiration.ms`` may be forgotten: of who has
     come back since, only the last batches are remembered.
@@ -178,7 +179,7 @@ class Producers:
                         step,
                         seen,
                         "producer-state",
-                        None if told is None else told.batches[-1].last_offset,
+                        told.batches[-1].last_offset if told is not None and told.batches else None,
                         f"of producer {producer} is remembered {_said(found)}, the log tells"
                         f" {_said(told)}",
                         (seen.now.leader_epoch,),
@@ -203,6 +204,8 @@ class _Replay:
             if known is None or known[0] != batch.producer_epoch:
                 known = batch.producer_epoch, deque(maxlen=_REMEMBERED)
                 self.producers[batch.producer] = known
+            if batch.sequence < 0:
+                continue  # a coordinator's, in its producer's epoch: it numbers nothing
             records = batch.next - batch.base
             last = (batch.sequence + records - 1) % _SEQUENCES
             known[1].append(RememberedBatch(last, batch.next - 1, records))
@@ -220,7 +223,9 @@ def _agree(told: Producer | None, found: Producer | None, is_whole: bool, may_fo
         return may_forget
     if told.epoch != found.epoch:
         return False
-    batches = found.batches if is_whole else found.batches[-len(told.batches) :]
+    batches = found.batches
+    if not is_whole:
+        batches = batches[max(0, len(batches) - len(told.batches)) :]
     expected = told.batches[-len(batches) :] if may_forget and batches else told.batches
     return batches == expected
 

@@ -1,8 +1,8 @@
 """From one snapshot to the next: what has changed, found once for all folds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from model.snapshot import BrokerState, ClusterState, PartitionState, ReplicaState
@@ -16,8 +16,10 @@ class Rules:
     unclean_elections: bool = False
     """``unclean.leader.election.enable``: committed records may be lost then (rule R15)."""
     isr_min: int | None = None
-    """``min.insync.replicas`` of all topics, if brokers hold the watermark below it (KIP-966, which
-    is later than the 2.8 line); None: they do not."""
+    """``min.insync.replicas``, if brokers hold the watermark below it (KIP-966, which is later than
+    the 2.8 line); None: they do not."""
+    isr_min_of: Mapping[str, int] = field(default_factory=dict)
+    """That of topics which have one of their own."""
     producer_expiration_s: float = 86_400.0
     """``producer.id.expiration.ms``."""
     recovery_s: float | None = None

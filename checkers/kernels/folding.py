@@ -1,8 +1,8 @@
 """Folding: what a more basic finding explains is counted under it, and not on its own.
 
-A lost, doubled or phantom record, or an offset with two values, drags findings about order along.
-Which of them it explains is asked in the plain way: those that are gone once the record is taken
-out of the history. What is left stands on its own.
+A lost, doubled or phantom record, one that was read uncommitted, or an offset with two values,
+drags findings about order along. Which of them it explains is asked in the plain way: those that
+are gone once the record is taken out of the history. What is left stands on its own.
 """
 
 from bisect import bisect_left
@@ -14,7 +14,14 @@ import numpy as np
 
 from checkers.kernels.rows import Found, Log
 
-BASIC = ("lost-write", "duplicate", "phantom", "inconsistent-offsets")
+BASIC = (
+    "lost-write",
+    "duplicate",
+    "phantom",
+    "inconsistent-offsets",
+    "G1a",
+    "precommitted-read",
+)
 """What may explain others."""
 
 
@@ -47,6 +54,25 @@ def fold(
     return [
         msgspec.structs.replace(f, folded=folded[id(f)]) if folded[id(f)] else f for f in standing
     ] + list(derived)
+
+
+def fold_groups(found: Sequence[Found]) -> list[Found]:
+    """Where members began that were told of a lost commit what others were told of it: it is one
+    commit that was lost."""
+    lost = {
+        (f.group, f.ops[0]): n
+        for n, f in enumerate(found)
+        if f.anomaly in ("lost-commit", "commit-regression") and not f.variant
+    }
+    folded: Counter[int] = Counter()
+    standing = []
+    for n, f in enumerate(found):
+        reason = lost.get((f.group, f.ops[0])) if f.anomaly.startswith("resume-") else None
+        if reason is None:
+            standing.append(n)
+        else:
+            folded[reason] += 1
+    return [msgspec.structs.replace(found[n], folded=found[n].folded + folded[n]) for n in standing]
 
 
 def _conflicts_explained(log: Log, basic: Sequence[Found], folded: Counter[int]) -> Iterable[Found]:

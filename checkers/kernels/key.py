@@ -2,11 +2,26 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from time import perf_counter
 from typing import NamedTuple
 
-from checkers.kernels import availability, duplicates, folding, loss, offsets, order, phantom, polls
+from checkers.kernels import (
+    availability,
+    commits,
+    deliveries,
+    duplicates,
+    folding,
+    loss,
+    offsets,
+    order,
+    owners,
+    phantom,
+    polls,
+    precommitted,
+    progress,
+    watermarks,
+)
 from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.receipts import Asking, Receipt
 from checkers.kernels.rows import OK, Found, Log
 
 Kernel = Callable[[Log], Iterable[Found]]
@@ -16,19 +31,20 @@ BASIC: dict[str, Kernel] = {
     "duplicates": duplicates.duplicates,
     "offsets": offsets.inconsistent_offsets,
     "phantom": phantom.kernel,
+    "precommitted": precommitted.precommitted_reads,
 }
 """What is asked first, since it may explain the rest."""
 
+GROUPS: dict[str, Kernel] = {
+    "commits": commits.kernel,
+    "deliveries": deliveries.kernel,
+    "owners": owners.kernel,
+    "watermarks": watermarks.kernel,
+    "progress": progress.stuck_groups,
+}
+"""What is asked of a key that groups have to do with, or whose ends were asked for."""
+
 DERIVED: dict[str, Kernel] = {"order": order.kernel, "polls": polls.poll_order}
-
-
-class Receipt(NamedTuple):
-    """That a checker ran on a key, and how it went."""
-
-    checker: str
-    seconds: float
-    crash: str | None = None
-    """Why it did not come to an end: it has found nothing and excluded nothing."""
 
 
 class Report(NamedTuple):
@@ -45,17 +61,8 @@ class Report(NamedTuple):
 
 def judge(log: Log) -> Report:
     """Ask everything of one key. A checker that crashes does not keep the others from theirs."""
-    receipts: list[Receipt] = []
-
-    def ask(checker: str, question: Callable[[], Iterable[Found]]) -> list[Found] | None:
-        begin, found, crash = perf_counter(), None, None
-        try:
-            found = list(question())
-        except Exception as error:  # noqa: BLE001 - a checker of any kind of failure found nothing
-            crash = f"{type(error).__name__}: {error}"
-        receipts.append(Receipt(checker, perf_counter() - begin, crash))
-        return found
-
+    asking = Asking()
+    ask = asking.ask
     basic = [f for name, kernel in BASIC.items() for f in ask(name, partial(kernel, log)) or ()]
     asked = {name: ask(name, partial(kernel, log)) for name, kernel in DERIVED.items()}
     alive = [name for name, found in asked.items() if found is not None]
@@ -66,9 +73,14 @@ def judge(log: Log) -> Report:
 
     folded = ask("folding", lambda: folding.fold(log, basic, derived, again))
     stuck = ask("availability", partial(availability.stuck, log)) or []
+    of_groups: list[Found] = []
+    if len(log.steps.op):
+        for name, kernel in GROUPS.items():
+            of_groups += ask(name, partial(kernel, log)) or ()
+        of_groups = folding.fold_groups(of_groups)
     return Report(
-        found=(basic + derived if folded is None else folded) + stuck,
-        receipts=receipts,
+        found=(basic + derived if folded is None else folded) + stuck + of_groups,
+        receipts=asking.receipts,
         acked=int((log.sends.outcome == OK).sum()),
         read=int(log.known.read.sum()),
         outage=availability.longest_outage(log),

@@ -31,15 +31,18 @@ def frontier(log: Log) -> int:
 def lost_writes(log: Log) -> list[Found]:
     """Records that must be in the log and are not. Jepsen's ``lost-write``, and beyond it those
     that were read and vanished: their variant is ``read``, and no acks excuse them, because
-    consumers are only given what all in-sync replicas hold."""
+    consumers are only given what all in-sync replicas hold. It is ``txn`` of a transaction that was
+    acknowledged, and ``proven`` of one in doubt, of which something was read: it was committed, if
+    readers are given nothing else."""
     known, sends = log.known, log.sends
     was_read = np.isin(sends.value, log.polls.value)
     offset = np.where(sends.offset != UNKNOWN, sends.offset, known.offset_of(sends.value))
     if log.caught_up is None:
         gone = ~was_read & (offset != UNKNOWN) & (offset <= frontier(log))
-    else:  # an acknowledged record without a place is somewhere, a proven one perhaps nowhere
+    else:  # an acknowledged record without a place is somewhere, so is all of a transaction that
+        # happened; another proven one is perhaps nowhere
         gone = ~np.isin(sends.value, _seen_finally(log, log.caught_up))
-        gone &= (offset != UNKNOWN) | (sends.outcome == OK)
+        gone &= (offset != UNKNOWN) | (sends.outcome == OK) | sends.txn
     rows = np.flatnonzero(sends.accountable & gone)
     proofs = _Proofs(log)
     return [
@@ -75,8 +78,11 @@ class _Proofs:
         else:
             story = f"value {value} of process {sends.process[row]}, in doubt, was proven{place}"
         story += f" at {at(int(sends.end_ns[row]))}"
-        ops = [op]
+        ops, variant = [op], ""
+        if sends.txn[row]:
+            variant = "txn" if sends.outcome[row] == OK else "proven"
         if was_read:
+            variant = "read"
             first = self._first[np.searchsorted(self._values, value)]
             polls = self._log.polls.where(first)
             story += f" and read by process {polls.process} at {at(int(polls.end_ns))}"
@@ -87,7 +93,7 @@ class _Proofs:
             key=self._log.key,
             offset=None if offset == UNKNOWN else offset,
             value=value,
-            variant="read" if was_read else "",
+            variant=variant,
             ops=tuple(dict.fromkeys([*ops, witness])),
             why=f"{story}; {proof}",
         )

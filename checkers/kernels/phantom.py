@@ -6,7 +6,7 @@ from itertools import chain
 import msgspec
 import numpy as np
 
-from checkers.kernels.rows import FAIL, I64, Found, Log, at
+from checkers.kernels.rows import FAIL, UNKNOWN, Found, History, Log, at
 
 
 def phantoms(log: Log) -> list[Found]:
@@ -32,17 +32,16 @@ def phantoms(log: Log) -> list[Found]:
     ]
 
 
-def misrouted(
-    found: Sequence[Found], key: I64, value: I64, op: I64, names: Sequence[str]
-) -> list[Found]:
+def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
     """Phantoms that were sent to exactly one other key are ``misrouted``: the record is real and
-    lies in the wrong log. ``key``, ``value`` and ``op`` are columns of the sends of all keys."""
+    lies in the wrong log."""
     strays = np.array([f.value for f in found if f.anomaly == "phantom"], dtype=np.int64)
     if not len(strays):
         return list(found)
-    senders: dict[int, dict[int, int]] = {}
-    for row in np.flatnonzero(np.isin(value, strays)).tolist():
-        senders.setdefault(int(value[row]), {}).setdefault(int(key[row]), int(op[row]))
+    sends, senders = history.sends, dict[int, dict[int, int]]()
+    for row in np.flatnonzero(np.isin(sends.value, strays)).tolist():
+        homes = senders.setdefault(int(sends.value[row]), {})
+        homes.setdefault(int(history.send_key[row]), int(sends.op[row]))
 
     def told(phantom: Found) -> Found:
         homes = senders.get(phantom.value, {}) if phantom.value is not None else {}
@@ -53,45 +52,42 @@ def misrouted(
             phantom,
             anomaly="misrouted",
             ops=(sent, *phantom.ops),
-            why=phantom.why + f", but event {sent} sent it to {names[home]}",
+            why=phantom.why + f", but event {sent} sent it to {history.keys[home]}",
         )
 
     return [told(f) for f in found]
 
 
 def aborted_reads(log: Log) -> list[Found]:
-    """Values whose write certainly failed and that a poll of any outcome delivered: ``G1a``.
+    """Values whose write certainly failed and that a poll of any outcome delivered: ``G1a``. What a
+    transaction read of its own is a ``precommitted-read``, whatever became of it.
 
     The variant is ``txn`` when it was a transaction that failed: whoever reads uncommitted data
     has asked for those.
     """
-    known, sends = log.known, log.sends
-    failed = sends.where(sends.outcome == FAIL)
+    polls, sends = log.polls, log.sends
     possible = sends.value[sends.outcome != FAIL]
-    failed = failed.where(~np.isin(failed.value, possible) & np.isin(failed.value, known.value))
-    values = known.value[known.by_value]
-    first = np.searchsorted(values, failed.value)
+    failed = sends.where((sends.outcome == FAIL) & ~np.isin(sends.value, possible))
+    failed = failed.where(np.argsort(failed.value, kind="stable"))
+    near = polls.where(np.isin(polls.value, failed.value) & (polls.offset != UNKNOWN))
+    writer = np.searchsorted(failed.value, near.value)
+    others = np.flatnonzero(~failed.txn[writer] | (failed.op[writer] != near.op))
+    writers, first = np.unique(writer[others], return_index=True)
+    readings = near.where(others[first])
     return [
         Found(
             anomaly="G1a",
             key=log.key,
-            offset=int(known.offset[row]),
-            value=value,
-            variant="txn" if txn else "send",
-            ops=(op, int(known.op[row])),
-            why=f"the write of value {value} by process {process} failed for certain at"
-            f" {at(end_ns)}, yet process {known.process[row]} read it at offset"
-            f" {known.offset[row]} at {at(known.time_ns[row])}",
+            offset=int(readings.offset[row]),
+            value=int(failed.value[write]),
+            variant="txn" if failed.txn[write] else "send",
+            ops=(int(failed.op[write]), int(readings.op[row])),
+            why=f"the write of value {failed.value[write]} by process"
+            f" {failed.process[write]} failed for certain at {at(int(failed.end_ns[write]))}, yet"
+            f" process {readings.process[row]} read it at offset {readings.offset[row]} at"
+            f" {at(int(readings.end_ns[row]))}",
         )
-        for value, op, process, txn, end_ns, row in zip(
-            failed.value.tolist(),
-            failed.op.tolist(),
-            failed.process.tolist(),
-            failed.txn.tolist(),
-            failed.end_ns.tolist(),
-            known.by_value[first].tolist(),
-            strict=True,
-        )
+        for row, write in enumerate(writers.tolist())
     ]
 
 

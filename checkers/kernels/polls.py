@@ -1,13 +1,26 @@
 """Order of reads: a consumer that keeps its assignment gets each record of the log once, in order.
 
 Positions are compared by rank among the known offsets, per process and key. A process that is
-assigned other keys gives up the positions of the rest (Jepsen's rule). A transaction that did not
-commit must rewind; a plain poll that failed may or may not have moved, so nothing follows from it.
+assigned other keys gives up the positions of the rest, and nothing is compared within an operation
+that tells of a rebalance of the key (Jepsen's rules). A transaction that did not commit must
+rewind; a plain poll that failed may or may not have moved, so nothing follows from it.
 """
 
 import numpy as np
 
-from checkers.kernels.rows import I64, OK, UNKNOWN, Found, Log, Polls, at, groups
+from checkers.kernels.rows import (
+    ASSIGNED,
+    I64,
+    LOST,
+    OK,
+    REVOKED,
+    UNKNOWN,
+    Found,
+    Log,
+    Polls,
+    at,
+    groups,
+)
 
 
 def poll_order(log: Log) -> list[Found]:
@@ -19,10 +32,12 @@ def poll_order(log: Log) -> list[Found]:
     if not len(polls.op):
         return []
     rank = log.known.rank(polls.offset)
+    rebalances = log.steps.op[np.isin(log.steps.kind, (ASSIGNED, REVOKED, LOST))]
     inside = np.flatnonzero(
         (polls.process[1:] == polls.process[:-1])
         & (polls.op[1:] == polls.op[:-1])
         & (rank[1:] - rank[:-1] != 1)
+        & ~np.isin(polls.op[1:], rebalances)
     )
     found = [_found(log, polls, rank, row, row + 1, inside=True) for row in inside.tolist()]
     begins, ends = groups(polls.op)  # an operation belongs to one process

@@ -25,8 +25,8 @@ UNKNOWN = -1
 """The offset of a record that no broker told."""
 
 
-class _Columns:
-    """Equally long columns; the mixin of the NamedTuples below."""
+class Rows:
+    """Equally long columns; a mixin of named tuples."""
 
     def where(self, mask: NDArray[Any]) -> Self:
         """The rows that a mask or an array of row numbers selects."""
@@ -50,7 +50,7 @@ class _Sends(NamedTuple):
     end_ns: I64
 
 
-class Sends(_Columns, _Sends):
+class Sends(Rows, _Sends):
     """One row per record that anybody tried to write, in the order of ``op`` and program order."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class _Polls(NamedTuple):
     end_ns: I64
 
 
-class Polls(_Columns, _Polls):
+class Polls(Rows, _Polls):
     """One row per record delivered, in the order of delivery; polls of every outcome deliver."""
 
     __slots__ = ()
@@ -101,6 +101,85 @@ class Band(NamedTuple):
     id: int
     from_ns: int
     to_ns: int | None
+    misleads: bool = True
+    """May it leave somebody behind who takes itself for a leader, and answers?"""
+
+
+SETTLED_NS = 15_000_000_000
+"""So long after such a fault has healed everybody has heard who leads."""
+
+
+COMMIT, FETCH, ASSIGNED, REVOKED, LOST = 0, 1, 2, 3, 4
+"""Steps of a group: an offset is committed, or asked for; a member is given a key, is asked to give
+it back, has lost it."""
+START, HIGH, STABLE = 5, 6, 7
+"""Steps of a log: a leader told its start, its high watermark, its last stable offset."""
+
+ANY = -2
+"""The offset of a commit that nobody told."""
+FOREVER = 1 << 62
+"""After every event."""
+
+
+class _Steps(NamedTuple):
+    kind: I8
+    group: I64
+    """A place in :attr:`Log.groups`; UNKNOWN for a log's ends."""
+    generation: I64
+    """Of a rebalance; UNKNOWN where nobody told."""
+    offset: I64
+    """UNKNOWN for a fetch that found nothing and for a position that the client could not tell."""
+    op: I64
+    invoked: I64
+    """From when on it may have happened: the invocation; what a listener committed may have
+    happened ``since``."""
+    since: I64
+    """When the process began the last poll before it: what its library did on its own since then is
+    told by the next one."""
+    until: I64
+    """Of a commit, the event from which on it has taken effect everywhere or never will, FOREVER
+    when there is none; of an assignment, the first poll of the process from then on that did not
+    end well."""
+    after: I64
+    """Of a commit by a member's listener: the generation that the member joined then, whose members
+    all know of it."""
+    process: I64
+    outcome: I8
+    txn: Bools
+    proven: Bools
+    start_ns: I64
+    end_ns: I64
+
+
+_STEP_TYPES = [
+    np.int8 if name in ("kind", "outcome") else np.bool_ if name in ("txn", "proven") else np.int64
+    for name in _Steps._fields
+]
+
+
+class Steps(Rows, _Steps):
+    """What groups did with a key, and what leaders told of its ends: one row per key of a
+    micro-operation, or per end, in the order of ``op`` and program order."""
+
+    __slots__ = ()
+
+
+NO_STEPS = Steps(*(np.zeros(0, dtype) for dtype in _STEP_TYPES))
+
+
+class Group(NamedTuple):
+    """A consumer group, as far as it is the same for all its keys."""
+
+    name: str
+    members: dict[int, str | None]
+    """By process that ever subscribed: its ``group.instance.id``."""
+    commits_alone: bool
+    """Does some client commit by itself, and nobody record it (``enable.auto.commit``)?"""
+    topics: frozenset[str]
+    changed_ns: int
+    """When a member came or went for the last time."""
+    polled_ns: int
+    """When a member was last told what a poll had brought, and be it nothing."""
 
 
 class Known(NamedTuple):
@@ -145,6 +224,26 @@ class Log:
     resets: Resets
     caught_up: CatchUp | None = None
     faults: tuple[Band, ...] = ()
+    steps: Steps = NO_STEPS
+    groups: tuple[Group, ...] = ()
+
+    def is_disturbed(self, begin_ns: int, end_ns: int) -> bool:
+        """May one who leads no longer have given an answer between these times?"""
+        return any(
+            band.misleads
+            and band.from_ns <= end_ns
+            and (band.to_ns is None or band.to_ns + SETTLED_NS >= begin_ns)
+            for band in self.faults
+        )
+
+    @cached_property
+    def firm(self) -> I64:
+        """The offsets, ascending, of records that were acknowledged and read: whoever reads on past
+        one of them has been given it."""
+        known = self.known
+        acked = self.sends.value[self.sends.outcome == OK]
+        offsets: I64 = np.unique(known.offset[known.read & np.isin(known.value, acked)])
+        return offsets
 
     @cached_property
     def known(self) -> Known:
@@ -197,11 +296,94 @@ class Log:
         return replace(self, sends=sends, polls=polls.where(stay | np.isin(polls.offset, places)))
 
 
+class Records:
+    """Records by key and value, to be found again."""
+
+    def __init__(self, key: I64, value: I64, keys: int) -> None:
+        self._keys = keys
+        self._values = np.unique(value)
+        codes = np.searchsorted(self._values, value) * keys + key
+        self._codes, self._rows = np.unique(codes, return_index=True)
+
+    def find(self, key: I64, value: I64) -> I64:
+        """The first row of each, or -1."""
+        if not len(self._codes):
+            return np.full(len(key), -1)
+        rank = np.minimum(np.searchsorted(self._values, value), len(self._values) - 1)
+        code = rank * self._keys + key
+        row = np.minimum(np.searchsorted(self._codes, code), len(self._codes) - 1)
+        hit = (self._values[rank] == value) & (self._codes[row] == code)
+        return np.where(hit, self._rows[row], -1)
+
+
+class Init(NamedTuple):
+    """A process took over a transactional id; whoever had it before is fenced from then on."""
+
+    transactional_id: str
+    process: int
+    invoked: int
+    op: int
+    end_ns: int
+
+
+class _Attempts(NamedTuple):
+    transactional_id: I64
+    """A number for each; UNKNOWN for the processes that told none."""
+    process: I64
+    op: I64
+    succeeded: Bools
+    """It did what was asked, which may have been to abort."""
+    start_ns: I64
+    end_ns: I64
+
+
+class Attempts(Rows, _Attempts):
+    """One row for whatever asks something of a transactional producer: an ``init``, or a
+    transaction that sends; in the order of ``op``."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class History:
+    """The rows of all keys together, for what no single key can tell."""
+
+    keys: tuple[str, ...]
+    """Names; the key columns hold places in here."""
+    sends: Sends
+    send_key: I64
+    send_after: I64
+    """Of each row of ``sends``: an event after which, for certain, its record was sent."""
+    send_until: I64
+    """Of each row of ``sends``: an event after which, for certain, its operation went on."""
+    polls: Polls
+    poll_key: I64
+    inits: tuple[Init, ...]
+    """Those that were acknowledged, in the order of ``op``."""
+    attempts: Attempts
+    steps: Steps
+    step_key: I64
+    groups: tuple[Group, ...]
+    finished: frozenset[int]
+    """Keys that were read to their ends after all was acknowledged."""
+    healed_ns: int | None
+    """When the last fault was healed, 0 without any; ``None`` if one was not."""
+
+    @cached_property
+    def writer(self) -> I64:
+        """Of each row of ``polls``: the row of the send that its record is of, or -1."""
+        written = Records(self.send_key, self.sends.value, len(self.keys))
+        return written.find(self.poll_key, self.polls.value)
+
+
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """What a kernel saw; :class:`model.finding.Finding` once its contract and faults are known."""
 
     anomaly: str
-    key: str
+    key: str | None = None
+    """``None``: it lies between keys."""
+    group: str | None = None
+    """The consumer group that it is about, if it is about one."""
     offset: int | None = None
     value: int | None = None
     variant: str = ""
@@ -223,7 +405,7 @@ def _changes(column: I64) -> Bools:
 def groups(column: I64) -> tuple[I64, I64]:
     """Begin and end (exclusive) of each run of equal values in a sorted column."""
     begins = np.flatnonzero(_changes(column))
-    return begins, np.append(begins[1:], len(column))
+    return begins, np.append(begins[1:], len(column))[: len(begins)]
 
 
 def at(time_ns: int) -> str:

@@ -31,7 +31,7 @@ from nemesis import (
     zookeeper,
 )
 from nemesis.package import Package
-from workloads import idempotent
+from workloads import exactly_once, fencing, groups, idempotent, offsets, send_poll, transactions
 from workloads.package import Workload
 
 
@@ -114,7 +114,10 @@ SIMULATED = Target(
     pace=0.04,
 )
 
-WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in (idempotent.WORKLOAD,)}
+WORKLOADS: dict[str, Workload] = {
+    module.WORKLOAD.name: module.WORKLOAD
+    for module in (idempotent, send_poll, offsets, groups, transactions, exactly_once, fencing)
+}
 
 NEMESES: dict[str, Package] = {
     module.PACKAGE.name: module.PACKAGE

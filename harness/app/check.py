@@ -1,5 +1,6 @@
 """Check: judges a recorded history again; a run's folder, or a bare file from anywhere."""
 
+import dataclasses
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from checkers import inline as inline_
 from checkers import tables as tables_
 from checkers import verdict as verdict_
 from checkers.expectations import Contract
+from checkers.kernels import whole as whole_
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
@@ -61,7 +63,8 @@ def examine(
     session: "SparkSession | None" = None,
     progress: Progress = lambda step, done: None,
 ) -> Judged:
-    """Judge a run's folder, or a bare ``history.jsonl`` or Parquet file by the strictest contract.
+    """Judge a run's folder, or a bare ``history.jsonl``, Parquet file or Jepsen ``history.edn`` by
+    the strictest contract; a test's folder in Jepsen's store is as good as its history.
 
     ``settings`` (``producer.acks`` …) take the place of the plan's. Without ``session``, Spark is
     started and stopped. A run's folder gets ``verdict.json``, ``findings.parquet`` and
@@ -77,6 +80,8 @@ def examine(
             executor = stack.enter_context(_on_spark(folder, file, session))
         history = tables_.read(file, lambda done: progress("reading", done))
         tables = tables_.tables(history)
+        if plan is None and tables.subscribes:
+            contract = dataclasses.replace(contract, subscribes=True)
         if folder is not None and file.suffix != ".parquet":
             pq.write_table(history, folder / "history.parquet")
         del history  # as large as the tables
@@ -115,13 +120,19 @@ def _concluded(
     plan: Plan | None,
     contract: Contract,
 ) -> Judged:
-    """What the kernels' reports amount to."""
-    found = [f for report in reports.values() for f in report.found]
+    """What the kernels' reports amount to, with what is asked of the whole history."""
+    whole = whole_.judge(tables, [f for report in reports.values() for f in report.found])
     watched = _watched(folder)
     violations = () if watched is None else watched.violations
-    results = findings_.findings(found, tables, contract, violations)
+    results = findings_.findings(whole.found, tables, contract, violations)
     verdict = verdict_.conclude(
-        tables, reports, results, run=plan, plan=_named(plan), watched=watched
+        tables,
+        reports,
+        results,
+        run=plan,
+        plan=_named(plan),
+        watched=watched,
+        whole=whole.receipts,
     )
     return Judged(verdict, results)
 
@@ -194,6 +205,12 @@ def _on_spark(
                 session_.stop(own.result())
 
 
+def folder_of(path: Path) -> Path | None:
+    """The folder of a run of ours that this is; a bare history has none. Raises
+    :class:`~model.history.BadHistory`."""
+    return _located(path)[0]
+
+
 def _located(path: Path) -> tuple[Path | None, Path]:
     """The run's folder, if it is one, and the file with the events."""
     if not path.exists():
@@ -203,6 +220,8 @@ def _located(path: Path) -> tuple[Path | None, Path]:
     for name in ("history.jsonl", "history.parquet"):
         if (path / name).is_file():
             return path, path / name
+    if (path / "history.edn").is_file():
+        return None, path / "history.edn"
     raise BadHistory(f"{path} is not a run's folder: it holds no history.jsonl")
 
 

@@ -156,7 +156,7 @@ def faultline() -> None:
     )
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
-@click.option("--workload", metavar="NAME", help="what to ask (idempotent)")
+@click.option("--workload", metavar="NAME", help="what to ask (idempotent); README names all")
 @click.option("--nemesis", metavar="A,B", help="what to break; none, or all that the target offers")
 @click.option("--time-limit", "time_limit_s", type=float, metavar="S", help="seconds of work (60)")
 @click.option(
@@ -233,6 +233,7 @@ def replay(
     epilog=_example(
         "faultline check results/20261120T161500Z-idempotent-seed7",
         "faultline check history.jsonl --inline --set producer.acks=1",
+        "faultline check jepsen/store/latest/history.edn --inline",
     )
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path),
@@ -242,14 +243,15 @@ def replay(
               help="judge by this setting instead of the plan's")  # fmt: skip
 @_json
 def check(paths: tuple[Path, ...], inline: bool, settings: tuple[str, ...], as_json: bool) -> int:
-    """Judge recorded histories again: runs' folders, or bare history.jsonl or Parquet files.
+    """Judge recorded histories again: runs' folders, or bare history.jsonl or Parquet files, or the
+    history.edn of a run of Jepsen's Kafka workload.
 
     A bare history is judged by the strictest contract unless --set says otherwise.
     """
     from checkers.expectations import BadSetting
     from checkers.verdict import Verdict, exit_status, merge
     from harness.app import report, request
-    from harness.app.check import describe, examine, session_for
+    from harness.app.check import describe, examine, folder_of, session_for
     from harness.app.screen import Screen
     from model.history import BadHistory
 
@@ -265,7 +267,7 @@ def check(paths: tuple[Path, ...], inline: bool, settings: tuple[str, ...], as_j
                     judged = examine(
                         path, inline=inline, settings=wanted, session=session, progress=progress
                     )
-                folder = path if path.is_dir() else None
+                folder = folder_of(path)
                 if folder is not None:
                     report.render(folder)
                 if not as_json:

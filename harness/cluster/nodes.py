@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from broker_impl.coordinator.placing import partition_of
 from harness.cluster.address import Address
 from harness.cluster.node import ClusterError, Exit, Node, NodeError
 from harness.cluster.readiness import until_writable
@@ -20,8 +21,13 @@ from harness.cluster.view import View
 from harness.cluster.waiting import EVERY_S, until
 from model import roles
 from model.plan import Plan
-from model.roles import ZOOKEEPER, NodeId
+from model.roles import ZOOKEEPER, Coordinated, NodeId
 
+COORDINATION: Mapping[Coordinated, str] = {
+    "group": "__consumer_offsets",
+    "transaction": "__transaction_state",
+}
+"""The topics whose partitions' leaders coordinate."""
 PATIENCE_S = 4.0
 """How long a node that is started again may take to answer before others are attended to."""
 STOP_TIMEOUT_S = 12.0
@@ -178,6 +184,17 @@ class Nodes(abc.ABC):
     async def isr(self, key: str) -> tuple[NodeId, ...]:
         partition = await self._partition(key)
         return partition.isr if partition is not None else ()
+
+    async def coordinator(self, of: Coordinated, name: str) -> NodeId | None:
+        topic = COORDINATION[of]
+        try:
+            partitions = [each for each in await self.view.partitions() if each.topic == topic]
+        except Unseen:
+            return None
+        if not partitions:
+            return None  # nobody has asked for a coordinator yet
+        number = partition_of(name, len(partitions))
+        return {each.key: each.leader for each in partitions}.get(f"{topic}-{number}")
 
     # --- HasHealth
 

@@ -61,6 +61,11 @@ def min_isr(brokers: int, overrides: Mapping[str, str]) -> int:
     return int(overrides.get("min.insync.replicas", min(2, brokers)))
 
 
+def transaction_min_isr(overrides: Mapping[str, str]) -> int:
+    """The same for the log of transactions, whatever other topics have."""
+    return int(overrides.get("transaction.state.log.min.isr", 2))
+
+
 def is_synced(overrides: Mapping[str, str]) -> bool:
     """Is every record on the disks of those who must have it before it is acknowledged?"""
     return overrides.get("log.flush.interval.messages") == "1"

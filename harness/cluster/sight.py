@@ -21,6 +21,11 @@ class Partition:
     isr: tuple[NodeId, ...]
 
     @property
+    def topic(self) -> str:
+        """Whose partition it is."""
+        return self.key.rpartition("-")[0]
+
+    @property
     def is_whole(self) -> bool:
         """Led, and every replica in sync."""
         return self.leader is not None and sorted(self.isr) == sorted(self.replicas)

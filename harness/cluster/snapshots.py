@@ -7,7 +7,9 @@ costs little more than asking each replica whether anything is new.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
 
 from broker_impl.node import zk_paths
 from broker_impl.node.broker import Broker
@@ -30,6 +32,8 @@ from model.snapshot import (
     Role,
     ZooKeeperState,
 )
+
+T = TypeVar("T")
 
 _ROLES: Final[dict[str, Role]] = {
     "leader": "leader",
@@ -60,6 +64,7 @@ class Snapshots:
         self._lives: dict[int, _Life] = {}
         self._starts: dict[int, int] = {}
         self._distrusted: set[int] = set()
+        self._compacted: dict[str, None] = {}
         self._damages: dict[int, Callable[[], int]] = {}
         self._zookeeper: _ZooKeeper | None = None
         self.calm_since_ns: int | None = None
@@ -97,16 +102,35 @@ class Snapshots:
                 state = self._lives[number].look(producers)
                 if state is not None:
                     brokers[number] = state
+                    self._compacted.update(self._lives[number].compacted)
+        zookeeper = None if self._zookeeper is None else self._zookeeper.look()
+        if self._compacted:
+            # What compaction removes is not lost, and replicas do it each at its own time.
+            brokers = {number: self._judged(state) for number, state in brokers.items()}
+            if zookeeper is not None:
+                partitions = _without(zookeeper.partitions, self._compacted)
+                zookeeper = msgspec.structs.replace(zookeeper, partitions=partitions)
         return ClusterState(
             time_ns=time_ns,
             brokers=brokers,
-            zookeeper=None if self._zookeeper is None else self._zookeeper.look(),
+            zookeeper=zookeeper,
             damages={
                 number: losses() + (number in self._distrusted)
                 for number, losses in self._damages.items()
             },
             calm_since_ns=None if self._distrusted else self.calm_since_ns,
         )
+
+    def _judged(self, state: BrokerState) -> BrokerState:
+        return msgspec.structs.replace(
+            state,
+            told=_without(state.told, self._compacted),
+            replicas=_without(state.replicas, self._compacted),
+        )
+
+
+def _without(values: Mapping[str, T], keys: Mapping[str, None]) -> dict[str, T]:
+    return {key: value for key, value in values.items() if key not in keys}
 
 
 class _Life:
@@ -116,6 +140,8 @@ class _Life:
         self._number = number
         self._look = look
         self._is_alive = is_alive
+        self.compacted: dict[str, None] = {}
+        """Partitions of which a log was compacted: there is nothing to compare it with."""
         self._last: tuple[BrokerSnapshot, BrokerState] | None = None
         self._told: tuple[object, Mapping[str, int]] = (None, {})
         self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}
@@ -147,6 +173,8 @@ class _Life:
         known = self._replicas.get(shot.tp)
         if known is not None and known[0] is shot:
             return known[1]
+        if shot.log.rewrites:
+            self.compacted[_key(shot.tp)] = None
         batches = self._batches_of(shot.tp, shot.log)
         state = _replica(shot, batches)
         self._replicas[shot.tp] = shot, state

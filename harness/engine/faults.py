@@ -7,7 +7,8 @@ after another was mended still does when that mend comes late, on a machine that
 
 import asyncio
 import heapq
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,8 +22,14 @@ from model.plan import ScheduledFault
 HEAL_TRIES = 3
 """A mend that is not proved is tried again: the machine may only have been slow to answer."""
 BETWEEN_TRIES_S = 1.0
+MOMENT_S = 2.0
+"""For how long a fault waits for the moment that it is meant for; it strikes without it, then."""
 OVERTIME_MAX_S = 30.0
 """For how long clients wait for a schedule that lags: with nobody at work a fault proves little."""
+
+
+async def _at_once(f: str) -> None:
+    """Nobody is waited for."""
 
 
 class Nemesis(Protocol):
@@ -51,12 +58,16 @@ class Faults:
         path: Path,
         *,
         timeout_s: float = 60.0,
+        beginning: Callable[[str], Awaitable[None]] = _at_once,
     ) -> None:
+        """``beginning`` returns when a client begins an operation of that name: a fault whose
+        option ``when`` has one strikes then."""
         self._recorder = recorder
         self._nemesis = nemesis
         self._schedule = schedule
         self._lines = Lines(path)
         self._timeout_s = timeout_s
+        self._beginning = beginning
         self._applied: dict[int, _Applied] = {}
         self._planned_s: dict[int, float] = {fault.id: fault.at_s for fault in schedule}
         """When what each fault still lacks was to be: to be applied, or then to be healed."""
@@ -78,6 +89,7 @@ class Faults:
                 await self._heal(fault)
                 del self._planned_s[fault.id]
             elif not ending.is_set():
+                await self._until_its_moment(fault)
                 await self._apply(fault)
                 heal_at_s[fault.id] = self._heal_at_s(fault)
                 self._planned_s[fault.id] = fault.at_s + fault.duration_s
@@ -101,6 +113,12 @@ class Faults:
                 await asyncio.wait_for(ending.wait(), delay_s)
             except TimeoutError:
                 return
+
+    async def _until_its_moment(self, fault: ScheduledFault) -> None:
+        if "when" in fault.options:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MOMENT_S):
+                    await self._beginning(fault.options["when"])
 
     async def _apply(self, fault: ScheduledFault) -> None:
         # Written down before it is tried, so that an interruption in its midst leaves its line.

@@ -208,6 +208,8 @@ class Interpreter:
             self._leave(task)
             task.cancel()
             return "timeout"
+        if task.cancelled():  # by something within: nobody else knows of it
+            return "CancelledError"
         error = task.exception()
         if error is None:
             return None

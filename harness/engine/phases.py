@@ -46,7 +46,8 @@ async def carry_out(
     ``tally`` must observe ``recorder``. Whatever happens, clients are closed at the end; the
     cluster is the caller's.
     """
-    faults = Faults(recorder, nemesis, plan.schedule or (), schedule_path)
+    schedule = plan.schedule or ()
+    faults = Faults(recorder, nemesis, schedule, schedule_path, beginning=tally.beginning)
     interpreter = Interpreter(
         recorder,
         lambda process: workload.client(plan, cluster.bootstrap(), process),

@@ -1,8 +1,12 @@
 """A running count of what has been recorded: for progress, and for the keys to read at the end."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from model.op import CRASH, NEMESIS, RECOVER, Op
+
+WRITES = ("send", "txn")
+READS = ("poll", "txn")
 
 
 @dataclass(slots=True)
@@ -25,6 +29,13 @@ class Tally:
     """When the last fault was healed, and the cluster was given time to recover."""
     keys: dict[str, None] = field(default_factory=dict)
     """Keys that somebody tried to write, in order of appearance."""
+    _awaited: dict[str, list["asyncio.Future[None]"]] = field(default_factory=dict)
+
+    async def beginning(self, f: str) -> None:
+        """Returns when a client begins such an operation."""
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited.setdefault(f, []).append(begun)
+        await begun
 
     def __call__(self, op: Op) -> None:
         if op.process == NEMESIS:
@@ -34,20 +45,23 @@ class Tally:
             elif op.f != CRASH:
                 self._fault(op)
         elif op.type == "invoke":
-            if op.f == "send":
-                self.keys.update((mop[1], None) for mop in op.value)
+            for begun in self._awaited.pop(op.f, ()):
+                if not begun.done():
+                    begun.set_result(None)
+            if op.f in WRITES:
+                self.keys.update((mop[1], None) for mop in op.value if mop[0] == "send")
         else:
             self._completion(op)
 
     def _completion(self, op: Op) -> None:
         self.ops += 1
         self.info += op.type == "info"
-        if op.f == "send":
-            self.acked += sum(isinstance(mop[2], list) for mop in op.value)
-        elif op.f == "poll":
-            self.read += sum(
-                len(pairs) for mop in op.value if len(mop) > 1 for pairs in mop[1].values()
-            )
+        if op.f == "send" or (op.f == "txn" and op.type == "ok"):
+            sends = (mop for mop in op.value if mop[0] == "send")
+            self.acked += sum(isinstance(mop[2], list) for mop in sends)
+        if op.f in READS:
+            polls = (mop[1] for mop in op.value if mop[0] == "poll" and len(mop) > 1)
+            self.read += sum(len(pairs) for polled in polls for pairs in polled.values())
 
     def _fault(self, op: Op) -> None:
         if op.type == "invoke":

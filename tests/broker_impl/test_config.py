@@ -17,6 +17,10 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
         ("auto.create.topics.enable", "maybe", "must be true or false"),
         ("log.message.timestamp.type", "Never", "must be one of CreateTime, LogAppendTime"),
         ("log.cleanup.policy", "keep", "must be one of delete, compact"),
+        ("log.cleanup.policy", "compact,keep", "must be one of delete, compact"),
+        ("log.cleanup.policy", "", "must be one of delete, compact"),
+        ("log.cleaner.min.cleanable.ratio", "half", "must be a number"),
+        ("log.cleaner.min.cleanable.ratio", "1.5", "must be at most 1"),
         ("listeners", "127.0.0.1:9092", "a listener is written NAME://host:port"),
         ("listeners", "A://h:1,A://h:2", "each name may occur once"),
         ("listeners", "SECRET://h:1", "must map it to PLAINTEXT"),
@@ -88,6 +92,7 @@ def test_a_value_is_told_with_where_it_is_from() -> None:
     assert values["retention.ms"] == [
         ("retention.ms", 1000, config.Source.TOPIC),
         ("log.retention.ms", 60000, config.Source.FILE),
+        ("log.retention.ms", 604_800_000, config.Source.DEFAULT),
     ]
     assert values["retention.bytes"] == [("log.retention.bytes", -1, config.Source.DEFAULT)]
 
@@ -143,3 +148,27 @@ def test_the_finest_unit_counts(settings: dict[str, str], retention_ms: int) -> 
     assert parsed.log_retention_ms == retention_ms
     assert "log.retention.ms" in parsed.given
     assert "log.retention.hours" not in parsed.given
+
+
+def test_settings_change_while_a_broker_runs() -> None:
+    """One broker's own go before those of all, these before what was given at start."""
+    broker = config.parse(MINIMAL | {"log.retention.ms": "1", "min.insync.replicas": "2"})
+    now = broker.while_running(
+        {"log.retention.ms": "2", "log.segment.bytes": "100"}, {"log.retention.ms": "3"}
+    )
+    assert (now.log_retention_ms, now.log_segment_bytes, now.min_insync_replicas) == (3, 100, 2)
+    values = now.sourced(config.SETTINGS["log.retention.ms"])
+    assert [(each.value, each.source.name) for each in values] == [
+        (3, "BROKER"),
+        (2, "ALL_BROKERS"),
+        (1, "FILE"),
+        (604_800_000, "DEFAULT"),
+    ]
+    assert broker.while_running({}, {}).log_retention_ms == 1
+
+
+@pytest.mark.parametrize("name", ["broker.id", "log.retention.msec"])
+def test_not_every_setting_changes_while_a_broker_runs(name: str) -> None:
+    """Only what is asked for anew each time; the others were read at start."""
+    with pytest.raises(ConfigError, match=name):
+        config.parse(MINIMAL).while_running({}, {name: "1"})

@@ -16,7 +16,22 @@ READER = 9
 """The process of a poll or an assignment that names none; a send's is 0."""
 
 _TOKEN = re.compile(r"(?P<phase>[<>]?)(?P<f>[a-z])(?P<process>\d*)(?P<end>[!?]?):(?P<rest>.*)")
-_F = {"s": "send", "p": "poll", "a": "assign", "c": "catch-up", "t": "txn"}
+_F = {
+    "s": "send",
+    "p": "poll",
+    "a": "assign",
+    "c": "catch-up",
+    "t": "txn",
+    "m": "subscribe",
+    "k": "commit",
+    "f": "committed",
+    "l": "leave",
+    "w": "watermarks",
+    "i": "init",
+}
+GROUP = "g"
+"""The group of whoever is a member."""
+_REBALANCES = {"^": "assigned", "-": "revoked", "~": "lost"}
 _TYPE = {"": "ok", "!": "fail", "?": "info"}
 
 
@@ -35,9 +50,58 @@ def _send(text: str, *, done: bool) -> list[MicroOp]:
     return micro_ops
 
 
+def _txn(text: str, *, done: bool) -> list[MicroOp]:
+    micro_ops: list[MicroOp] = []
+    for part in text.split("|"):
+        if part.startswith("+"):
+            micro_ops += _send(part.replace("+", ""), done=done)
+        elif part == "abort":
+            micro_ops.append([part])
+        elif part.startswith("."):
+            micro_ops.append(["delay", None, int(part[1:])])
+        else:
+            micro_ops += _poll(part) if done else _asked(_poll(part))
+    return micro_ops
+
+
+def _places(text: str) -> dict[str, int | None]:
+    """Keys, each with an offset or none."""
+    parts = (part.partition("@") for part in filter(None, text.split(",")))
+    return {key: int(offset) if offset else None for key, _, offset in parts}
+
+
+def _rebalance(text: str) -> MicroOp:
+    places, _, generation = text[1:].partition("#")
+    kind = _REBALANCES[text[0]]
+    told = _places(places)
+    number = int(generation) if generation else None
+    return [kind, GROUP, number, told if kind == "assigned" else list(told)]
+
+
+def _asked(micro_ops: list[MicroOp]) -> list[MicroOp]:
+    """What the invocation of these says: polls bring what nobody knows before."""
+    asked: list[MicroOp] = []
+    for micro_op in micro_ops:
+        match micro_op:
+            case ["poll", _]:
+                asked.append(["poll"])
+            case ["commit", group, _]:
+                asked.append(["commit", group, None])
+            case _:
+                pass  # what a rebalance tells
+    return asked
+
+
 def _poll(text: str) -> list[MicroOp]:
     micro_ops: list[MicroOp] = []
     for poll in text.split("|"):
+        if poll[:1] in ("^", "-", "~"):
+            micro_ops.append(_rebalance(poll))
+            continue
+        if poll.startswith("!"):
+            places = None if poll == "!?" else _places(poll[1:])
+            micro_ops.append(["commit", GROUP, places])
+            continue
         records: dict[str, list[list[int]]] = {}
         for part in filter(None, poll.split(",")):
             key, _, record = part.partition("=")
@@ -53,21 +117,35 @@ def events(text: str) -> list[Op]:
         s:x=a@0,x=b@1   process 0 sends a and b to x, acknowledged at offsets 0 and 1
         s3?:x=c  s3!:x=c  process 3's send ends in doubt, or fails (so for all of these)
         p:x=a@0|x=b@1   process 9 polls twice in one operation
-        t:…             like p, but a transaction
+        t:+x=a@0|y=b@1  a transaction of process 9: it sends a to x and polls b of y
+        t!:+x=a|abort   one that is aborted
+        t:+x=a@0|.2500  one that waits for 2500 milliseconds before its end
         a:x,y           process 9 is assigned x and y
         c:x@7           process 9 caught up with x at position 7
+        m1:x,y          process 1 subscribes to these topics, as a member of group g;
+        m1:x#i          … with the group.instance.id i; m1:x#auto, m1:x#listener … and commits so
+        p1:^x@5#3|x=a@5 its poll tells first that generation 3 gave it x, to begin at 5
+        p1:-x#3|~y#3|   … that x is asked back, and y lost
+        k1:x@6          it commits offset 6 of x; f1:x@6 and f1:x ask what is committed
+        l1:             it leaves
+        t1:x=a@5|!x@6   a transaction polls and commits offset 6 of x; !? commits nobody knows what
+        i1:t@7.2        it takes over the transactional id t, as producer 7 in epoch 2
+        w:x@0/7/5       a leader tells the start, high watermark, last stable offset of x
+        z:40            40 seconds pass
         >s1:x=a  <s1:x=a@0   the invocation and the completion, with others between them
 
     Events are a second apart.
     """
     found: list[Op] = []
 
+    passed_s = 0
+
     def add(process: int, kind: str, f: str, value: Any) -> None:
         at = len(found)
         found.append(
             Op(
                 index=at,
-                time_ns=at * 1_000_000_000,
+                time_ns=(at + passed_s) * 1_000_000_000,
                 process=process,
                 type=kind,  # type: ignore[arg-type]
                 f=f,
@@ -83,9 +161,37 @@ def events(text: str) -> list[Op]:
         done: list[Any]
         if f == "s":
             asked, done = _send(rest, done=False), _send(rest, done=True)
-        elif f in "pt":
+        elif f == "t":
+            asked, done = _txn(rest, done=False), _txn(rest, done=True)
+        elif f == "p":
             done = _poll(rest)
-            asked = [["poll"] for _ in done]
+            asked = _asked(done)
+        elif f == "m":
+            topics, _, how = rest.partition("#")
+            commit = how if how in ("auto", "listener") else "sync"
+            instance = how if how not in ("", "auto", "listener") else None
+            options = {"instance": instance, "assignor": "range", "commit": commit}
+            asked = done = [["subscribe", GROUP, topics.split(","), options]]
+        elif f == "k":
+            asked = done = [["commit", GROUP, _places(rest), "sync"]]
+        elif f == "f":
+            told = _places(rest)
+            asked = [["committed", GROUP, dict.fromkeys(told)]]
+            done = [["committed", GROUP, told]]
+        elif f == "l":
+            asked = done = [["leave", GROUP]]
+        elif f == "w":
+            key, _, ends = rest.partition("@")
+            numbers = [int(end) if end else None for end in ends.split("/")]
+            told_ends = dict(zip(("start", "high", "stable"), numbers, strict=True))
+            asked, done = [["watermarks", key]], [["watermarks", key, told_ends]]
+        elif f == "i":
+            name, _, taken = rest.partition("@")
+            asked = [["init", name]]
+            done = [["init", name, [int(part) for part in taken.split(".")] if taken else None]]
+        elif f == "z":
+            passed_s += int(rest)
+            continue
         elif f == "c":
             key, _, position = rest.partition("@")
             asked, done = [["catch-up", key]], [["catch-up", key, int(position), int(position)]]
@@ -111,6 +217,11 @@ class Histories:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    @property
+    def file(self) -> Path:
+        """Where the last history lies."""
+        return self._folder / "history.jsonl"
 
     def events(self, text: str) -> list[Op]:
         return events(text)

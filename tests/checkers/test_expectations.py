@@ -18,13 +18,39 @@ ALL = (
     "int-poll-skip",
     "nonmonotonic-poll",
     "int-nonmonotonic-poll",
+    "torn-transaction",
+    "precommitted-read",
+    "dirty-read",
+    "zombie-write",
+    "wr-cycle",
 )
+
+OF_GROUPS = {
+    "commit-regression": ("", "nobody"),
+    "lost-commit": ("",),
+    "commit-ahead": ("", "nobody"),
+    "resume-gap": ("",),
+    "resume-overlap": ("",),
+    "double-owner": ("", "commit"),
+    "eos-mismatch": ("", "proven"),
+    "hw-regress": ("",),
+    "lso-regress": ("",),
+    "log-start-regress": ("",),
+    "acked-above-end": ("", "read"),
+}
+"""With their variants, but for those that say by themselves why they are permitted."""
+EVERY_OF_GROUPS = {f"{name} {v}".strip() for name, all_ in OF_GROUPS.items() for v in all_}
 
 
 def allowed(contract: Contract) -> set[str]:
     found = [Found(anomaly=anomaly, key="x") for anomaly in ALL]
     found += [Found(anomaly="inconsistent-offsets", key="x", variant=v) for v in ("ack", "read")]
-    found += [Found(anomaly="lost-write", key="x", variant="read")]
+    found += [Found(anomaly="lost-write", key="x", variant=v) for v in ("read", "proven")]
+    found += [
+        Found(anomaly=anomaly, key="x", group="g", variant=variant)
+        for anomaly, variants in OF_GROUPS.items()
+        for variant in variants
+    ]
     found += [Found(anomaly="G1a", key="x", variant=v) for v in ("send", "txn")]
     return {f"{f.anomaly} {f.variant}".strip() for f in found if contract.allows(f)}
 
@@ -38,6 +64,9 @@ def allowed(contract: Contract) -> set[str]:
             {"producer.acks": "1"},
             {
                 "lost-write",
+                "lost-write proven",
+                "torn-transaction",
+                "acked-above-end",
                 "duplicate",
                 "inconsistent-offsets ack",
                 "nonmonotonic-send",
@@ -46,7 +75,14 @@ def allowed(contract: Contract) -> set[str]:
         ),
         (
             {"producer.acks": "1", "producer.max.in.flight.requests.per.connection": "1"},
-            {"lost-write", "duplicate", "inconsistent-offsets ack"},
+            {
+                "lost-write",
+                "lost-write proven",
+                "torn-transaction",
+                "acked-above-end",
+                "duplicate",
+                "inconsistent-offsets ack",
+            },
         ),
         # without followers, no leader can change: the one log must keep what it took
         (
@@ -57,17 +93,44 @@ def allowed(contract: Contract) -> set[str]:
             {"producer.enable.idempotence": "false"},
             {"duplicate", "nonmonotonic-send", "int-nonmonotonic-send"},
         ),
-        ({"consumer.isolation.level": "read_uncommitted"}, {"G1a txn"}),
+        (
+            {"consumer.isolation.level": "read_uncommitted"},
+            {
+                "G1a txn",
+                "lost-write proven",
+                "precommitted-read",
+                "dirty-read",
+                "wr-cycle",
+                "eos-mismatch proven",
+            },
+        ),
         (
             {"broker.unclean.leader.election.enable": "true"},
-            {*ALL, "lost-write read", "inconsistent-offsets ack", "inconsistent-offsets read"}
-            - {"phantom", "misrouted", "stuck"},
+            {*ALL, *EVERY_OF_GROUPS, *(f"lost-write {v}" for v in ("read", "proven"))}.union(
+                f"inconsistent-offsets {v}" for v in ("ack", "read")
+            ).difference(("phantom", "misrouted", "stuck")),
         ),
     ],
 )
 def test_what_the_configuration_permits(settings: dict[str, str], expected: set[str]) -> None:
     """The strictest contract permits nothing; each weaker setting just what follows from it."""
     assert allowed(Contract.of(None, settings)) == expected
+
+
+def test_a_late_end_is_the_protocols_doing() -> None:
+    """With ``transaction.version`` 1, and of transactions alone (KAFKA-17754)."""
+    late = Contract.of(None, {"broker.transaction.version": "1"})
+    assert allowed(late) == {
+        "G1a txn",
+        "lost-write proven",
+        "precommitted-read",
+        "dirty-read",
+        "wr-cycle",
+    }
+    for variant, legal in (("txn", True), ("proven", True), ("read", False)):
+        for anomaly in ("lost-write", "torn-transaction"):
+            assert late.allows(Found(anomaly=anomaly, key="x", variant=variant)) is legal
+    assert Contract.of(None, {"broker.transaction.version": "2"}) == Contract()
 
 
 def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
@@ -78,9 +141,46 @@ def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
     assert not permitted & never
 
 
+@pytest.mark.parametrize(
+    ("anomaly", "variant"),
+    [
+        ("commit-regression", "stale"),
+        ("lost-commit", "stale"),
+        ("commit-ahead", "alone"),
+        ("hw-regress", "stale"),
+        ("lso-regress", "stale"),
+        ("log-start-regress", "stale"),
+        ("acked-above-end", "stale"),
+    ],
+)
+def test_a_finding_of_a_group_that_excuses_itself(anomaly: str, variant: str) -> None:
+    """By who may have answered, or who commits."""
+    assert Contract().allows(Found(anomaly=anomaly, key="x", group="g", variant=variant))
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "setting", "just"),
+    [
+        ("stuck-lso", "producer.transaction.timeout.ms", 40),
+        ("stuck-producer", "producer.transaction.timeout.ms", 40),
+        ("stuck-group", "consumer.session.timeout.ms", 340),
+        ("stuck-group", "consumer.max.poll.interval.ms", 85),
+    ],
+)
+def test_a_standstill_is_one_when_it_outlasts_its_time_outs(
+    anomaly: str, setting: str, just: int
+) -> None:
+    """By half a minute; unclean elections are no excuse."""
+    for unclean in ("true", "false"):
+        settings = {setting: "10000", "broker.unclean.leader.election.enable": unclean}
+        contract = Contract.of(None, settings)
+        assert contract.allows(Found(anomaly=anomaly, key="x", also=(just,)))
+        assert not contract.allows(Found(anomaly=anomaly, key="x", also=(just + 1,)))
+
+
 def test_what_no_contract_speaks_of_is_never_illegal() -> None:
-    """Late is not wrong, unchecked is not known."""
-    for anomaly in ("unseen-delayed", "unseen-unchecked"):
+    """Late is not wrong, unchecked is not known, and nobody isolates writes."""
+    for anomaly in ("unseen-delayed", "unseen-unchecked", "G0", "G1c"):
         assert Contract().allows(Found(anomaly=anomaly, key="x"))
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bench.histories import PHANTOM_FROM, World
 from checkers import findings, inline
 from checkers.expectations import Contract
+from checkers.kernels import whole
 from checkers.kernels.rows import Found
 from checkers.tables import Tables
 from model.op import MicroOp, Op
@@ -38,8 +39,10 @@ def world(rng: random.Random) -> World:
 def standing(tables: Tables) -> list[Found]:
     """What the kernels find, without what no contract speaks of."""
     reports = inline.judge(tables, lambda done: None)
-    assert not [r for report in reports.values() for r in report.receipts if r.crash]
-    return [f for report in reports.values() for f in report.found]
+    told = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    receipts = [*told.receipts, *(r for report in reports.values() for r in report.receipts)]
+    assert not [receipt for receipt in receipts if receipt.crash]
+    return told.found
 
 
 def illegal(tables: Tables) -> dict[str, int]:

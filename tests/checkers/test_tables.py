@@ -245,10 +245,11 @@ def test_parquet_has_a_column_for_every_field(histories: Any, tmp_path: Path) ->
         "offset": None,
         "value": None,
         "records": [],
+        "name": None,
     }
     assert rows[3]["value"] == [
-        {"op": "send", "key": "x", "offset": 0, "value": 1, "records": []},
-        {"op": "send", "key": "x", "offset": None, "value": 2, "records": []},
+        {"op": "send", "key": "x", "offset": 0, "value": 1, "records": [], "name": None},
+        {"op": "send", "key": "x", "offset": None, "value": 2, "records": [], "name": None},
     ]
     assert rows[7]["value"][1]["records"] == [{"key": "y", "offset": 0, "value": 3}]
     assert rows[-1]["detail"].startswith('{"id":1,"phase":"apply"')

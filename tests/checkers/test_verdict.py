@@ -5,7 +5,7 @@ import pytest
 
 from checkers import findings, inline
 from checkers.expectations import Contract
-from checkers.kernels import key
+from checkers.kernels import key, whole
 from checkers.kernels.rows import Found, Log
 from checkers.verdict import Verdict, conclude, crashed, exit_status, merge
 from model.op import Op
@@ -17,9 +17,16 @@ def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settin
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
     contract = Contract.of(None, {f"producer.{name}": value for name, value in settings.items()})
-    found = [f for report in reports.values() for f in report.found]
-    results = findings.findings(found, tables, contract)
-    return conclude(tables, reports, results, run=Plan() if run else None, plan={"seed": 7})
+    told = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    results = findings.findings(told.found, tables, contract)
+    return conclude(
+        tables,
+        reports,
+        results,
+        run=Plan() if run else None,
+        plan={"seed": 7},
+        whole=told.receipts,
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,6 +56,8 @@ def test_exit_status(valid: Any, status: int) -> None:
         ("s:x=a@0 s:x=b@1 p:x=b@1", False, []),
         ("a:x", "unknown", ["nothing was acknowledged"]),
         ("s?:x=a p:", "unknown", ["nothing was acknowledged"]),
+        ("k:x@1", True, []),  # an offset needs no record, and a register is not read to its end
+        ("k?:x@1", "unknown", ["nothing was acknowledged"]),
         (
             "s:x=a@0 s:x=b@1 p:x=a@0",
             "unknown",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from model import roles
-from model.roles import ZOOKEEPER, Flip, NodeId, Strain
+from model.roles import ZOOKEEPER, Coordinated, Flip, NodeId, Strain
 from nemesis import clock, disk, messages, power, proof, session
 
 DISK_BYTES = 64 << 20
@@ -330,6 +330,9 @@ class FakeCluster:
 
     async def controller(self) -> NodeId | None:
         return self.controls
+
+    async def coordinator(self, of: Coordinated, name: str) -> NodeId | None:
+        return self.leaders.get(f"{of}/{name}")
 
     async def leader(self, key: str) -> NodeId | None:
         return self.leaders.get(key)

@@ -147,6 +147,14 @@ def test_draws(seed: int, brokers: int) -> None:
         assert (fault.options["api"], fault.options["from"]) == ("Produce", "clients")
 
 
+def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
+    """With ``acks=0`` a Produce has none."""
+    shape = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",), acknowledged=False)
+    drawn = [messages.draw(random.Random(seed), shape) for seed in range(300)]
+    answers = [each for each in drawn if each.fault != "corrupt-request"]
+    assert {each.options["api"] for each in answers} == {"Fetch", *messages.ORDERS}
+
+
 def test_all_are_drawn() -> None:
     """Each message fault has its share."""
     shape = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",))

@@ -194,3 +194,17 @@ def test_no_packages_no_faults() -> None:
 def test_short_runs_are_allowed() -> None:
     """A run of a few seconds may have no fault, and still has a schedule."""
     assert all(fault.at_s < 3.0 for fault in drawn(1, time_limit_s=3.0))
+
+
+def test_some_faults_have_a_moment() -> None:
+    """Where the workload has some; nothing else of a schedule is changed by that."""
+    whens = set()
+    for seed in range(5):
+        plain = schedule.draw(PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0)
+        timed = schedule.draw(
+            PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0, moments=("commit", "leave")
+        )
+        assert "when" not in str(plain)
+        whens |= {fault.options.pop("when", None) for fault in timed}
+        assert timed == plain
+    assert whens == {None, "commit", "leave"}

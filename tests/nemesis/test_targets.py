@@ -15,6 +15,9 @@ async def test_roles_are_resolved_when_it_fires(cluster: FakeCluster, rng: rando
     assert await targets.resolve(cluster, "controller", rng) == ("broker-1",)
     assert await targets.resolve(cluster, ["zookeeper"], rng) == ("zookeeper",)
     assert await targets.resolve(cluster, "not-controller", rng) == ("broker-2",)
+    cluster.leaders |= {"group/g": "broker-2", "transaction/t:1": "broker-3"}
+    assert await targets.resolve(cluster, "group-coordinator:g", rng) == ("broker-2",)
+    assert await targets.resolve(cluster, "transaction-coordinator:t:1", rng) == ("broker-3",)
     cluster.controls = "broker-3"
     assert await targets.resolve(cluster, "not-controller", rng) == ("broker-1",)
 
@@ -37,7 +40,7 @@ async def test_fallen_target_is_replaced(cluster: FakeCluster, rng: random.Rando
 
 async def test_unknown_role_is_an_error(cluster: FakeCluster, rng: random.Random) -> None:
     """A target that is neither says what would be right."""
-    with pytest.raises(ValueError, match="not-controller or leader:KEY"):
+    with pytest.raises(ValueError, match="not-controller, leader:KEY, group-coordinator:GROUP"):
         await targets.resolve(cluster, "king", rng)
 
 
@@ -48,6 +51,11 @@ def test_draw_names_every_kind_of_target() -> None:
     drawn = [targets.draw_one(rng, shape) for _ in range(100)]
     assert {str(target) for target in drawn} == {
         *("controller", "leader:x-0", "['broker-1']", "['broker-2']")
+    }
+    coordinated = Shape(("broker-1",), coordinators=("group-coordinator:g", "group-coordinator:h"))
+    drawn = [targets.draw_one(rng, coordinated) for _ in range(100)]
+    assert {str(target) for target in drawn} == {
+        *("controller", "['broker-1']", "group-coordinator:g", "group-coordinator:h")
     }
     keyless = Shape(("broker-1",))
     assert "leader" not in str([targets.draw_one(rng, keyless) for _ in range(50)])

@@ -1,7 +1,7 @@
 """aiokafka, unmodified, as the client of a process: plain asyncio, on sockets and in simulation.
 
-A process owns at most one producer, which writes one partition all its life, and one consumer,
-which is assigned partitions, belongs to no group and commits nothing.
+A process owns at most one producer, whose first failure is its last deed, and one consumer, which
+is assigned partitions, belongs to no group and commits nothing.
 
 **What bounds a send.** aiokafka has no ``delivery.timeout.ms``. Its batches expire after
 ``request_timeout_ms``; those of an idempotent producer only while the partition has no leader
@@ -21,7 +21,7 @@ within bounds, which needs a few of its private names.
 """
 
 import asyncio
-import logging
+import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Literal
@@ -32,34 +32,33 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, NoError, ProducerClosed, for_code
 
 from model.op import Op
-from workloads.client import aio_errors, outcome, payload
+from workloads.client import aio_errors, aio_offsets, outcome, payload
 from workloads.client.aio_settings import (
     DELIVERY_TIMEOUT,
     consumer_arguments,
     producer_arguments,
     refusal,
 )
+from workloads.client.common import (
+    POLL_RECORDS_MAX,
+    POLL_TIMEOUT_S,
+    QUERY_TIMEOUT_S,
+    completed,
+    silenced,
+    split,
+)
 
 __all__ = ["AioClient", "refusal"]
 
-POLL_RECORDS_MAX = 1000
-"""Records per poll at most."""
-POLL_TIMEOUT_S = 0.1
-"""How long a poll gathers records; and the pause between two attempts to find the cluster."""
-QUERY_TIMEOUT_S = 5.0
-"""How long to wait for offsets, for a consumer to find the cluster, or for a topic's creation."""
 STOP_TIMEOUT_S = 2.0
 """How long a client of aiokafka may take to close its connections."""
 
-_SILENT = logging.getLogger("aiokafka")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
-_SILENT.setLevel(logging.CRITICAL)
+silenced("aiokafka")
 
 
 class AioClient:
     """A process by aiokafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
-    ``catch-up`` and ``crash``."""
+    ``catch-up``, ``watermarks`` and ``crash``."""
 
     def __init__(
         self,
@@ -80,8 +79,8 @@ class AioClient:
         self._topic_config = dict(topic)
         self._replicas = int(self._topic_config.pop("replication.factor"))
         self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
-        self._writer: _Writer | None = None
-        self._reader: _Reader | None = None
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
         self._alive = True
 
     @property
@@ -100,13 +99,15 @@ class AioClient:
                 return await self._poll(op)
             case "assign":
                 error = await self._open_reader().assign(op.value)
-                return _completed(op, "ok" if error is None else "fail", op.value, error)
+                return completed(op, "ok" if error is None else "fail", op.value, error)
             case "catch-up":
                 return await self._catch_up(op)
+            case "watermarks":
+                return await self._watermarks(op)
             case "create-topic":
                 return await self._create_topic(op)
             case "crash":
-                return _completed(op, "info", op.value, "crash")
+                return completed(op, "info", op.value, "crash")
             case _:
                 raise ValueError(f"no operation is called {op.f}")
 
@@ -116,43 +117,47 @@ class AioClient:
         used, self._writer, self._reader = (self._writer, self._reader), None, None
         await asyncio.gather(*(each.close() for each in used if each is not None))
 
-    def _open_reader(self) -> "_Reader":
+    def _open_reader(self) -> "Reader":
         if self._reader is None:
-            self._reader = _Reader({**self._common, **self._consumer_arguments})
+            self._reader = Reader({**self._common, **self._consumer_arguments})
         return self._reader
 
     async def _send(self, op: Op) -> Op:
-        keys = {key for _, key, _ in op.value}
-        assert len(keys) == 1, "an operation writes one key"
-        (key,) = keys
         if self._writer is None:
             arguments = {**self._common, **self._producer_arguments}
-            self._writer = _Writer(arguments, key, self._delivery_timeout_s)
-        assert self._writer.key == key, f"this process writes {self._writer.key}"
-        reports = await self._writer.send([value for _, _, value in op.value])
-        completed = [
+            self._writer = Writer(arguments, self._delivery_timeout_s)
+        reports = await self._writer.send([(key, value) for _, key, value in op.value])
+        told = [
             ["send", key, [report.offset, value] if report.outcome == "ok" else value]
-            for (_, _, value), report in zip(op.value, reports, strict=True)
+            for (_, key, value), report in zip(op.value, reports, strict=True)
         ]
         errors = [report.error for report in reports if report.error is not None]
         combined = outcome.of_several([report.outcome for report in reports])
         self._alive = self._alive and combined == "ok"
-        return _completed(op, combined, completed, errors[0] if errors else None)
+        return completed(op, combined, told, errors[0] if errors else None)
 
     async def _poll(self, op: Op) -> Op:
         records, error = await self._open_reader().poll()
         if error is not None:
-            return _completed(op, "info", [["poll", records]], error)
-        return _completed(op, "ok", [["poll", records]])
+            return completed(op, "info", [["poll", records]], error)
+        return completed(op, "ok", [["poll", records]])
 
     async def _catch_up(self, op: Op) -> Op:
         ((_, key),) = op.value
         try:
             position, end = await self._open_reader().progress(key)
         except (KafkaError, TimeoutError) as error:
-            return _completed(op, "fail", op.value, _name(error))
+            return completed(op, "fail", op.value, name_of(error))
         value = [["catch-up", key, position, end]]
-        return _completed(op, "ok" if position >= end else "fail", value)
+        return completed(op, "ok" if position >= end else "fail", value)
+
+    async def _watermarks(self, op: Op) -> Op:
+        ((_, key, *_),) = op.value
+        try:
+            places = await self._open_reader().watermarks(key)
+        except (KafkaError, TimeoutError) as error:
+            return completed(op, "fail", op.value, name_of(error))
+        return completed(op, "ok", [["watermarks", key, places]])
 
     async def _create_topic(self, op: Op) -> Op:
         ((_, topic, partitions),) = op.value
@@ -162,10 +167,10 @@ class AioClient:
             size["replica_assignments"] = dict.fromkeys(range(partitions), self._placed)
         new = NewTopic(topic, **size, topic_configs=self._topic_config)
         kind, error = await _create(self._common, new)
-        return _completed(op, kind, op.value, error)
+        return completed(op, kind, op.value, error)
 
 
-class _Report(msgspec.Struct, frozen=True):
+class Report(msgspec.Struct, frozen=True):
     """What came of one record."""
 
     outcome: outcome.Outcome
@@ -175,31 +180,29 @@ class _Report(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-class _Writer:
+class Writer:
     """A producer, which starts when it first sends."""
 
-    def __init__(self, arguments: Mapping[str, Any], key: str, delivery_timeout_s: float) -> None:
-        self.key = key
-        self._topic, self._partition = split(key)
+    def __init__(self, arguments: Mapping[str, Any], delivery_timeout_s: float) -> None:
         self._delivery_timeout_s = delivery_timeout_s
         self._producer = AIOKafkaProducer(**arguments)
         self._starting = asyncio.ensure_future(self._producer.start())
         self._queued: list[asyncio.Future[Any]] = []
         """What the operation under way has handed over."""
 
-    async def send(self, values: list[int]) -> list[_Report]:
-        """All of them at once, as one batch if they fit; returns when every one has been reported
-        on, or when the time to deliver them is over."""
+    async def send(self, records: list[tuple[str, int]]) -> list[Report]:
+        """All of them at once, those of a key as one batch if they fit; returns when every one has
+        been reported on, or when the time to deliver them is over."""
         until = asyncio.get_running_loop().time() + self._delivery_timeout_s
         self._queued = []
         try:
-            refused = await self._queue(values, until)
+            refused = await self._queue(records, until)
             reports = [await _report(future, until) for future in self._queued]
         finally:
             for future in self._queued:
                 _forget(future)
-        unsent = len(values) - len(reports)
-        return _known_offsets(reports) + [_Report("fail", None, refused)] * unsent
+        reports += [Report("fail", None, refused)] * (len(records) - len(reports))
+        return _known_offsets([key for key, _ in records], reports)
 
     async def close(self) -> None:
         """Let go of what is queued and on its way."""
@@ -207,7 +210,9 @@ class _Writer:
         await _end_start(self._starting)
         sender = producer._sender.sender_task
         if sender is not None:
-            await _end(sender)
+            requests = _requests(sender)
+            await end_task(sender)
+            await asyncio.gather(*map(end_task, requests))
             # Nobody sends any more: flushing would wait for ever. Its own way to fail what is
             # queued trips over batches that wait for another attempt (``_pop_batch``'s callback).
             accumulator = producer._message_accumulator
@@ -216,29 +221,27 @@ class _Writer:
         for future in self._queued:
             if not future.done():
                 future.set_exception(ProducerClosed())
-        await _stop(producer.stop, producer.client.close)
+        await stop_client(producer.stop, producer.client.close)
 
-    async def _queue(self, values: list[int], until: float) -> str | None:
+    async def _queue(self, records: list[tuple[str, int]], until: float) -> str | None:
         """Hand records over, up to the first that is not taken; the error by which it is not."""
         try:
             async with asyncio.timeout_at(until):
-                with _its_assertions():
+                with its_assertions():
                     await asyncio.shield(self._starting)
-                    for value in values:
-                        record_key, record_value = payload.encode(self.key, value)
+                    for key, value in records:
+                        topic, partition = split(key)
+                        record_key, record_value = payload.encode(key, value)
                         future = await self._producer.send(
-                            self._topic,
-                            value=record_value,
-                            key=record_key,
-                            partition=self._partition,
+                            topic, value=record_value, key=record_key, partition=partition
                         )
                         self._queued.append(future)
         except (KafkaError, TimeoutError) as error:
-            return _name(error)
+            return name_of(error)
         return None
 
 
-class _Reader:
+class Reader:
     """A consumer, which finds the cluster when it is first assigned something."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
@@ -276,7 +279,7 @@ class _Reader:
         """
         records: dict[str, list[list[int]]] = {}
         try:
-            with _its_assertions():
+            with its_assertions():
                 left = POLL_RECORDS_MAX - await self._take(records, POLL_RECORDS_MAX)
                 if left:
                     await asyncio.sleep(POLL_TIMEOUT_S)
@@ -285,17 +288,39 @@ class _Reader:
                 if fetcher is not None and fetcher.error_future.done():
                     raise KafkaError("the task that fetches has ended")
         except KafkaError as error:
-            return records, _name(error)
+            return records, name_of(error)
         return records, None
 
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        """Read these keys again from these offsets on; the error by which that cannot be done."""
+        try:
+            with its_assertions():
+                for key, offset in places.items():
+                    self._consumer.seek(TopicPartition(*split(key)), offset)
+                    self._positions[key] = offset
+        except KafkaError as error:
+            return name_of(error)
+        return None
+
     async def progress(self, key: str) -> tuple[int, int]:
-        """The position in a key, and its end as its leader has it now: the high watermark, or under
-        ``read_committed`` the last stable offset."""
+        """The position in a key, and its high watermark as its leader has it now."""
         partition = TopicPartition(*split(key))
         async with asyncio.timeout(QUERY_TIMEOUT_S):
-            with _its_assertions():
-                ends = await self._consumer.end_offsets([partition])
-                return await self._consumer.position(partition), ends[partition]
+            with its_assertions():
+                end = await aio_offsets.ask(self._consumer._client, partition, "high")
+                return await self._consumer.position(partition), end
+
+    async def watermarks(self, key: str) -> dict[str, int]:
+        """Log start, last stable offset and high watermark, asked for in this order."""
+        if (error := await self._start()) is not None:
+            raise KafkaError(error)
+        partition = TopicPartition(*split(key))
+        async with asyncio.timeout(QUERY_TIMEOUT_S):
+            with its_assertions():
+                return {
+                    place: await aio_offsets.ask(self._consumer._client, partition, place)
+                    for place in aio_offsets.PLACES
+                }
 
     async def close(self) -> None:
         if self._starting is not None:
@@ -304,11 +329,11 @@ class _Reader:
         if fetcher is not None:
             # It would cancel its fetches one by one, and end itself by the cancellation of the
             # first that was pausing after an error, with the others and all connections open.
-            await _end(fetcher.error_future)
+            await end_task(fetcher.error_future)
             fetches = list(fetcher._pending_tasks)
             fetcher._pending_tasks.clear()
-            await asyncio.gather(*map(_end, fetches))
-        await _stop(self._consumer.stop, self._consumer._client.close)
+            await asyncio.gather(*map(end_task, fetches))
+        await stop_client(self._consumer.stop, self._consumer._client.close)
 
     async def _start(self) -> str | None:
         """The error by which the consumer has not started in time; one whose start goes on is
@@ -323,7 +348,7 @@ class _Reader:
                         await asyncio.shield(self._starting)
                         return None
                     except KafkaError as failed:
-                        error = _name(failed)
+                        error = name_of(failed)
                         self._starting = None
                     await asyncio.sleep(POLL_TIMEOUT_S)
         return error or "TimeoutError"
@@ -342,17 +367,17 @@ class _Reader:
         return count
 
 
-async def _report(future: "asyncio.Future[Any]", until: float) -> _Report:
+async def _report(future: "asyncio.Future[Any]", until: float) -> Report:
     """What came of a record that was queued."""
     try:
         async with asyncio.timeout_at(until):
             metadata = await future
     except (KafkaError, TimeoutError) as error:
-        return _Report(aio_errors.of_send(error), None, _name(error))
-    return _Report("ok", None if metadata is None else metadata.offset)
+        return Report(aio_errors.of_send(error), None, name_of(error))
+    return Report("ok", None if metadata is None else metadata.offset)
 
 
-def _known_offsets(reports: list[_Report]) -> list[_Report]:
+def _known_offsets(keys: list[str], reports: list[Report]) -> list[Report]:
     """Without the offsets that aiokafka has made up.
 
     A batch that the broker calls a duplicate of one it no longer remembers is answered with base
@@ -361,13 +386,13 @@ def _known_offsets(reports: list[_Report]) -> list[_Report]:
     row: what comes after those records in the log lies behind as many as they are.
     """
     known = []
-    made_up = -1  # the next one, if the row goes on
-    for report in reports:
-        if report.offset is not None and report.offset in (-1, made_up):
-            made_up = report.offset + 1
-            known.append(_Report(report.outcome, None, report.error))
+    made_up: dict[str, int] = {}  # by key: the next one, if the row goes on
+    for key, report in zip(keys, reports, strict=True):
+        if report.offset is not None and report.offset in (-1, made_up.get(key)):
+            made_up[key] = report.offset + 1
+            known.append(Report(report.outcome, None, report.error))
         else:
-            made_up = -1
+            made_up.pop(key, None)
             known.append(report)
     return known
 
@@ -380,29 +405,39 @@ async def _create(common: Mapping[str, Any], new: NewTopic) -> tuple[outcome.Out
     in_doubt: Literal["fail", "info"] = "fail"
     try:
         async with asyncio.timeout(QUERY_TIMEOUT_S):
-            with _its_assertions():
+            with its_assertions():
                 await asyncio.shield(starting)
                 if admin._client.cluster.controller is None:
                     return "fail", "NoController"  # it would look that up, and not look whether
                 in_doubt = "info"
                 answer = await admin.create_topics([new])
     except (KafkaError, TimeoutError) as error:
-        return in_doubt, _name(error)
+        return in_doubt, name_of(error)
     finally:
         await _end_start(starting)
-        await _stop(admin.close, admin._client.close)
+        await stop_client(admin.close, admin._client.close)
     ((_, code, *_),) = answer.topic_errors
     answered = for_code(code)
     return aio_errors.of_creation(answered), None if answered is NoError else answered.__name__
 
 
-async def _end(task: "asyncio.Future[Any]") -> None:
+async def end_task(task: "asyncio.Future[Any]") -> None:
     """Cancel a task until it has ended: aiokafka's sender takes the first time for a wish to see
     what is on the wire through, however long that takes."""
     while not task.done():
         task.cancel()
         await asyncio.sleep(0)
     _forget(task)
+
+
+def _requests(sender: "asyncio.Task[Any]") -> list["asyncio.Task[Any]"]:
+    """What a sender has under way, or had when it failed: only its frame knows of that. Ended, it
+    leaves all but one request to themselves, which trip over batches that are gone."""
+    coroutine: Any = sender.get_coro()
+    frames = [coroutine.cr_frame]
+    if sender.done() and not sender.cancelled() and (error := sender.exception()) is not None:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return [task for frame in frames if frame for task in frame.f_locals.get("tasks", ())]
 
 
 async def _end_start(starting: "asyncio.Task[None]") -> None:
@@ -416,12 +451,14 @@ async def _end_start(starting: "asyncio.Task[None]") -> None:
     while (frame := getattr(coroutine, "cr_frame", None)) is not None:
         connection = frame.f_locals.get("bootstrap_conn", connection)
         coroutine = coroutine.cr_await
-    await _end(starting)
+    await end_task(starting)
     if connection is not None:
         connection.close()
 
 
-async def _stop(stop: Callable[[], Awaitable[None]], close: Callable[[], Awaitable[None]]) -> None:
+async def stop_client(
+    stop: Callable[[], Awaitable[None]], close: Callable[[], Awaitable[None]]
+) -> None:
     """Stop a client of aiokafka, and close its connections even when that fails or takes long."""
     for ending in (stop, close):
         with suppress(TimeoutError):
@@ -440,7 +477,7 @@ def _forget(future: "asyncio.Future[Any]") -> None:
 
 
 @contextmanager
-def _its_assertions() -> Iterator[None]:
+def its_assertions() -> Iterator[None]:
     """A broken assertion in here is aiokafka's, not one of ours: an error like others."""
     try:
         yield
@@ -448,17 +485,5 @@ def _its_assertions() -> Iterator[None]:
         raise KafkaError(f"AssertionError: {error}") from error
 
 
-def split(key: str) -> tuple[str, int]:
-    """Topic and partition of a key."""
-    topic, _, partition = key.rpartition("-")
-    return topic, int(partition)
-
-
-def _name(error: BaseException) -> str:
+def name_of(error: BaseException) -> str:
     return type(error).__name__
-
-
-def _completed(
-    op: Op, kind: outcome.Outcome, value: list[Any] | None, error: str | None = None
-) -> Op:
-    return msgspec.structs.replace(op, type=kind, value=value, error=error)

@@ -48,6 +48,27 @@ REFUSED_CREATIONS: AbstractSet[type[errors.KafkaError]] = frozenset(
 """Answers to CreateTopics by which the topic was certainly not created."""
 
 
+REFUSED_COMMITS: AbstractSet[type[errors.KafkaError]] = frozenset(
+    {
+        errors.GroupAuthorizationFailedError,
+        errors.GroupLoadInProgressError,
+        errors.IllegalGenerationError,
+        errors.InvalidGroupIdError,
+        errors.NodeNotReadyError,  # there is no connection to send it by
+        errors.RebalanceInProgressError,
+        errors.UnknownMemberIdError,
+    }
+)
+"""Answers to one OffsetCommit, each for the group as a whole, by which nothing was committed. Not
+among them: a coordinator that is none (any more) may have been one when it wrote the commit to its
+log, and what is refused for one partition may be committed for another."""
+
+
+def of_commit(error: Exception) -> Outcome:
+    """The outcome of a commit that was sent once, by what it ended in."""
+    return "fail" if type(error) in REFUSED_COMMITS else "info"
+
+
 def of_send(error: Exception | None) -> Outcome:
     """The outcome of a record by what its future ended in."""
     if error is None:

@@ -87,6 +87,7 @@ PRODUCER: Mapping[str, tuple[str, Parse]] = {
     "compression.type": ("compression_type", _compression),
     "retry.backoff.ms": ("retry_backoff_ms", _whole),
     "delivery.timeout.ms": (DELIVERY_TIMEOUT, _whole),
+    "transaction.timeout.ms": ("transaction_timeout_ms", _whole),
 }
 """By the plan's name: aiokafka's, and how to read a value. Of two names for one thing, the later
 one here counts."""
@@ -110,12 +111,19 @@ CONSUMER: Mapping[str, tuple[str, Parse]] = {
     "retry.backoff.ms": ("retry_backoff_ms", _whole),
     "client.rack": ("client_rack", str),
     "check.crcs": ("check_crcs", _flag),
+    "session.timeout.ms": ("session_timeout_ms", _whole),
+    "heartbeat.interval.ms": ("heartbeat_interval_ms", _whole),
+    "max.poll.interval.ms": ("max_poll_interval_ms", _whole),
+    "auto.commit.interval.ms": ("auto_commit_interval_ms", _whole),
 }
 """The same for consumers."""
 
 _FIXED: Mapping[str, tuple[str, str]] = {
     "max.in.flight.requests.per.connection": ("1", "aiokafka has one request per broker under way"),
-    "enable.auto.commit": ("false", "clients are assigned partitions and commit nothing"),
+    "enable.auto.commit": (
+        "false",
+        "a member that commits by itself is told so when it subscribes",
+    ),
 }
 """What cannot be chosen: the one right value, and why."""
 
@@ -174,6 +182,16 @@ def consumer_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
         "enable_auto_commit": False,
         **_arguments(settings, CONSUMER),
     }
+
+
+def member_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
+    """What to make an ``AIOKafkaConsumer`` with that is to be of a group. It begins at the
+    beginning where nothing is committed, and others wait for it in a rebalance as long as for
+    Kafka's own consumer, ``max.poll.interval.ms``. Raises :class:`BadSetting`."""
+    arguments = {**consumer_arguments(settings), "auto_offset_reset": "earliest"}
+    if "max_poll_interval_ms" in arguments:
+        arguments["rebalance_timeout_ms"] = arguments["max_poll_interval_ms"]
+    return arguments
 
 
 def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | None:

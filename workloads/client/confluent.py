@@ -1,6 +1,6 @@
 """librdkafka (confluent-kafka) as the client of a process: threads inside, asyncio outside.
 
-A process owns at most one producer, which writes one partition all its life, and one consumer.
+A process owns at most one producer, whose first failure is its last deed, and one consumer.
 librdkafka reports through callbacks and blocks in its calls, so each of them is driven by a thread
 of its own, from its creation to its destruction; threads are daemons, because librdkafka may block
 while it closes and nobody should wait for that. This is the one module of the workloads that may
@@ -8,7 +8,6 @@ start threads: librdkafka can never run in simulation.
 """
 
 import asyncio
-import logging
 import queue
 import threading
 from collections.abc import Callable, Mapping
@@ -30,24 +29,23 @@ from confluent_kafka.cimpl import NewTopic
 
 from model.op import Op
 from workloads.client import outcome, payload
+from workloads.client.common import (
+    POLL_RECORDS_MAX,
+    POLL_TIMEOUT_S,
+    QUERY_TIMEOUT_S,
+    completed,
+    silenced,
+    split,
+)
 
 T = TypeVar("T")
 
-POLL_RECORDS_MAX = 1000
-"""Records per poll at most."""
-POLL_TIMEOUT_S = 0.1
-"""How long a poll gathers records."""
-QUERY_TIMEOUT_S = 5.0
-"""How long to wait for offsets, or for a topic to be created."""
 _SERVE_S = 0.2
 """How long a producer's thread waits for something to report before it looks whether to stop."""
 
-_SILENT = logging.getLogger("librdkafka")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
 _QUIET: Mapping[str, Any] = {
     "log_level": 0,
-    "logger": _SILENT,  # level 0 itself, fatal errors, would go to stderr
+    "logger": silenced("librdkafka"),  # level 0 itself, fatal errors, would go to stderr
     "broker.address.family": "v4",
 }
 
@@ -94,7 +92,7 @@ def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | N
 
 class ConfluentClient:
     """A process by librdkafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
-    ``catch-up`` and ``crash``."""
+    ``catch-up``, ``watermarks`` and ``crash``."""
 
     def __init__(
         self,
@@ -114,8 +112,8 @@ class ConfluentClient:
         self._topic_config = dict(topic)
         self._replicas = int(self._topic_config.pop("replication.factor"))
         self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
-        self._writer: _Writer | None = None
-        self._reader: _Reader | None = None
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
         self._alive = True
 
     @property
@@ -137,10 +135,12 @@ class ConfluentClient:
                 return await self._assign(op)
             case "catch-up":
                 return await self._catch_up(op)
+            case "watermarks":
+                return await self._watermarks(op)
             case "create-topic":
                 return await self._create_topic(op)
             case "crash":
-                return _completed(op, "info", op.value, "crash")
+                return completed(op, "info", op.value, "crash")
             case _:
                 raise ValueError(f"no operation is called {op.f}")
 
@@ -159,36 +159,30 @@ class ConfluentClient:
         old, places = self._reader, {} if self._reader is None else self._reader.positions
         if old is not None:
             old.leave()
-        self._reader = _Reader(
-            self._consumer_config, {key: places.get(key, -1) for key in op.value}
-        )
+        self._reader = Reader(self._consumer_config, {key: places.get(key, -1) for key in op.value})
         await self._reader.open()
-        return _completed(op, "ok", op.value)
+        return completed(op, "ok", op.value)
 
     async def _send(self, op: Op) -> Op:
-        keys = {key for _, key, _ in op.value}
-        assert len(keys) == 1, "an operation writes one key"
-        (key,) = keys
         if self._writer is None:
-            self._writer = _Writer(self._producer_config, key)
-        assert self._writer.key == key, f"this process writes {self._writer.key}"
-        reports = await self._writer.send([value for _, _, value in op.value])
+            self._writer = Writer(self._producer_config)
+        reports = await self._writer.send([(key, value) for _, key, value in op.value])
         outcomes = [report.outcome for report in reports]
-        completed = [
+        told = [
             ["send", key, [report.offset, value] if report.outcome == "ok" else value]
-            for (_, _, value), report in zip(op.value, reports, strict=True)
+            for (_, key, value), report in zip(op.value, reports, strict=True)
         ]
         errors = [report.error for report in reports if report.error is not None]
         combined = outcome.of_several(outcomes)
         self._alive = self._alive and combined == "ok"
-        return _completed(op, combined, completed, errors[0] if errors else None)
+        return completed(op, combined, told, errors[0] if errors else None)
 
     async def _poll(self, op: Op) -> Op:
         assert self._reader is not None, "a process has keys assigned before it polls"
         records, error = await self._reader.poll()
         if error is not None:
-            return _completed(op, "info", [["poll", records]], error)
-        return _completed(op, "ok", [["poll", records]])
+            return completed(op, "info", [["poll", records]], error)
+        return completed(op, "ok", [["poll", records]])
 
     async def _catch_up(self, op: Op) -> Op:
         assert self._reader is not None, "a process has keys assigned before it catches up"
@@ -196,9 +190,17 @@ class ConfluentClient:
         try:
             position, end = await self._reader.progress(key)
         except KafkaException as error:
-            return _completed(op, "fail", op.value, error.args[0].name())
+            return completed(op, "fail", op.value, error.args[0].name())
         value = [["catch-up", key, position, end]]
-        return _completed(op, "ok" if position >= end else "fail", value)
+        return completed(op, "ok" if position >= end else "fail", value)
+
+    async def _watermarks(self, op: Op) -> Op:
+        ((_, key, *_),) = op.value
+        try:
+            places = await _in_thread(lambda: watermarks(self._consumer_config, key))
+        except KafkaException as error:
+            return completed(op, "fail", op.value, error.args[0].name())
+        return completed(op, "ok", [["watermarks", key, places]])
 
     async def _create_topic(self, op: Op) -> Op:
         ((_, topic, partitions),) = op.value
@@ -207,10 +209,10 @@ class ConfluentClient:
             size = {"replica_assignment": [self._placed] * partitions}
         new = NewTopic(topic, num_partitions=partitions, **size, config=self._topic_config)
         error = await _in_thread(lambda: _create(self._admin_config, new))
-        return _completed(op, outcome.of_creation(error), op.value, error)
+        return completed(op, outcome.of_creation(error), op.value, error)
 
 
-class _Report(msgspec.Struct, frozen=True):
+class Report(msgspec.Struct, frozen=True):
     """What came of one record."""
 
     outcome: outcome.Outcome
@@ -219,49 +221,48 @@ class _Report(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-class _Writer:
+class Writer:
     """A producer and the thread that serves its delivery reports."""
 
-    def __init__(self, config: Mapping[str, Any], key: str) -> None:
-        self.key = key
-        self._topic, self._partition = split(key)
+    def __init__(self, config: Mapping[str, Any]) -> None:
         self._loop = asyncio.get_running_loop()
         self._producer = Producer(dict(config))
         self._stop = threading.Event()
         self._closed = self._loop.create_future()
-        threading.Thread(target=self._serve, name=f"writer-{key}", daemon=True).start()
+        threading.Thread(target=self._serve, name="writer", daemon=True).start()
 
-    async def send(self, values: list[int]) -> list[_Report]:
+    async def send(self, records: list[tuple[str, int]]) -> list[Report]:
         """All of them at once, pipelined; returns when every one has been reported on."""
-        reports = [self._produce(value) for value in values]
+        reports = [self._produce(key, value) for key, value in records]
         return [await report for report in reports]
 
     async def close(self) -> None:
         self._stop.set()
         await self._closed
 
-    def _produce(self, value: int) -> "asyncio.Future[_Report]":
-        report: asyncio.Future[_Report] = self._loop.create_future()
+    def _produce(self, key: str, value: int) -> "asyncio.Future[Report]":
+        report: asyncio.Future[Report] = self._loop.create_future()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             name = error.name() if error is not None else None
             offset = message.offset() if error is None else None
-            answer = _Report(outcome.of_send(name), offset, name)
+            answer = Report(outcome.of_send(name), offset, name)
             _tell(self._loop, _resolve, report, answer)
 
-        record_key, record_value = payload.encode(self.key, value)
+        topic, partition = split(key)
+        record_key, record_value = payload.encode(key, value)
         try:
             self._producer.produce(
-                self._topic,
+                topic,
                 value=record_value,
                 key=record_key,
-                partition=self._partition,
+                partition=partition,
                 on_delivery=delivered,
             )
         except (BufferError, KafkaException) as error:
             # Refused before it was queued: no attempt was made.
             name = "_QUEUE_FULL" if isinstance(error, BufferError) else error.args[0].name()
-            report.set_result(_Report("fail", None, name))
+            report.set_result(Report("fail", None, name))
         return report
 
     def _serve(self) -> None:
@@ -279,7 +280,7 @@ class _Writer:
             self._producer.poll(timeout_s)
 
 
-class _Reader:
+class Reader:
     """A consumer that is assigned once, and the thread that makes its blocking calls.
 
     Once: a consumer whose leaders have changed may deadlock within (librdkafka #5476: a lookup of a
@@ -289,8 +290,15 @@ class _Reader:
 
     def __init__(self, config: Mapping[str, Any], places: Mapping[str, int]) -> None:
         """``places``: by key, the offset to begin at; -1 for the beginning of the log."""
-        self._consumer = Consumer(dict(config))
-        self._worker = _Worker("reader")
+        self._config = config
+        # Behind the last record there may be markers, which nobody is handed: the end that the
+        # consumer reports lies behind them.
+        self._consumer = Consumer({**config, "enable.partition.eof": True})
+        self._asker: Consumer | None = None
+        """Is told of the high watermark; the other may be told of the last stable offset."""
+        if config.get("isolation.level") == "read_uncommitted":
+            self._asker = self._consumer
+        self._worker = Worker("reader")
         self.positions = dict(places)
         """By assigned key: the offset after the last record read; -1 before the first."""
 
@@ -303,43 +311,85 @@ class _Reader:
         """Records by key, in the order they came; and the error that ended the poll, if any."""
         return await self._worker.call(self._consume)
 
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        """Read these keys again from these offsets on; the error by which that cannot be done."""
+        return await self._worker.call(lambda: self._rewind(places))
+
     async def progress(self, key: str) -> tuple[int, int]:
         """The position in a key, and its high watermark as its leader has it now."""
         return await self._worker.call(lambda: self._progress(key))
 
     async def close(self) -> None:
-        await self._worker.call(self._consumer.close)
+        await self._worker.call(self._close)
         self._worker.stop()
 
     def leave(self) -> None:
         """Close it some time; nobody waits, for it may take for ever."""
-        self._worker.last(self._consumer.close)
+        self._worker.last(self._close)
 
     def _consume(self) -> tuple[dict[str, list[list[int]]], str | None]:
         records: dict[str, list[list[int]]] = {}
         first_error: str | None = None
         for message in self._consumer.consume(POLL_RECORDS_MAX, POLL_TIMEOUT_S):
             error = message.error()
+            key = f"{message.topic()}-{message.partition()}"
+            offset = message.offset()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                assert offset is not None, "an end is somewhere"
+                self.positions[key] = max(self.positions[key], offset)
+                continue
             if error is not None:
                 first_error = first_error or error.name()
                 continue
-            key = f"{message.topic()}-{message.partition()}"
-            offset = message.offset()
             assert offset is not None, "a record that was read has an offset"
             value = payload.decode(key, message.key(), message.value())
             records.setdefault(key, []).append([offset, value])
             self.positions[key] = offset + 1
         return records, first_error
 
+    def _rewind(self, places: Mapping[str, int]) -> str | None:
+        try:
+            for key, offset in places.items():
+                self._consumer.seek(_place(key, offset))
+                self.positions[key] = offset
+        except KafkaException as error:
+            return str(error.args[0].name())
+        return None
+
     def _progress(self, key: str) -> tuple[int, int]:
-        low, high = self._consumer.get_watermark_offsets(
+        if self._asker is None:
+            self._asker = Consumer({**self._config, "isolation.level": "read_uncommitted"})
+        low, high = self._asker.get_watermark_offsets(
             TopicPartition(*split(key)), timeout=QUERY_TIMEOUT_S, cached=False
         )
         position = self.positions[key]
         return (low if position < 0 else position), high
 
+    def _close(self) -> None:
+        if self._asker not in (None, self._consumer):
+            self._asker.close()
+        self._consumer.close()
 
-class _Worker:
+
+def watermarks(config: Mapping[str, Any], key: str) -> dict[str, int]:
+    """Log start, last stable offset and high watermark as the leader has them, asked for in an
+    order in which none is behind the next. ``config`` is a consumer's. Raises
+    ``KafkaException``."""
+    partition = TopicPartition(*split(key))
+
+    def ask(isolation: str) -> tuple[int, int]:
+        asker = Consumer({**config, "isolation.level": isolation})
+        try:
+            return asker.get_watermark_offsets(partition, timeout=QUERY_TIMEOUT_S, cached=False)
+        finally:
+            asker.close()
+
+    start, stable = ask("read_committed")
+    _, high = ask("read_uncommitted")
+    return {"start": start, "stable": stable, "high": high}
+
+
+class Worker:
     """A thread that carries out one call after another."""
 
     def __init__(self, name: str) -> None:
@@ -380,7 +430,7 @@ class _Worker:
 
 
 async def _in_thread(function: Callable[[], T]) -> T:
-    worker = _Worker("admin")
+    worker = Worker("admin")
     try:
         return await worker.call(function)
     finally:
@@ -403,18 +453,6 @@ def _create(config: Mapping[str, Any], new: NewTopic) -> str | None:
 
 def _place(key: str, offset: int) -> TopicPartition:
     return TopicPartition(*split(key), OFFSET_BEGINNING if offset < 0 else offset)
-
-
-def split(key: str) -> tuple[str, int]:
-    """Topic and partition of a key."""
-    topic, _, partition = key.rpartition("-")
-    return topic, int(partition)
-
-
-def _completed(
-    op: Op, kind: outcome.Outcome, value: list[Any] | None, error: str | None = None
-) -> Op:
-    return msgspec.structs.replace(op, type=kind, value=value, error=error)
 
 
 def _resolve(future: "asyncio.Future[T]", result: T) -> None:

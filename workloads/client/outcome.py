@@ -45,6 +45,29 @@ REFUSED_CREATIONS: AbstractSet[str] = frozenset(
 """Answers to CreateTopics by which the topic was certainly not created."""
 
 
+REFUSED_COMMITS: AbstractSet[str] = frozenset(
+    {
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "FENCED_INSTANCE_ID",
+        "GROUP_AUTHORIZATION_FAILED",
+        "ILLEGAL_GENERATION",
+        "INVALID_GROUP_ID",
+        "REBALANCE_IN_PROGRESS",
+        "UNKNOWN_MEMBER_ID",
+    }
+)
+"""Answers to OffsetCommit, each for the group as a whole, by which nothing was committed by this
+attempt."""
+
+
+def of_commit(error: str | None, *, is_first: bool) -> Outcome:
+    """The outcome of a commit by the name of its error; ``is_first``: no other attempt can have
+    come before this answer."""
+    if error is None:
+        return "ok"
+    return "fail" if is_first and error in REFUSED_COMMITS else "info"
+
+
 def of_send(error: str | None) -> Outcome:
     """The outcome of a record by the name of its delivery report's error."""
     if error is None:

@@ -77,7 +77,7 @@ class Groups:
         """Another broker leads it: whoever waits is sent there."""
         self._loading.pop(partition, None)
         effects: list[Effect] = []
-        for group in self._led.pop(partition, {}).values():
+        for group in taken_out(self._led, partition):
             effects += self._tell(group, Unload(), now, now_ms)
         return effects
 
@@ -177,6 +177,11 @@ class Groups:
             if groups.get(group.name) is group:
                 del groups[group.name]
         return effects
+
+
+def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:
+    """The groups of a partition that another broker leads: gone, nothing is answered from them."""
+    return list(led.pop(partition, {}).values())
 
 
 def office_error(is_led: bool, is_loading: bool) -> ErrorCode:

@@ -657,9 +657,8 @@ class Group:
             return error if error or is_transactional else rules.commit_state_error(self.state)
         if commit.generation < 0 and self.state is State.EMPTY:
             return ErrorCode.NONE
-        error = self._member_error(commit.member_id, commit.instance_id)
-        if error is ErrorCode.NONE:
-            error = rules.generation_error(commit.generation, self.generation)
+        of_member = self._member_error(commit.member_id, commit.instance_id)
+        error = rules.committer_error(of_member, commit.generation, self.generation)
         return error if error or is_transactional else rules.commit_state_error(self.state)
 
     def _commit(self, commit: Commit, now: float, effects: list[Effect]) -> None:
@@ -685,10 +684,10 @@ class Group:
         self._write(rows, done, effects, commit)
 
     def _keep(self, commit: Commit, at: Offset) -> None:
-        if commit.producer_id >= 0:
-            self.offsets.hold(commit.producer_id, at, commit.offsets)
-        else:
+        if rules.counts_at_once(commit.producer_id):
             self.offsets.place(at, commit.offsets)
+        else:
+            self.offsets.hold(commit.producer_id, at, commit.offsets)
 
     def _delete_offsets(self, asked: DeleteOffsets, effects: list[Effect]) -> None:
         answer = asked.refused(self._delete_offsets_error())

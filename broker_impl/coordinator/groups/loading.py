@@ -50,7 +50,7 @@ class Loading:
                     self.offsets.pop((group, tp), None)
             case OffsetKey(group, tp) if value is not None:
                 placed = Placed(at, records.decode_offset(value))
-                _put(self._of(producer_id), (group, tp), placed)
+                keep_later(self._of(producer_id), (group, tp), placed)
 
     def _of(self, producer_id: int) -> dict[_Of, Placed]:
         return self.offsets if producer_id < 0 else self.pending.setdefault(producer_id, {})
@@ -60,7 +60,7 @@ class Loading:
         pending = self.pending.pop(producer_id, {})
         if is_commit:
             for key, placed in pending.items():
-                _put(self.offsets, key, placed)
+                keep_later(self.offsets, key, placed)
 
     def names(self) -> list[str]:
         """All groups of which anything is known."""
@@ -76,7 +76,8 @@ def takes_back(at: Offset, placed: Placed | None) -> bool:
     return placed is not None and rules.supersedes(at, placed.at)
 
 
-def _put(into: dict[_Of, Placed], key: _Of, placed: Placed) -> None:
+def keep_later(into: dict[_Of, Placed], key: _Of, placed: Placed) -> None:
+    """Take note of a commit; of two for one partition the later one in the log counts."""
     known = into.get(key)
     if rules.supersedes(placed.at, None if known is None else known.at):
         into[key] = placed

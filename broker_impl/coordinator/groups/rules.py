@@ -59,6 +59,19 @@ def outsider_error(state: State, is_transactional: bool) -> ErrorCode:
     return ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def committer_error(of_member: ErrorCode, said: int, current: int) -> ErrorCode:
+    """May a member commit: is it one, and of the generation of now (KAFKA-2596)?
+
+    Whoever was missed, and left out, does not know yet; what it has read is somebody else's now.
+    """
+    return of_member or generation_error(said, current)
+
+
+def counts_at_once(producer_id: int) -> bool:
+    """Does a commit count when it is stored? One of a transaction waits for its marker (KIP-98)."""
+    return producer_id < 0
+
+
 def commit_state_error(state: State) -> ErrorCode:
     """May a member commit in this state? While a rebalance completes, its partitions are moving."""
     if state is State.DEAD:

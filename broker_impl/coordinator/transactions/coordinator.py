@@ -125,9 +125,7 @@ class TransactionCoordinator:
         led = self._led.get(self.partition_of(transactional_id))
         if led is None:
             return ErrorCode.NOT_COORDINATOR
-        if led.transactions is None:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return led.transactions
+        return loaded_of(led)
 
     def request(self, transactional_id: str, request: Request, now_ms: int) -> list[Effect]:
         """Hand a client's request to its transactional id."""
@@ -249,6 +247,13 @@ class TransactionCoordinator:
     def is_loading(self) -> bool:
         """Is one of the partitions not loaded yet?"""
         return any(led.transactions is None for led in self._led.values())
+
+
+def loaded_of(led: Led) -> dict[str, Transaction] | ErrorCode:
+    """All ids of a partition; or who asks must ask again: none is new before all are known."""
+    if led.transactions is None:
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return led.transactions
 
 
 def fold(records: Iterable[tuple[bytes, bytes | None]]) -> dict[str, Metadata]:

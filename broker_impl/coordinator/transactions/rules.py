@@ -6,7 +6,7 @@ from broker_impl.coordinator.transactions import states
 from broker_impl.coordinator.transactions.metadata import NO_EPOCH, NO_ID, Metadata
 from broker_impl.coordinator.transactions.states import State
 from broker_impl.errors import ErrorCode
-from broker_impl.wire.types import Epoch
+from broker_impl.wire.types import Epoch, TopicPartition
 
 EPOCH_LAST: Final = 2**15 - 1
 """Only ever reached to fence a producer; none is given it."""
@@ -100,6 +100,22 @@ def on_end(state: State, is_commit: bool) -> ErrorCode | None:
     Who asks again after it was done is told so; all that is not here is INVALID_TXN_STATE.
     """
     return _ENDS.get((state, is_commit), ErrorCode.INVALID_TXN_STATE)
+
+
+def goes_on_after_loading(state: State) -> bool:
+    """Has a coordinator that takes over to send markers? Where its predecessor had decided
+    (KAFKA-5131): it cannot know how many of them were sent."""
+    return states.is_decided(state)
+
+
+def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
+    """Where a transaction of these partitions is marked as ended: in each of them."""
+    return partitions
+
+
+def gives_way(error: ErrorCode) -> bool:
+    """May another change be made after a write that ended so? Else none ever could (KAFKA-5351)."""
+    return True
 
 
 def is_timed_out(metadata: Metadata, now_ms: int) -> bool:

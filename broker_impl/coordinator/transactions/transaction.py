@@ -90,7 +90,8 @@ class Transaction:
             case Marked():
                 self._marked(event, now_ms, effects)
             case Resume():
-                self._carry_out(now_ms, effects)
+                if rules.goes_on_after_loading(self.metadata.state):
+                    self._carry_out(now_ms, effects)
             case Tick():
                 self._tick(event, now_ms, effects)
             case Unload():
@@ -286,7 +287,8 @@ class Transaction:
         pending = self._pending
         if pending is None or pending.number != event.number:
             return
-        self._pending = None
+        if rules.gives_way(event.error):
+            self._pending = None
         if event.error is not ErrorCode.NONE:
             self._failed_to_fence |= pending.fences
             if pending.request is not None:
@@ -307,7 +309,7 @@ class Transaction:
         metadata = self.metadata
         if not states.is_decided(metadata.state):
             return
-        self._unmarked = dict.fromkeys(metadata.partitions)
+        self._unmarked = dict.fromkeys(rules.to_mark(metadata.partitions))
         if not self._unmarked:
             self._complete(now_ms, effects)
             return
@@ -317,7 +319,7 @@ class Transaction:
                 producer_id=metadata.producer_id,
                 producer_epoch=metadata.producer_epoch,
                 is_commit=metadata.state is State.PREPARE_COMMIT,
-                partitions=metadata.partitions,
+                partitions=tuple(self._unmarked),
             )
         )
 

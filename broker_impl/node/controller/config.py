@@ -25,8 +25,14 @@ class ControllerConfig:
     """Whether a topic with these overrides may have a leader from outside its ISR; ConfigError."""
 
     @classmethod
-    def of(cls, config: BrokerConfig) -> "ControllerConfig":
-        """The controller's part of a broker's configuration."""
+    def of(
+        cls, config: BrokerConfig, current: Callable[[], BrokerConfig] | None = None
+    ) -> "ControllerConfig":
+        """The controller's part of a broker's configuration.
+
+        current: what of it topics inherit, if that can change.
+        """
+        now = current or (lambda: config)
         interval = config.leader_imbalance_check_interval_seconds
         return cls(
             inter_broker_listener=config.inter_broker_listener(),
@@ -35,12 +41,14 @@ class ControllerConfig:
             partitions_default=config.num_partitions,
             replication_factor_default=config.default_replication_factor,
             rebalance_s=interval if config.auto_leader_rebalance_enable else None,
-            topic_rows=partial(_topic_rows, config),
-            unclean=lambda overrides: config.for_topic(overrides).unclean_leader_election_enable,
+            topic_rows=partial(_topic_rows, now),
+            unclean=lambda overrides: now().for_topic(overrides).unclean_leader_election_enable,
         )
 
 
-def _topic_rows(config: BrokerConfig, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+def _topic_rows(
+    config: Callable[[], BrokerConfig], overrides: Mapping[str, str]
+) -> list[CreatableTopicConfigs]:
     return [
         CreatableTopicConfigs(
             name=name,
@@ -48,5 +56,5 @@ def _topic_rows(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Crea
             config_source=values[0].source,
             is_sensitive=setting.is_secret,
         )
-        for name, setting, values in config.topic_settings(overrides)
+        for name, setting, values in config().topic_settings(overrides)
     ]

@@ -4,9 +4,17 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from broker_impl.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+)
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
+from broker_impl.wire.messages.create_partitions_request import CreatePartitionsRequest
 from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest
+from broker_impl.wire.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
 from broker_impl.wire.messages.stop_replica_request import StopReplicaRequest
 from broker_impl.wire.messages.stop_replica_response import StopReplicaResponse
 from broker_impl.wire.types import BrokerId
@@ -40,6 +48,11 @@ class DeletionsDue:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """A topic may have a leader now that it might not have before."""
+
+
+@dataclass(frozen=True, slots=True)
 class IsrsChanged:
     """A leader has changed an ISR."""
 
@@ -70,7 +83,15 @@ class ReplicasStopped:
     response: StopReplicaResponse
 
 
-Request = CreateTopicsRequest | DeleteTopicsRequest | ControlledShutdownRequest
+Request = (
+    CreateTopicsRequest
+    | DeleteTopicsRequest
+    | ControlledShutdownRequest
+    | CreatePartitionsRequest
+    | ElectLeadersRequest
+    | AlterPartitionReassignmentsRequest
+    | ListPartitionReassignmentsRequest
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +108,7 @@ Event = (
     | PartitionsChanged
     | DeletionsAsked
     | DeletionsDue
+    | SettingsChanged
     | IsrsChanged
     | ControllerChanged
     | RebalanceDue

@@ -10,13 +10,19 @@ from broker_impl.controller import election
 from broker_impl.controller.context import Context, Leadership
 from broker_impl.controller.election import Choice
 from broker_impl.controller.requests import Outbox
-from broker_impl.errors import ConfigError, ErrorCode
+from broker_impl.errors import ApiError, ConfigError, ErrorCode
 from broker_impl.node.controller.config import ControllerConfig
 from broker_impl.node.controller.znodes import ControllerZnodes
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
 from broker_impl.wire.messages.controlled_shutdown_response import (
     ControlledShutdownResponse,
     RemainingPartition,
+)
+from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest
+from broker_impl.wire.messages.elect_leaders_response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
 )
 from broker_impl.wire.types import BrokerId, TopicPartition
 
@@ -25,6 +31,12 @@ LOG = logging.getLogger(__name__)
 _IMBALANCE_MAX = 0.1
 """The share of a broker's preferred leaderships that may be elsewhere (Kafka's default)."""
 _ANY_EPOCH = -1
+PREFERRED, UNCLEAN = range(2)
+"""Types of election."""
+_NOT_ELECTED = {
+    False: (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "the preferred leader is not in sync"),
+    True: (ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "no replica is alive"),
+}
 
 Choose = Callable[[TopicPartition, Leadership], Choice | None]
 
@@ -70,7 +82,7 @@ class Leaders:
                 context.replicas(tp), state.leader, state.isr, candidates, back
             )
 
-        await self._settle(context.partitions(), choose)
+        await self.settle(context.partitions(), choose)
 
     async def reconsider(self) -> None:
         """Elections and smaller ISRs, where those who are alive are others than before."""
@@ -94,7 +106,7 @@ class Leaders:
                 unclean=unclean.get(tp.topic, False),
             )
 
-        await self._settle(context.partitions(), choose)
+        await self.settle(context.partitions(), choose)
 
     async def rebalance(self) -> None:
         """Give leadership back to brokers that lack too much of what is theirs by preference."""
@@ -112,7 +124,7 @@ class Leaders:
             away = [tp for tp in wished if context.leadership[tp].leader != broker]
             if len(away) > _IMBALANCE_MAX * len(wished):
                 context.leadership.update(await self._znodes.leaderships(away))
-                await self._settle(away, choose)
+                await self.settle(away, choose)
 
     async def let_go(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
         """Move leaders from a broker that asks to leave, and take it out of the ISRs."""
@@ -132,7 +144,7 @@ class Leaders:
             )
 
         concerned = [tp for tp in context.partitions_on(broker.id) if len(context.replicas(tp)) > 1]
-        await self._settle(concerned, choose)
+        await self.settle(concerned, choose)
         remaining = []
         for tp in concerned:
             if tp in context.leadership and context.leadership[tp].leader == broker.id:
@@ -141,6 +153,53 @@ class Leaders:
                 # Not even follow: it would join the ISR again that it is leaving.
                 self._outbox.tell_stop(broker.id, tp, delete=False)
         return ControlledShutdownResponse(remaining_partitions=remaining)
+
+    async def elect(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        """Preferred leaders, or leaders at any price, as an operator asks for.
+
+        Of all partitions if none is named; only those that need it are told of then.
+        """
+        context = self._context
+        candidates = context.candidates()
+        is_unclean = request.election_type == UNCLEAN
+        elect = election.unclean if is_unclean else election.preferred
+        named = _named(request)
+        wanted = list(context.leadership) if named is None else named
+        errors = {tp: self._needs_none(tp, is_unclean=is_unclean) for tp in wanted}
+        if named is None:
+            errors = {tp: error for tp, error in errors.items() if error.code is ErrorCode.NONE}
+        due = [tp for tp, error in errors.items() if error.code is ErrorCode.NONE]
+        context.leadership.update(await self._znodes.leaderships(due))
+
+        def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
+            return elect(context.replicas(tp), state.leader, state.isr, candidates)
+
+        await self.settle(due, choose)
+        for tp in due:
+            if self._needs_none(tp, is_unclean=is_unclean).code is ErrorCode.NONE:
+                errors[tp] = ApiError(*_NOT_ELECTED[is_unclean])
+        results: dict[str, ReplicaElectionResult] = {}
+        for tp, error in errors.items():
+            topic = results.setdefault(tp.topic, ReplicaElectionResult(topic=tp.topic))
+            topic.partition_result.append(
+                PartitionResult(tp.partition, error.code, error.message or None)
+            )
+        return ElectLeadersResponse(replica_election_results=list(results.values()))
+
+    def _needs_none(self, tp: TopicPartition, *, is_unclean: bool) -> ApiError:
+        """Why no leader is to be elected; NONE: one is."""
+        context = self._context
+        if tp.topic in context.deleting:
+            return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is being deleted")
+        state = context.leadership.get(tp)
+        if state is None:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
+        satisfied = state.leader == context.replicas(tp)[0]
+        if is_unclean:
+            satisfied = state.leader in context.live()
+        if satisfied:
+            return ApiError(ErrorCode.ELECTION_NOT_NEEDED, "it has its leader")
+        return ApiError(ErrorCode.NONE, "")
 
     async def read_isr_changes(self, notices: Iterable[Iterable[TopicPartition]]) -> None:
         """Leaders have written ISRs: look, and pass it on."""
@@ -157,7 +216,7 @@ class Leaders:
             LOG.warning("settings of topic %s are not obeyed: %s", topic, error)
             return self._config.unclean({})
 
-    async def _settle(self, partitions: Iterable[TopicPartition], choose: Choose) -> None:
+    async def settle(self, partitions: Iterable[TopicPartition], choose: Choose) -> None:
         """Choose and write; where the state turns out to be another, read it and choose again."""
         context = self._context
         pending = [tp for tp in partitions if tp in context.leadership]
@@ -190,6 +249,18 @@ class Leaders:
         self._context.leadership[tp] = state
         self._outbox.tell_roles(self._context.live_replicas(tp), tp, is_new=is_new)
         self._outbox.tell_metadata(self._context.brokers, [tp])
+
+
+def _named(request: ElectLeadersRequest) -> list[TopicPartition] | None:
+    """The partitions that a request names, each once; None: all."""
+    if request.topic_partitions is None:
+        return None
+    named = (
+        TopicPartition(topic.topic, number)
+        for topic in request.topic_partitions
+        for number in topic.partitions
+    )
+    return list(dict.fromkeys(named))
 
 
 async def _all(asked: Iterable[Awaitable[Leadership | None]]) -> list[Leadership | None]:

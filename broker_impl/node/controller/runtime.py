@@ -32,16 +32,29 @@ from broker_impl.node.controller.events import (
     RebalanceDue,
     ReplicasStopped,
     Request,
+    SettingsChanged,
     StaleControllerEpoch,
     TopicsChanged,
 )
 from broker_impl.node.controller.leaders import Leaders
 from broker_impl.node.controller.orders import Orders
+from broker_impl.node.controller.reassignments import Reassignments
 from broker_impl.node.controller.topics import Topics
 from broker_impl.node.controller.znodes import ControllerMoved, ControllerZnodes
 from broker_impl.node.peers import Peers
+from broker_impl.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+)
+from broker_impl.wire.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+)
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
 from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
+from broker_impl.wire.messages.create_partitions_request import CreatePartitionsRequest
+from broker_impl.wire.messages.create_partitions_response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
 from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
 from broker_impl.wire.messages.create_topics_response import (
     CreatableTopicResult,
@@ -51,6 +64,18 @@ from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.delete_topics_response import (
     DeletableTopicResult,
     DeleteTopicsResponse,
+)
+from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest
+from broker_impl.wire.messages.elect_leaders_response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from broker_impl.wire.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
+from broker_impl.wire.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
 )
 from broker_impl.wire.messages.stop_replica_request import StopReplicaRequest
 from broker_impl.wire.types import BrokerId, Epoch
@@ -167,6 +192,45 @@ class ControllerRuntime:
         """A broker is about to leave; which partitions still depend on it?"""
         response: ControlledShutdownResponse = await self._ask(request)
         return response
+
+    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        """More partitions; each is led by the time of the answer, or REQUEST_TIMED_OUT is said."""
+        deadline = _deadline(request.timeout_ms)
+        response: CreatePartitionsResponse = await self._ask(request)
+        made = [row for row in response.results if not row.error_code]
+        led = partial(_all_led, [row.name for row in made])
+        if made and not request.validate_only and not await self._in_time(led, deadline):
+            for row in made:
+                row.error_code = ErrorCode.REQUEST_TIMED_OUT
+                row.error_message = "the partitions are created, but not yet led"
+        return response
+
+    async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        """Leaders as an operator wants them; this broker knows by the time of the answer."""
+        deadline = _deadline(request.timeout_ms)
+        response: ElectLeadersResponse = await self._ask(request)
+        if not response.error_code:
+            await self._in_time(lambda context: True, deadline)
+        return response
+
+    async def alter_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        """Partitions begin to move, or turn back."""
+        response: AlterPartitionReassignmentsResponse = await self._ask(request)
+        return response
+
+    async def list_reassignments(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> ListPartitionReassignmentsResponse:
+        """What moves."""
+        response: ListPartitionReassignmentsResponse = await self._ask(request)
+        return response
+
+    def settings_changed(self) -> None:
+        """Settings of topics, or of brokers, are others."""
+        if self.is_active:
+            self._put(SettingsChanged())
 
     async def _ask(self, request: Request) -> Any:
         if not self.is_active:
@@ -292,6 +356,7 @@ class _Term:
             watch=watch,
             retry_deletions=partial(self._later, _DELETION_RETRY_S, DeletionsDue()),
         )
+        self._reassignments = Reassignments(self._context, znodes, self._outbox, self._leaders)
         self._timers: dict[Event, asyncio.TimerHandle] = {}
         self._until: list[tuple[Callable[[Context], bool], asyncio.Future[None]]] = []
         self._is_over = False
@@ -310,6 +375,7 @@ class _Term:
         await self._leaders.distrust_returned()
         await self._leaders.lead_new()
         await self._leaders.reconsider()
+        await self._reassignments.go_on()
         self._tell_everything(context.brokers)
         self._rebalance_later()
         self._settled()
@@ -327,6 +393,8 @@ class _Term:
                 await self._leaders.lead_new()
             case DeletionsAsked():
                 await self._topics.read_deletions()
+            case SettingsChanged():
+                await self._leaders.reconsider()
             case DeletionsDue():
                 await self._topics.go_on_deleting()
             case ReplicasStopped():
@@ -335,6 +403,7 @@ class _Term:
                 notices = await self._znodes.isr_changes(self._watch(IsrsChanged()))
                 await self._leaders.read_isr_changes(notices.values())
                 await self._znodes.forget_isr_changes(notices)
+                await self._reassignments.go_on()
             case RebalanceDue():
                 await self._leaders.rebalance()
                 self._rebalance_later()
@@ -357,6 +426,16 @@ class _Term:
                 response = await self._topics.delete(request)
             case ControlledShutdownRequest():
                 response = await self._leaders.let_go(request)
+            case CreatePartitionsRequest():
+                response = await self._topics.extend(request)
+                await self._leaders.lead_new()
+            case ElectLeadersRequest():
+                response = await self._leaders.elect(request)
+            case AlterPartitionReassignmentsRequest():
+                await self._topics.read()
+                response = await self._reassignments.alter(request)
+            case ListPartitionReassignmentsRequest():
+                response = self._reassignments.list(request)
             case _:
                 assert_never(request)
         self._settled()
@@ -412,6 +491,7 @@ class _Term:
         self._meet(come)
         self._tell_everything(come)
         await self._topics.go_on_deleting()
+        await self._reassignments.go_on()
 
     def _meet(self, come: Iterable[BrokerId]) -> None:
         """Know where the brokers are, begin a queue for new ones, and let all know of all."""
@@ -500,5 +580,29 @@ def _not_controller(request: Request) -> Any:
             )
         case ControlledShutdownRequest():
             return ControlledShutdownResponse(error_code=error)
+        case CreatePartitionsRequest():
+            return CreatePartitionsResponse(
+                results=[
+                    CreatePartitionsTopicResult(name=topic.name, error_code=error)
+                    for topic in request.topics
+                ]
+            )
+        case ElectLeadersRequest():
+            return ElectLeadersResponse(
+                error_code=error,
+                replica_election_results=[
+                    ReplicaElectionResult(
+                        topic=topic.topic,
+                        partition_result=[
+                            PartitionResult(number, error, None) for number in topic.partitions
+                        ],
+                    )
+                    for topic in request.topic_partitions or ()
+                ],
+            )
+        case AlterPartitionReassignmentsRequest():
+            return AlterPartitionReassignmentsResponse(error_code=error, error_message=None)
+        case ListPartitionReassignmentsRequest():
+            return ListPartitionReassignmentsResponse(error_code=error, error_message=None)
         case _:
             assert_never(request)

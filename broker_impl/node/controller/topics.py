@@ -3,8 +3,9 @@
 import logging
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
-from broker_impl.controller import creation
+from broker_impl.controller import creation, extension, reassignment
 from broker_impl.controller.context import Context
 from broker_impl.controller.deletion import TopicDeletion
 from broker_impl.controller.requests import Outbox
@@ -18,6 +19,14 @@ from broker_impl.node.controller.events import (
     TopicsChanged,
 )
 from broker_impl.node.controller.znodes import ControllerZnodes, Watch
+from broker_impl.wire.messages.create_partitions_request import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from broker_impl.wire.messages.create_partitions_response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
 from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from broker_impl.wire.messages.create_topics_response import (
     CreatableTopicResult,
@@ -75,12 +84,14 @@ class Topics:
             return
         assignment = await self._znodes.assignment(name, self._watch(PartitionsChanged(name)))
         if assignment is not None and name not in context.deleting:
-            context.topics[name] = {**assignment, **context.topics[name]}
+            context.topics[name] = {**assignment.replicas, **context.topics[name]}
 
     async def _read_one(self, name: str) -> None:
         assignment = await self._znodes.assignment(name, self._watch(PartitionsChanged(name)))
         if assignment is not None:
-            self._context.topics[name] = assignment
+            self._context.topics[name] = assignment.replicas
+            for number, move in assignment.moves.items():
+                self._context.moves[TopicPartition(name, number)] = move
             found = await self._znodes.leaderships(self._context.partitions_of(name))
             self._context.leadership.update(found)
 
@@ -133,6 +144,64 @@ class Topics:
             replication_factor=topic.replication_factor,
             configs=self._config.topic_rows(topic.settings),
         )
+
+    # More partitions.
+
+    async def extend(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        """Write the new partitions; whoever leads them is chosen later."""
+        await self.read()
+        names = [topic.name for topic in request.topics]
+        rows: dict[str, CreatePartitionsTopicResult] = {}
+        for topic in request.topics:
+            error = await self._extend_one(
+                topic,
+                is_repeated=names.count(topic.name) > 1,
+                validate_only=request.validate_only,
+            )
+            rows[topic.name] = CreatePartitionsTopicResult(
+                topic.name, error.code, error.message or None
+            )
+        return CreatePartitionsResponse(results=list(rows.values()))
+
+    async def _extend_one(
+        self, asked: CreatePartitionsTopic, *, is_repeated: bool, validate_only: bool
+    ) -> ApiError:
+        context, name = self._context, asked.name
+        try:
+            if is_repeated:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} is asked for twice")
+            if name not in context.topics:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+            if name in context.deleting:
+                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is being deleted")
+            if any(tp.topic == name for tp in context.moves):
+                raise ApiError(
+                    ErrorCode.REASSIGNMENT_IN_PROGRESS, f"partitions of {name} are being moved"
+                )
+            known = reassignment.Assignment(context.topics[name])
+            added = extension.plan(
+                known.replicas,
+                asked.count,
+                None
+                if asked.assignments is None
+                else [row.broker_ids for row in asked.assignments],
+                {number: broker.rack for number, broker in context.brokers.items()},
+                self._rng,
+            )
+            if validate_only:
+                return ApiError(ErrorCode.NONE, "")
+
+            def extend(found: reassignment.Assignment) -> reassignment.Assignment:
+                base = reassignment.to_extend(known, found)
+                return replace(base, replicas={**added, **base.replicas})
+
+            after = await self._znodes.write_assignment(name, extend)
+            if after is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted")
+            context.topics[name] = dict(sorted(after.replicas.items()))
+        except ApiError as error:
+            return error
+        return ApiError(ErrorCode.NONE, "")
 
     # Deletion.
 

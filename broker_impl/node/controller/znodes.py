@@ -16,6 +16,7 @@ from broker_impl import points
 from broker_impl.config import parse_endpoint
 from broker_impl.controller.context import BrokerInfo, Leadership
 from broker_impl.controller.creation import NewTopic
+from broker_impl.controller.reassignment import Assignment, Move
 from broker_impl.errors import BrokerError, ConfigError
 from broker_impl.node import zk_paths
 from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
@@ -168,19 +169,15 @@ class ControllerZnodes:
         """The names of all topics."""
         return await self._insist(lambda: self._zk.children(zk_paths.TOPICS, watch))
 
-    async def assignment(self, topic: str, watch: Watch) -> dict[int, tuple[BrokerId, ...]] | None:
+    async def assignment(self, topic: str, watch: Watch) -> Assignment | None:
         """The replicas of each partition; None if there is no such topic."""
         path = zk_paths.topic(topic)
         try:
             data, _ = await self._insist(lambda: self._zk.get(path, watch))
-            znode = zk_paths.decode(path, data, zk_paths.TopicZnode)
-            return {
-                number: tuple(znode.partitions[str(number)])
-                for number in sorted(map(int, znode.partitions))
-            }
+            return _assignment(path, data)
         except NoNode:
             return None
-        except (zk_paths.BadZnode, ValueError) as error:
+        except zk_paths.BadZnode as error:
             LOG.error("a topic is left out, since it cannot be read: %s", error)
             return None
 
@@ -292,6 +289,28 @@ class ControllerZnodes:
             else:
                 return True
 
+    async def write_assignment(
+        self, topic: str, change: Callable[[Assignment], Assignment]
+    ) -> Assignment | None:
+        """Write what ``change`` makes of a topic's replicas as they stand now, which may be asked
+        for more than once. What stands then; None: there is no such topic."""
+        path = zk_paths.topic(topic)
+        while True:
+            try:
+                data, stat = await self._insist(lambda: self._zk.get(path))
+                before = _assignment(path, data)
+                after = change(before)
+                if after != before:
+                    await self._fenced([SetData(path, _topic_data(after), stat.version)])
+            except NoNode:
+                return None
+            except BadVersion:
+                continue
+            except ConnectionLoss:
+                await self._zk.connected()
+            else:
+                return after
+
     async def ask_deletion(self, topic: str) -> None:
         """Write down that a topic is to be deleted."""
         path = zk_paths.delete_topic(topic)
@@ -395,5 +414,30 @@ def _state_data(state: Leadership) -> bytes:
             leader=state.leader,
             leader_epoch=state.leader_epoch,
             isr=list(state.isr),
+        )
+    )
+
+
+def _assignment(path: str, data: bytes) -> Assignment:
+    znode = zk_paths.decode(path, data, zk_paths.TopicZnode)
+    try:
+        names = sorted(map(int, znode.partitions))
+    except ValueError as error:
+        raise zk_paths.BadZnode(f"{path}: {error}") from error
+    moves = {}
+    for number in names:
+        adding = tuple(znode.adding_replicas.get(str(number), ()))
+        removing = tuple(znode.removing_replicas.get(str(number), ()))
+        if adding or removing:
+            moves[number] = Move(adding, removing)
+    return Assignment({number: tuple(znode.partitions[str(number)]) for number in names}, moves)
+
+
+def _topic_data(assignment: Assignment) -> bytes:
+    return zk_paths.encode(
+        zk_paths.TopicZnode(
+            partitions={str(n): list(replicas) for n, replicas in assignment.replicas.items()},
+            adding_replicas={str(n): list(each.adding) for n, each in assignment.moves.items()},
+            removing_replicas={str(n): list(each.removing) for n, each in assignment.moves.items()},
         )
     )

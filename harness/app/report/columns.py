@@ -84,12 +84,16 @@ def keys_of(value: Any) -> list[str]:
     """The partitions that micro-operations touch, each once, in order; none for another value."""
     found: dict[str, None] = {}
     for micro in value if isinstance(value, list) else ():
-        if not isinstance(micro, list) or len(micro) < 2:
-            continue
-        match micro[1]:
-            case str(key):
+        match micro:
+            case ["subscribe" | "init" | "leave" | "freeze" | "delay", *_]:
+                pass
+            case ["commit" | "committed", _, dict(places), *_] | ["assigned", _, _, dict(places)]:
+                found.update(dict.fromkeys(map(str, places)))
+            case ["revoked" | "lost", _, _, list(places)]:
+                found.update(dict.fromkeys(map(str, places)))
+            case [_, str(key), *_]:
                 found[key] = None
-            case dict(polled):
+            case [_, dict(polled), *_]:
                 found.update(dict.fromkeys(map(str, polled)))
             case _:
                 pass

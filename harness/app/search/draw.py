@@ -13,6 +13,7 @@ from harness.app import catalogue, request
 from harness.app.refused import Refused
 from model.plan import Plan
 from nemesis.schedule import Temper
+from workloads.package import Workload
 
 TIME_LIMIT_S = 40.0
 """Of work. With five seconds of calm at either end there is time for four faults and more."""
@@ -86,7 +87,8 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(WEIGHTS))
     if layout.replication_factor == 1:
         temper = temper._replace(weight=max(WEIGHTS))
-    for part, fields in parts.items():
+    name = pinned.get("workload", Plan().workload)
+    for part, fields in _of_workload(catalogue.WORKLOADS.get(name), parts, seed).items():
         drawn[part] = {**fields, **pinned.get(part, {})}
     if pinned.get("target", "simulated") != "simulated":
         raise Refused(f"--target {pinned['target']}: a search is simulated")
@@ -96,6 +98,20 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         return plan
     drawn["nemesis"] = (request.ALL,)
     return request.resolve(request.plan_of(drawn | fixed), temper._replace(calm=min(CALM)))
+
+
+def _of_workload(
+    workload: Workload | None, parts: Mapping[str, Mapping[str, Any]], seed: int
+) -> dict[str, dict[str, Any]]:
+    """Without the options that a workload does not have, and with what only it varies."""
+    drawn = {part: dict(fields) for part, fields in parts.items()}
+    if workload is None:
+        return drawn  # and refused, with the name that is pinned
+    known = {**workload.options, **catalogue.SIMULATED.options}
+    drawn["options"] = {name: drawn["options"][name] for name in drawn["options"] if name in known}
+    for part, fields in workload.vary(random.Random(f"{seed}:search:{workload.name}")).items():
+        drawn[part] |= fields
+    return drawn
 
 
 def _layout(rng: random.Random, pinned: Mapping[str, Any]) -> Layout:

@@ -166,3 +166,25 @@ def test_returned(
 ) -> None:
     """Who has been away gives its place to those who stayed."""
     assert election.returned([1, 2, 3], leader, isr, candidates, back) == choice
+
+
+@pytest.mark.parametrize(
+    ("replicas", "leader", "isr", "alive", "choice"),
+    [
+        ((3, 1, 2), 1, (1, 2), (1, 2, 3), (1, (1, 2))),
+        ((3, 2), 1, (1, 2, 3), (1, 2, 3), (3, (2, 3))),
+        ((3, 2), 1, (1, 2, 3), (1, 2), (2, (2,))),
+        ((3,), 1, (1, 2), (1, 2, 3), None),
+        ((3,), 1, (1, 3), (1,), None),
+        ((3, 1), -1, (1,), (3,), (-1, (1,))),
+    ],
+)
+def test_among_other_replicas(
+    replicas: tuple[int, ...],
+    leader: int,
+    isr: tuple[int, ...],
+    alive: tuple[int, ...],
+    choice: tuple[int, tuple[int, ...]] | None,
+) -> None:
+    """KIP-455: a leader that is one of them stays; else the first of them that is in sync."""
+    assert election.among(replicas, leader, isr, alive) == choice

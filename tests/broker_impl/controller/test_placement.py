@@ -4,17 +4,20 @@ import random
 from collections import Counter
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_impl.controller.placement import assign
+from broker_impl.errors import ApiError
 
 
 @settings(deadline=None)
 @given(
     racks=st.dictionaries(
-        st.integers(0, 30), st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=9
-    ),
+        st.integers(0, 30), st.sampled_from(["a", "b", "c"]), min_size=1, max_size=9
+    )
+    | st.dictionaries(st.integers(0, 30), st.none(), min_size=1, max_size=9),
     partitions=st.integers(1, 30),
     data=st.data(),
     seed=st.integers(0, 99),
@@ -64,3 +67,9 @@ def test_the_seed_decides() -> None:
     first = assign(brokers, 3, 3, random.Random(1))
     assert assign(brokers, 3, 3, random.Random(1)) == first
     assert any(assign(brokers, 3, 3, random.Random(seed)) != first for seed in range(9))
+
+
+def test_racks_are_of_all_brokers_or_of_none() -> None:
+    """Kafka refuses to guess where the others stand."""
+    with pytest.raises(ApiError, match="not all brokers have a rack"):
+        assign({1: "a", 2: None}, 1, 1, random.Random(1))

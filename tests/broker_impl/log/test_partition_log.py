@@ -535,10 +535,13 @@ def test_retention_deletes_nothing_of_a_compacted_log() -> None:
     """Age and size mean nothing to a log that is not to be deleted."""
     log = opened(
         new_disk(),
-        LogConfig(segment_bytes=150, retention_ms=1, retention_bytes=1, cleanup_policy="compact"),
+        LogConfig(
+            segment_bytes=150, retention_ms=1, retention_bytes=1, cleanup_policy=("compact",)
+        ),
     )
     for _ in range(3):
-        append(log, "a" * 40)
+        sent = batch.encode_batch([Record(b"k", b"a" * 40, 1000)])
+        log.append_as_leader(sent, leader_epoch=0, now_ms=0)
     assert log.retain(10**9, 3) == []
 
 
@@ -753,7 +756,7 @@ def test_a_follower_copies_batches_as_they_are() -> None:
 
 
 def test_a_follower_takes_only_what_continues_its_log() -> None:
-    """KAFKA-3047: a gap, an overlap and a damaged batch are refused, and nothing is appended."""
+    """KAFKA-3047: an overlap and a damaged batch are refused, and nothing is appended."""
     leader, follower = opened(new_disk(), LogConfig()), opened(new_disk(), LogConfig())
     for value in "abc":
         append(leader, value)
@@ -762,8 +765,7 @@ def test_a_follower_takes_only_what_continues_its_log() -> None:
     damaged = bytearray(data)
     damaged[-1] ^= 1
     for wrong, code in (
-        (data[third:], ErrorCode.INVALID_RECORD),
-        (bytes(data[:third]) + bytes(data[2 * third :]), ErrorCode.INVALID_RECORD),
+        (bytes(data[:third]) + bytes(data[:third]), ErrorCode.INVALID_RECORD),
         (damaged, ErrorCode.CORRUPT_MESSAGE),
         (b"\xff" * 100, ErrorCode.CORRUPT_MESSAGE),
     ):
@@ -771,7 +773,8 @@ def test_a_follower_takes_only_what_continues_its_log() -> None:
             follower.append_as_follower(wrong, now_ms=0)
         assert refused.value.code == code
     assert (follower.end_offset, follower.size_bytes) == (0, 0)
-    follower.append_as_follower(data, now_ms=0)
+    follower.append_as_follower(bytes(data[:third]) + bytes(data[2 * third :]), now_ms=0)
+    assert follower.end_offset == 3, "a compacted log has gaps"
     with pytest.raises(ApiError):
         follower.append_as_follower(data, now_ms=0)
 
@@ -864,3 +867,14 @@ def test_records_that_are_none_are_found_out_by_a_look_up() -> None:
     with pytest.raises(ApiError) as refused:
         log.offset_for_timestamp(0)
     assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_compacted_log_takes_no_record_without_a_key() -> None:
+    """KAFKA-1755: it could never be replaced, nor be kept as anything's last."""
+    log = opened(new_disk(), LogConfig(cleanup_policy=("compact",)))
+    rows = [Record(b"k", b"v"), Record(None, b"v")]
+    with pytest.raises(ApiError) as refused:
+        log.append_as_leader(batch.encode_batch(rows), leader_epoch=0, now_ms=0)
+    assert refused.value.code == ErrorCode.INVALID_RECORD
+    assert log.end_offset == 0
+    log.append_as_leader(batch.encode_batch(rows[:1]), leader_epoch=0, now_ms=0)

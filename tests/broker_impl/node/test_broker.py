@@ -16,6 +16,11 @@ from broker_impl.wire.messages.create_topics_request import (
     CreateableTopicConfig,
     CreateTopicsRequest,
 )
+from broker_impl.wire.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.describe_configs_request import (
     DescribeConfigsRequest,
@@ -484,3 +489,26 @@ async def test_readers_that_never_read_do_not_fill_the_memory(
         peers.close()
     await asyncio.gather(*asking, return_exceptions=True)
     await three.until(lambda: server.bounds.answer_room() == 16 * 1024 * 1024)
+
+
+async def test_records_are_deleted_on_all_replicas_for_good(three: Any) -> None:
+    """DeleteRecords waits for the followers, and outlives a broker that is killed."""
+    await create(three)
+    for value in (b"a", b"b", b"c"):
+        await produce(three, leader(three), value)
+    request = DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(
+                name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=2)]
+            )
+        ],
+        timeout_ms=5000,
+    )
+    answer = await three.ask(leader(three), request, 2)
+    row = answer.topics[0].partitions[0]
+    assert (row.error_code, row.low_watermark) == (ErrorCode.NONE, 2)
+    for running in three.brokers.values():
+        assert running.broker._logs.logs[TP].start_offset == 2
+        text = running.disk.read("log-start-offset-checkpoint").decode()
+        assert text.splitlines()[2:] == ["t 0 2"]
+    assert await consume(three, leader(three), offset=2) == [b"c"]

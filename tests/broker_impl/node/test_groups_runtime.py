@@ -135,6 +135,16 @@ async def test_nothing_is_told_before_it_is_committed(office_of: Any) -> None:
     assert office.committed() == 6
 
 
+async def test_compaction_may_leave_no_marker_in_a_marker_batch(office_of: Any) -> None:
+    """KAFKA-7467: all that is left of it is by what its producer is known."""
+    whole = marker(1, 7, is_commit=True)
+    left = batch.with_only(batch.parse_header(whole), [])
+    office = office_of(batch_of(0, 5), left, batch_of(2, 6))
+    office.runtime.taken(HOME, 1)
+    await office.settle()
+    assert office.committed() == 6
+
+
 async def test_a_new_epoch_while_reading_reads_anew(office_of: Any) -> None:
     """Half a log would be taken for all of it."""
     office = office_of(batch_of(0, 5), batch_of(1, 6))

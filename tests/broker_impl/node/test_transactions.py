@@ -178,7 +178,7 @@ async def stable(cluster: Any, offset: int) -> None:
 async def producer(three: Any) -> Producer:
     """The topic `t`, and a producer that has initialised itself."""
     controller = three.brokers[1].broker.view.controller_id
-    new = CreatableTopic(name="t", num_partitions=1, replication_factor=3)
+    new = CreatableTopic(name="t", num_partitions=2, replication_factor=3)
     request = CreateTopicsRequest(topics=[new], timeout_ms=5000)
     answer = await three.ask(controller, request, 5)
     assert [row.error_code for row in answer.topics] == [0]
@@ -235,7 +235,7 @@ async def test_a_late_batch_begins_no_transaction(producer: Producer) -> None:
 
 async def test_a_partition_has_to_be_added_first(producer: Producer) -> None:
     """KIP-890: the transaction is open, and this partition is no part of it."""
-    assert await producer.add(TopicPartition(transaction_records.TOPIC, 0)) == NONE
+    assert await producer.add(TopicPartition(TP.topic, 1)) == NONE
     assert await producer.send(b"a") == ErrorCode.INVALID_TXN_STATE
 
 
@@ -369,6 +369,12 @@ async def test_partitions_that_are_not_there_are_not_added(producer: Producer) -
     assert errors == [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
+async def test_internal_topics_are_no_part_of_a_transaction(producer: Producer) -> None:
+    """Only coordinators write there."""
+    added = await producer.add(TopicPartition("__consumer_offsets", 0))
+    assert added == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
 async def test_verification_is_between_brokers(producer: Producer) -> None:
     """Clients are not told of the version that asks, and cannot use it."""
     row = APIS[24]
@@ -384,4 +390,8 @@ async def test_the_internal_topic_is_made_as_it_has_to_be(producer: Producer) ->
     assert len(partitions) == 50
     assert {len(view.replicas) for view in partitions.values()} == {3}
     settings = await brokers[0].topic_settings(transaction_records.TOPIC)
-    assert settings == {"cleanup.policy": "compact", "min.insync.replicas": "2"}
+    assert settings == {
+        "cleanup.policy": "compact",
+        "min.insync.replicas": "2",
+        "segment.bytes": "104857600",
+    }

@@ -585,9 +585,9 @@ def test_a_leader_of_another_history_is_agreed_with_first() -> None:
 
 
 def test_records_that_do_not_fit_are_left_out() -> None:
-    """A gap in what the leader sent is an error, and asked for again after a pause."""
+    """What lies before the log's end is an error, and asked for again after a pause."""
     driver = fetching()
-    driver(Replicated(9, 5, records(1, base=9, epoch=8), 9, 0, 0))
+    driver(Replicated(9, 5, records(1, base=4, epoch=8), 9, 0, 0))
     assert driver.partition.log.end_offset == 5
     assert driver.partition.retry_at == driver.now + 1.0
 

@@ -9,9 +9,11 @@ from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.replica.events import (
     Effect,
     HighWatermarkAdvanced,
+    HighWatermarkLearnt,
     LeadershipLost,
     LeadershipTaken,
     LogEndAdvanced,
+    LogStartAdvanced,
     RefreshIsr,
     StartFetching,
     StopFetching,
@@ -552,3 +554,115 @@ def test_an_order_by_a_connection_that_was_given_up_is_late(broker: Broker) -> N
     assert late(2, 5) is NONE
     assert late(1, 7) is NONE, "a former controller is refused by its epoch"
     assert late(2, 4) is ErrorCode.REQUEST_TIMED_OUT
+
+
+# DeleteRecords.
+
+
+def fetch(broker: Broker, replica_id: int, offset: int, *, log_start: int) -> None:
+    broker.replicas.fetch(
+        TP,
+        replica_id=replica_id,
+        offset=offset,
+        bytes_max=1000,
+        current_leader_epoch=0,
+        log_start_offset=log_start,
+    )
+
+
+@pytest.mark.parametrize(
+    ("offset", "start"), [(0, 0), (2, 2), (3, 3), (-1, 3), (4, None), (-2, None)]
+)
+def test_only_what_is_committed_is_deleted(broker: Broker, offset: int, start: int | None) -> None:
+    """KIP-107: up to the high watermark, which -1 stands for."""
+    broker.order()
+    broker.append(3)
+    fetch(broker, 2, 3, log_start=0)
+    broker.append()
+    assert (broker.high_watermark(), broker.end()) == (3, 4)
+    deletion = broker.replicas.delete_records(TP, offset)
+    assert deletion.error is (NONE if start is not None else ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert broker.logs.logs[TP].start_offset == (start or 0)
+
+
+def test_a_deletion_is_over_when_all_live_replicas_have_it(broker: Broker) -> None:
+    """Each tells by its fetch where its log begins; who is down is not waited for."""
+    broker.order(replicas=(1, 2, 3), isr=(1, 2, 3))
+    broker.append(3)
+    for follower in (2, 3):
+        fetch(broker, follower, 3, log_start=0)
+    deletion = broker.replicas.delete_records(TP, 2)
+    assert broker.last_effect() == LogStartAdvanced(TP)
+    assert broker.replicas.deleted(TP, deletion) is None
+    fetch(broker, 2, 3, log_start=2)
+    assert broker.last_effect() == LogStartAdvanced(TP)
+    assert broker.replicas.deleted(TP, deletion) is None
+    broker.replicas.on_metadata_live_brokers({1: 11, 2: 12})
+    assert broker.replicas.deleted(TP, deletion) == (NONE, 2)
+    broker.order(2, epoch=1)
+    assert broker.replicas.deleted(TP, deletion) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_who_may_not_delete(broker: Broker) -> None:
+    """A follower, a broker without the partition, and whoever's log is only compacted."""
+    assert broker.replicas.delete_records(TP, 0).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.order(2)
+    assert broker.replicas.delete_records(TP, 0).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    broker.order(1, epoch=1)
+    broker.logs.logs[TP].config = LogConfig(cleanup_policy=("compact",))
+    assert broker.replicas.delete_records(TP, 0).error is ErrorCode.POLICY_VIOLATION
+
+
+def test_a_follower_begins_where_its_leader_does(broker: Broker) -> None:
+    """As far as it knows that to be committed."""
+    broker.order(2)
+    (target,) = broker.targets()
+    data = batch.encode_batch([batch.Record(value=b"v")] * 3, leader_epoch=0)
+    broker.replicas.fetched(
+        target, NONE, records=data, high_watermark=2, log_start_offset=3, diverging=None
+    )
+    assert broker.logs.logs[TP].start_offset == 2
+    assert broker.last_effect() == LogStartAdvanced(TP)
+
+
+# Reads from followers (KIP-392).
+
+
+def test_a_follower_serves_what_it_knows_to_be_committed(broker: Broker) -> None:
+    """If the reader knows that followers may be read; and not once it leads nobody and follows
+    nobody."""
+    broker.order(2)
+    (target,) = broker.targets()
+    data = b"".join(
+        batch.encode_batch([batch.Record(value=b"v")], base_offset=at, leader_epoch=0)
+        for at in range(3)
+    )
+    broker.replicas.fetched(
+        target, NONE, records=data, high_watermark=2, log_start_offset=0, diverging=None
+    )
+    assert broker.last_effect() == HighWatermarkLearnt(TP)
+    result = broker.replicas.fetch(TP, replica_id=-1, offset=0, bytes_max=1000, from_follower=True)
+    assert (result.error, result.high_watermark) == (NONE, 2)
+    assert [r.offset for data in result.records for r in batch.records(data)] == [0, 1]
+    stale = broker.replicas.fetch(
+        TP, replica_id=-1, offset=0, bytes_max=1, from_follower=True, current_leader_epoch=9
+    )
+    assert stale.error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    broker.stop(epoch=1, delete=False)
+    stopped = broker.replicas.fetch(TP, replica_id=-1, offset=0, bytes_max=1, from_follower=True)
+    assert stopped.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_leader_sends_readers_to_their_rack(broker: Broker) -> None:
+    """To who is alive and in sync there."""
+    broker.order()
+    broker.append()
+    fetch(broker, 2, 1, log_start=0)
+    racks = {1: "a", 2: "b"}
+    replicas = broker.replicas
+    assert replicas.preferred_read_replica(TP, 0, "b", racks) == 2
+    assert replicas.preferred_read_replica(TP, 0, "a", racks) is None
+    assert replicas.preferred_read_replica(TP, 0, "b", {1: "a"}) is None
+    assert replicas.preferred_read_replica(OTHER, 0, "b", racks) is None
+    broker.order(2, epoch=1)
+    assert replicas.preferred_read_replica(TP, 0, "b", racks) is None

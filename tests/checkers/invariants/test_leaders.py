@@ -4,6 +4,7 @@ import pytest
 
 from model.snapshot import ReplicaState
 from tests.checkers.invariants.streams import (
+    KEY,
     broker,
     cluster,
     leader,
@@ -88,6 +89,11 @@ def test_the_watermark_stands_still_below_min_isr() -> None:
     assert moved(held, leader(OLD, hw=2, **alone | {"state_version": 1})) == []
     both: dict[str, Any] = {"isr": (1, 2), "maximal_isr": (1, 2)}
     assert moved(leader(OLD, hw=1, **both), leader(OLD, hw=2, **both)) == []
+    topic, _, _ = KEY.rpartition("-")
+    stream = [cluster(state(isr=(1,)), {1: now}) for now in (held, beyond)]
+    assert violated(*stream, isr_min=2, isr_min_of={topic: 1}) == []
+    assert violated(*stream, isr_min=1, isr_min_of={topic: 2}) == ["hw-below-min-isr"]
+    assert violated(*stream, isr_min=2, isr_min_of={"other": 1}) == ["hw-below-min-isr"]
 
 
 def test_a_leader_counts_all_that_stand_in_the_isr() -> None:

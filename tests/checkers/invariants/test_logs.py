@@ -121,6 +121,41 @@ def test_producers_are_what_the_log_tells(producers: Any, names: list[str]) -> N
     assert alone(replica(SENT, producers=producers)) == names
 
 
+def marker(at: int, epoch: int) -> Batch:
+    return Batch(at, at + 1, 0, at, producer=7, producer_epoch=epoch)
+
+
+@pytest.mark.parametrize(
+    ("batches", "producers", "names"),
+    [
+        ([*SENT, marker(7, 0)], {7: remembered(0, *LAST)}, []),
+        ([*SENT, marker(7, 0)], {7: remembered(0, *LAST[1:], (2**31 - 1, 7))}, ["producer-state"]),
+        ([*SENT, marker(7, 1)], {7: remembered(1)}, []),
+        ([*SENT, marker(7, 1)], {7: remembered(0, *LAST)}, ["producer-state"]),
+        ([*SENT, marker(7, 1)], {7: remembered(1, *LAST)}, ["producer-state"]),
+        ([marker(0, 2)], {7: remembered(2)}, []),
+        ([marker(0, 2)], {}, ["producer-state"]),
+    ],
+)
+def test_a_marker_has_an_epoch_and_no_sequence(
+    batches: list[Batch], producers: Any, names: list[str]
+) -> None:
+    """What a coordinator appends in a producer's name is not one of its batches; in a new epoch,
+    those of the former are forgotten."""
+    assert alone(replica(batches, producers=producers)) == names
+
+
+def test_a_log_that_begins_with_a_marker_tells_its_epoch_alone() -> None:
+    """What retention has deleted before it may be remembered, in that epoch."""
+    start: dict[str, Any] = {"hw": 7, "log_start": 7, "epochs": (EpochStart(0, 7),)}
+    for known, names in (
+        (remembered(0, *LAST), []),
+        (remembered(0), []),
+        (remembered(1), ["producer-state"]),
+    ):
+        assert alone(replica([marker(7, 0)], **start, producers={7: known})) == names
+
+
 def test_of_a_log_without_its_beginning_more_may_be_remembered() -> None:
     """KIP-360; what the log still tells must agree."""
     later = SENT[4:]

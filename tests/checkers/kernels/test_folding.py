@@ -28,6 +28,11 @@ from checkers.kernels import key
         # a phantom explains the hole that others do not see, and the conflict about its place
         ("s:x=a@0 s:x=b@2 p:x=a@0,x=z@1,x=b@2 p2:x=a@0,x=b@2", ["phantom 26 +1"]),
         ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 p2:x=z@0,x=b@1", ["phantom 26 +1"]),
+        # what was read of an aborted transaction is skipped by all others
+        (
+            "t1!:+x=a@0 s:x=b@1 s:x=c@3 p:x=a@0,x=b@1 p2:x=b@1,x=c@3 t3!:+x=d@2|x=b@1,x=d@2",
+            ["G1a 1", "precommitted-read 4 +1"],
+        ),
         # two values that were both read at one offset stand on their own
         (
             "s:x=a s1:x=b s2:x=c@1 p:x=a@0,x=c@1 p2:x=b@0,x=c@1",

@@ -34,8 +34,7 @@ def test_misrouted(histories: Any, text: str, anomalies: list[str]) -> None:
     """A phantom that was sent to one other key lies in the wrong log."""
     tables = histories.tables(text)
     found = phantoms(histories.log(text))
-    sends = tables.sends
-    named = misrouted(found, tables.send_key, sends.value, sends.op, tables.keys)
+    named = misrouted(tables, found)
     assert [f.anomaly for f in named] == anomalies
 
 
@@ -43,8 +42,7 @@ def test_a_misrouted_record_names_its_home(histories: Any) -> None:
     """The send comes first among the witnesses, and the sentence ends with the key it was for."""
     tables = histories.tables("s:y=b@0 p:x=b@1")
     found = phantoms(histories.log("s:y=b@0 p:x=b@1"))
-    sends = tables.sends
-    (named,) = misrouted(found, tables.send_key, sends.value, sends.op, tables.keys)
+    (named,) = misrouted(tables, found)
     assert named.ops == (1, 3)
     assert named.why.endswith("nobody tried to write 2 to this key, but event 1 sent it to y")
 

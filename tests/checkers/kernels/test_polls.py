@@ -34,6 +34,10 @@ SENDS = "s:x=a@0 s:x=b@1 s:x=c@2 s:x=d@3 "
         ("p:x=b@1 a:x,y p:x=a@0", ["nonmonotonic-poll 0 ()"]),
         ("p:x=b@1 a:y a:x p:x=a@0", []),
         ("p:x=b@1 a2:y p:x=a@0", ["nonmonotonic-poll 0 ()"]),  # somebody else's
+        # rebalances
+        ("p:x=b@1 p:-x#3|^x@0#4|x=a@0", []),
+        ("p:^x@0#3|x=a@0|x=c@2", []),  # between which polls it came is not known
+        ("p:^y@0#3|x=a@0|x=c@2", ["int-poll-skip 1 (1,)"]),  # of another key
         # operations that did not end well
         ("p:x=a@0 t!:x=b@1 t:x=b@1", []),  # a transaction that failed goes back …
         ("p:x=a@0 t!:x=b@1 t:x=c@2", ["poll-skip 1 (1,)"]),  # … and must

@@ -45,6 +45,8 @@ class FakeSight:
 
     def __init__(self) -> None:
         self.isr: tuple[NodeId, ...] = (A, B)
+        self.internal: dict[str, tuple[NodeId, ...]] = {}
+        """By topic: who leads each of its partitions."""
         self.blind = False
 
     async def close(self) -> None:
@@ -71,7 +73,12 @@ class FakeSight:
     async def partitions(self) -> tuple[Partition, ...]:
         partition = await self.partition("x-0")
         assert partition is not None
-        return (partition,)
+        internal = (
+            Partition(f"{topic}-{number}", (A, B), leader, 1, (A, B))
+            for topic, leaders in self.internal.items()
+            for number, leader in enumerate(leaders)
+        )
+        return (partition, *internal)
 
 
 async def at_once(view: Sight, brokers: Mapping[NodeId, Address]) -> None:
@@ -258,10 +265,16 @@ async def test_roles_are_those_of_zookeeper(cluster: Processes, sight: FakeSight
     """Leader, ISR and controller come from the view; a blind view knows none."""
     assert await cluster.controller() == A
     assert await cluster.leader("x-0") == B
+    assert await cluster.coordinator("group", "g") is None
+    sight.internal = {"__consumer_offsets": (A, B), "__transaction_state": (B,)}
+    assert await cluster.coordinator("group", "g") == B  # "g" hashes to 103
+    assert await cluster.coordinator("group", "h") == A
+    assert await cluster.coordinator("transaction", "h") == B
     assert await cluster.isr("x-0") == (A, B)
     sight.blind = True
     assert await cluster.controller() is None
     assert await cluster.leader("x-0") is None
+    assert await cluster.coordinator("group", "g") is None
     assert await cluster.isr("x-0") == ()
     assert not await cluster.recover(0.1)
 

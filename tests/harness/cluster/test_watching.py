@@ -167,11 +167,20 @@ class _Always(Snapshots):
 
 def test_the_rules_are_the_plans() -> None:
     """With what it expects in place of what it sets, as for the contract."""
-    assert rules_of(Plan(brokers=3)) == Rules(isr_min=2, recovery_s=60.0)
+    transactions = {"__transaction_state": 2}
+    assert rules_of(Plan(brokers=3)) == Rules(isr_min=2, isr_min_of=transactions, recovery_s=60.0)
     plan = Plan(
-        broker={"min.insync.replicas": "1", "producer.id.expiration.ms": "5000"},
+        broker={
+            "min.insync.replicas": "1",
+            "transaction.state.log.min.isr": "3",
+            "producer.id.expiration.ms": "5000",
+        },
         expect={"broker.unclean.leader.election.enable": "true"},
     )
     assert rules_of(plan) == Rules(
-        unclean_elections=True, isr_min=1, producer_expiration_s=5.0, recovery_s=60.0
+        unclean_elections=True,
+        isr_min=1,
+        isr_min_of={"__transaction_state": 3},
+        producer_expiration_s=5.0,
+        recovery_s=60.0,
     )

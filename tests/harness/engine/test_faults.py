@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.engine.faults import Faults
+from harness.engine.faults import MOMENT_S, Faults
 from harness.engine.recorder import Recorder
 from model import history
 from model.op import Op
@@ -47,9 +47,10 @@ def run(
     nemesis: FakeNemesis,
     schedule: list[ScheduledFault],
     ending_s: float = 100.0,
+    **how: Any,
 ) -> tuple[list[dict[str, Any]], float]:
     async def main() -> float:
-        faults = Faults(recorder, nemesis, schedule, path / "schedule.jsonl", timeout_s=5.0)
+        faults = Faults(recorder, nemesis, schedule, path / "schedule.jsonl", timeout_s=5.0, **how)
         ending = asyncio.Event()
         asyncio.get_running_loop().call_later(ending_s, ending.set)
         await faults.run(ending)
@@ -83,6 +84,22 @@ def test_each_fault_is_applied_and_healed_in_time(
         "healed_ns": pytest.approx(4.2e9),
         "effect": {"proved": True, "how": "seen"},
     }
+
+
+def test_a_fault_strikes_in_its_moment(virtually: Any, recorder: Recorder, tmp_path: Path) -> None:
+    """When a client begins the operation that it waits for, or else soon."""
+    nemesis = FakeNemesis()
+
+    async def begins(f: str) -> None:
+        await asyncio.sleep({"commit": 0.7, "leave": 99.0}[f])
+
+    schedule = [
+        msgspec.structs.replace(fault(1, 1.0, 0.5), options={"when": "commit"}),
+        msgspec.structs.replace(fault(2, 3.0, 0.5), options={"when": "leave"}),
+    ]
+    run(virtually, recorder, tmp_path, nemesis, schedule, beginning=begins)
+    applied = [at_s for at_s, _, phase in nemesis.calls if phase == "apply"]
+    assert applied == pytest.approx([1.7, 3.0 + MOMENT_S])
 
 
 def test_a_late_mend_keeps_its_place_before_the_next_fault(

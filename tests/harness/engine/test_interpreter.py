@@ -71,6 +71,27 @@ def test_a_process_that_hangs_ends_in_info_and_is_replaced(
     assert [client.closed for client in kafka.clients if client.process == 1] == [True]
 
 
+def test_a_client_that_is_cancelled_from_within_is_doubt(
+    virtually: Any, recorder: Recorder, tmp_path: Path, kafka: Any
+) -> None:
+    """A library that loses a task of its own hands its cancellation on; the operation has an end,
+    and so has its process."""
+
+    class Losing(type(kafka.client(0))):  # type: ignore[misc]
+        async def invoke(self, op: Op) -> Op:
+            lost = asyncio.ensure_future(asyncio.Event().wait())
+            asyncio.get_running_loop().call_soon(lost.cancel)
+            await lost
+            return op
+
+    generator = Until(2.0, Stagger(0.5, Repeat("send", SEND)))
+    virtually(interpreter(recorder, lambda p: Losing(kafka, p), 1).run(generator))
+    ops = events(recorder, tmp_path)
+    ends = [op for op in ops if op.type != "invoke"]
+    assert {(op.type, op.error) for op in ends} == {("info", "CancelledError")}
+    assert len({op.process for op in ends}) == len(ends) == len(ops) / 2
+
+
 def test_an_exception_of_a_client_is_doubt(
     virtually: Any, recorder: Recorder, tmp_path: Path, kafka: Any
 ) -> None:

@@ -1,5 +1,6 @@
 """What is counted while a run goes on."""
 
+import asyncio
 from typing import Any
 
 from harness.engine.tally import Tally
@@ -26,6 +27,37 @@ def test_tally() -> None:
     assert tally.active == {7: "kill"}
     see(-1, "info", "kill", {"id": 7, "phase": "heal"})
     assert (tally.active, tally.faults) == ({}, 1)
+
+
+async def test_beginnings_are_told() -> None:
+    """To everybody who waits for such an operation of a client, once."""
+    tally = Tally()
+    waiting = [asyncio.ensure_future(tally.beginning("commit")) for _ in range(2)]
+    given_up, other = (asyncio.ensure_future(tally.beginning(f)) for f in ("commit", "leave"))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    for process, kind, f in ((-1, "invoke", "commit"), (0, "ok", "commit"), (0, "invoke", "poll")):
+        tally(Op(index=0, time_ns=0, process=process, type=kind, f=f, value=_VALUES[f]))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        assert not any(each.done() for each in waiting)
+    tally(Op(index=0, time_ns=0, process=0, type="invoke", f="commit", value=_VALUES["commit"]))
+    await asyncio.gather(*waiting)
+    assert not other.done()
+    other.cancel()
+
+
+_VALUES: dict[str, Any] = {"commit": [["commit", "g", {"a-0": 1}, "sync"]], "poll": [["poll"]]}
+
+
+def test_transactions_are_tallied() -> None:
+    """Their sends count when they were committed, their polls whatever came of them."""
+    tally = Tally()
+    asked = [["send", "b-0", 1], ["poll"], ["delay", None, 5], ["send", "c-0", 1]]
+    told = [["send", "b-0", [4, 1]], ["poll", {"a-0": [[0, 1]]}], asked[2], ["send", "c-0", 1]]
+    for kind, value in (("invoke", asked), ("fail", told), ("invoke", asked), ("ok", told)):
+        tally(Op(index=0, time_ns=0, process=0, type=kind, f="txn", value=value))  # type: ignore[arg-type]
+    assert (tally.ops, tally.acked, tally.read) == (2, 1, 2)
+    assert list(tally.keys) == ["b-0", "c-0"]
 
 
 def test_calm_begins_with_the_recovery() -> None:

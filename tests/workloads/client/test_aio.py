@@ -144,6 +144,16 @@ async def test_made_up_offsets_are_not_believed(
     assert [offset for _, _, (offset, _) in sent.value] == known
 
 
+async def test_made_up_offsets_are_told_key_by_key(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of another key neither ends the row of a forgotten batch nor continues it."""
+    answer(monkeypatch, -1, 0, 0, 1, 7)
+    values = [["send", key, n] for n, key in enumerate(("a-0", "a-1", "a-0", "a-1", "a-0"))]
+    sent = await ask(clients(0, NOWHERE), "send", values)
+    assert [offset for _, _, (offset, _) in sent.value] == [None, 0, None, 1, 7]
+
+
 async def test_a_producer_that_is_out_of_sequence_is_given_up(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,26 @@ def test_of_creation(error: type[errors.KafkaError], expected: str) -> None:
     assert aio_errors.of_creation(error) == expected
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (errors.UnknownMemberIdError("g"), "fail"),
+        (errors.IllegalGenerationError("g"), "fail"),
+        (errors.GroupLoadInProgressError(), "fail"),
+        (errors.NodeNotReadyError(), "fail"),  # nothing was sent
+        (errors.NotCoordinatorForGroupError(), "info"),  # any more: it may be in its log
+        (errors.GroupCoordinatorNotAvailableError(), "info"),  # also: too few replicas in time
+        (errors.RequestTimedOutError(), "info"),
+        (errors.KafkaConnectionError(), "info"),
+        (errors.TopicAuthorizationFailedError("t"), "info"),  # another partition may be committed
+        (errors.UnknownError(), "info"),
+    ],
+)
+def test_of_commit(error: Exception, expected: str) -> None:
+    """Only what is refused to the whole group, before anything is written, has not happened."""
+    assert aio_errors.of_commit(error) == expected
+
+
 @pytest.mark.parametrize("error", sorted(aio_errors.REFUSED_SENDS, key=str))
 def test_what_is_refused_is_not_retried(error: type[errors.KafkaError]) -> None:
     """aiokafka itself takes it for final: otherwise it would not be the only attempt's answer."""

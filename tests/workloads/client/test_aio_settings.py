@@ -6,7 +6,12 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from workloads.client import aio_settings
-from workloads.client.aio_settings import consumer_arguments, producer_arguments, refusal
+from workloads.client.aio_settings import (
+    consumer_arguments,
+    member_arguments,
+    producer_arguments,
+    refusal,
+)
 from workloads.idempotent import WORKLOAD
 
 
@@ -83,7 +88,7 @@ def test_kafkas_name_counts_before_librdkafkas() -> None:
             {},
             "producer.max.in.flight.requests.per.connection=5: 1; aiokafka has one request",
         ),
-        ({}, {"enable.auto.commit": "true"}, "consumer.enable.auto.commit=true: false; clients"),
+        ({}, {"enable.auto.commit": "true"}, "consumer.enable.auto.commit=true: false; a member"),
         ({}, {"auto.offset.reset": "end"}, "consumer.auto.offset.reset=end: one of error, none"),
         ({}, {"no.such.key": "1"}, "consumer.no.such.key: aiokafka has no such setting"),
         ({}, {"group.id": "g"}, "consumer.group.id: aiokafka has no such setting"),
@@ -103,3 +108,14 @@ def test_one_request_at_a_time_is_not_refused() -> None:
     assert refusal({"max.in.flight.requests.per.connection": "1"}, {}) is None
     assert refusal({"compression.type": "none"}, {"check.crcs": "true"}) is None
     assert producer_arguments({"compression.type": "gzip"})["compression_type"] == "gzip"
+
+
+def test_a_member_begins_somewhere_and_is_waited_for() -> None:
+    """In a rebalance as long as it may be silent between polls, as Kafka's own consumer is."""
+    arguments = member_arguments(
+        {"auto.offset.reset": "error", "session.timeout.ms": "700", "max.poll.interval.ms": "900"}
+    )
+    assert arguments["auto_offset_reset"] == "earliest"
+    assert (arguments["session_timeout_ms"], arguments["max_poll_interval_ms"]) == (700, 900)
+    assert arguments["rebalance_timeout_ms"] == 900
+    assert "rebalance_timeout_ms" not in member_arguments({})

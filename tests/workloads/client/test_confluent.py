@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from model.op import Op
-from workloads.client.confluent import ConfluentClient, refusal, split
+from workloads.client.common import split
+from workloads.client.confluent import ConfluentClient, refusal
 from workloads.idempotent import WORKLOAD
 
 TOPIC = {"replication.factor": "3"}

@@ -48,7 +48,26 @@ def test_of_creation(error: str | None, expected: str) -> None:
     assert outcome.of_creation(error) == expected
 
 
-@pytest.mark.parametrize("table", [outcome.REFUSED_SENDS, outcome.REFUSED_CREATIONS])
+@pytest.mark.parametrize(
+    ("error", "first", "later"),
+    [
+        (None, "ok", "ok"),
+        ("ILLEGAL_GENERATION", "fail", "info"),
+        ("COORDINATOR_LOAD_IN_PROGRESS", "fail", "info"),
+        ("NOT_COORDINATOR", "info", "info"),
+        ("COORDINATOR_NOT_AVAILABLE", "info", "info"),
+        ("_TIMED_OUT", "info", "info"),
+    ],
+)
+def test_of_commit(error: str | None, first: str, later: str) -> None:
+    """A refusal is the whole truth only of a first attempt."""
+    assert outcome.of_commit(error, is_first=True) == first
+    assert outcome.of_commit(error, is_first=False) == later
+
+
+@pytest.mark.parametrize(
+    "table", [outcome.REFUSED_SENDS, outcome.REFUSED_CREATIONS, outcome.REFUSED_COMMITS]
+)
 def test_names_are_those_of_librdkafka(table: frozenset[str]) -> None:
     """A misspelt name would silently mean doubt."""
     known = {KafkaError(getattr(KafkaError, name)).name() for name in dir(KafkaError)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.app import request
+from harness.app import catalogue, request
 from harness.app.refused import Refused
 from harness.app.search import draw
 from harness.cluster.settings import session_timeout_s
@@ -14,11 +14,12 @@ from harness.cluster.settings import session_timeout_s
 SEEDS = st.integers(0, 1 << 31)
 
 
-@given(SEEDS)
-@settings(max_examples=100, deadline=None)
-def test_every_seed_has_a_plan_that_can_be_run(seed: int) -> None:
+@given(SEEDS, st.sampled_from(sorted(catalogue.WORKLOADS)))
+@settings(max_examples=150, deadline=None)
+def test_every_seed_has_a_plan_that_can_be_run(seed: int, workload: str) -> None:
     """Whatever is drawn is accepted as a user's plan would be, and again as it was written down."""
-    plan = draw.plan_of(seed, {})
+    plan = draw.plan_of(seed, {"workload": workload})
+    assert plan.workload == workload
     assert request.resolve(plan) == plan
     assert plan.target == "simulated"
     replicas, isr_min = plan.options["replication_factor"], int(plan.broker["min.insync.replicas"])
@@ -81,6 +82,19 @@ def test_what_is_pinned_is_taken_and_changes_nothing_else() -> None:
         assert held.broker == free.broker | {"log.segment.bytes": "4096"}
         assert held.schedule == free.schedule
         assert held.options == free.options
+
+
+def test_a_workload_varies_what_it_alone_has() -> None:
+    """And nothing else of a seed; what is pinned stands against that, too."""
+    acks = set()
+    for seed in range(30):
+        other, plan = draw.plan_of(seed, {}), draw.plan_of(seed, {"workload": "send_poll"})
+        acks.add(plan.producer["acks"])
+        assert plan.broker == other.broker
+        assert plan.schedule == other.schedule
+        held = draw.plan_of(seed, {"workload": "send_poll", "producer": {"linger.ms": "7"}})
+        assert held.producer == plan.producer | {"linger.ms": "7"}
+    assert acks == {"all", "1", "0"}
 
 
 @pytest.mark.parametrize(

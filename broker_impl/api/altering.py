@@ -1,0 +1,152 @@
+"""AlterConfigs (API 33), v0-v2, and IncrementalAlterConfigs (API 44), v0-v1: settings of topics and
+brokers, changed while they run.
+
+Any broker takes them; the others learn of a change through ZooKeeper, a moment after the answer.
+Of a broker's settings those can change that a topic can override, for one broker, or under the
+empty name for all of them.
+Refuses: topics that are not there, other brokers than this one, values that cannot be obeyed.
+Left out: loggers (BROKER_LOGGER).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from broker_impl.api import overrides
+from broker_impl.api.configs import BROKER, TOPIC
+from broker_impl.api.overrides import Change
+from broker_impl.api.registry import RequestContext, api
+from broker_impl.config import SETTINGS, TOPIC_SETTINGS, Setting
+from broker_impl.errors import ApiError, ConfigError, ErrorCode
+from broker_impl.wire.messages import (
+    alter_configs_response,
+    incremental_alter_configs_response,
+)
+from broker_impl.wire.messages.alter_configs_request import AlterConfigsRequest
+from broker_impl.wire.messages.alter_configs_response import AlterConfigsResponse
+from broker_impl.wire.messages.incremental_alter_configs_request import (
+    IncrementalAlterConfigsRequest,
+)
+from broker_impl.wire.messages.incremental_alter_configs_response import (
+    IncrementalAlterConfigsResponse,
+)
+
+ALL_BROKERS = "<default>"
+"""What the settings of all brokers are kept under."""
+
+Alter = Callable[[Mapping[str, str]], dict[str, str]]
+
+
+@api(33, range(3))
+async def alter_configs(
+    context: RequestContext, request: AlterConfigsRequest
+) -> AlterConfigsResponse:
+    """Each resource has the settings that are named, and no others."""
+    answers = []
+    names = [(each.resource_type, each.resource_name) for each in request.resources]
+    for resource in request.resources:
+        rows = [(row.name, row.value) for row in resource.configs]
+
+        def alter(
+            current: Mapping[str, str], rows: Sequence[tuple[str, str | None]] = rows
+        ) -> dict[str, str]:
+            return overrides.replaced(rows)
+
+        error = await _alter(context, resource, alter, names, request.validate_only)
+        answers.append(
+            alter_configs_response.AlterConfigsResourceResponse(
+                error_code=error.code,
+                error_message=error.message or None,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return AlterConfigsResponse(responses=answers)
+
+
+@api(44, range(2))
+async def incremental_alter_configs(
+    context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    """Each setting that is named is set, unset, or, being a list, gains or loses items."""
+    answers = []
+    names = [(each.resource_type, each.resource_name) for each in request.resources]
+    for resource in request.resources:
+        settings = TOPIC_SETTINGS if resource.resource_type == TOPIC else SETTINGS
+        inherited = _inherited(context, settings)
+        rows = [Change(row.name, row.config_operation, row.value) for row in resource.configs]
+
+        def alter(
+            current: Mapping[str, str],
+            rows: Sequence[Change] = rows,
+            settings: Mapping[str, Setting] = settings,
+            inherited: Mapping[str, str] = inherited,
+        ) -> dict[str, str]:
+            return overrides.changed(current, rows, settings, inherited)
+
+        error = await _alter(context, resource, alter, names, request.validate_only)
+        answers.append(
+            incremental_alter_configs_response.AlterConfigsResourceResponse(
+                error_code=error.code,
+                error_message=error.message or None,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return IncrementalAlterConfigsResponse(responses=answers)
+
+
+def _inherited(context: RequestContext, settings: Mapping[str, Setting]) -> dict[str, str]:
+    config = context.services.config
+    return {
+        name: setting.format(getattr(config, setting.field)) for name, setting in settings.items()
+    }
+
+
+async def _alter(
+    context: RequestContext,
+    resource: Any,
+    alter: Alter,
+    names: Sequence[tuple[int, str]],
+    validate_only: bool,
+) -> ApiError:
+    """What became of one resource; an error NONE when all is well."""
+    services = context.services
+
+    def obeyable(current: Mapping[str, str]) -> dict[str, str]:
+        after = alter(current)
+        try:
+            if resource.resource_type == TOPIC:
+                services.config.for_topic(after)
+            else:
+                (services.config.static or services.config).while_running({}, after)
+        except ConfigError as error:
+            raise overrides.refusal(error) from error
+        return after
+
+    try:
+        if names.count((resource.resource_type, resource.resource_name)) > 1:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "a resource occurs twice")
+        entity = _entity(context, resource.resource_type, resource.resource_name)
+        if validate_only:
+            obeyable(await services.settings_of(entity))
+        else:
+            await services.alter_settings(entity, obeyable)
+    except ApiError as error:
+        return error
+    return ApiError(ErrorCode.NONE, "")
+
+
+def _entity(context: RequestContext, kind: int, name: str) -> str:
+    """Under which name the settings of a resource are kept. ApiError: it has none here."""
+    if kind == TOPIC:
+        if name not in context.services.view.topics:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        return f"topics/{name}"
+    if kind == BROKER:
+        number = context.services.config.broker_id
+        if name == "":
+            return f"brokers/{ALL_BROKERS}"
+        if name != str(number):
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {number}")
+        return f"brokers/{name}"
+    raise ApiError(ErrorCode.INVALID_REQUEST, f"resource type {kind} has no settings here")

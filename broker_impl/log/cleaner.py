@@ -1,0 +1,190 @@
+"""A pass over one compacted log: its keys are read, its closed segments copied and replaced.
+
+A pass is a generator that pauses after every piece, so that a broker can serve in between; what
+has changed meanwhile ends it early. Nothing is lost then, and what was replaced stays replaced.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Final
+
+from broker_impl.log import compaction, transactions
+from broker_impl.log.compaction import Extent, Fates, OffsetMap
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.log.segment import Segment
+from broker_impl.wire import batch
+from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.types import Offset
+
+_PIECE_BYTES: Final = 64 << 10
+
+Pass = Generator[None, None, bool]
+"""Ends with whether the log was read to where it was to be."""
+
+
+def extents(log: PartitionLog, end: Offset, now_ms: int) -> list[Extent]:
+    """What of a log may be compacted, if nothing at ``end`` or behind may be touched."""
+    closed = log.closed_segments
+    if not closed or not log.config.is_compacted:
+        return []
+    found = (Extent(each.next_offset, each.size, each.largest.timestamp_ms) for each in closed)
+    return list(compaction.cleanable(found, end, now_ms, log.config))
+
+
+def dirtiness(log: PartitionLog, end: Offset, now_ms: int) -> float:
+    """How much of what may be compacted is new, between 0 and 1; 0: a pass is not due."""
+    found = extents(log, end, now_ms)
+    if not found:
+        return 0.0
+    dirty = _first_dirty(log)
+    if not compaction.is_due(found, dirty, now_ms, log.config):
+        return 0.0
+    return compaction.dirty_ratio(found, dirty)
+
+
+def clean(log: PartitionLog, end: Offset, now_ms: int, keys_max: int) -> Pass:
+    """One pass, up to ``end`` at most. StorageError: the disk failed; WireError: a batch that
+    cannot be read, and of the segments that hold it nothing was changed."""
+    count = len(extents(log, end, now_ms))
+    segments = log.closed_segments[:count]
+    if not segments:
+        return False
+    cuts = len(log.cuts)
+
+    def is_as_it_was(group: Sequence[Segment]) -> bool:
+        present = log.closed_segments
+        return (
+            log.offline is None
+            and len(log.cuts) == cuts
+            and all(segment in present for segment in group)
+            and compaction.goes_on(log.config)
+        )
+
+    offsets = OffsetMap(keys_max)
+    offsets.end = dirty = _first_dirty(log)
+    for _ in _read_keys(log, segments, offsets):
+        yield
+        if not is_as_it_was(segments):
+            return False
+    if offsets.end == dirty:
+        return False
+    segments = [segment for segment in segments if segment.base_offset < offsets.end]
+    fates = Fates(compaction.aborted_in(log.all_aborted, offsets.end))
+    for group in _grouped(segments, log):
+        copy = log.begin_copy(group[0], now_ms)
+        try:
+            copying = _Copying(log, group, copy, offsets, fates, now_ms)
+            for _ in copying.go_on():
+                yield
+                if not is_as_it_was(group):
+                    return False
+            if copying.has_changed or len(group) > 1:
+                log.replace(group, copy)
+        finally:
+            copy.close()
+        fates = compaction.carried(fates)
+    log.compacted_to(offsets.end)
+    return True
+
+
+def _first_dirty(log: PartitionLog) -> Offset:
+    return max(log.first_dirty, log.start_offset)
+
+
+def _read_keys(
+    log: PartitionLog, segments: Sequence[Segment], offsets: OffsetMap
+) -> Iterator[None]:
+    """Take the keys from where the map ends on in, as many as there is room for."""
+    dirty = offsets.end
+    fates = Fates(log.all_aborted)
+    for segment in segments:
+        if segment.next_offset <= dirty:
+            continue
+        for header, data in _pieces(segment, segment.locate(dirty)):
+            if data is None:
+                yield
+                continue
+            if not compaction.has_keys(header):
+                fates.ended(header, transactions.decode_marker(data))
+            elif not fates.is_aborted(header):
+                for record in batch.records(data):
+                    if record.key is None or record.offset < dirty:
+                        continue
+                    if not offsets.put(record.key, record.offset):
+                        return
+            offsets.end = header.next_offset
+
+
+def _pieces(segment: Segment, position: int = 0) -> Iterator[tuple[BatchHeader, bytes | None]]:
+    """Header and bytes of each batch; now and then, between two of them, no bytes: a pause."""
+    since = 0
+    for at, header in segment.headers(position):
+        if since >= _PIECE_BYTES:
+            since = 0
+            yield header, None
+        since += header.size
+        yield header, segment.file.pread(at, header.size)
+
+
+def _grouped(segments: Sequence[Segment], log: PartitionLog) -> Iterator[list[Segment]]:
+    """Neighbours that become one segment, since together they are not too large for it."""
+    group: list[Segment] = []
+    size = 0
+    for segment in segments:
+        if group and not compaction.fits(
+            size, segment.size, group[0].base_offset, segment.next_offset, log.config
+        ):
+            yield group
+            group, size = [], 0
+        group.append(segment)
+        size += segment.size
+    yield group
+
+
+class _Copying:
+    """A group of segments is copied into one."""
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        group: Sequence[Segment],
+        copy: Segment,
+        offsets: OffsetMap,
+        fates: Fates,
+        now_ms: int,
+    ) -> None:
+        self.has_changed = False
+        self._log, self._group, self._copy = log, group, copy
+        self._offsets, self._fates, self._now_ms = offsets, fates, now_ms
+
+    def go_on(self) -> Iterator[None]:
+        for segment in self._group:
+            for header, data in _pieces(segment):
+                if data is None:
+                    yield
+                else:
+                    self._take(header, data)
+
+    def _take(self, header: BatchHeader, data: bytes) -> None:
+        verdict = compaction.judge(
+            header, data, self._offsets, self._fates, self._now_ms, self._log.config
+        )
+        if verdict.aborted is not None:
+            self._copy.aborted.append(verdict.aborted)
+        kept = data
+        if verdict.records is not None:
+            self.has_changed = True
+            kept = batch.with_only(
+                header, verdict.records, delete_horizon_ms=verdict.delete_horizon_ms
+            )
+        stored = batch.parse_header(kept)
+        if not stored.count and not self._must_stay(header):
+            self.has_changed = True
+            return
+        self._copy.append([kept], [(0, stored)], self._now_ms)
+
+    def _must_stay(self, header: BatchHeader) -> bool:
+        """Must a batch stay without any record?"""
+        if header.next_offset == self._group[-1].next_offset:
+            return True
+        entry = self._log.producers.entries.get(header.producer_id)
+        return header.producer_id >= 0 and compaction.is_last_of_producer(header, entry)

@@ -1,0 +1,92 @@
+"""How a compacted copy takes the place of segments, so that a crash at any point loses nothing.
+
+The files of a copy end in ``.cleaned`` until they are synced, and in ``.swap`` from then on, the
+batches last: once their name is durable the copy counts, whatever is left of the segments that it
+was made of. Who finds such a name at start finishes what was begun; a ``.cleaned`` file is rubbish.
+"""
+
+import logging
+import re
+from typing import Final
+
+from broker_impl.log import recovery
+from broker_impl.log.disk import Disk
+from broker_impl.log.segment import LOG_SUFFIX, SUFFIXES, file_name
+from broker_impl.wire.types import Offset
+
+logger = logging.getLogger(__name__)
+
+COPY_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+
+_FILE: Final = re.compile(r"(\d{20})(\.[a-z]+)")
+_SWAP: Final = re.compile(r"(\d{20})\.log\.swap")
+
+
+def swap(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
+    """The copy at ``base``, which is synced, replaces the segments up to ``end``.
+
+    Durable on return.
+    """
+    for suffix in SUFFIXES[1:]:
+        path = f"{directory}/{file_name(base, suffix)}"
+        disk.rename(path + COPY_SUFFIX, path + SWAP_SUFFIX)
+    disk.fsync_dir(directory)
+    path = f"{directory}/{file_name(base, LOG_SUFFIX)}"
+    disk.rename(path + COPY_SUFFIX, path + SWAP_SUFFIX)
+    disk.fsync_dir(directory)
+    _finish(disk, directory, base, end)
+
+
+def settle(disk: Disk, directory: str) -> None:
+    """Bring to an end what a crash has interrupted. Durable on return."""
+    names = disk.list(directory)
+    left = [name for name in names if name.endswith((COPY_SUFFIX, SWAP_SUFFIX))]
+    if not left:
+        return
+    for found in filter(None, map(_SWAP.fullmatch, left)):
+        if counts(found.string):
+            base = int(found[1])
+            end = _end_of(disk, f"{directory}/{found.string}", base)
+            logger.info("%s: the compacted segment %d up to %d is put in", directory, base, end)
+            _finish(disk, directory, base, end)
+    for name in left:
+        if disk.exists(f"{directory}/{name}"):
+            disk.remove(f"{directory}/{name}")
+    disk.fsync_dir(directory)
+
+
+def counts(name: str) -> bool:
+    """Does a copy of this name replace the segments that it was made of?
+
+    One that is called ``.swap`` does: some of them may be gone already.
+    """
+    return name.endswith(SWAP_SUFFIX)
+
+
+def _finish(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
+    """Remove the segments behind the first; then the copy's files go over those of the first.
+
+    The batches go last, so that whoever is interrupted here begins here again.
+    """
+    for name in disk.list(directory):
+        found = _FILE.fullmatch(name)
+        if found and found[2] in SUFFIXES and base < int(found[1]) < end:
+            disk.remove(f"{directory}/{name}")
+    disk.fsync_dir(directory)
+    for suffix in reversed(SUFFIXES):
+        path = f"{directory}/{file_name(base, suffix)}"
+        if suffix == LOG_SUFFIX:
+            disk.fsync_dir(directory)
+        if disk.exists(path + SWAP_SUFFIX):
+            disk.rename(path + SWAP_SUFFIX, path)
+    disk.fsync_dir(directory)
+
+
+def _end_of(disk: Disk, path: str, base: Offset) -> Offset:
+    file = disk.open(path)
+    end = base
+    for _, header in recovery.sound_batches(file, base):
+        end = header.next_offset
+    file.close()
+    return end

@@ -1,0 +1,91 @@
+"""The cleaner: has a pass over each compacted log of which enough is new, again and again.
+
+It stays below what may be taken back or aborted (``log.compaction.limit``), on leaders and
+followers alike, and gives others their turn after every piece.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from broker_impl.config import BrokerConfig
+from broker_impl.errors import WireError
+from broker_impl.log import cleaner, compaction
+from broker_impl.log.manager import LogManager
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.replica.replicas import Replicas
+from broker_impl.wire.types import Offset, TopicPartition
+
+LOG = logging.getLogger(__name__)
+
+_KEY_BYTES: Final = 24  # what Kafka counts for a key: its hash, and an offset
+
+
+class Cleaner:
+    """The cleaner of one broker."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        replicas: Replicas,
+        config: BrokerConfig,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._logs = logs
+        self._replicas = replicas
+        self._pause_s = config.log_cleaner_backoff_ms / 1000
+        self._keys_max = config.log_cleaner_dedupe_buffer_size // _KEY_BYTES
+        self._wall_ms = wall_ms
+        self._damaged: dict[TopicPartition, PartitionLog] = {}
+
+    async def run(self) -> None:
+        """Look again and again; StorageError: the disk failed."""
+        while True:
+            await asyncio.sleep(self._pause_s)
+            for tp in self.due():
+                try:
+                    await self._clean(tp)
+                except WireError as error:
+                    LOG.warning("%s cannot be compacted: %s", tp, error)
+                    if not goes_on_after(error):
+                        return
+                    self._damaged[tp] = self._logs.logs[tp]
+
+    def due(self) -> list[TopicPartition]:
+        """The logs to be compacted, the one with most that is new first."""
+        now_ms = self._wall_ms()
+        found = []
+        for tp, log in self._logs.logs.items():
+            if log.config.is_compacted and self._damaged.get(tp) is not log:
+                dirtiness = cleaner.dirtiness(log, self._limit(tp), now_ms)
+                if dirtiness > 0:
+                    found.append((-dirtiness, tp))
+        return [tp for _, tp in sorted(found)]
+
+    async def _clean(self, tp: TopicPartition) -> None:
+        log = self._logs.logs.get(tp)
+        if log is None:
+            return
+        before = log.size_bytes
+        running = cleaner.clean(log, self._limit(tp), self._wall_ms(), self._keys_max)
+        try:
+            for _ in running:
+                await asyncio.sleep(0)
+                if self._logs.logs.get(tp) is not log:
+                    return
+        finally:
+            running.close()
+        LOG.info("%s was compacted: %d bytes of %d are left", tp, log.size_bytes, before)
+        self._logs.write_cleaned()
+
+    def _limit(self, tp: TopicPartition) -> Offset:
+        partition = self._replicas.partitions.get(tp)
+        if partition is None:
+            return 0
+        return compaction.limit(partition.high_watermark, partition.last_stable_offset)
+
+
+def goes_on_after(error: WireError) -> bool:
+    """Is the cleaner to go on with other logs, when one holds what cannot be read (KAFKA-8725)?"""
+    return True

@@ -1,0 +1,123 @@
+"""Settings that change while brokers run: written to ZooKeeper, and learnt from there.
+
+Whoever changes the settings of a topic or a broker writes them where they stand, and then a notice;
+each broker watches the notices, and reads what they name. A new session may have missed some, so
+that everything is read again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from broker_impl.node import zk_paths
+from broker_impl.zookeeper.client import WatchEvent, ZooKeeper
+from broker_impl.zookeeper.errors import (
+    BadVersion,
+    NodeExists,
+    NoNode,
+    SessionExpired,
+    ZooKeeperError,
+)
+
+LOG = logging.getLogger(__name__)
+
+_NOTICE_MS: Final = 15 * 60_000  # what Kafka leaves them
+_RETRY_S: Final = 0.2
+
+Alter = Callable[[Mapping[str, str]], dict[str, str]]
+
+
+async def read(zk: ZooKeeper, entity: str) -> dict[str, str]:
+    """What is set for ``topics/T``, ``brokers/N`` or ``brokers/<default>``; BadZnode: garbage."""
+    path = zk_paths.config(entity)
+    try:
+        data, _ = await zk.get(path)
+    except NoNode:
+        return {}
+    return zk_paths.decode(path, data, zk_paths.ConfigZnode).config
+
+
+async def alter(zk: ZooKeeper, entity: str, change: Alter, now_ms: int) -> None:
+    """Write what ``change`` makes of the settings, and the notice; old notices go.
+
+    Nobody else's change in between is lost: it is read, and changed again.
+    """
+    path = zk_paths.config(entity)
+    while True:
+        try:
+            data, stat = await zk.get(path)
+            before = zk_paths.decode(path, data, zk_paths.ConfigZnode).config
+            znode = zk_paths.encode(zk_paths.ConfigZnode(config=change(before)))
+            await zk.set(path, znode, stat.version)
+        except NoNode:
+            try:
+                znode = zk_paths.encode(zk_paths.ConfigZnode(config=change({})))
+                await zk.create(path, znode)
+            except NodeExists:
+                continue
+        except BadVersion:
+            continue
+        break
+    notice = zk_paths.encode(zk_paths.ConfigChangeZnode(entity_path=entity))
+    await zk.create(zk_paths.CONFIG_CHANGE_PREFIX, notice, sequential=True)
+    await _forget_old(zk, now_ms)
+
+
+async def _forget_old(zk: ZooKeeper, now_ms: int) -> None:
+    for name in sorted(await zk.children(zk_paths.CONFIG_CHANGES)):
+        path = f"{zk_paths.CONFIG_CHANGES}/{name}"
+        found = await zk.exists(path)
+        if found is not None and now_ms - found.ctime <= _NOTICE_MS:
+            return  # they are in the order in which they were written
+        try:
+            await zk.delete(path)
+        except NoNode:
+            LOG.debug("%s is gone", path)
+
+
+async def follow(
+    zk: ZooKeeper,
+    everything: Callable[[], Awaitable[None]],
+    one: Callable[[str], Awaitable[None]],
+) -> None:
+    """Have ``everything`` read, then ``one`` entity for each notice; as long as the session is."""
+    news = asyncio.Event()
+    watch = partial(_heard, news)
+    known: dict[str, None] | None = None
+    while True:
+        news.clear()
+        try:
+            names = sorted(await zk.children(zk_paths.CONFIG_CHANGES, watch))
+            if known is None:
+                await everything()
+            else:
+                for entity in await _entities(zk, [name for name in names if name not in known]):
+                    await one(entity)
+        except SessionExpired:
+            return
+        except ZooKeeperError as error:
+            LOG.info("settings are read again: %s", error)
+            known = None
+            await asyncio.sleep(_RETRY_S)
+            continue
+        known = dict.fromkeys(names)
+        await news.wait()
+
+
+def _heard(news: asyncio.Event, seen: WatchEvent) -> None:
+    news.set()
+
+
+async def _entities(zk: ZooKeeper, names: Iterable[str]) -> list[str]:
+    """What these notices name, each once."""
+    found: dict[str, None] = {}
+    for name in names:
+        path = f"{zk_paths.CONFIG_CHANGES}/{name}"
+        try:
+            data, _ = await zk.get(path)
+            found[zk_paths.decode(path, data, zk_paths.ConfigChangeZnode).entity_path] = None
+        except (NoNode, zk_paths.BadZnode) as error:
+            LOG.warning("a notice of changed settings is skipped: %s", error)
+    return list(found)

@@ -1,0 +1,162 @@
+"""Partitions that move to other replicas: begun, gone on with, turned back."""
+
+import logging
+
+from broker_impl.controller import election, reassignment
+from broker_impl.controller.context import Context, Leadership
+from broker_impl.controller.election import Choice
+from broker_impl.controller.reassignment import Move, Replicas
+from broker_impl.controller.requests import Outbox
+from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.node.controller.leaders import Leaders
+from broker_impl.node.controller.znodes import ControllerZnodes
+from broker_impl.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+)
+from broker_impl.wire.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from broker_impl.wire.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
+from broker_impl.wire.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from broker_impl.wire.types import TopicPartition
+
+LOG = logging.getLogger(__name__)
+
+
+class Reassignments:
+    """The reassignments of one term."""
+
+    def __init__(
+        self, context: Context, znodes: ControllerZnodes, outbox: Outbox, leaders: Leaders
+    ) -> None:
+        self._context = context
+        self._znodes = znodes
+        self._outbox = outbox
+        self._leaders = leaders
+
+    async def alter(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        """Begin what is asked for, or cancel; it is written by the time of the answer."""
+        response = AlterPartitionReassignmentsResponse(error_message=None)
+        for topic in request.topics:
+            rows = ReassignableTopicResponse(name=topic.name)
+            for row in topic.partitions:
+                error = await self._alter(
+                    TopicPartition(topic.name, row.partition_index), row.replicas
+                )
+                rows.partitions.append(
+                    ReassignablePartitionResponse(
+                        row.partition_index, error.code, error.message or None
+                    )
+                )
+            response.responses.append(rows)
+        await self.go_on()
+        return response
+
+    async def _alter(self, tp: TopicPartition, wanted: list[int] | None) -> ApiError:
+        context = self._context
+        try:
+            if tp.topic in context.deleting or tp.partition not in context.topics.get(tp.topic, {}):
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
+            move = context.moves.get(tp)
+            before = context.replicas(tp)
+            if wanted is None:
+                if move is None:
+                    raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "it does not move")
+                after: tuple[Replicas, Move | None] = reassignment.origin(before, move), None
+            else:
+                after = reassignment.begin(before, move, tuple(wanted))
+                new = [broker for broker in after[0] if broker not in before]
+                reassignment.refuse(wanted, new, context.brokers)
+            await self._now(tp, *after)
+        except ApiError as error:
+            return error
+        return ApiError(ErrorCode.NONE, "")
+
+    def list(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> ListPartitionReassignmentsResponse:
+        """Those under way, of all partitions or of those that are named."""
+        named = None
+        if request.topics is not None:
+            named = [
+                TopicPartition(topic.name, number)
+                for topic in request.topics
+                for number in topic.partition_indexes
+            ]
+        topics: dict[str, OngoingTopicReassignment] = {}
+        for tp, move in self._context.moves.items():
+            if named is None or tp in named:
+                topic = topics.setdefault(tp.topic, OngoingTopicReassignment(name=tp.topic))
+                topic.partitions.append(
+                    OngoingPartitionReassignment(
+                        tp.partition,
+                        list(self._context.replicas(tp)),
+                        list(move.adding),
+                        list(move.removing),
+                    )
+                )
+        return ListPartitionReassignmentsResponse(error_message=None, topics=list(topics.values()))
+
+    async def go_on(self) -> None:
+        """Complete those whose target is in sync."""
+        context = self._context
+        for tp, move in list(context.moves.items()):
+            state = context.leadership.get(tp)
+            if state is None or tp.topic in context.deleting:
+                continue
+            target = reassignment.target(context.replicas(tp), move)
+            if reassignment.is_complete(target, state.isr, context.brokers):
+                try:
+                    await self._now(tp, target, None)
+                except ApiError as error:
+                    LOG.info("%s: %s; tried again later", tp, error)
+
+    async def _now(self, tp: TopicPartition, replicas: Replicas, move: Move | None) -> None:
+        """The partition's replicas are others: one of them leads, only they are in sync, and those
+        that are none any more delete it. ApiError, and nothing has changed: none can lead."""
+        context = self._context
+        before, move_before = context.replicas(tp), context.moves.get(tp)
+        self._know(tp, replicas, move)
+        if tp in context.leadership and not await self._lead_among(tp, replicas):
+            self._know(tp, before, move_before)
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "none of its replicas is in sync and alive"
+            )
+        await self._znodes.write_assignment(
+            tp.topic, lambda found: found.but(tp.partition, replicas, move)
+        )
+        LOG.info("%s: replicas %s, %s", tp, list(replicas), move or "at rest")
+        for broker in before:
+            if broker not in replicas and broker in context.brokers:
+                self._outbox.tell_stop(broker, tp, delete=True)
+        self._outbox.tell_metadata(context.brokers, [tp])
+
+    def _know(self, tp: TopicPartition, replicas: Replicas, move: Move | None) -> None:
+        context = self._context
+        context.topics[tp.topic] = {**context.topics[tp.topic], tp.partition: replicas}
+        context.moves.pop(tp, None)
+        if move is not None:
+            context.moves[tp] = move
+
+    async def _lead_among(self, tp: TopicPartition, replicas: Replicas) -> bool:
+        """A new epoch, in which these replicas count; False: none of them could lead."""
+        candidates = self._context.candidates()
+        chosen: list[Choice] = []
+
+        def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
+            choice = election.among(replicas, state.leader, state.isr, candidates)
+            chosen[:] = [] if choice is None else [choice]
+            return choice
+
+        await self._leaders.settle([tp], choose)
+        return bool(chosen)

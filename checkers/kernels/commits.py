@@ -1,0 +1,235 @@
+"""Committed offsets: a register for each group and key, written by commits, read by fetches.
+
+A fetch finds what the last commit has put there. Which one is last is not always known: commits
+overlap each other and the fetch, some are in doubt, and those of a transaction take effect after it
+was acknowledged. So a fetch is wrong only if no order of the commits that agrees with what followed
+what explains it: it finds an offset that was certainly overwritten before, or that nobody wrote.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from checkers.kernels.rows import (
+    ANY,
+    ASSIGNED,
+    COMMIT,
+    FAIL,
+    FETCH,
+    FOREVER,
+    I64,
+    INFO,
+    OK,
+    UNKNOWN,
+    Bools,
+    Found,
+    Group,
+    Log,
+    Steps,
+    at,
+)
+
+
+class Choices(NamedTuple):
+    """What a reader may have found."""
+
+    offsets: I64
+    """Of the commits that may be the last one."""
+    newest: int
+    """The last commit that it certainly came after, by its row in :attr:`Register.commits`;
+    UNKNOWN if there is none, so that it may have found nothing."""
+
+    @property
+    def is_open(self) -> bool:
+        """May it have found anything?"""
+        return bool((self.offsets == ANY).any())
+
+
+class Register:
+    """The commits of a group to a key."""
+
+    def __init__(self, log: Log, group: int) -> None:
+        steps = log.steps.where(log.steps.group == group)
+        self.group = log.groups[group]
+        self.steps = steps
+        self.commits = commits = steps.where((steps.kind == COMMIT) & (steps.outcome != FAIL))
+        self.failed = steps.where((steps.kind == COMMIT) & (steps.outcome == FAIL))
+        self.end = _ends(commits, steps)
+        """The event from which on each has taken effect, or never will."""
+        certain = (commits.outcome == OK) | commits.proven | _were_found(commits, steps, self.end)
+        closed = np.flatnonzero(self.end < FOREVER)
+        self._closed = closed[np.argsort(self.end[closed], kind="stable")]
+        self._open = np.flatnonzero(self.end == FOREVER)
+        self._closed_end = self.end[self._closed]
+        begun = commits.invoked[self._closed]
+        self._begun_later = np.minimum.accumulate(begun[::-1])[::-1]
+        self._known = _Latest(self._closed[certain[self._closed]], self.end, commits.invoked)
+        joined = np.flatnonzero(certain & (commits.after != UNKNOWN))
+        order = joined[np.argsort(commits.after[joined], kind="stable")]
+        self._joined = _Latest(order, commits.after, commits.invoked)
+
+    def choices(self, begin: int, end: int, generation: int = UNKNOWN) -> Choices:
+        """Of who reads at some time between two events, perhaps as a member of this generation."""
+        commits = self.commits
+        newest = self._known.before(begin)
+        if generation != UNKNOWN:
+            known = self._joined.before(generation + 1)
+            if known != UNKNOWN and (
+                newest == UNKNOWN or commits.invoked[known] > commits.invoked[newest]
+            ):
+                newest = known
+        from_ = UNKNOWN if newest == UNKNOWN else int(commits.invoked[newest])
+        first = np.searchsorted(self._closed_end, from_)
+        last = np.searchsorted(self._begun_later, end)
+        rows = np.concatenate((self._closed[first:last], self._open))
+        return Choices(commits.offset[rows[commits.invoked[rows] < end]], newest)
+
+    def told(self, row: int) -> str:
+        """A commit in words."""
+        return committed(self.group, self.commits, row)
+
+
+def committed(group: Group, steps: Steps, row: int) -> str:
+    """A commit in words."""
+    how = " in a transaction" if steps.txn[row] else ""
+    return (
+        f"process {steps.process[row]} committed offset {steps.offset[row]} for group"
+        f" {group.name}{how} at {at(int(steps.end_ns[row]))}"
+    )
+
+
+class _Latest:
+    """Of rows in the order of some column: the one that began last among those before a value."""
+
+    def __init__(self, rows: I64, column: I64, begun: I64) -> None:
+        self._place = column[rows]
+        best = np.maximum.accumulate(begun[rows]) if len(rows) else rows
+        is_best = begun[rows] == best
+        self._rows = rows[np.maximum.accumulate(np.where(is_best, np.arange(len(rows)), 0))]
+
+    def before(self, value: int) -> int:
+        """UNKNOWN if there is none."""
+        count = int(np.searchsorted(self._place, value))
+        return int(self._rows[count - 1]) if count else UNKNOWN
+
+
+def _ends(commits: Steps, steps: Steps) -> I64:
+    """A member's commit in doubt is refused once somebody else was given its key. A transaction has
+    ended everywhere once its producer has committed the next one: if a process has several, then
+    each is of a key."""
+    end = commits.until.copy()
+    next_: dict[int, int] = {}
+    for row in reversed(np.flatnonzero(commits.txn).tolist()):
+        process = int(commits.process[row])
+        end[row] = min(int(end[row]), next_.get(process, FOREVER))
+        if commits.outcome[row] == OK:
+            next_[process] = int(commits.op[row])
+    given = steps.where(steps.kind == ASSIGNED)
+    members = set(steps.process[steps.kind == ASSIGNED].tolist())
+    for row in np.flatnonzero((commits.outcome == INFO) & ~commits.txn).tolist():
+        process, op = int(commits.process[row]), int(commits.op[row])
+        if process in members:
+            later = given.op[(given.since > op) & (given.process != process)]
+            end[row] = later.min(initial=end[row])
+    return end
+
+
+def _were_found(commits: Steps, steps: Steps, end: I64) -> Bools:
+    """Commits in doubt that somebody found, and that nobody else made: they did happen, by then.
+    Their ``end`` is set."""
+    found = np.zeros(len(commits.op), dtype=np.bool_)
+    fetches = steps.where(steps.kind == FETCH)
+    count = Counter(commits.offset.tolist())
+    for row in np.flatnonzero((commits.outcome == INFO) & (commits.offset != ANY)).tolist():
+        seen = (fetches.offset == commits.offset[row]) & (fetches.op > commits.invoked[row])
+        if count[int(commits.offset[row])] == 1 and ANY not in count and seen.any():
+            found[row] = True
+            end[row] = min(int(end[row]), int(fetches.op[seen].min()))
+    return found
+
+
+def registers(log: Log) -> Iterable[tuple[int, Register]]:
+    """Of each group that did something with this key."""
+    for group in np.unique(log.steps.group[log.steps.group != UNKNOWN]).tolist():
+        yield group, Register(log, group)
+
+
+def kernel(log: Log) -> list[Found]:
+    """``lost-commit``: nothing is committed, though something was. ``commit-regression``: what was
+    committed before is. ``commit-ahead``, of variant ``nobody``: what nobody has committed is.
+
+    ``offset`` is what was found, or what is missing. One finding for each commit that is
+    contradicted; further fetches are folded into it. The variant ``stale`` may come from a
+    coordinator that was one: nobody who answers from memory can know that he is no longer asked.
+    """
+    return [f for _, register in registers(log) for f in _misread(log, register)]
+
+
+def _misread(log: Log, register: Register) -> Iterable[Found]:
+    found: dict[tuple[str, str, int], Found] = {}
+    fetches = register.steps.where(register.steps.kind == FETCH)
+    for row in range(len(fetches.op)):
+        fetch = _Fetch(fetches, row)
+        choices = register.choices(fetch.invoked, fetch.op)
+        if choices.is_open or fetch.offset in choices.offsets:
+            continue
+        if fetch.offset == UNKNOWN:
+            if choices.newest == UNKNOWN:
+                continue
+        elif register.group.commits_alone:
+            continue
+        one = _contradiction(log, register, fetch, choices)
+        place = (one.anomaly, one.variant, choices.newest)
+        if first := found.get(place):
+            found[place] = msgspec.structs.replace(first, folded=first.folded + 1)
+        else:
+            found[place] = one
+    return found.values()
+
+
+class _Fetch:
+    def __init__(self, fetches: Steps, row: int) -> None:
+        self.offset, self.op = int(fetches.offset[row]), int(fetches.op[row])
+        self.invoked, self.process = int(fetches.invoked[row]), int(fetches.process[row])
+        self.start_ns, self.end_ns = int(fetches.start_ns[row]), int(fetches.end_ns[row])
+
+
+def _contradiction(log: Log, register: Register, fetch: _Fetch, choices: Choices) -> Found:
+    commits, newest = register.commits, choices.newest
+    stale = "stale" if log.is_disturbed(fetch.start_ns, fetch.end_ns) else ""
+    begun = commits.invoked < fetch.op
+    same = np.flatnonzero(begun & (commits.offset == fetch.offset))
+    ops, story = [], ""
+    if newest != UNKNOWN:
+        ops.append(int(commits.op[newest]))
+        story = f"{register.told(newest)}; "
+    asked = f"{story}process {fetch.process} asked what is committed until {at(fetch.end_ns)}"
+    expected = None if newest == UNKNOWN else int(commits.offset[newest])
+    if fetch.offset == UNKNOWN:
+        anomaly, variant, why = "lost-commit", stale, f"{asked}, and it was nothing"
+    elif len(same):
+        earlier = int(same[-1])
+        anomaly, variant = "commit-regression", stale
+        why = f"{asked}, and it was offset {fetch.offset}, from before: {register.told(earlier)}"
+        ops.append(int(commits.op[earlier]))
+    else:
+        variant = "nobody"
+        is_lower = expected is not None and fetch.offset < expected
+        anomaly = "commit-regression" if is_lower else "commit-ahead"
+        failed = np.flatnonzero(register.failed.offset == fetch.offset)
+        why = f"{asked}, and it was offset {fetch.offset}, which nobody had committed"
+        if len(failed):
+            why += f": that commit of process {register.failed.process[failed[0]]} failed"
+            ops.append(int(register.failed.op[failed[0]]))
+    return Found(
+        anomaly=anomaly,
+        key=log.key,
+        group=register.group.name,
+        offset=expected if fetch.offset == UNKNOWN else fetch.offset,
+        variant=variant,
+        ops=(*dict.fromkeys(ops), fetch.op),
+        why=why,
+    )

@@ -1,0 +1,201 @@
+"""What a group was given of a key, and what it says that it was given.
+
+A commit says that all before it was dealt with, so that a commit beyond what any member was given
+skips records for good (``commit-ahead``). A member begins where the last commit says: at an earlier
+place it is given again what was dealt with (``resume-overlap``), at a later one it leaves something
+out (``resume-gap``). Places are compared by records that are certainly there, as a log has holes;
+what was given is not all known once a poll has ended badly.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from checkers.kernels.commits import Register, committed, registers
+from checkers.kernels.rows import (
+    ASSIGNED,
+    COMMIT,
+    FOREVER,
+    I64,
+    LOST,
+    OK,
+    REVOKED,
+    UNKNOWN,
+    Found,
+    Log,
+    Polls,
+    at,
+)
+
+
+def kernel(log: Log) -> list[Found]:
+    """All three."""
+    return [
+        f
+        for _, register in registers(log)
+        if register.group.members
+        for f in _Deliveries(log, register).found()
+    ]
+
+
+class _Deliveries:
+    def __init__(self, log: Log, register: Register) -> None:
+        self._log, self._register = log, register
+        self._steps = register.steps
+        members = list(register.group.members)
+        polls = log.polls.where(log.polls.offset != UNKNOWN)
+        self._polls: Polls = polls.where(np.isin(polls.process, members))
+
+    def found(self) -> Iterable[Found]:
+        yield from self._ahead()
+        for row in np.flatnonzero(self._steps.kind == ASSIGNED).tolist():
+            yield from self._resumed(row)
+
+    @cached_property
+    def _reach(self) -> tuple[I64, I64]:
+        """How far the group had come, by event: behind what it was given, or at a place that it
+        was told or has told."""
+        steps = self._steps
+        told = steps.where(np.isin(steps.kind, (ASSIGNED, COMMIT)) & (steps.offset != UNKNOWN))
+        op = np.concatenate((self._polls.op, told.op))
+        place = np.concatenate((self._polls.offset + 1, told.offset))
+        order = np.argsort(op, kind="stable")
+        return op[order], place[order]
+
+    def _skipped(self, begin: int, end: int) -> int:
+        """How many records that are certainly there lie between two places."""
+        firm = self._log.firm
+        return int(np.searchsorted(firm, end) - np.searchsorted(firm, begin))
+
+    def _ahead(self) -> Iterable[Found]:
+        """Commits of members beyond what the group was given until then."""
+        steps = self._steps
+        op, place = self._reach
+        reach = np.maximum.accumulate(place)
+        given = np.maximum.accumulate(self._polls.offset + 1)
+        holds: dict[int, int] = {}  # by process: until when all that it was given is known
+        for row in range(len(steps.op)):
+            process, kind = int(steps.process[row]), int(steps.kind[row])
+            if kind == ASSIGNED:
+                holds[process] = int(steps.until[row])
+            if kind != COMMIT or steps.outcome[row] != OK or process not in holds:
+                continue
+            if holds[process] <= steps.op[row]:
+                continue
+            offset = int(steps.offset[row])
+            # what it was given in the same operation counts, what it says itself does not
+            count = int(np.searchsorted(self._polls.op, steps.op[row], side="right"))
+            before = int(np.searchsorted(op, steps.invoked[row]))
+            if not count and not before:
+                continue
+            known = int(max(given[:count][-1:].max(initial=0), reach[:before][-1:].max(initial=0)))
+            if offset > known and (count := self._skipped(known, offset)):
+                yield self._found(
+                    "commit-ahead",
+                    offset,
+                    (int(steps.op[row]),),
+                    f"{committed(self._register.group, steps, row)}, but its members had been"
+                    f" given nothing from offset {known} on: {_records(count)} between were left"
+                    " out",
+                )
+
+    def _resumed(self, row: int) -> Iterable[Found]:
+        """Where a member began that was given the key."""
+        steps, register = self._steps, self._register
+        begin, end = int(steps.since[row]), int(steps.op[row])
+        choices = register.choices(begin, end, int(steps.generation[row]))
+        position = int(steps.offset[row])
+        if register.group.commits_alone:
+            yield from self._ahead_alone(row)
+        ops: tuple[int, ...] = (int(steps.op[row]),)
+        low = high = UNKNOWN
+        is_told = choices.newest != UNKNOWN and not choices.is_open and len(choices.offsets)
+        if is_told and not register.group.commits_alone:
+            low, high = int(choices.offsets.min()), int(choices.offsets.max())
+            story = register.told(choices.newest)
+            ops = (int(register.commits.op[choices.newest]), *ops)
+        who = (
+            f"process {steps.process[row]} was given {self._log.key}"
+            f" by {at(int(steps.end_ns[row]))}"
+        )
+        if position != UNKNOWN and low != UNKNOWN:
+            if position < low:
+                yield self._found(
+                    "resume-overlap", position, ops, f"{story}; {who}, to begin at {position}"
+                )
+            elif position > high and (count := self._skipped(high, position)):
+                yield self._found(
+                    "resume-gap",
+                    position,
+                    ops,
+                    f"{story}; {who}, to begin at {position}: {_records(count)} between were left"
+                    " out",
+                )
+        first = self._first(row)
+        if first is None:
+            return
+        offset, op, end_ns = first
+        if position != UNKNOWN:
+            low = high = position
+            story, ops = f"{who}, to begin at {position}", (int(steps.op[row]),)
+        elif low != UNKNOWN:
+            story = f"{story}; {who}"
+        else:
+            return
+        what = f"{story}; the first record that it read, by {at(end_ns)}, was at offset {offset}"
+        if offset < low:
+            yield self._found("resume-overlap", offset, (*ops, op), what)
+        elif offset > high and (count := self._skipped(high, offset)):
+            why = f"{what}: {_records(count)} between were left out"
+            yield self._found("resume-gap", offset, (*ops, op), why)
+
+    def _ahead_alone(self, row: int) -> Iterable[Found]:
+        """A member begins beyond what anybody was given: a client has committed by itself."""
+        steps = self._steps
+        op, place = self._reach
+        before = place[: np.searchsorted(op, steps.op[row])]
+        position = int(steps.offset[row])
+        known = int(before.max(initial=UNKNOWN))
+        if len(before) and position > known and (count := self._skipped(known, position)):
+            yield self._found(
+                "commit-ahead",
+                position,
+                (int(steps.op[row]),),
+                f"process {steps.process[row]} began at offset {position} by"
+                f" {at(int(steps.end_ns[row]))}, but nobody of group {self._register.group.name}"
+                f" had been given anything from offset {known} on: {_records(count)} between were"
+                " left out",
+                variant="alone",
+            )
+
+    def _first(self, row: int) -> tuple[int, int, int] | None:
+        """The first record that a member was certainly given after it was given the key: its
+        offset, and when."""
+        steps, polls = self._steps, self._polls
+        process, op = int(steps.process[row]), int(steps.op[row])
+        mine = (steps.process == process) & np.isin(steps.kind, (ASSIGNED, REVOKED, LOST))
+        later = steps.op[np.flatnonzero(mine & (np.arange(len(steps.op)) > row))]
+        until = min(int(later.min(initial=FOREVER)), int(steps.until[row]))
+        rows = np.flatnonzero((polls.process == process) & (polls.op >= op) & (polls.op < until))
+        if not len(rows):
+            return None
+        first = int(rows[0])
+        return int(polls.offset[first]), int(polls.op[first]), int(polls.end_ns[first])
+
+    def _found(
+        self, anomaly: str, offset: int, ops: tuple[int, ...], why: str, variant: str = ""
+    ) -> Found:
+        return Found(
+            anomaly=anomaly,
+            key=self._log.key,
+            group=self._register.group.name,
+            offset=offset,
+            variant=variant,
+            ops=tuple(dict.fromkeys(ops)),
+            why=why,
+        )
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"

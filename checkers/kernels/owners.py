@@ -1,0 +1,124 @@
+"""Who owns a key: in one generation of a group one member does, and commits of others are refused.
+
+A member that was frozen or cut off does not know that it was replaced, and may read on: that is no
+double owner yet. It becomes one when its commit is accepted, or when one generation gives a key to
+two members; a static member that came back takes the place of its former self, which is one member.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from checkers.kernels.commits import Register, committed, registers
+from checkers.kernels.rows import (
+    ASSIGNED,
+    COMMIT,
+    I64,
+    LOST,
+    OK,
+    REVOKED,
+    UNKNOWN,
+    Bools,
+    Found,
+    Log,
+    at,
+    groups,
+)
+
+
+def kernel(log: Log) -> list[Found]:
+    """``double-owner``; the variant ``commit`` is one that was accepted from a former owner."""
+    found: list[Found] = []
+    for _, register in registers(log):
+        found += _in_one_generation(log, register)
+        found += _former_owners(log, register)
+    return found
+
+
+def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
+    steps = register.steps
+    given = steps.where((steps.kind == ASSIGNED) & (steps.generation != UNKNOWN))
+    given = given.where(np.argsort(given.generation, kind="stable"))
+    for begin, end in zip(*(ends.tolist() for ends in groups(given.generation)), strict=True):
+        first: dict[object, int] = {}
+        for row in range(begin, end):
+            process = int(given.process[row])
+            first.setdefault(register.group.members.get(process) or process, row)
+        if len(first) > 1:
+            a, b = list(first.values())[:2]
+            told = " and ".join(
+                f"process {given.process[row]} by {at(int(given.end_ns[row]))}" for row in (a, b)
+            )
+            yield Found(
+                anomaly="double-owner",
+                key=log.key,
+                group=register.group.name,
+                offset=int(given.generation[begin]),
+                ops=(int(given.op[a]), int(given.op[b])),
+                why=f"generation {given.generation[begin]} of group {register.group.name} gave"
+                f" {log.key} to {told}",
+            )
+
+
+def _former_owners(log: Log, register: Register) -> Iterable[Found]:
+    """Commits that were accepted although somebody else had been given the key, and whose process
+    was told only later that it had lost it."""
+    steps = register.steps
+    rebalances = np.flatnonzero(np.isin(steps.kind, (ASSIGNED, REVOKED, LOST)))
+    by_process = {
+        process: rebalances[steps.process[rebalances] == process]
+        for process in np.unique(steps.process[rebalances]).tolist()
+    }
+    accepted = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
+    for row in np.flatnonzero(accepted).tolist():
+        mine = by_process.get(int(steps.process[row]), rebalances[:0])
+        known = int(np.searchsorted(steps.op[mine], steps.op[row]))
+        if not 0 < known < len(mine) or steps.op[mine[known]] == steps.op[row]:
+            continue
+        given, next_ = mine[known - 1], mine[known]
+        if steps.kind[given] != ASSIGNED or steps.kind[next_] == ASSIGNED:
+            continue
+        later = mine[known:]
+        if ((steps.kind[later] == ASSIGNED) & (steps.since[later] < steps.op[row])).any():
+            continue  # perhaps it had been given it again before it committed
+        others = rebalances[_replaces(register, rebalances, int(given), row)]
+        if len(others):
+            yield _accepted(log, register, (int(given), int(others[-1]), row))
+
+
+def _replaces(register: Register, rows: I64, given: int, commit: int) -> Bools:
+    """Which of the rebalances gave another member the key after this one was given it, and before
+    it committed."""
+    steps, members = register.steps, register.group.members
+    process = int(steps.process[given])
+    instance = members.get(process)
+    same = [p for p, of in members.items() if of is not None and of == instance]
+    generation = steps.generation[rows]
+    known = (generation != UNKNOWN) & (steps.generation[given] != UNKNOWN)
+    later = np.where(
+        known, generation > steps.generation[given], steps.since[rows] > steps.op[given]
+    )
+    replaces: Bools = (
+        (steps.kind[rows] == ASSIGNED)
+        & ~np.isin(steps.process[rows], [process, *same])
+        & (steps.op[rows] < steps.invoked[commit])
+        & later
+    )
+    return replaces
+
+
+def _accepted(log: Log, register: Register, rows: tuple[int, int, int]) -> Found:
+    steps = register.steps
+    given, other, commit = rows
+    return Found(
+        anomaly="double-owner",
+        key=log.key,
+        group=register.group.name,
+        offset=int(steps.offset[commit]),
+        variant="commit",
+        ops=tuple(steps.op[list(rows)].tolist()),
+        why=f"process {steps.process[given]} was given {log.key} by"
+        f" {at(int(steps.end_ns[given]))}, process {steps.process[other]} by"
+        f" {at(int(steps.end_ns[other]))}; then {committed(register.group, steps, commit)}, and"
+        " was told only later that it owns it no more",
+    )

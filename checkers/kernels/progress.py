@@ -1,0 +1,102 @@
+"""Progress: groups go on reading, and producers go on writing, once all faults are healed.
+
+A standstill is told with how many seconds it lasted (``also``): how long is too long depends on
+time-outs that the contract knows.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from checkers.kernels.availability import STUCK_NS
+from checkers.kernels.rows import ASSIGNED, OK, Attempts, Found, Group, History, Log, at
+
+_SECOND_NS = 1_000_000_000
+
+
+def stuck_groups(log: Log) -> list[Found]:
+    """Groups that are asked for records for long after their members came and went for the last
+    time, and give nobody those of this key that others were given (``stuck-group``)."""
+    return [f for group in log.groups for f in _stuck_group(log, group)]
+
+
+def _stuck_group(log: Log, group: Group) -> Iterable[Found]:
+    healed = _healed_ns(log)
+    if log.key.rpartition("-")[0] not in group.topics or healed is None:
+        return
+    polls = log.polls.where(np.isin(log.polls.process, list(group.members)))
+    since = max(healed, group.changed_ns, int(polls.end_ns.max(initial=0)))
+    lasted_ns = group.polled_ns - since
+    if lasted_ns < STUCK_NS:
+        return
+    steps = log.steps
+    told = steps.offset[(steps.group >= 0) & (steps.kind <= ASSIGNED)]
+    reach = max(int(polls.offset.max(initial=-1)) + 1, int(told.max(initial=0)))
+    sends = log.sends
+    waiting = (sends.outcome == OK) & (sends.end_ns < since) & (sends.offset >= reach)
+    rows = np.flatnonzero(waiting & np.isin(sends.offset, log.firm))
+    if not len(rows):
+        return
+    row = int(rows[0])
+    yield Found(
+        anomaly="stuck-group",
+        key=log.key,
+        group=group.name,
+        offset=int(sends.offset[row]),
+        value=int(sends.value[row]),
+        ops=(int(sends.op[row]),),
+        also=(lasted_ns // _SECOND_NS,),
+        why=f"value {sends.value[row]} was acknowledged at offset {sends.offset[row]} at"
+        f" {at(int(sends.end_ns[row]))}, and others read it; from {at(since)} to"
+        f" {at(group.polled_ns)}, after the last heal and the last change of its members, members"
+        f" of group {group.name} asked for records, and were given none of {log.key}",
+    )
+
+
+ATTEMPTS_MIN = 3
+"""One or two may have failed for a reason of their own."""
+
+
+def stuck_producers(history: History) -> list[Found]:
+    """Transactional producers that get nothing done any more (``stuck-producer``): whoever took
+    their id, or, where nobody tells it, all of them."""
+    healed = history.healed_ns
+    if healed is None or not len(history.attempts.op):
+        return []
+    attempts = history.attempts.where(history.attempts.start_ns >= healed)
+    found: list[Found] = []
+    for number in np.unique(attempts.transactional_id).tolist():
+        found += _stuck_producer(attempts.where(attempts.transactional_id == number), healed)
+    return found
+
+
+def _stuck_producer(attempts: Attempts, healed_ns: int) -> Iterable[Found]:
+    last = int(np.flatnonzero(attempts.succeeded).max(initial=-1))
+    failed = attempts.where(np.arange(len(attempts.op)) > last)
+    if last >= 0:  # those who had the id before are fenced, and fail as they should
+        before = attempts.process[: last + 1]
+        fenced = before[before != attempts.process[last]]
+        failed = failed.where(~np.isin(failed.process, fenced))
+    if len(failed.op) < ATTEMPTS_MIN:
+        return
+    begin, end = int(failed.start_ns.min()), int(failed.end_ns.max())
+    if end - begin < STUCK_NS:
+        return
+    processes = np.unique(failed.process)
+    yield Found(
+        anomaly="stuck-producer",
+        ops=(int(failed.op[0]), int(failed.op[-1])),
+        also=((end - begin) // _SECOND_NS,),
+        why=f"the last fault was healed at {at(healed_ns)}; from {at(begin)} to {at(end)}"
+        f" {len(failed.op)} transactions of {_named(processes.tolist())} came to nothing",
+    )
+
+
+def _named(processes: list[int]) -> str:
+    return f"process {processes[0]}" if len(processes) == 1 else f"{len(processes)} processes"
+
+
+def _healed_ns(log: Log) -> int | None:
+    """When the last fault was healed; ``None`` if one was not."""
+    ends = [band.to_ns for band in log.faults]
+    return None if None in ends else max((end for end in ends if end is not None), default=0)

@@ -1,0 +1,66 @@
+"""Torn transactions: some records of a transaction are there to be read, and others are lost."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from checkers.kernels.rows import I64, Found, History, at
+
+
+def kernel(history: History, found: Sequence[Found]) -> list[Found]:
+    """The same findings with the lost writes of each torn transaction told as one: it happened in
+    some places and not in others. A transaction that is lost whole was not torn.
+
+    ``key``, ``value`` and ``offset`` are of the first record that is missing, ``folded`` is how
+    many are, and ``also`` are the values that are there.
+    """
+    sends = history.sends
+    lost: dict[int, list[Found]] = {}
+    for f in found:
+        if f.anomaly == "lost-write":
+            lost.setdefault(f.ops[0], []).append(f)
+    mine = np.flatnonzero(sends.txn & np.isin(sends.op, np.array(list(lost), dtype=np.int64)))
+    missing = {(f.key, f.value) for several in lost.values() for f in several}
+    readers = _readers(history, mine)
+    torn: dict[int, Found] = {}
+    for row, reader in zip(mine.tolist(), readers.tolist(), strict=True):
+        record = (history.keys[history.send_key[row]], int(sends.value[row]))
+        if reader < 0 or record in missing:
+            continue
+        op = int(sends.op[row])
+        if op in torn:
+            torn[op] = msgspec.structs.replace(torn[op], also=(*torn[op].also, record[1]))
+        else:
+            torn[op] = _torn(history, lost[op], row, reader)
+    told = [f for f in found if f.anomaly != "lost-write" or f.ops[0] not in torn]
+    return told + list(torn.values())
+
+
+def _readers(history: History, rows: I64) -> I64:
+    """Of each row of a send: the first poll that delivered its record, or -1."""
+    polls = history.polls
+    near = np.flatnonzero(np.isin(polls.value, history.sends.value[rows]))[::-1]
+    keys, values = history.poll_key[near].tolist(), polls.value[near].tolist()
+    first = dict(zip(zip(keys, values, strict=True), near.tolist(), strict=True))
+    sent = zip(history.send_key[rows].tolist(), history.sends.value[rows].tolist(), strict=True)
+    return np.array([first.get(record, -1) for record in sent], dtype=np.int64)
+
+
+def _torn(history: History, lost: Sequence[Found], seen: int, reader: int) -> Found:
+    sends, polls, first = history.sends, history.polls, lost[0]
+    many = f", and of {len(lost) - 1} more," if len(lost) > 1 else ""
+    return Found(
+        anomaly="torn-transaction",
+        key=first.key,
+        offset=first.offset,
+        value=first.value,
+        variant=first.variant,
+        ops=(first.ops[0], int(polls.op[reader]), *first.ops[1:]),
+        also=(int(sends.value[seen]),),
+        why=f"of one transaction of process {sends.process[seen]}, process"
+        f" {polls.process[reader]} read value {sends.value[seen]} of"
+        f" {history.keys[history.send_key[seen]]} at {at(int(polls.end_ns[reader]))}; of"
+        f" {first.key}{many} this is known: {first.why}",
+        folded=sum(f.folded for f in lost) + len(lost),
+    )

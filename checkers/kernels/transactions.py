@@ -1,0 +1,168 @@
+"""Isolation and fencing: what a transaction shows before it is committed, or after it was fenced.
+
+A history tells when a transaction began and when its end was answered, and not when it was
+committed. But its own steps betray how long it was open. What it polled had been sent by then, and
+its records were appended after all that lie before them in their logs: so it was open still after
+each operation had begun that sent any of these. And it was open until it had waited as it was asked
+to.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Found, History, Init, Rows, at, groups
+
+_NEVER = 1 << 62
+"""After every event."""
+
+
+class _Columns(NamedTuple):
+    op: I64
+    row: I64
+    """Of its first record."""
+    appended: I64
+    """The latest event after which, for certain, some record of it was appended."""
+    polled: I64
+    """The latest after which it polled."""
+    waited: I64
+    """The latest after which it waited."""
+
+
+class _Lives(Rows, _Columns):
+    """One row per transaction that sent records, by ``op``."""
+
+    __slots__ = ()
+
+    @property
+    def open(self) -> I64:
+        """The latest event after which, for certain, it was not committed yet."""
+        return np.maximum(np.maximum(self.appended, self.polled), self.waited)
+
+
+def kernel(history: History) -> list[Found]:
+    """``dirty-read`` and ``zombie-write``."""
+    if not history.sends.txn.any():
+        return []
+    lives = _lives(history)
+    return [*_dirty_reads(history, lives), *_zombie_writes(history, lives)]
+
+
+def _lives(history: History) -> _Lives:
+    sends, polls, writer = history.sends, history.polls, history.writer
+    rows = np.flatnonzero(sends.txn)
+    op, first = np.unique(sends.op[rows], return_index=True)
+    number = np.searchsorted(op, sends.op[rows])
+    appended = sends.invoked[rows[first]]
+    np.maximum.at(appended, number, _appended(history)[rows])
+    polled = sends.invoked[rows[first]]
+    inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, op))
+    np.maximum.at(polled, np.searchsorted(op, polls.op[inside]), sends.invoked[writer[inside]])
+    waited = history.send_until[rows[first]]
+    return _Lives(op=op, row=rows[first], appended=appended, polled=polled, waited=waited)
+
+
+def _appended(history: History) -> I64:
+    """Of each row of ``sends``: an event after which its record was appended, if it was. Of one
+    that nobody has read nothing is known but what its broker said."""
+    sends, polls, writer = history.sends, history.polls, history.writer
+    read = np.flatnonzero((writer >= 0) & (polls.offset != UNKNOWN))
+    read = read[np.lexsort((polls.offset[read], history.poll_key[read]))]
+    floor = history.poll_key[read] * (sends.invoked.max(initial=0) + 1)
+    latest = np.maximum.accumulate(floor + sends.invoked[writer[read]]) - floor
+    appended = np.where(sends.offset == UNKNOWN, sends.invoked, history.send_after)
+    appended[writer[read][::-1]] = latest[::-1]  # the first of a record's places comes last
+    appended[writer[read]] = np.maximum(appended[writer[read]], history.send_after[writer[read]])
+    return appended
+
+
+def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
+    """A poll that was over before some operation began, after which the transaction was open still
+    whose record it had delivered. One finding for each such transaction, ``also`` are the values.
+    Of one that was aborted ``G1a`` tells."""
+    sends, polls, writer = history.sends, history.polls, history.writer
+    rows = np.flatnonzero(writer >= 0)
+    rows = rows[sends.txn[writer[rows]] & (sends.outcome[writer[rows]] != FAIL)]
+    rows = rows[polls.op[rows] != sends.op[writer[rows]]]
+    life = np.searchsorted(lives.op, sends.op[writer[rows]])
+    until = lives.open
+    early = polls.op[rows] <= until[life]
+    rows, life = rows[early], life[early]
+    order = np.argsort(life, kind="stable")
+    rows, life = rows[order], life[order]
+    later = np.flatnonzero(np.isin(sends.invoked, until[life]))[::-1]
+    senders = dict(zip(sends.invoked[later].tolist(), later.tolist(), strict=True))
+    for begin, end in zip(*groups(life), strict=True):
+        row, mine = rows[begin], life[begin]
+        sent = writer[row]
+        ops = [int(sends.op[sent]), int(polls.op[row])]
+        how = "it was to wait for longer"
+        if until[mine] != lives.waited[mine]:
+            other = senders[int(until[mine])]
+            ops.append(int(sends.op[other]))
+            behind = until[mine] == lives.appended[mine]
+            how = (
+                f"later, at {at(int(sends.start_ns[other]))}, process {sends.process[other]} began"
+                " to send what it " + ("has a record behind" if behind else "read before its end")
+            )
+        yield Found(
+            anomaly="dirty-read",
+            key=history.keys[history.poll_key[row]],
+            offset=int(polls.offset[row]),
+            value=int(polls.value[row]),
+            ops=tuple(ops),
+            also=tuple(np.unique(polls.value[rows[begin:end]]).tolist()),
+            why=f"process {polls.process[row]} read value {polls.value[row]} at"
+            f" {at(int(polls.end_ns[row]))}, and the transaction of process {sends.process[sent]}"
+            f" that had sent it was open still: {how}",
+            folded=int(end - begin) - 1,
+        )
+
+
+def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
+    """Transactions that happened although their process was fenced: another had taken over its
+    transactional id, and they were open still, or, as far as they are in doubt, a record of theirs
+    that somebody read was appended after that."""
+    sends = history.sends
+    lives = lives.where(np.argsort(sends.process[lives.row], kind="stable"))
+    process, begun = sends.process[lives.row], sends.invoked[lives.row]
+    acked = sends.outcome[lives.row] == OK
+    proven = np.isin(lives.op, sends.op[sends.proven])
+    alive = np.where(acked, lives.open, np.where(proven, lives.appended, UNKNOWN))
+    for own, until, fence in _fenced(history.inits):
+        mine = slice(*np.searchsorted(process, (own.process, own.process + 1)))
+        is_its = (begun[mine] > own.op) & (begun[mine] < until)
+        for at_ in (mine.start + np.flatnonzero(is_its & (alive[mine] >= fence.op))).tolist():
+            row = lives.row[at_]
+            happened = "acknowledged" if acked[at_] else "read"
+            yield Found(
+                anomaly="zombie-write",
+                key=history.keys[history.send_key[row]],
+                offset=None if sends.offset[row] == UNKNOWN else int(sends.offset[row]),
+                value=int(sends.value[row]),
+                ops=(fence.op, int(sends.op[row])),
+                why=f"process {fence.process} had taken over the transactional id"
+                f" {fence.transactional_id} from process {own.process} at {at(fence.end_ns)}, yet"
+                f" value {sends.value[row]} of a transaction of the latter was {happened}, which"
+                + (" began" if begun[at_] > fence.op else " was open")
+                + " after that",
+            )
+
+
+def _fenced(inits: tuple[Init, ...]) -> Iterator[tuple[Init, int, Init]]:
+    """Each acknowledged init after which another process took over its transactional id: with the
+    invocation up to which it counts (its process begins anew), and with who was first to do so."""
+    by_id: defaultdict[str, list[Init]] = defaultdict(list)
+    for init in inits:
+        by_id[init.transactional_id].append(init)
+    for same in by_id.values():
+        for place, own in enumerate(same):
+            later = same[place + 1 :]
+            fence = next(
+                (i for i in later if i.process != own.process and i.invoked > own.op), None
+            )
+            if fence is not None:
+                again = (i.invoked for i in later if i.process == own.process)
+                yield own, next(again, _NEVER), fence

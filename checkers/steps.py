@@ -1,0 +1,284 @@
+"""From micro-operations of consumer groups to rows per key (:class:`~checkers.kernels.rows.Steps`).
+
+A client's library joins, fetches and loses keys on its own, between and during operations; the next
+poll tells of it. So what a poll tells may have happened at any time since the poll before it began,
+and a commit that another operation made in between may belong to either side of it. What a poll
+tells of itself is in order: what a member's listener committed comes before the loss of the keys
+that it committed for.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from checkers import parse
+from checkers.kernels.rows import (
+    ANY,
+    ASSIGNED,
+    COMMIT,
+    FETCH,
+    FOREVER,
+    I8,
+    I64,
+    INFO,
+    LOST,
+    OK,
+    REVOKED,
+    START,
+    UNKNOWN,
+    Bools,
+    Group,
+    Steps,
+)
+
+_KINDS = {
+    parse.COMMIT: COMMIT,
+    parse.COMMITTED: FETCH,
+    "assigned": ASSIGNED,
+    "revoked": REVOKED,
+    "lost": LOST,
+}
+KINDS = (*_KINDS, parse.WATERMARK)
+"""The micro-operations that are looked at here."""
+
+
+class Ops(NamedTuple):
+    """Operations of clients, in the order of their last events."""
+
+    op: I64
+    invoked: I64
+    process: I64
+    outcome: I8
+    txn: Bools
+    polls: Bools
+    """Does it tell what was polled?"""
+    start_ns: I64
+    end_ns: I64
+
+
+class MicroOps(NamedTuple):
+    """Those that are looked at, in the order of ``operation`` and program order."""
+
+    kind: Sequence[str]
+    group: I64
+    generation: I64
+    operation: I64
+    """Its place in :class:`Ops`."""
+    is_asked: Bools
+    """It is known from the invocation only: the completion does not repeat it."""
+    place: I64
+    """Of each of its records: which micro-operation it is of."""
+    key: I64
+    offset: I64
+    value: I64
+
+
+class Once(NamedTuple):
+    """What a process did once."""
+
+    operation: int
+    what: Sequence[Any]
+    """The micro-operation."""
+
+
+class _Untold(NamedTuple):
+    """A commit that may have happened, of any offset."""
+
+    operation: int
+    group: int
+    key: int
+
+
+@dataclass
+class _Member:
+    """A process, while its steps are followed."""
+
+    owned: dict[int, int] = field(default_factory=dict)
+    """The group of each key."""
+    committed: list[int] = field(default_factory=list)
+    """What its listener committed before it joined again."""
+
+
+def steps(
+    ops: Ops, micro: MicroOps, once: Sequence[Once], groups: Sequence[str], proven: I64
+) -> tuple[Steps, I64, tuple[Group, ...]]:
+    """Steps, the key of each, and the groups. ``proven``: operations of which a record was read."""
+    after, untold = _followed(ops, micro, once)
+    count, extra = len(micro.place), len(untold)
+    code = np.array([_KINDS.get(kind, START) for kind in micro.kind], dtype=np.int64)[micro.place]
+    code[code == START] += micro.value[code == START]
+    of_untold = np.array(untold, dtype=np.int64).reshape(extra, 3)
+
+    def column(told: I64, else_: int | I64) -> I64:
+        return np.concatenate((told, np.broadcast_to(else_, extra))).astype(np.int64)
+
+    kind = column(code, COMMIT)
+    operation = column(micro.operation[micro.place], of_untold[:, 0])
+    is_told = np.arange(count + extra) < count
+    commits, txn = kind == COMMIT, ops.txn[operation]
+    listens = commits & ops.polls[operation] & ~txn & is_told
+    doubtful = column(micro.is_asked[micro.place].astype(np.int64), 1) > 0
+    outcome = np.where(listens, OK, ops.outcome[operation])
+    outcome = np.where(commits & doubtful & (~is_told | (outcome == OK)), INFO, outcome)
+    since = _told_before(ops)[operation]
+    until = np.where(outcome == INFO, FOREVER, ops.op[operation])
+    until[commits & txn] = _ended(ops, once)[operation[commits & txn]]
+    until[kind == ASSIGNED] = _ends_badly(ops)[operation[kind == ASSIGNED]]
+    generation = column(micro.generation[micro.place], UNKNOWN)
+    found = Steps(
+        kind=kind.astype(np.int8),
+        group=column(micro.group[micro.place], of_untold[:, 1]),
+        generation=np.where(np.isin(kind, (ASSIGNED, REVOKED, LOST)), generation, UNKNOWN),
+        offset=column(np.maximum(micro.offset, UNKNOWN), ANY),
+        op=ops.op[operation],
+        invoked=np.where((listens | ~is_told) & ~txn, since, ops.invoked[operation]),
+        since=since,
+        until=until,
+        after=column(after[micro.place], UNKNOWN),
+        process=ops.process[operation],
+        outcome=outcome.astype(np.int8),
+        txn=txn,
+        proven=(outcome == INFO) & np.isin(ops.op[operation], proven),
+        start_ns=ops.start_ns[operation],
+        end_ns=ops.end_ns[operation],
+    )
+    is_answer = np.isin(kind, (FETCH, *range(START, START + len(parse.WATERMARKS))))
+    keep = np.flatnonzero((outcome == OK) | ~is_answer)
+    keep = keep[np.argsort(operation[keep], kind="stable")]
+    key = column(micro.key, of_untold[:, 2])
+    return found.where(keep), key[keep], tuple(_groups(ops, micro, once, groups))
+
+
+def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Sequence[_Untold]]:
+    """Of each commit by a listener, the generation that its member joined then; and the commits
+    that nobody told: by a transaction in doubt, or by a listener after its process's last poll."""
+    after = np.full(len(micro.kind), UNKNOWN)
+    ends = np.cumsum(np.bincount(micro.place, minlength=len(micro.kind)))
+    untold: list[_Untold] = []
+    members: defaultdict[int, _Member] = defaultdict(_Member)
+    begin = 0
+    for row, (kind, operation, end) in enumerate(
+        zip(micro.kind, micro.operation.tolist(), ends.tolist(), strict=True)
+    ):
+        keys = micro.key[begin:end].tolist()
+        begin = end
+        member = members[int(ops.process[operation])]
+        if kind == parse.COMMIT:
+            if ops.polls[operation] and not ops.txn[operation]:
+                member.committed.append(row)
+            elif not keys and (ops.outcome[operation] == INFO or micro.is_asked[row]):
+                untold += [_Untold(operation, *owned) for owned in _owned(member)]
+        elif kind == "assigned":
+            after[member.committed] = micro.generation[row]
+            member.committed.clear()
+            member.owned |= dict.fromkeys(keys, int(micro.group[row]))
+        elif kind == "revoked" and ops.outcome[operation] == INFO:
+            pass  # its listener may have committed in doubt
+        elif kind in ("revoked", "lost"):
+            for key in keys:
+                member.owned.pop(key, None)
+    last = {process: row for row, process in enumerate(ops.process.tolist())}
+    for o in _subscriptions(once):
+        process = int(ops.process[o.operation])
+        if _how(o) == "listener" and process in members:
+            untold += [_Untold(last[process], *owned) for owned in _owned(members[process])]
+    return after, untold
+
+
+def _owned(member: _Member) -> list[tuple[int, int]]:
+    """Group and key of what it has."""
+    return [(group, key) for key, group in sorted(member.owned.items())]
+
+
+def _told_before(ops: Ops) -> I64:
+    """When the process of each operation began the last one before it that told of its rebalances,
+    else its first one."""
+    order = np.argsort(ops.process, kind="stable")
+    process, invoked, tells = ops.process[order], ops.invoked[order], ops.polls[order]
+    number = np.arange(len(order))
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = process[1:] != process[:-1]
+    landmark = np.maximum.accumulate(np.where(is_first | tells, number, 0))
+    before = np.where(is_first, number, np.concatenate((landmark[:1], landmark[:-1])))
+    since = np.empty_like(invoked)
+    since[order] = invoked[before]
+    return since
+
+
+def _ends_badly(ops: Ops) -> I64:
+    """The first operation from each on, of the same process, that polled and did not end well:
+    what it brought, and where it went, is not all known."""
+    bad = ops.polls & (ops.outcome != OK)
+    found = np.full(len(ops.op), FOREVER)
+    next_bad: dict[int, int] = {}
+    for row in reversed(range(len(ops.op))):
+        process = int(ops.process[row])
+        if bad[row]:
+            next_bad[process] = int(ops.op[row])
+        found[row] = next_bad.get(process, FOREVER)
+    return found
+
+
+def _ended(ops: Ops, once: Sequence[Once]) -> I64:
+    """From which event on each transaction has ended everywhere: somebody has taken over its
+    transactional id."""
+    ids = {int(ops.process[o.operation]): str(o.what[1]) for o in once if o.what[0] == "init"}
+    found = np.full(len(ops.op), FOREVER)
+    inits = {o.operation for o in once if o.what[0] == "init" and ops.outcome[o.operation] == OK}
+    taken: dict[str, int] = {}
+    for row in reversed(range(len(ops.op))):
+        name = ids.get(int(ops.process[row]), "")
+        if row in inits:
+            taken[name] = int(ops.op[row])
+        elif ops.txn[row]:
+            found[row] = taken.get(name, FOREVER)
+    return found
+
+
+def _groups(
+    ops: Ops, micro: MicroOps, once: Sequence[Once], names: Sequence[str]
+) -> Iterator[Group]:
+    """What is known of each group as a whole."""
+    last = {process: row for row, process in enumerate(ops.process.tolist())}
+    leaves = {o.operation for o in once if o.what[0] == "leave"}
+    for code, name in enumerate(names):
+        joined = [o for o in _subscriptions(once) if o.what[1] == name]
+        told = [
+            operation
+            for kind, group, operation in zip(
+                micro.kind, micro.group.tolist(), micro.operation.tolist(), strict=True
+            )
+            if group == code and kind in parse.REBALANCES
+        ]
+        members: dict[int, str | None] = dict.fromkeys(ops.process[told].tolist())
+        members |= {int(ops.process[o.operation]): _options(o).get("instance") for o in joined}
+        ends = [last[process] for process in members]
+        changes = [row for row in ends if ops.outcome[row] == INFO or row in leaves]
+        changes += [o.operation for o in joined]
+        mine = np.isin(ops.process, list(members)) & ops.polls & (ops.outcome == OK)
+        yield Group(
+            name=name,
+            members=members,
+            commits_alone=any(_how(o) == "auto" for o in joined),
+            topics=frozenset(topic for o in joined for topic in o.what[2]),
+            changed_ns=int(ops.end_ns[changes].max(initial=0)),
+            polled_ns=int(ops.end_ns[mine].max(initial=0)),
+        )
+
+
+def _subscriptions(once: Sequence[Once]) -> list[Once]:
+    return [o for o in once if o.what[0] == "subscribe"]
+
+
+def _options(subscribe: Once) -> Mapping[str, Any]:
+    """What a subscription says beyond its topics."""
+    options: Mapping[str, Any] = subscribe.what[3] if len(subscribe.what) > 3 else {}
+    return options
+
+
+def _how(subscribe: Once) -> Any:
+    """How its member commits."""
+    return _options(subscribe).get("commit")

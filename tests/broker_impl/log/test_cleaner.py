@@ -1,0 +1,547 @@
+"""Compacted logs against a naive model: of each key the last committed record is read."""
+
+import itertools
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker_impl.errors import StorageError
+from broker_impl.log import cleaner
+from broker_impl.log.config import LogConfig
+from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.log.producers import ProducerEntry
+from broker_impl.log.transactions import Marker
+from broker_impl.wire import batch
+from broker_impl.wire.batch import Record
+from broker_impl.wire.types import TopicPartition
+
+TP = TopicPartition("t", 0)
+CONFIG = LogConfig(
+    segment_bytes=1200,
+    index_interval_bytes=100,
+    cleanup_policy=("compact",),
+    delete_retention_ms=100,
+    delete_delay_ms=0,
+)
+MANY = 1_000
+_AGES = itertools.count(CONFIG.segment_ms + 1, CONFIG.segment_ms + 1)
+
+
+def new_disk() -> MemoryDisk:
+    disk = MemoryDisk()
+    disk.make_dir("t-0")
+    disk.fsync_dir("")
+    return disk
+
+
+def opened(
+    disk: MemoryDisk, config: LogConfig = CONFIG, *, clean: bool = True, first_dirty: int = 0
+) -> PartitionLog:
+    return PartitionLog.open(
+        disk,
+        "t-0",
+        TP,
+        config,
+        clean=clean,
+        recovery_point=0,
+        start_offset=0,
+        now_ms=0,
+        first_dirty=first_dirty,
+    )
+
+
+def put(
+    log: PartitionLog,
+    *pairs: tuple[bytes, bytes | None],
+    producer: int = -1,
+    epoch: int = 0,
+    transactional: bool = False,
+    compression: int = batch.NONE,
+    at_ms: int = 0,
+) -> int:
+    """Append records; the offset of the first."""
+    sequence = -1
+    if producer >= 0:
+        entry = log.producers.entries.get(producer)
+        known = entry.last_sequence if entry is not None and entry.epoch == epoch else -1
+        sequence = known + 1
+    data = batch.encode_batch(
+        [Record(key, value, at_ms) for key, value in pairs],
+        producer_id=producer,
+        producer_epoch=epoch if producer >= 0 else -1,
+        base_sequence=sequence,
+        transactional=transactional,
+        compression=compression,
+    )
+    guard = log.producers.guard(producer) if transactional else None
+    return log.append_as_leader(data, leader_epoch=0, now_ms=at_ms, guard=guard).base_offset
+
+
+def end(log: PartitionLog, producer: int, *, commit: bool, epoch: int = 0) -> int:
+    """Append a marker; its offset."""
+    marker = Marker(producer, epoch, commit, 0)
+    return log.append_marker(marker, leader_epoch=0, now_ms=0).base_offset
+
+
+def roll(log: PartitionLog) -> None:
+    """Close the active segment, if it holds anything."""
+    log.roll_if_due(next(_AGES))
+
+
+def clean(
+    log: PartitionLog, *, limit: int | None = None, now_ms: int = 0, keys_max: int = MANY
+) -> bool:
+    """One pass without a pause."""
+    bound = stable_end(log) if limit is None else limit
+    running = cleaner.clean(log, bound, now_ms, keys_max)
+    while True:
+        try:
+            next(running)
+        except StopIteration as over:
+            return bool(over.value)
+
+
+def stable_end(log: PartitionLog) -> int:
+    unstable = log.producers.first_unstable(log.end_offset)
+    return log.end_offset if unstable is None else unstable
+
+
+class Row(NamedTuple):
+    """A record as a reader gets it."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    producer: int
+
+
+def all_rows(log: PartitionLog) -> list[Row]:
+    """Every record that is in the log, markers left out."""
+    return [row for row, _ in _rows(log)]
+
+
+def committed_rows(log: PartitionLog) -> list[Row]:
+    """What a reader of committed records keeps, by the rule of clients: a batch of an aborted
+    transaction is left out from the transaction's first offset to its marker."""
+    return [row for row, is_aborted in _rows(log) if not is_aborted]
+
+
+def _rows(log: PartitionLog) -> list[tuple[Row, bool]]:
+    rows: list[tuple[Row, bool]] = []
+    offset, stop = log.start_offset, log.end_offset
+    while data := log.read(offset, bytes_max=150, limit=stop):
+        coming = log.aborted_transactions(offset, data)
+        aborted: set[int] = set()
+        for at, header in batch.batches(data[0]):
+            while coming and coming[0].first_offset <= header.last_offset:
+                aborted.add(coming.pop(0).producer_id)
+            offset = header.next_offset
+            if header.is_control:
+                aborted.discard(header.producer_id)
+                continue
+            is_aborted = header.is_transactional and header.producer_id in aborted
+            rows += [
+                (Row(each.offset, each.key, each.value, header.producer_id), is_aborted)
+                for each in batch.records(data[0][at : at + header.size])
+            ]
+    assert offset == stop, "a reader comes to the end"
+    return rows
+
+
+def latest(rows: list[Row]) -> dict[bytes, bytes]:
+    """The map that a reader makes of a log: key → last value, without those taken back."""
+    values: dict[bytes, bytes] = {}
+    for row in rows:
+        assert row.key is not None
+        if row.value is None:
+            values.pop(row.key, None)
+        else:
+            values[row.key] = row.value
+    return values
+
+
+KEYS = st.sampled_from([b"a", b"b", b"c", b"\x00\x00\x00\x00", b"\x00\x00\x00\x01"])
+PAIRS = st.lists(
+    st.tuples(KEYS, st.none() | st.binary(min_size=1, max_size=40)), min_size=1, max_size=4
+)
+STEPS = st.one_of(
+    st.tuples(st.just("put"), PAIRS, st.sampled_from([-1, 1, 2]), st.sampled_from([0, 1, 4])),
+    st.tuples(st.just("send"), PAIRS, st.sampled_from([3, 4])),
+    st.tuples(st.just("end"), st.sampled_from([3, 4]), st.booleans()),
+    st.tuples(st.just("roll")),
+    st.tuples(st.just("clean"), st.sampled_from([1, 2, MANY]), st.integers(0, 200)),
+    st.tuples(st.just("restart"), st.booleans()),
+)
+
+
+class Model:
+    """Everything that was ever appended, and which transactions became what."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.open: dict[int, list[Row]] = {}
+        self.aborted: list[Row] = []
+
+    def put(self, offset: int, pairs: list[tuple[bytes, bytes | None]], producer: int) -> list[Row]:
+        added = [Row(offset + n, key, value, producer) for n, (key, value) in enumerate(pairs)]
+        self.rows += added
+        return added
+
+    def committed(self, below: int) -> dict[bytes, bytes]:
+        unwanted = set(self.aborted)
+        return latest([row for row in self.rows if row not in unwanted and row.offset < below])
+
+
+def step_through(steps: list[tuple[object, ...]], log: PartitionLog, disk: MemoryDisk) -> None:
+    model, now_ms = Model(), 0
+    for step in steps:
+        match step:
+            case ("put", list(pairs), int(producer), int(codec)):
+                model.put(put(log, *pairs, producer=producer, compression=codec), pairs, producer)
+            case ("send", list(pairs), int(producer)):
+                offset = put(log, *pairs, producer=producer, transactional=True)
+                rows = model.put(offset, pairs, producer)
+                model.open.setdefault(producer, []).extend(rows)
+            case ("end", int(producer), bool(commit)):
+                end(log, producer, commit=commit)
+                rows = model.open.pop(producer, [])
+                model.aborted += [] if commit else rows
+            case ("roll",):
+                roll(log)
+            case ("clean", int(keys_max), int(later_ms)):
+                now_ms += later_ms
+                clean(log, keys_max=keys_max, now_ms=now_ms)
+            case ("restart", bool(in_order)):
+                before = known_by(log)
+                if in_order:
+                    log.close()
+                log = opened(disk, clean=in_order, first_dirty=log.first_dirty)
+                assert known_by(log) == before
+            case _:
+                raise AssertionError(step)
+        log.check()
+        agrees(log, model)
+
+
+def known_by(log: PartitionLog) -> dict[int, tuple[int, int, int | None]]:
+    """By what each producer is known: its epoch, its last sequence number, its open transaction."""
+
+    def of(entry: ProducerEntry) -> tuple[int, int, int | None]:
+        return entry.epoch, entry.last_sequence, entry.transaction_start
+
+    return {number: of(entry) for number, entry in log.producers.entries.items()}
+
+
+def agrees(log: PartitionLog, model: Model) -> None:
+    left = all_rows(log)
+    assert left == sorted(left), "in the order in which they came"
+    assert set(left) <= set(model.rows), "each is one that was appended, at its offset"
+    if not model.open:
+        assert latest(committed_rows(log)) == model.committed(log.end_offset)
+    stable = stable_end(log)
+    uncommitted = [row for rows in model.open.values() for row in rows]
+    readable = [row for row in committed_rows(log) if row.offset < stable]
+    assert latest(readable) == model.committed(stable)
+    assert set(uncommitted) <= set(left), "what may still be aborted stays"
+
+
+@given(st.lists(STEPS, max_size=40))
+@settings(max_examples=120, deadline=None)
+def test_a_reader_of_a_compacted_log_gets_the_last_value_of_each_key(
+    steps: list[tuple[object, ...]],
+) -> None:
+    """Whatever is appended, committed, aborted, compacted in whole or in part, and restarted."""
+    disk = new_disk()
+    step_through(steps, opened(disk), disk)
+
+
+def filled(disk: MemoryDisk) -> PartitionLog:
+    """Three closed segments of the same keys, with an aborted transaction, and an active one."""
+    log = opened(disk)
+    for number in range(3):
+        put(log, (b"a", b"%d" % number * 30), (b"b", b"x" * 30))
+        put(log, (b"c", b"aborted"), producer=3, transactional=True)
+        end(log, 3, commit=False)
+        roll(log)
+    put(log, (b"d", b"active"))
+    log.flush()
+    return log
+
+
+def test_one_segment_is_left_of_several() -> None:
+    """Small segments become one; the active one is not touched."""
+    log = filled(new_disk())
+    before = log.end_offset
+    assert clean(log)
+    assert log.segment_offsets == [0, 12]
+    assert [row.offset for row in all_rows(log)] == [8, 9, 12]
+    assert (log.first_dirty, log.end_offset) == (12, before)
+
+
+def test_nothing_is_done_twice() -> None:
+    """A second pass finds nothing new; its ratio is 0."""
+    log = filled(new_disk())
+    assert cleaner.dirtiness(log, 12, 0) == 1.0
+    clean(log)
+    assert cleaner.dirtiness(log, 12, 0) == 0.0
+    rewrites = log.rewrites
+    assert not clean(log)
+    assert log.rewrites == rewrites
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"),
+    [
+        (12, [8, 9, 12]),
+        (11, [4, 5, 8, 9, 10, 12]),  # the third segment ends at 12
+        (3, [0, 1, 2, 4, 5, 6, 8, 9, 10, 12]),
+    ],
+)
+def test_nothing_is_touched_that_may_be_taken_back(limit: int, kept: list[int]) -> None:
+    """Only whole segments below the limit are read and copied: the watermark, the stable end."""
+    log = filled(new_disk())
+    clean(log, limit=limit)
+    assert [row.offset for row in all_rows(log)] == kept
+
+
+def test_a_tombstone_stays_for_delete_retention_ms() -> None:
+    """KIP-534: the time is counted from the pass that first met it, and only once."""
+    log = opened(new_disk())
+    put(log, (b"k", b"v"))
+    put(log, (b"k", None))
+    roll(log)
+    clean(log, now_ms=1_000)
+    assert [row.offset for row in all_rows(log)] == [1]
+    for now_ms, left in ((1_050, [1, 2]), (1_100, [1, 2, 3]), (1_101, [2, 3, 4])):
+        put(log, (b"other%d" % now_ms, b"v"))
+        roll(log)
+        clean(log, now_ms=now_ms)
+        assert [row.offset for row in all_rows(log)] == left
+
+
+def test_the_marker_of_an_aborted_transaction_goes_after_its_records() -> None:
+    """It stays as long as a batch of them is there, then for ``delete.retention.ms``."""
+
+    def markers(log: PartitionLog) -> list[int]:
+        data = b"".join(log.read(0, bytes_max=1 << 20, limit=log.end_offset))
+        return [header.base_offset for _, header in batch.batches(data) if header.is_control]
+
+    log = opened(new_disk(), LogConfig(cleanup_policy=("compact",), delete_retention_ms=100))
+    put(log, (b"k", b"aborted"), producer=3, transactional=True)
+    end(log, 3, commit=False)
+    put(log, (b"k", b"v"), producer=3, transactional=True)
+    end(log, 3, commit=True)
+    put(log, (b"z", b"v"))
+    left = []
+    for now_ms in (0, 10, 110, 111):
+        put(log, (b"other%d" % now_ms, b"v"))
+        roll(log)
+        clean(log, now_ms=now_ms)
+        left.append(markers(log))
+    assert left == [[1, 3], [1, 3], [1, 3], [3]]
+
+
+def test_a_users_key_may_look_like_a_markers() -> None:
+    """KAFKA-14055: markers have keys of their own, which no record replaces."""
+    log = opened(new_disk())
+    put(log, (b"a", b"1"), producer=3, transactional=True)
+    end(log, 3, commit=True)
+    put(log, (b"\x00\x00\x00\x01", b"v"), (b"\x00\x00\x00\x00", b"v"))
+    roll(log)
+    clean(log)
+    assert log.producers.first_unstable(log.end_offset) is None
+    log = opened(log._disk, clean=False)  # type: ignore[arg-type]
+    assert log.producers.entries[3].transaction_start is None
+
+
+def test_what_a_producer_is_known_by_stays() -> None:
+    """KAFKA-5490: its last batch is left without records, and a retry is a duplicate."""
+    disk = new_disk()
+    log = opened(disk)
+    put(log, (b"k", b"by 7"), producer=7)
+    put(log, (b"k", b"later"))
+    roll(log)
+    clean(log)
+    assert [row.offset for row in all_rows(log)] == [1]
+    for name in [name for name in disk.list("t-0") if name.endswith(".snapshot")]:
+        disk.remove(f"t-0/{name}")
+    log = opened(disk, clean=False)
+    retried = batch.encode_batch(
+        [Record(b"k", b"by 7")], producer_id=7, producer_epoch=0, base_sequence=0
+    )
+    assert log.append_as_leader(retried, leader_epoch=0, now_ms=0).duplicate
+
+
+def test_the_log_ends_where_it_ended() -> None:
+    """KAFKA-17076: a copy keeps its last batch, if without records, so that no offset is used
+    again when the empty active segment behind it is lost."""
+    disk = new_disk()
+    log = opened(disk)
+    put(log, (b"k", b"aborted"), producer=3, transactional=True)
+    end(log, 3, commit=False)
+    put(log, (b"k", b"1"))
+    put(log, (b"x", None))
+    roll(log)
+    for now_ms in (0, 101, 202):
+        log.compacted_to(0)
+        clean(log, now_ms=now_ms)
+    assert [row.offset for row in all_rows(log)] == [2]
+    disk.remove(f"t-0/{4:020d}.log")
+    assert opened(disk, clean=False).end_offset == 4
+
+
+@given(st.integers(0, 60), st.sampled_from(["kill", "crash", "torn"]))
+@settings(max_examples=120, deadline=None)
+def test_an_interrupted_pass_loses_nothing(number: int, kind: str) -> None:
+    """Whatever operation of the disk is the last: each record that counts is there afterwards."""
+    disk = new_disk()
+    log = filled(disk)
+    expected = latest(committed_rows(log))
+    done = 0
+
+    def fails(operation: str, path: str) -> bool:
+        nonlocal done
+        done += operation != "pread"
+        return done > number
+
+    disk.fails = fails
+    try:
+        clean(log)
+    except StorageError:
+        assert done > number
+    disk.fails = lambda operation, path: False
+    if kind != "kill":
+        disk.crash(random.Random(number) if kind == "torn" else None)
+    log = opened(disk, clean=False)
+    assert latest(committed_rows(log)) == expected
+    assert log.end_offset == 13
+    left = [name for name in disk.list("t-0") if name.endswith((".cleaned", ".swap"))]
+    assert left == []
+    clean(log)
+    assert latest(committed_rows(log)) == expected
+
+
+def truncate(log: PartitionLog) -> None:
+    log.truncate_to(5)
+
+
+def delete_first(log: PartitionLog) -> None:
+    log.advance_start(5)
+    log.retain(0, log.end_offset)
+
+
+def change_policy(log: PartitionLog) -> None:
+    log.config = LogConfig(segment_bytes=400)
+
+
+@pytest.mark.parametrize("change", [truncate, delete_first, change_policy])
+def test_a_pass_ends_when_the_log_changes(
+    change: Callable[[PartitionLog], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a pass rests, the log may be cut, lose segments, or no longer be compacted."""
+    monkeypatch.setattr(cleaner, "_PIECE_BYTES", 1)
+    steps = len(list(cleaner.clean(filled(new_disk()), 12, 0, MANY)))
+    assert steps > 5
+    for rest in range(steps):
+        log = filled(new_disk())
+        running = cleaner.clean(log, 12, 0, MANY)
+        for _ in range(rest + 1):
+            next(running)
+        rewrites = log.rewrites
+        change(log)
+        expected = latest(committed_rows(log))
+        assert list(running) == []
+        assert log.rewrites == rewrites
+        assert latest(committed_rows(log)) == expected
+        log.check()
+
+
+def test_what_is_cut_off_is_not_compacted_any_more() -> None:
+    """KAFKA-3330: what is appended in its place is new, however far a pass had come before."""
+    log = filled(new_disk())
+    clean(log)
+    log.truncate_to(9)
+    assert log.first_dirty == log.end_offset == 8
+    for number in range(3):
+        put(log, (b"a", b"again %d" % number))
+    roll(log)
+    clean(log)
+    assert [row.value for row in all_rows(log) if row.key == b"a"] == [b"again 2"]
+
+
+def test_a_transaction_may_lie_in_several_copies() -> None:
+    """KAFKA-8351: what is known of it is carried on from one to the next."""
+    log = opened(new_disk(), LogConfig(segment_bytes=400, cleanup_policy=("compact",)))
+    for key in (b"a", b"b", b"c"):
+        put(log, (key, b"aborted" * 40), producer=3, transactional=True)
+        roll(log)
+    end(log, 3, commit=False)
+    put(log, (b"z", b"v"))
+    roll(log)
+    clean(log)
+    assert [row.key for row in all_rows(log)] == [b"z"]
+    put(log, (b"y", b"v"))
+    roll(log)
+    clean(log)
+    assert [row.key for row in committed_rows(log)] == [b"z", b"y"]
+
+
+def test_what_was_aborted_is_known_behind_the_last_key_that_was_read() -> None:
+    """KAFKA-13727: with room for few keys, a segment is copied further than its keys are known."""
+    log = opened(new_disk(), LogConfig(cleanup_policy=("compact",)))
+    put(log, (b"a", b"v"))
+    put(log, (b"b", b"v"))
+    put(log, (b"c", b"aborted"), producer=3, transactional=True)
+    end(log, 3, commit=False)
+    roll(log)
+    assert clean(log, keys_max=1)
+    assert log.first_dirty == 1
+    assert [row.key for row in committed_rows(log)] == [b"a", b"b"]
+
+
+def test_compressed_batches_stay_compressed() -> None:
+    """A batch of which some records stay is written with the codec that its producer chose."""
+    log = opened(new_disk(), LogConfig(cleanup_policy=("compact",)))
+    put(log, (b"k", b"v" * 100), (b"j", b"v" * 100), compression=batch.ZSTD)
+    put(log, (b"k", b"w"))
+    roll(log)
+    clean(log)
+    (data,) = log.read(0, bytes_max=1 << 20, limit=log.end_offset)
+    headers = [header for _, header in batch.batches(data)]
+    assert [(h.base_offset, h.last_offset, h.count, h.compression) for h in headers] == [
+        (0, 1, 1, batch.ZSTD),
+        (2, 2, 1, batch.NONE),
+    ]
+    assert all(batch.check_crc(data, at, header) for at, header in batch.batches(data))
+
+
+def test_times_are_found_in_a_compacted_log() -> None:
+    """L3: a batch without records carries no time any more."""
+    log = opened(new_disk())
+    put(log, (b"k", b"v"), producer=7, at_ms=500)
+    put(log, (b"k", b"v"), at_ms=100)
+    put(log, (b"j", b"v"), at_ms=200)
+    roll(log)
+    clean(log)
+    found = log.offset_of_max_timestamp()
+    assert found is not None
+    assert (found.offset, found.timestamp) == (2, 200)
+    earlier = log.offset_for_timestamp(50)
+    assert earlier is not None
+    assert earlier.offset == 1
+
+
+def test_a_follower_copies_a_compacted_log() -> None:
+    """What it fetches has gaps, and ends where the leader's log ends."""
+    log = filled(new_disk())
+    clean(log)
+    copy = opened(new_disk())
+    while data := log.read(copy.end_offset, bytes_max=100, limit=log.end_offset):
+        copy.append_as_follower(data[0], now_ms=0)
+    assert copy.end_offset == log.end_offset
+    assert committed_rows(copy) == committed_rows(log)

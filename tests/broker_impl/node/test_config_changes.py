@@ -1,0 +1,167 @@
+"""Settings that change while three brokers run."""
+
+from typing import Any
+
+import pytest
+
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.alter_configs_request import (
+    AlterableConfig as ReplacedConfig,
+)
+from broker_impl.wire.messages.alter_configs_request import (
+    AlterConfigsRequest,
+)
+from broker_impl.wire.messages.alter_configs_request import (
+    AlterConfigsResource as ReplacedResource,
+)
+from broker_impl.wire.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from broker_impl.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from broker_impl.wire.types import TopicPartition
+from tests.broker_impl.node.test_broker import create, leader
+
+TP = TopicPartition("t", 0)
+TOPIC, BROKER = 2, 4
+
+
+async def alter(
+    cluster: Any,
+    number: int,
+    kind: int,
+    name: str,
+    *rows: tuple[str, int, str | None],
+    validate_only: bool = False,
+) -> tuple[int, str]:
+    configs = [AlterableConfig(key, operation, value) for key, operation, value in rows]
+    request = IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(kind, name, configs)], validate_only=validate_only
+    )
+    answer = await cluster.ask(number, request, 1)
+    (row,) = answer.responses
+    return row.error_code, row.error_message or ""
+
+
+async def told(cluster: Any, number: int, kind: int, name: str, key: str) -> tuple[str, int]:
+    request = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(kind, name, configuration_keys=[key])]
+    )
+    answer = await cluster.ask(number, request, 4)
+    (row,) = answer.results[0].configs
+    return row.value, row.config_source
+
+
+def brokers(cluster: Any) -> list[Any]:
+    return [running.broker for running in cluster.brokers.values()]
+
+
+async def test_a_topics_settings_change_on_all_brokers(three: Any) -> None:
+    """Any broker takes them; logs and replicas obey."""
+    await create(three, config={"retention.ms": "5"})
+    error = await alter(three, 1, TOPIC, "t", ("min.insync.replicas", 0, "2"))
+    assert error == (0, "")
+    assert (await alter(three, 2, TOPIC, "t", ("cleanup.policy", 2, "compact"))) == (0, "")
+    await three.until(
+        lambda: all(
+            broker._logs.logs[TP].config.cleanup_policy == ("delete", "compact")
+            and broker._replicas.partitions[TP].isr_min == 2
+            for broker in brokers(three)
+        )
+    )
+    assert await told(three, 3, TOPIC, "t", "min.insync.replicas") == ("2", 1)
+    assert await told(three, 3, TOPIC, "t", "retention.ms") == ("5", 1)
+
+
+async def test_alter_configs_forgets_what_it_does_not_name(three: Any) -> None:
+    """The request of old clients replaces a topic's settings."""
+    await create(three, config={"retention.ms": "5"})
+    request = AlterConfigsRequest(
+        resources=[ReplacedResource(TOPIC, "t", [ReplacedConfig("segment.ms", "7")])]
+    )
+    answer = await three.ask(1, request, 2)
+    assert answer.responses[0].error_code == 0
+    assert await told(three, 2, TOPIC, "t", "segment.ms") == ("7", 1)
+    assert await told(three, 2, TOPIC, "t", "retention.ms") == ("604800000", 5)
+
+
+async def test_a_brokers_settings_change(three: Any) -> None:
+    """Those of all brokers everywhere, those of one there."""
+    await create(three)
+    assert (await alter(three, 1, BROKER, "", ("log.retention.ms", 0, "11")))[0] == 0
+    assert (await alter(three, 2, BROKER, "2", ("log.retention.ms", 0, "22")))[0] == 0
+    await three.until(
+        lambda: (
+            [
+                running.broker._logs.logs[TP].config.retention_ms
+                for _, running in sorted(three.brokers.items())
+            ]
+            == [11, 22, 11]
+        )
+    )
+    assert await told(three, 2, BROKER, "2", "log.retention.ms") == ("22", 2)
+    assert await told(three, 3, BROKER, "3", "log.retention.ms") == ("11", 3)
+    assert await told(three, 3, TOPIC, "t", "retention.ms") == ("11", 3)
+
+
+async def test_changes_outlive_a_session_and_a_restart(three: Any) -> None:
+    """A new session reads everything again, and so does a new process."""
+    await create(three)
+    third = three.brokers[3]
+    third.broker._settings_task.cancel()  # it hears nothing
+    assert (await alter(three, 1, TOPIC, "t", ("segment.ms", 0, "7")))[0] == 0
+    assert (await alter(three, 1, BROKER, "", ("log.retention.ms", 0, "11")))[0] == 0
+    assert third.broker._logs.logs[TP].config.segment_ms != 7
+    third.broker._session.expired.set()
+    await three.until(lambda: third.broker._logs.logs[TP].config.segment_ms == 7)
+    assert third.broker._logs.logs[TP].config.retention_ms == 11
+    await three.brokers[2].stop()
+    await three.brokers[2].start()
+    config = three.brokers[2].broker._logs.logs[TP].config
+    assert (config.segment_ms, config.retention_ms) == (7, 11)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key", "value", "error"),
+    [
+        (TOPIC, "nothing", "retention.ms", "1", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "t", "retention.msec", "1", ErrorCode.INVALID_CONFIG),
+        (TOPIC, "t", "retention.ms", "long", ErrorCode.INVALID_CONFIG),
+        (BROKER, "1", "broker.id", "7", ErrorCode.INVALID_CONFIG),
+        (BROKER, "2", "log.retention.ms", "7", ErrorCode.INVALID_REQUEST),
+        (8, "1", "root", "DEBUG", ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_what_is_refused(
+    three: Any, kind: int, name: str, key: str, value: str, error: ErrorCode
+) -> None:
+    """Nothing is written then."""
+    await create(three)
+    assert (await alter(three, 1, kind, name, (key, 0, value)))[0] == error
+    assert await told(three, 1, TOPIC, "t", "retention.ms") == ("604800000", 5)
+
+
+async def test_validation_only(three: Any) -> None:
+    """What could be is said so, and not done."""
+    await create(three)
+    rows = ("segment.ms", 0, "7")
+    assert (await alter(three, 1, TOPIC, "t", rows, validate_only=True))[0] == 0
+    assert await told(three, 1, TOPIC, "t", "segment.ms") == ("604800000", 5)
+    rows = ("segment.ms", 0, "x")
+    assert (await alter(three, 1, TOPIC, "t", rows, validate_only=True))[0] != 0
+
+
+async def test_a_topic_that_allows_it_gets_an_unclean_leader(three: Any) -> None:
+    """As soon as it does, the controller looks."""
+    await create(three, assignment=[3, 2])
+    for number in (2, 3):
+        await three.brokers[number].stop()
+    await three.brokers[2].start()
+    await three.ready()
+    assert leader(three) == -1
+    await alter(three, 1, TOPIC, "t", ("unclean.leader.election.enable", 0, "true"))
+    await three.until(lambda: leader(three) == 2)

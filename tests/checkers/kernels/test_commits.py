@@ -1,0 +1,231 @@
+import dataclasses
+import random
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkers.kernels.commits import kernel
+from checkers.kernels.rows import Band, Found, Log
+from model.op import Op
+
+SECOND = 1_000_000_000
+
+
+def told(found: list[Found]) -> list[str]:
+    return [f"{f.anomaly} {f.variant} {f.offset} {f.ops}".replace("  ", " ") for f in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("f:x", []),
+        ("k:x@5 f:x@5", []),
+        ("k:x@5 k:x@9 f:x@9", []),
+        ("k:x@5 k:x@3 f:x@3", []),  # going back is allowed to whoever says so
+        ("f:x k:x@5", []),
+        # regression
+        ("k:x@5 k:x@9 f:x@5", ["commit-regression 5 (3, 1, 5)"]),
+        ("k:x@9 k:x@5 f:x@9", ["commit-regression 9 (3, 1, 5)"]),
+        ("k:x@5 k:x@9 f:x@5 f:x@5", ["commit-regression 5 (3, 1, 5)"]),  # one lost commit
+        ("k:x@5 k:x@9 f:x@5 f:x@9", ["commit-regression 5 (3, 1, 5)"]),
+        ("k:x@5 k:x@9 k:x@5 f:x@5", []),
+        # lost
+        ("k:x@5 f:x", ["lost-commit 5 (1, 3)"]),
+        ("k:x@5 k:x@9 f:x f:x@5", ["lost-commit 9 (3, 5)", "commit-regression 5 (3, 1, 7)"]),
+        (">k1:x@5 f:x <k1:x@5", []),
+        (">f:x k1:x@5 <f:x", []),
+        ("k:y@5 f:x", []),
+        # what overlaps may be either
+        ("k1:x@5 >k2:x@9 f:x@5 f:x@9 f:x@5 <k2:x@9 f:x@9", []),
+        ("k1:x@5 >k2:x@9 <k2:x@9 f:x@5", ["commit-regression 5 (3, 1, 5)"]),
+        (">k1:x@5 >k2:x@9 <k1:x@5 <k2:x@9 f:x@5 f:x@9", []),
+        (">k1:x@5 k2:x@9 <k1:x@5 f:x@5", []),
+        (">k1:x@5 k2:x@9 <k1:x@5 k2:x@12 f:x@5", ["commit-regression 5 (5, 3, 7)"]),
+        ("k1:x@5 >f:x k2:x@9 <f:x@5", []),
+        ("k1:x@5 >f:x k2:x@9 <f:x@9", []),
+        # refused, and in doubt
+        ("k:x@5 k!:x@9 f:x@5", []),
+        ("k:x@5 k!:x@9 f:x@9", ["commit-ahead nobody 9 (1, 3, 5)"]),
+        ("k:x@5 k?:x@9 f:x@5", []),
+        ("k:x@5 k1?:x@9 f:x@9", []),
+        ("k:x@5 k1?:x@9 k:x@12 f:x@9", []),  # it may arrive late
+        ("k:x@5 k1?:x@9 f:x@9 f:x@5", ["commit-regression 5 (3, 1, 7)"]),  # it has arrived
+        ("k:x@5 k1?:x@9 k2?:x@9 f:x@9 f:x@5", []),  # one of them has: perhaps another one since
+        ("k:x@5 k1?:x@5 k:x@9 f:x@5", []),
+        # from nowhere
+        ("f:x@3", ["commit-ahead nobody 3 (1,)"]),
+        ("k:x@5 f:x@3", ["commit-regression nobody 3 (1, 3)"]),
+        ("k:x@5 f:x@7", ["commit-ahead nobody 7 (1, 3)"]),
+        ("f:x@5 k:x@5", ["commit-ahead nobody 5 (1,)"]),
+        # other keys of one commit
+        ("k:x@5,y@7 k:y@8 f:x@5,y@8", []),
+        # a client that commits alone: only that something was committed is known
+        ("m1:x#auto k:x@5 k:x@9 f:x@5 f:x@7", []),
+        ("m1:x#auto k:x@5 f:x", ["lost-commit 5 (3, 5)"]),
+    ],
+)
+def test_fetches(histories: Any, text: str, found: list[str]) -> None:
+    """What is found is what the last commit put there, whichever that may be."""
+    assert told(kernel(histories.log(text))) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("i1:t@1.0 t1:|!x@5 f:x", []),  # its coordinator tells the group's one afterwards
+        ("i1:t@1.0 t1:|!x@5 f:x@5", []),
+        ("i1:t@1.0 t1:|!x@5 t1:|!x@9 f:x@9 f:x@5", []),
+        ("i1:t@1.0 t1:|!x@5 t1:|!y@9 f:x", []),  # perhaps by another of its producers
+        ("i1:t@1.0 t1:|!x@5 t1:|!x@9 f:x", ["lost-commit 5 (3, 7)"]),
+        ("i1:t@1.0 t1:|!x@5 i2:t@1.1 f:x", ["lost-commit 5 (3, 7)"]),
+        ("i1:t@1.0 t1:|!x@5 t1!:|!x@9 f:x@9", ["commit-ahead nobody 9 (5, 7)"]),
+        ("i1:t@1.0 t1:|!x@5 t1?:|!x@9 f:x@9", []),
+        ("i1:t@1.0 t1:|!x@5 t1?:|!x@9 i2:t@1.1 t2:|!x@12 t2:|!x@15 f:x@9", ["-"]),
+        ("i1:t@1.0 t1:|!x@5 t1?:|!x@9 t2:|!x@12 t2:|!x@15 f:x@9", []),
+    ],
+)
+def test_commits_of_transactions(histories: Any, text: str, found: list[str]) -> None:
+    """They take effect after they were acknowledged, and before the next one has."""
+    results = told(kernel(histories.log(text)))
+    assert results == found or (found == ["-"] and results)
+
+
+def test_a_commit_in_doubt_ends_with_its_generation(histories: Any) -> None:
+    """Once another member was given the key it is refused; before that it may be on its way."""
+    before = "m1:x m2:x p1:^x@0#1| k1:x@5 k1?:x@9 "
+    after = "p2: p2:^x@5#2| k2:x@7 f:x@9"
+    assert kernel(histories.log(before + "k2:x@7 f:x@9")) == []
+    (found,) = kernel(histories.log(before + after))
+    assert (found.anomaly, found.offset) == ("commit-regression", 9)
+
+
+def test_a_commit_that_nobody_told_may_be_any(histories: Any) -> None:
+    """While it may take effect, nothing is wrong."""
+    text = "i1:t@1.0 m1:x p1:^x@0#1| k2:x@5 t1?:|!? f:x@77 f:x"
+    assert kernel(histories.log(text)) == []
+    (found,) = kernel(histories.log(text + " i2:t@1.1 k2:x@9 f:x@77"))
+    assert (found.anomaly, found.variant) == ("commit-ahead", "nobody")
+
+
+@pytest.mark.parametrize(
+    ("band", "variant"),
+    [
+        (Band(1, 0, 2 * SECOND), "stale"),
+        (Band(1, 0, None), "stale"),
+        (Band(1, 0, 2 * SECOND, misleads=False), ""),
+        (Band(1, 60 * SECOND, None), ""),
+    ],
+)
+def test_an_answer_from_memory(histories: Any, band: Band, variant: str) -> None:
+    """Who was cut off may not know that another one is the coordinator by now."""
+    log: Log = histories.log("k:x@5 k:x@9 f:x@5")
+    (found,) = kernel(dataclasses.replace(log, faults=(band,)))
+    assert found.variant == variant
+    (settled,) = kernel(
+        dataclasses.replace(histories.log("k:x@5 k:x@9 z:60 f:x@5"), faults=(band,))
+    )
+    assert settled.variant == ("stale" if band.to_ns is None and band.misleads else "")
+
+
+def test_groups_have_registers_of_their_own(histories: Any) -> None:
+    """The same key, another group."""
+    ops = histories.events("k:x@5 k1:x@9 f:x@9")
+    other = [["commit", "other", {"x": 9}, "sync"]]
+    changed = [
+        Op(**{f: getattr(op, f) for f in op.__struct_fields__} | {"value": other})
+        if op.process == 1
+        else op
+        for op in ops
+    ]
+    (found,) = kernel(histories.log(changed))
+    assert (found.anomaly, found.group, found.offset) == ("commit-ahead", "g", 9)
+    assert found.why == (
+        "process 9 committed offset 5 for group g at 1.000 s; process 9 asked what is committed"
+        " until 5.000 s, and it was offset 9, which nobody had committed"
+    )
+
+
+class Access(NamedTuple):
+    """A commit of an offset, or (None) a fetch, between two events."""
+
+    process: int
+    kind: str
+    offset: int | None
+    begin: int
+    end: int
+
+
+def accesses(rng: random.Random, count: int) -> tuple[list[Op], list[Access]]:
+    """Of three processes that commit and fetch one register, whose answers are often wrong."""
+    ops: list[Op] = []
+    found: list[Access] = []
+    under_way: dict[int, tuple[str, int | None, int]] = {}
+    living = [1, 2, 3]
+
+    def note(process: int, kind: Any, f: str, offset: int | None) -> int:
+        micro_op = [f, "g", {"x": offset}] + (["sync"] if f == "commit" else [])
+        ops.append(
+            Op(index=len(ops), time_ns=len(ops), process=process, type=kind, f=f, value=[micro_op])
+        )
+        return len(ops) - 1
+
+    for _ in range(count):
+        place = rng.randrange(len(living))
+        process = living[place]
+        if process not in under_way:
+            f = rng.choice(("commit", "committed"))
+            offset = rng.randrange(4) if f == "commit" else None
+            under_way[process] = (f, offset, note(process, "invoke", f, offset))
+            continue
+        f, offset, begin = under_way.pop(process)
+        if f == "committed":
+            offset = rng.choice((None, 0, 1, 2, 3))
+            end = note(process, "ok", f, offset)
+            found.append(Access(process, f, offset, begin, end))
+            continue
+        kind = rng.choice(("ok", "ok", "ok", "fail", "info"))
+        end = note(process, kind, f, offset)
+        if kind != "fail":
+            found.append(Access(process, f, offset, begin, end if kind == "ok" else 10**9))
+        if kind == "info":
+            living[place] = max(living) + 1
+    for f, offset, begin in under_way.values():
+        if f == "commit":
+            found.append(Access(0, f, offset, begin, 10**9))
+    return ops, found
+
+
+def explained(fetch: Access, commits: list[Access], *, certain: set[Access]) -> bool:
+    """By the definition: some commit of this offset, or none at all, and no other one that
+    certainly lies between it and the fetch."""
+    before = [c for c in commits if c in certain and c.end < fetch.begin]
+    if fetch.offset is None:
+        return not before
+    return any(
+        c.offset == fetch.offset
+        and c.begin < fetch.end
+        and not any(c.end < later.begin for later in before)
+        for c in commits
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 40))
+def test_as_the_definition_has_it(histories: Any, seed: int, count: int) -> None:
+    """Which commits are contradicted by which fetches, found the slow way."""
+    ops, found = accesses(random.Random(seed), count)
+    commits = [a for a in found if a.kind == "commit"]
+    fetches = [a for a in found if a.kind == "committed"]
+    offsets = [c.offset for c in commits]
+    certain: set[Access] = set()
+    for n, c in enumerate(commits):  # what was found has happened, if only one can have been it
+        if c.end == 10**9 and offsets.count(c.offset) == 1:
+            seen = [f.end for f in fetches if f.offset == c.offset and f.end > c.begin]
+            commits[n] = c = c._replace(end=min([*seen, c.end]))
+        if c.end < 10**9:
+            certain.add(c)
+    wrong = sum(not explained(f, commits, certain=certain) for f in fetches)
+    logs = [log for log in histories.tables(ops).logs() if log.key == "x"]
+    assert sum(1 + f.folded for log in logs for f in kernel(log)) == wrong

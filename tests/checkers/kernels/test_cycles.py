@@ -1,0 +1,192 @@
+import random
+from ast import literal_eval
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkers.kernels import cycles
+from checkers.kernels.receipts import GaveUp
+from checkers.kernels.rows import History
+from model.op import Op
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # each read what the other wrote
+        (">t0:+x=a@0|y=b@0 t1:+y=b@0|x=a@0 <t0:+x=a@0|y=b@0", ["wr-cycle (2, 3)"]),
+        ("t0:+x=a@0 t1:+y=b@0|x=a@0", []),
+        ("t0:+x=a@0|x=a@0", []),  # its own record: that is a precommitted read
+        # their records interleave
+        ("t0:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0", ["G0 (3, 1)"]),
+        ("t0:+x=a@0,+x=c@2 t1:+x=b@1", ["G0 (3, 1)"]),
+        ("t0:+x=a@0,+y=b@0 t1:+x=c@1,+y=d@1", []),
+        # one read of the other, and stands before it elsewhere
+        ("t0:+x=a@0,+y=c@2 t1:+y=b@1|x=a@0", ["G1c (1, 3)"]),
+        ("t0:+x=a@0,+y=c@1 t1:+y=b@2|x=a@0", []),
+        # what certainly never happened is part of nothing, what is in doubt not before it is proven
+        ("t0:+x=a@0|y=b@0 t1!:+y=b@0|x=a@0", []),
+        ("t0?:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0", []),
+        ("t0?:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0 p:x=a@0", ["G0 (3, 1)"]),
+        ("t0?:+x=a,+y=b@1 t1:+x=c@1,+y=d@0 p:x=a@0", ["G0 (3, 1)"]),  # its place is read
+        # plain operations are no transactions
+        ("s:x=a@0,y=b@1 s1:x=c@1,y=d@0", []),
+        # through a third
+        ("t0:+x=a@0|z=c@0 t1:+y=b@0|x=a@0 t2:+z=c@0|y=b@0", ["wr-cycle (1, 3, 5)"]),
+        # a circle of reads, and one with a write beside it
+        (
+            "t0:+x=a@0,+z=c@1|y=b@0 t1:+y=b@0|x=a@0 t2:+z=d@0|x=a@0",
+            ["wr-cycle (3, 1)", "G1c (1, 5)"],
+        ),
+    ],
+)
+def test_cycles(histories: Any, text: str, found: list[str]) -> None:
+    """Each circle has the name of its edges."""
+    told = cycles.kernel(histories.tables(text))
+    assert sorted(map(spoken, told)) == sorted(turned(f) for f in found)
+
+
+def spoken(found: Any) -> str:
+    return turned(f"{found.anomaly} {found.ops}")
+
+
+def turned(text: str) -> str:
+    """A circle has no beginning."""
+    name, _, rest = text.partition(" ")
+    ops = literal_eval(rest)
+    at = ops.index(min(ops))
+    return f"{name} {ops[at:] + ops[:at]}"
+
+
+def test_a_circle_argues(histories: Any) -> None:
+    """A step for each edge."""
+    (found,) = cycles.kernel(histories.tables("t0:+x=a@0,+y=c@2 t1:+y=b@1|x=a@0"))
+    assert found.key is None
+    assert found.why == (
+        "transaction 3 read value 1 of x from 1; value 3 of transaction 1 follows value 2 of 3 in"
+        " y: a circle"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # a circle of two, and a third that hangs on it
+        (
+            "t0:+x=a@0|y=b@0|z=c@0 t1:+y=b@0|x=a@0 t2:+z=c@0|y=b@0",
+            ["wr-cycle 1"],
+        ),
+        ("t0:+x=a@0|y=b@0 t1:+y=b@0|x=a@0 t2:+x=c@1|y=d@1 t3:+y=d@1|x=c@1", ["wr-cycle 0"] * 2),
+        # what is always legal is told once
+        ("t0:+x=a@0,+x=c@2 t1:+x=b@1 t2:+y=a@0,+y=c@2 t3:+y=b@1", ["G0 1"]),
+    ],
+)
+def test_how_many(histories: Any, text: str, found: list[str]) -> None:
+    """A circle of reads stands for its component, a legal circle for all of its kind."""
+    told = cycles.kernel(histories.tables(text))
+    assert [f"{f.anomaly} {f.folded}" for f in told] == found
+
+
+def test_above_its_budget_it_gives_up(histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not looked at is unknown."""
+    monkeypatch.setattr(cycles, "EDGES_MAX", 1)
+    tables = histories.tables("t0:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0")
+    with pytest.raises(GaveUp, match="2 dependencies are more than 1"):
+        cycles.kernel(tables)
+
+
+def drawn(rng: random.Random) -> list[Op]:
+    """Transactions over two keys: records at random places, polls of random records."""
+    count = rng.randint(2, 7)
+    logs: dict[str, list[int]] = {"x": [], "y": []}
+    sent: list[list[tuple[str, int]]] = []
+    for value in range(rng.randint(count, 2 * count)):
+        logs[rng.choice("xy")].append(value)
+    for log in logs.values():
+        rng.shuffle(log)
+    places = {(key, value): at for key, log in logs.items() for at, value in enumerate(log)}
+    records = sorted(places)
+    sent = [[] for _ in range(count)]
+    for record in records:
+        sent[rng.randrange(count)].append(record)
+    events: list[Op] = []
+    for process, mine in enumerate(sent):
+        read: dict[str, list[list[int]]] = {}
+        for key, value in rng.sample(records, rng.randint(0, min(3, len(records)))):
+            read.setdefault(key, []).append([places[key, value], value])
+        done: list[Any] = [["send", key, [places[key, v], v]] for key, v in mine]
+        asked: list[Any] = [["send", key, v] for key, v in mine]
+        at = 2 * process
+        events.append(
+            Op(
+                index=at,
+                time_ns=at,
+                process=process,
+                type="invoke",
+                f="txn",
+                value=[*asked, ["poll"]],
+            )
+        )
+        events.append(
+            Op(
+                index=at + 1,
+                time_ns=at + 1,
+                process=process,
+                type="ok",
+                f="txn",
+                value=[*done, ["poll", read]],
+            )
+        )
+    return events
+
+
+def edges_by_definition(events: list[Op]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """``wr`` and ``ww``, pair by pair."""
+    done = [op for op in events if op.type == "ok"]
+    writer = {(m[1], m[2][1]): op.index for op in done for m in op.value if m[0] == "send"}
+    wr = {
+        (writer[key, value], op.index)
+        for op in done
+        for m in op.value
+        if m[0] == "poll"
+        for key, records in m[1].items()
+        for _, value in records
+    }
+    places = sorted((m[1], m[2][0], op.index) for op in done for m in op.value if m[0] == "send")
+    ww = {(a[2], b[2]) for a, b in pairwise(places) if a[0] == b[0]}
+    return {(a, b) for a, b in wr if a != b}, {(a, b) for a, b in ww if a != b}
+
+
+def reaches(edges: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The transitive closure, the slow way."""
+    closure = set(edges)
+    while more := {(a, d) for a, b in closure for c, d in closure if b == c} - closure:
+        closure |= more
+    return closure
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32))
+def test_by_definition(histories: Any, seed: int) -> None:
+    """What is found is what the definitions say, and each witness is a circle of such edges."""
+    events = drawn(random.Random(seed))
+    history: History = histories.tables(events)
+    wr, ww = edges_by_definition(events)
+    by_reads, by_writes, by_both = reaches(wr), reaches(ww), reaches(wr | ww)
+    expected = {
+        "wr-cycle": any((a, a) in by_reads for a, _ in wr),
+        "G0": any((a, a) in by_writes for a, _ in ww),
+        "G1c": any((b, a) in by_both and (b, a) not in by_reads for a, b in wr),
+    }
+    found = cycles.kernel(history)
+    assert {f.anomaly for f in found} == {name for name, there in expected.items() if there}
+    for f in found:
+        steps = set(pairwise((*f.ops, f.ops[0])))
+        allowed = {"wr-cycle": wr, "G0": ww, "G1c": wr | ww}[f.anomaly]
+        assert steps <= allowed
+        if f.anomaly == "G1c":
+            assert steps & wr
+            assert steps - wr

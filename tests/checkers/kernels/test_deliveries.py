@@ -1,0 +1,113 @@
+from typing import Any
+
+import pytest
+
+from checkers.kernels.deliveries import kernel
+
+SENDS = "s:x-0=a@0 s:x-0=b@1 s:x-0=c@4 s:x-0=d@5 p8:x-0=a@0,x-0=b@1,x-0=c@4,x-0=d@5 "
+"""Ten events; offsets 2 and 3 hold what nobody is given."""
+
+
+def told(histories: Any, text: str) -> list[str]:
+    found = kernel(histories.log(SENDS + text, "x-0"))
+    return [f"{f.anomaly} {f.variant} {f.offset} {f.ops}".replace("  ", " ") for f in found]
+
+
+MEMBER = "m1:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 "
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (MEMBER + "k1:x-0@1", []),
+        (MEMBER + "k1:x-0@2", []),
+        (MEMBER + "k1:x-0@4", []),  # nobody is given what lies between
+        (MEMBER + "k1:x-0@5", ["commit-ahead 5 (15,)"]),
+        (MEMBER + "k1:x-0@77", ["commit-ahead 77 (15,)"]),
+        (MEMBER + "k1!:x-0@77", []),
+        (MEMBER + "k1?:x-0@77", []),
+        (MEMBER + "k1:x-0@5 k1:x-0@5 p1:x-0=c@4 k1:x-0@5", ["commit-ahead 5 (15,)"]),
+        (MEMBER + "k1:x-0@2 p1:x-0=c@4 k1:x-0@5", []),
+        (MEMBER + "k3:x-0@5", []),  # who is no member commits what it likes
+        ("m1:x p1:^x-0@0#1| p1:x-0=a@0|x-0=b@1 k1:x-0@2", []),
+        ("m1:x p1:^x-0@5#1| k1:x-0@5", []),  # it began there
+        ("m1:x p1:^x-0@0#1| k1:x-0@5", ["commit-ahead 5 (15,)"]),
+        ("m1:x p1:^x-0#1| k1:x-0@5", []),  # nobody knows where it began
+        # what others of the group were given counts, and what strangers were does not
+        (MEMBER + "m2:x p2:^x-0@2#2|x-0=c@4 p1:-x-0#1|^x-0@2#3| k1:x-0@5", []),
+        (MEMBER + "p3:x-0=c@4 k1:x-0@5", ["commit-ahead 5 (17,)"]),
+        # a poll that ended badly may have brought it
+        (MEMBER + "p1!: k1:x-0@5", []),
+        # in a transaction
+        (MEMBER + "t1:x-0=c@4|!x-0@5", []),
+        (MEMBER + "t1:x-0=c@4|!x-0@6", ["commit-ahead 6 (15,)"]),
+        # a client that commits by itself has begun a later member too far
+        (
+            "m1:x#auto m2:x#auto p1:^x-0@0#1|x-0=a@0 p2:^x-0@5#2|",
+            ["commit-ahead alone 5 (17,)"],
+        ),
+        ("m1:x#auto m2:x#auto p1:^x-0@0#1|x-0=a@0 p2:^x-0@1#2|", []),
+        ("m1:x#auto m2:x#auto p1:^x-0@0#1|x-0=a@0,x-0=b@1 p2:^x-0@4#2|", []),
+    ],
+)
+def test_commit_ahead(histories: Any, text: str, found: list[str]) -> None:
+    """A member says that more was dealt with than anybody was given."""
+    assert told(histories, text) == found
+
+
+TWO = "m1:x m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 "
+"""Nineteen events and one."""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (TWO + "p2: p2:^x-0@2#2|x-0=c@4", []),
+        (TWO + "p2: p2:^x-0@2#2|x-0=d@5", ["resume-gap 5 (21,)"]),
+        (TWO + "p2: p2:^x-0@4#2|x-0=c@4", []),  # the next that there is
+        (TWO + "p2: p2:^x-0@5#2|x-0=d@5", ["resume-gap 5 (17, 21)"]),
+        (TWO + "p2: p2:^x-0@0#2|", ["resume-overlap 0 (17, 21)"]),
+        (TWO + "p2: p2:^x-0@1#2|x-0=b@1", ["resume-overlap 1 (17, 21)"]),
+        (TWO + "p2: p2:^x-0@2#2|x-0=b@1", ["resume-overlap 1 (21,)"]),
+        (TWO + "p2:^x-0@0#2|", []),  # it looked while that was committed
+        (TWO + "k1?:x-0@5 p2: p2:^x-0@5#2|x-0=d@5", []),  # in doubt
+        (TWO + "k1?:x-0@5 p2: p2:^x-0@2#2|x-0=c@4", []),
+        # the position is not told: the first record is
+        (TWO + "p2: p2:^x-0#2|x-0=c@4", []),
+        (TWO + "p2: p2:^x-0#2| p2:x-0=d@5", ["resume-gap 5 (17, 21, 23)"]),
+        (TWO + "p2: p2:^x-0#2| p2:x-0=b@1", ["resume-overlap 1 (17, 21, 23)"]),
+        (TWO + "p2: p2:^x-0#2| p2!: p2:x-0=d@5", []),  # the poll between may have brought it
+        (TWO + "p2: p2:^x-0#2|-x-0#2|^x-0#3| p2:x-0=c@4", []),
+        (TWO + "p2: p2:^x-0@2#2| p2:-x-0#2|^x-0@2#3|x-0=d@5", ["resume-gap 5 (23,)"]),
+        # nothing was committed: where to begin is the client's setting
+        ("m1:x p1:^x-0@5#1|x-0=d@5", []),
+        ("m1:x p1:^x-0@0#1|x-0=b@1", ["resume-gap 1 (13,)"]),
+        # a listener's commit is known to the generation that its member joins
+        (
+            "m1:x#listener m2:x >p2: p1:^x-0@0#1|x-0=a@0,x-0=b@1 p1:!x-0@2|-x-0#1|^x-1@0#2|"
+            " <p2:^x-0@0#2|",
+            ["resume-overlap 0 (18, 19)"],
+        ),
+        (
+            "m1:x#listener m2:x >p2: p1:^x-0@0#1|x-0=a@0,x-0=b@1 p1:!x-0@2|-x-0#1|^x-1@0#2|"
+            " <p2:^x-0@2#2|",
+            [],
+        ),
+        # clients that commit by themselves may have committed anything they were given
+        ("m1:x#auto m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 p2: p2:^x-0@1#2|", []),
+    ],
+)
+def test_resumption(histories: Any, text: str, found: list[str]) -> None:
+    """A member begins at the record behind what was committed."""
+    assert told(histories, text) == found
+
+
+def test_a_gap_of_records_that_are_not_certain_is_none(histories: Any) -> None:
+    """An aborted record is given to nobody who reads what is committed; nor need one be that was
+    never acknowledged."""
+    text = "s:x-0=a@0 s?:x-0=b t5!:+x-0=c|abort s:x-0=d@3 p8:x-0=a@0,x-0=b@1,x-0=c@2,x-0=d@3 "
+    member = "m1:x p1:^x-0@0#1|x-0=a@0 "
+    log = histories.log(text + member + "k1:x-0@3 p1:-x-0#1|^x-0@3#2|x-0=d@3", "x-0")
+    assert kernel(log) == []
+    (found,) = kernel(histories.log(text + member + "k1:x-0@4", "x-0"))
+    assert found.anomaly == "commit-ahead"

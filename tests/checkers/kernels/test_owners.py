@@ -1,0 +1,69 @@
+from typing import Any
+
+import pytest
+
+from checkers.kernels.owners import kernel
+
+
+def told(histories: Any, text: str) -> list[str]:
+    found = kernel(histories.log(text, "x-0"))
+    return [f"{f.anomaly} {f.variant} {f.offset} {f.ops}".replace("  ", " ") for f in found]
+
+
+TWO = "m1:x m2:x p1:^x-0@0#1| "
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (TWO + "p2:^x-1@0#1|", []),
+        (TWO + "p2:^x-0@0#1|", ["double-owner 1 (5, 7)"]),
+        (TWO + "p2:^x-0@0#2|", []),  # the other has not heard of it yet
+        (TWO + "p2:^x-0@0|", []),
+        (TWO + "p1:-x-0#1|^x-0@0#2| p2:^x-0@0#1|", ["double-owner 1 (5, 9)"]),
+        ("m1:x#i m2:x#i p1:^x-0@0#1| p2:^x-0@0#1|", []),  # one member, come back
+        ("m1:x#i m2:x#j p1:^x-0@0#1| p2:^x-0@0#1|", ["double-owner 1 (5, 7)"]),
+        (TWO + "p1:^x-0@0#1|", []),  # told twice
+    ],
+)
+def test_one_generation_gives_a_key_to_one_member(
+    histories: Any, text: str, found: list[str]
+) -> None:
+    """Whenever they hear of it."""
+    assert told(histories, text) == found
+
+
+LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (LATER + "k1:x-0@1 p1:-x-0#1|", ["double-owner commit 1 (5, 9, 11)"]),
+        (LATER + "k1:x-0@1 p1:~x-0|", ["double-owner commit 1 (5, 9, 11)"]),
+        (LATER + "k1!:x-0@1 p1:-x-0#1|", []),  # as it should be
+        (LATER + "k1?:x-0@1 p1:-x-0#1|", []),
+        (LATER + "k1:x-1@1 p1:-x-0#1|", []),
+        (LATER + "k1:x-0@1", []),  # it may have joined again, and be about to say so
+        (LATER + "k1:x-0@1 p1:-x-0#1|^x-0@0#3|", []),  # perhaps it committed after this
+        (
+            LATER + "k1:x-0@1 p1:-x-0#1| p1:^x-0@0#3|",
+            ["double-owner commit 1 (5, 9, 11)"],
+        ),
+        (LATER + "p1:-x-0#1|^x-0@0#3| k1:x-0@1 p1:-x-0#3|", []),
+        (LATER + "t1:|!x-0@1 p1:-x-0#1|", []),  # a transaction may not say by which member
+        # while the other one was told
+        ("m1:x m2:x p1:^x-0@0#1| >k1:x-0@1 p2:^x-0@0#2| <k1:x-0@1 p1:-x-0#1|", []),
+        ("m1:x m2:x p2: p1:^x-0@0#2| p2:^x-0@0#1| k1:x-0@1 p1:-x-0#2|", []),  # told late
+        # generations that nobody told
+        (
+            "m1:x m2:x p1:^x-0@0| p2: p2:^x-0@0| k1:x-0@1 p1:-x-0|",
+            ["double-owner commit 1 (5, 9, 11)"],
+        ),
+        ("m1:x m2:x p2: p1:^x-0@0| p2:^x-0@0| k1:x-0@1 p1:-x-0|", []),
+        ("m1:x#i m2:x#i p1:^x-0@0#1| p2:^x-0@0#2| k1:x-0@1 p1:-x-0#1|", []),
+    ],
+)
+def test_a_former_owner_is_refused(histories: Any, text: str, found: list[str]) -> None:
+    """Unless it may have become the owner again."""
+    assert told(histories, text) == found

@@ -1,0 +1,59 @@
+from typing import Any
+
+import pytest
+
+from checkers.kernels import key, torn
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # b of y lies below what was read of y, and nobody ever read it; a of x is there
+        ("t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0 p:y=c@1", ["torn-transaction y=2 +1 but [1]"]),
+        ("t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0 p:y=b@0,y=c@1", []),
+        # nobody has read as far as that
+        ("t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0", []),
+        # it is gone whole: lost, and not torn
+        (
+            "t:+x=a@0,+y=b@0 s:y=c@1 s:x=d@1 p:x=d@1 p:y=c@1",
+            ["lost-write x=1", "lost-write y=2"],
+        ),
+        # in doubt, until somebody reads a part of it
+        ("t?:+x=a@0,+y=b@0 s:y=c@1 p:y=c@1", []),
+        ("t?:+x=a@0,+y=b@0 s:y=c@1 p:y=c@1 p:x=a@0", ["torn-transaction y=2 +1 but [1]"]),
+        # nobody was told where y's record is, but the log of y was read to its end
+        (
+            "t?:+x=a,+y=b s:y=c@1 p:y=c@1 c:y@2 p:x=a@0",
+            ["torn-transaction y=2 +1 but [1]"],
+        ),
+        # a plain operation of several records may land in part
+        ("s?:x=a@0,y=b s1:y=c@1 p:y=c@1 c:y@2 p:x=a@0", []),
+        ("s:x=a@0,y=b@0 s1:y=c@1 p:y=c@1 p:x=a@0", ["lost-write y=2"]),
+        # within one key, and with what it has folded
+        ("t:+x=a@0,+x=b@1,+x=c@2 s:x=d@3 p:x=a@0,x=d@3", ["torn-transaction x=2 +3 but [1]"]),
+    ],
+)
+def test_torn_transactions(histories: Any, text: str, found: list[str]) -> None:
+    """What is lost of a transaction that is not lost whole is one finding."""
+    tables = histories.tables(text)
+    of_keys = [f for log in tables.logs() for f in key.judge(log).found]
+    told = [
+        f"{f.anomaly} {f.key}={f.value}"
+        + (f" +{f.folded} but {[*f.also]}" if f.anomaly == "torn-transaction" else "")
+        for f in torn.kernel(tables, of_keys)
+        if f.anomaly in ("torn-transaction", "lost-write")
+    ]
+    assert told == found
+
+
+def test_a_torn_transaction_names_both_sides(histories: Any) -> None:
+    """Its writer, who read a part of it, and who went past the rest."""
+    tables = histories.tables("t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0 p3:y=c@1")
+    of_keys = [f for log in tables.logs() for f in key.judge(log).found]
+    (found,) = [f for f in torn.kernel(tables, of_keys) if f.anomaly == "torn-transaction"]
+    assert found.ops == (1, 5, 7)
+    assert found.why == (
+        "of one transaction of process 9, process 9 read value 1 of x at 5.000 s; of y this is"
+        " known: value 2 was acknowledged to process 9 at offset 0 at 1.000 s; process 3 read on"
+        " at offset 1 at 7.000 s, and nobody ever read 2"
+    )

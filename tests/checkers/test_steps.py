@@ -1,0 +1,210 @@
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from checkers import tables
+from checkers.kernels.rows import (
+    ANY,
+    ASSIGNED,
+    COMMIT,
+    FAIL,
+    FETCH,
+    FOREVER,
+    HIGH,
+    INFO,
+    LOST,
+    OK,
+    REVOKED,
+    STABLE,
+    START,
+    UNKNOWN,
+    Steps,
+)
+from model.op import Op, OpType
+
+
+def steps(histories: Any, text: str, key: str = "x-0") -> Steps:
+    made = histories.tables(text)
+    found: Steps = made.steps.where(made.step_key == made.keys.index(key))
+    return found
+
+
+def test_a_row_for_each_key_of_a_micro_operation(histories: Any) -> None:
+    """In their order, with the offset that each is about."""
+    text = "m1:x p1:^x-0@3,x-1#1|x-0=a@3 k1:x-0@4,x-1@0 f:x-0@4 f:x-1 p1:-x-0#1|~x-1#1| l1:"
+    found = steps(histories, text)
+    assert found.kind.tolist() == [ASSIGNED, COMMIT, FETCH, REVOKED]
+    assert found.offset.tolist() == [3, 4, 4, UNKNOWN]
+    assert found.process.tolist() == [1, 1, 9, 1]
+    other = steps(histories, text, "x-1")
+    assert other.kind.tolist() == [ASSIGNED, COMMIT, FETCH, LOST]
+    assert other.offset.tolist() == [UNKNOWN, 0, UNKNOWN, UNKNOWN]
+
+
+def test_ends_of_a_log_have_a_row_each(histories: Any) -> None:
+    """Of those that were told."""
+    found = steps(histories, "w:x-0@2/9/7 w:x-0@/9/ w!:x-0@1/1/1")
+    assert found.kind.tolist() == [START, HIGH, STABLE, HIGH]
+    assert found.offset.tolist() == [2, 9, 7, 9]
+    assert set(found.group.tolist()) == {UNKNOWN}
+
+
+LISTENER = "m1:x#listener "
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        (LISTENER + "p1:^x-0@0#1| p1:!x-0@1|-x-0#1|^x-1@0#2|", 2),
+        (LISTENER + "p1:^x-0@0#1| p1:!x-0@1|-x-0#1| p1:^#2|", 2),
+        (LISTENER + "p1:^x-0@0#1| p1:!x-0@1|-x-0#1|", UNKNOWN),
+        ("m1:x p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|^#2|", UNKNOWN),  # perhaps it had joined already
+    ],
+)
+def test_what_a_listener_committed_before_it_joined_again(
+    histories: Any, text: str, after: int
+) -> None:
+    """Is known to the generation that its member joined then; any other commit, perhaps not."""
+    found = steps(histories, text)
+    commit = found.where((found.kind == COMMIT) & (found.offset != ANY))
+    assert commit.after.tolist() == [after]
+
+
+def test_a_listener_commits_at_any_time_since_the_poll_before(histories: Any) -> None:
+    """And is told only when it was acknowledged, whatever came of the poll that tells."""
+    text = LISTENER + "p1:^x-0@0#1| f1:x-0 p1?:!x-0@1|-x-0#1|"
+    found = steps(histories, text)
+    commit = found.where((found.kind == COMMIT) & (found.offset != ANY))
+    assert (commit.invoked.tolist(), commit.op.tolist()) == ([2], [7])
+    assert commit.outcome.tolist() == [OK]
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("m1:x p1:^x-0@0#1| k1:x-0@1 f1:x-0 p1:-x-0#1|", [0, 2, 2, 2]),
+        ("m1:x p1: p2: p1:^x-0@0#1|", [2]),
+        ("m1:x t1:|+y-0=a k1:y-0@1 p1:^x-0@0#1|", [2]),
+    ],
+)
+def test_what_a_poll_tells_may_have_happened_since_the_one_before(
+    histories: Any, text: str, since: list[int]
+) -> None:
+    """Since that began, as it may have told before it looked."""
+    assert steps(histories, text).since.tolist() == since
+
+
+@pytest.mark.parametrize(
+    ("text", "until"),
+    [
+        ("k1:x-0@1", 1),
+        ("k1?:x-0@1", FOREVER),
+        ("i1:t@1.0 t1?:|!x-0@1 i2:t@1.1", 5),  # who takes its transactional id over ends it
+        ("i1:t@1.0 t1?:|!x-0@1 i2:u@1.1", FOREVER),
+        ("i1:t@1.0 t1?:|!x-0@1 i2?:t", FOREVER),
+        ("i1:t@1.0 t1:|!x-0@1", FOREVER),  # that it will be committed is what was acknowledged
+        ("i1:t@1.0 t1:|!x-0@1 i2:t@1.1 t1:|", 5),
+    ],
+)
+def test_a_commit_may_take_effect_late(histories: Any, text: str, until: int) -> None:
+    """One in doubt, or one of a transaction: its coordinator tells the group's afterwards."""
+    found = steps(histories, text)
+    assert found.until[found.kind == COMMIT].tolist() == [until]
+
+
+def test_an_assignment_holds_until_a_poll_ends_badly(histories: Any) -> None:
+    """What that brought and where it went is not all known."""
+    text = "m1:x p1:^x-0@0#1| k1!:x-0@1 p1: p1!: p1:^x-0@0#2| p1?: m2:x p2:^x-0@0#3|"
+    assert steps(histories, text).until[[0, 2, 3]].tolist() == [9, 13, FOREVER]
+
+
+def test_a_commit_that_nobody_told(histories: Any) -> None:
+    """A transaction in doubt may have committed an offset of any key that its process had then."""
+    text = "m1:x p1:^x-0@0,x-1@0#1| p1:-x-1#1| t1?:|!?"
+    found = steps(histories, text)
+    assert found.offset[found.kind == COMMIT].tolist() == [ANY]
+    assert found.outcome[found.kind == COMMIT].tolist() == [INFO]
+    other = steps(histories, text, "x-1")
+    assert COMMIT not in other.kind
+    for certain in ("t1:|!?", "t1!:|!?"):
+        assert COMMIT not in steps(histories, f"m1:x p1:^x-0@0#1| {certain}").kind
+
+
+@pytest.mark.parametrize(
+    ("text", "invoked"),
+    [
+        ("p1:^x-0@0#1| p1?:", [2]),
+        ("p1:^x-0@0#1| k1:x-0@1", [4, 2]),
+        ("p1:^x-0@0#1| p1:-x-0#1|", []),
+        ("p1:^x-0@0#1| p1?:-x-0#1|", [2]),  # perhaps that is what it ended by
+        ("p1:^x-0@0#1| l1:", [2]),
+    ],
+)
+def test_a_listener_may_commit_after_the_last_poll(
+    histories: Any, text: str, invoked: list[int]
+) -> None:
+    """Whatever its member still has; nobody will tell."""
+    found = steps(histories, LISTENER + text)
+    assert found.invoked[found.kind == COMMIT].tolist() == invoked
+    assert COMMIT not in steps(histories, "m1:x p1:^x-0@0#1| p1?:").kind
+
+
+def test_a_completion_that_tells_no_commit(histories: Any) -> None:
+    """What only the invocation names was tried, and may have happened."""
+    *rest, asked, done = histories.events("m1:x p1:^x-0@0#1| k1?:x-0@1")
+    outcomes: dict[OpType, int] = {"ok": INFO, "info": INFO, "fail": FAIL}
+    for kind, outcome in outcomes.items():
+        end = Op(index=done.index, time_ns=done.time_ns, process=1, type=kind, f="commit")
+        made = histories.tables([*rest, asked, end])
+        commit = made.steps.where(made.steps.kind == COMMIT)
+        assert commit.outcome.tolist() == [outcome]
+        assert commit.offset.tolist() == [1]
+
+
+def test_a_transaction_of_which_something_was_read(histories: Any) -> None:
+    """Has happened, and so have its commits."""
+    text = "s1:x-0=a@0 m1:x p1:^x-0@0#1| t1?:x-0=a@0|+y-0=b|!x-0@1 "
+    assert steps(histories, text).proven.tolist() == [False, False]
+    assert steps(histories, text + "p:y-0=b@7").proven.tolist() == [False, True]
+
+
+def test_a_group_as_a_whole(histories: Any) -> None:
+    """Its members, how they commit, and when it changed and polled for the last time."""
+    made = histories.tables("m1:x#i m2:x,y#auto p1:^x-0@0#1| p2: l2: p1: p: s1:x-0=a")
+    (group,) = made.groups
+    assert group.name == "g"
+    assert group.members == {1: "i", 2: None}
+    assert group.commits_alone
+    assert group.topics == {"x", "y"}
+    assert (group.changed_ns, group.polled_ns) == (9_000_000_000, 11_000_000_000)
+    (other,) = histories.tables("m1:x p1:^x-0@0#1| p1?:").groups
+    assert not other.commits_alone
+    assert (other.changed_ns, other.polled_ns) == (5_000_000_000, 3_000_000_000)
+
+
+def test_a_rebalance_gives_up_positions(histories: Any) -> None:
+    """From the operation on that tells of it; not those of other processes or keys."""
+    made = histories.tables("m1:x m2:x p1:^x-0@0#1|x-0=a@0 p2:^x-1@0#1| p1:-x-0#1|^x-0@0#2|x-0=a@0")
+    resets = made.resets(made.keys.index("x-0"))
+    assert sorted(zip(resets.process.tolist(), resets.op.tolist(), strict=True)) == [
+        (1, 1),
+        (1, 4),
+        (1, 8),
+        (1, 8),
+        (2, 3),
+    ]
+
+
+def test_parquet_holds_groups_too(histories: Any, tmp_path: Path) -> None:
+    """Written and read again, the steps are equal."""
+    ops = histories.events("i1:t@1.0 m1:x#i p1:^x-0@0#1| k1:x-0@1 f:x-0 w:x-0@0/1/1 l1:")
+    histories.tables(ops)
+    table = tables.read(histories.file, lambda done: None)
+    pq.write_table(table, tmp_path / "history.parquet")
+    again = tables.read(tmp_path / "history.parquet", lambda done: None)
+    assert again.equals(table)
+    one, other = tables.tables(table), tables.tables(again)
+    assert [c.tolist() for c in one.steps] == [c.tolist() for c in other.steps]
+    assert one.groups == other.groups

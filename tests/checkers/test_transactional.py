@@ -1,0 +1,67 @@
+"""Generated transactions before all checkers: who keeps the promises gives no finding, and each
+planted defect its own."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkers import findings, inline
+from checkers.expectations import Contract
+from checkers.kernels import whole
+from model.op import Op
+from tests.checkers.transactional import Transactional
+
+SEEDS = st.integers(0, 2**32)
+
+
+def illegal(histories: Any, ops: list[Op], contract: Contract | None = None) -> dict[str, int]:
+    tables = histories.tables(ops)
+    reports = inline.judge(tables, lambda done: None)
+    told = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    receipts = [*told.receipts, *(r for report in reports.values() for r in report.receipts)]
+    assert not [receipt for receipt in receipts if receipt.crash]
+    results = findings.findings(told.found, tables, contract or Contract())
+    return findings.counts(results, legal=False)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.integers(1, 80))
+def test_isolated_transactions_give_no_finding(histories: Any, seed: int, steps: int) -> None:
+    """However they interleave, whatever is in doubt."""
+    assert illegal(histories, Transactional(random.Random(seed)).history(steps)) == {}
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.integers(1, 80))
+def test_who_did_not_ask_for_isolation_is_not_promised_any(
+    histories: Any, seed: int, steps: int
+) -> None:
+    """The same world, whose readers are given everything, by its own contract."""
+    ops = Transactional(random.Random(seed), isolated=False).history(steps)
+    assert illegal(histories, ops, Contract(read_committed=False)) == {}
+
+
+def test_who_asked_for_isolation_and_got_none_finds_out(histories: Any) -> None:
+    """Its near miss: by the contract of those who did."""
+    seen: set[str] = set()
+    for seed in range(20):
+        seen |= set(
+            illegal(histories, Transactional(random.Random(seed), isolated=False).history(80))
+        )
+    assert seen >= {"G1a", "precommitted-read", "dirty-read", "wr-cycle"}
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.integers(1, 3))
+def test_torn_transactions_are_counted_exactly(histories: Any, seed: int, torn: int) -> None:
+    """So many are torn, and nothing else is told of them."""
+    world = Transactional(random.Random(seed), torn=torn)
+    ops = world.history(80)
+    count = torn - world.torn
+    assert illegal(histories, ops) == ({"torn-transaction": count} if count else {})

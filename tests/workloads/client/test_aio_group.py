@@ -1,0 +1,271 @@
+"""Groups by aiokafka, against brokers of ours in the test's own loop."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from model.op import Op
+from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
+from workloads.client.aio_group import GroupAioClient
+from workloads.offsets import WORKLOAD
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[ClusterInLoop]:
+    """Three brokers that coordinate groups without delay."""
+    zookeeper = ZooKeeperInLoop()
+    await zookeeper.start()
+    world = ClusterInLoop(zookeeper)
+    settings = {
+        "group_initial_rebalance_delay_ms": "0",
+        "group_min_session_timeout_ms": "100",
+        "offsets_topic_num_partitions": "2",
+    }
+    await asyncio.gather(*(world.add(number, **settings) for number in (1, 2, 3)))
+    await world.ready()
+    yield world
+    await world.stop()
+
+
+@pytest.fixture
+async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
+    """Makes clients, and closes them; every task of theirs has ended then, and no error is left
+    that nobody has asked for."""
+    complaints: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: complaints.append(context["message"])
+    )
+    made: list[GroupAioClient] = []
+
+    def make(process: int, **consumer: str) -> GroupAioClient:
+        settings = {name.replace("_", "."): value for name, value in consumer.items()}
+        client = GroupAioClient(
+            cluster.bootstrap,
+            process,
+            WORKLOAD.producer,
+            {**WORKLOAD.consumer, "heartbeat.interval.ms": "50", **settings},
+            {"replication.factor": "3"},
+        )
+        made.append(client)
+        return client
+
+    yield make
+    await asyncio.gather(*(client.close() for client in made))
+    await asyncio.sleep(0)
+    coroutines: list[Any] = [task.get_coro() for task in asyncio.all_tasks()]
+    assert [
+        each.__qualname__ for each in coroutines if "aiokafka" in each.cr_code.co_filename
+    ] == []
+    gc.collect()
+    assert complaints == []
+
+
+async def ask(client: GroupAioClient, f: str, *value: Any) -> Op:
+    op = Op(index=0, time_ns=0, process=0, type="invoke", f=f, value=list(value))
+    return await client.invoke(op)
+
+
+async def join(client: GroupAioClient, commit: str = "sync", **how: Any) -> None:
+    options = {"instance": None, "assignor": "range", "commit": commit, **how}
+    assert (await ask(client, "subscribe", ["subscribe", "g", ["a"], options])).type == "ok"
+
+
+async def poll_until(client: GroupAioClient, kind: str, others: tuple[Any, ...] = ()) -> list[Any]:
+    """Poll, and let the others poll, until such a micro-operation has come; all that came."""
+    told: list[Any] = []
+    async with asyncio.timeout(20):
+        while True:
+            polled, *_ = await asyncio.gather(
+                ask(client, "poll", ["poll"]), *(ask(other, "poll", ["poll"]) for other in others)
+            )
+            assert polled.type == "ok"
+            told += [each for each in polled.value if each != ["poll", {}]]
+            if any(each[0] == kind for each in told):
+                return told
+
+
+async def written(client: GroupAioClient, *sends: tuple[str, int]) -> None:
+    await ask(client, "create-topic", ["create-topic", "a", 2])
+    sent = await ask(client, "send", *(["send", key, value] for key, value in sends))
+    assert sent.type == "ok"
+
+
+async def test_outsiders_commit_and_ask(clients: Any) -> None:
+    """What one commits the other is told; of what nobody has committed, nothing."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0))
+    done = await ask(one, "commit", ["commit", "g", {"a-0": 7}, "sync"])
+    assert (done.type, done.value) == ("ok", [["commit", "g", {"a-0": 7}, "sync"]])
+    told = await ask(other, "committed", ["committed", "g", {"a-0": None, "a-1": None}])
+    assert (told.type, told.value) == ("ok", [["committed", "g", {"a-0": 7, "a-1": None}]])
+    none = await ask(other, "committed", ["committed", "elsewhere", {"a-0": None}])
+    assert none.value == [["committed", "elsewhere", {"a-0": None}]]
+
+
+async def test_a_coordinator_that_loads_has_not_said_that_nothing_is_committed(
+    clients: Any,
+) -> None:
+    """A refusal to the whole group, which aiokafka does not look at, is asked again, and a member
+    does not begin anew by it."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0), ("a-0", 1))
+    await ask(one, "commit", ["commit", "g", {"a-0": 1}, "sync"])
+    refusals = {"GroupLoadInProgress": 14, "NotCoordinatorForGroup": 16}
+
+    def refusing(send: Any) -> Any:
+        codes = list(refusals.values())
+
+        async def answer(request: Any) -> Any:
+            if type(request).__name__ == "OffsetFetchRequest" and codes:
+                return SimpleNamespace(error_code=codes.pop(), topics=[])
+            return await send(request)
+
+        return answer
+
+    outsider = other._of("g")
+    assert await outsider.start() is None
+    outsider._send = refusing(outsider._send)
+    told = await ask(other, "committed", ["committed", "g", {"a-0": None}])
+    assert told.value == [["committed", "g", {"a-0": 1}]]
+    await join(one)
+    one._member._send = refusing(one._member._send)
+    assigned, *_ = await poll_until(one, "poll")
+    assert assigned[3]["a-0"] in (1, None)
+    assert (await ask(one, "commit", ["commit", "g", {"a-0": 2}, "sync"])).type == "ok"
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky"])
+async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
+    """The first owns everything until the second comes; each is told where it begins."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0), ("a-1", 1), ("a-1", 2))
+    await ask(one, "commit", ["commit", "g", {"a-1": 1}, "sync"])
+    await join(one, assignor=assignor)
+    told = await poll_until(one, "poll")
+    assert told[0][:2] == ["assigned", "g"]
+    assert told[0][3] == {"a-0": 0, "a-1": 1}
+    assert told[1:] == [["poll", {"a-0": [[0, 0]], "a-1": [[1, 2]]}]]
+    await join(other, assignor=assignor)
+    revoked, assigned, *_ = await poll_until(one, "assigned", (other,))
+    assert revoked == ["revoked", "g", told[0][2], ["a-0", "a-1"]]
+    assert assigned[2] > revoked[2]
+    assert len(assigned[3]) == 1
+
+
+async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
+    """Before it gives it back, and the operation tells of it in this order."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0), ("a-0", 1))
+    await join(one, commit="listener")
+    await poll_until(one, "poll")
+    await join(other, commit="listener")
+    commit, revoked, *_ = await poll_until(one, "revoked", (other,))
+    assert commit == ["commit", "g", {"a-0": 2}, "listener"]
+    assert revoked[0] == "revoked"
+    told = await ask(other, "committed", ["committed", "g", {"a-0": None}])
+    assert told.value == [["committed", "g", {"a-0": 2}]]
+
+
+async def test_a_listener_in_doubt_tells_what_it_asked_for(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The poll as a whole is in doubt then, and with it the process."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0))
+    await join(one, commit="listener")
+    await poll_until(one, "poll")
+
+    async def lost(offsets: Any) -> tuple[str, str]:
+        return "info", "RequestTimedOutError"
+
+    monkeypatch.setattr(one._member, "_commit_now", lost)
+    await join(other, commit="listener")
+    async with asyncio.timeout(20):
+        while (polled := await ask(one, "poll", ["poll"])).type == "ok":
+            await ask(other, "poll", ["poll"])
+    assert polled.error == "RequestTimedOutError"
+    assert polled.value[0] == ["commit", "g", {"a-0": 1}, "listener"]
+
+
+async def test_a_listener_that_nobody_polls_commits_nothing(clients: Any) -> None:
+    """No operation would be there to tell of it."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0))
+    await join(one, commit="listener")
+    await poll_until(one, "poll")
+    await join(other, commit="listener")
+    await poll_until(other, "assigned")
+    told = await ask(other, "committed", ["committed", "g", {"a-0": None}])
+    assert told.value == [["committed", "g", {"a-0": None}]]
+    told_late = await ask(one, "poll", ["poll"])
+    assert [each[0] for each in told_late.value][:2] == ["revoked", "assigned"]
+
+
+async def test_one_who_was_frozen_is_refused(clients: Any) -> None:
+    """A member that sleeps through its session wakes up in its commit, which is no longer its to
+    make: certainly not done, and soon it hears that all is lost."""
+    one, other = clients(0, session_timeout_ms="300"), clients(1)
+    await written(one, ("a-0", 0))
+    await join(one)
+    await poll_until(one, "poll")
+    refused = await ask(one, "commit", ["freeze", "g", 800], ["commit", "g", {"a-0": 1}, "sync"])
+    assert (refused.type, refused.error) == ("fail", "UnknownMemberIdError")
+    told = await ask(other, "committed", ["committed", "g", {"a-0": None}])
+    assert told.value == [["committed", "g", {"a-0": None}]]
+    lost = await poll_until(one, "lost")
+    assert lost[0] == ["lost", "g", None, ["a-0", "a-1"]]
+
+
+async def test_a_leave_that_takes_too_long_is_in_doubt(
+    clients: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what it has left open is closed with the client."""
+    one = clients(0)
+    await written(one, ("a-0", 0))
+    await join(one)
+    await poll_until(one, "assigned")
+    monkeypatch.setattr("workloads.client.aio_group.LEAVE_TIMEOUT_S", 0.0)
+    left = await ask(one, "leave", ["leave", "g"])
+    assert (left.type, left.error) == ("info", "TimeoutError")
+
+
+async def test_a_crash_says_nothing_and_a_leave_does(clients: Any) -> None:
+    """Whoever is left gets everything at once after a leave, and after a crash when the session is
+    over."""
+    one, other, third = clients(0, session_timeout_ms="1500"), clients(1), clients(2)
+    await written(one, ("a-0", 0))
+    loop = asyncio.get_running_loop()
+    for first, second, leaves in ((one, other, False), (other, third, True)):
+        await join(first)
+        await poll_until(first, "assigned")
+        await join(second)
+        await poll_until(second, "assigned", (first,))
+        began_s = loop.time()
+        if leaves:
+            assert (await ask(first, "leave", ["leave", "g"])).type == "ok"
+            assert not first.alive
+        else:
+            await first.close()
+        told = await poll_until(second, "assigned")
+        assert set(told[-1][3] if told[-1][0] == "assigned" else told[-2][3]) == {"a-0", "a-1"}
+        assert (loop.time() - began_s < 1.0) is leaves
+        if not leaves:
+            await second.close()
+            other = clients(3)
+
+
+async def test_who_polls_again_joins_again(clients: Any) -> None:
+    """A member that has not polled for too long leaves, by its own client, which does not join
+    again before somebody polls: also while there is nothing to poll for."""
+    one = clients(0, max_poll_interval_ms="300")
+    await written(one, ("a-0", 0))
+    await join(one)
+    await poll_until(one, "assigned")
+    await asyncio.sleep(0.8)
+    assert [kind for kind, *_ in await poll_until(one, "assigned")][:2] == ["lost", "assigned"]

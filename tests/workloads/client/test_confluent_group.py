@@ -1,0 +1,167 @@
+"""Groups by librdkafka, against brokers of ours in the test's own loop."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from model.op import Op
+from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
+from workloads.client import confluent_group
+from workloads.client.confluent_group import GroupConfluentClient
+from workloads.offsets import WORKLOAD
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[ClusterInLoop]:
+    """Three brokers that coordinate groups without delay."""
+    zookeeper = ZooKeeperInLoop()
+    await zookeeper.start()
+    world = ClusterInLoop(zookeeper)
+    settings = {
+        "group_initial_rebalance_delay_ms": "0",
+        "group_min_session_timeout_ms": "100",
+        "offsets_topic_num_partitions": "2",
+    }
+    await asyncio.gather(*(world.add(number, **settings) for number in (1, 2, 3)))
+    await world.ready()
+    yield world
+    await world.stop()
+
+
+@pytest.fixture
+async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
+    """Makes clients, and closes them."""
+    made: list[GroupConfluentClient] = []
+
+    def make(process: int, **consumer: str) -> GroupConfluentClient:
+        settings = {name.replace("_", "."): value for name, value in consumer.items()}
+        client = GroupConfluentClient(
+            cluster.bootstrap,
+            process,
+            WORKLOAD.producer,
+            {**WORKLOAD.consumer, "heartbeat.interval.ms": "50", **settings},
+            {"replication.factor": "3"},
+        )
+        made.append(client)
+        return client
+
+    yield make
+    await asyncio.gather(*(client.close() for client in made))
+
+
+async def ask(client: GroupConfluentClient, f: str, *value: Any) -> Op:
+    op = Op(index=0, time_ns=0, process=0, type="invoke", f=f, value=list(value))
+    return await client.invoke(op)
+
+
+async def join(client: GroupConfluentClient, commit: str = "sync", **how: Any) -> None:
+    options = {"instance": None, "assignor": "range", "commit": commit, **how}
+    assert (await ask(client, "subscribe", ["subscribe", "g", ["a"], options])).type == "ok"
+
+
+async def poll_until(
+    client: GroupConfluentClient, kind: str, others: tuple[Any, ...] = ()
+) -> list[Any]:
+    """Poll, and let the others poll, until such a micro-operation has come; all that came."""
+    told: list[Any] = []
+    async with asyncio.timeout(20):
+        while True:
+            polled, *_ = await asyncio.gather(
+                ask(client, "poll", ["poll"]), *(ask(other, "poll", ["poll"]) for other in others)
+            )
+            assert polled.type == "ok"
+            told += [each for each in polled.value if each != ["poll", {}]]
+            if any(each[0] == kind for each in told):
+                return told
+
+
+async def written(client: GroupConfluentClient, *sends: tuple[str, int]) -> None:
+    await ask(client, "create-topic", ["create-topic", "a", 2])
+    sent = await ask(client, "send", *(["send", key, value] for key, value in sends))
+    assert sent.type == "ok"
+
+
+async def test_outsiders_commit_and_ask(clients: Any) -> None:
+    """What one commits the other is told; of what nobody has committed, nothing."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0))
+    for offset, mode in ((7, "sync"), (8, "async")):
+        done = await ask(one, "commit", ["commit", "g", {"a-0": offset}, mode])
+        assert (done.type, done.value) == ("ok", [["commit", "g", {"a-0": offset}, mode]])
+        told = await ask(other, "committed", ["committed", "g", {"a-0": None, "a-1": None}])
+        assert (told.type, told.value) == ("ok", [["committed", "g", {"a-0": offset, "a-1": None}]])
+
+
+@pytest.mark.parametrize("assignor", confluent_group.ASSIGNORS)
+async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
+    """The first owns everything until the second comes; who is cooperative keeps what stays."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0), ("a-1", 1), ("a-1", 2))
+    await ask(one, "commit", ["commit", "g", {"a-1": 1}, "sync"])
+    await join(one, assignor=assignor)
+    told = await poll_until(one, "poll")
+    assert told[0] == ["assigned", "g", None, {"a-0": None, "a-1": None}]
+    assert all(each[0] == "poll" for each in told[1:])
+    await join(other, assignor=assignor)
+    changes = await poll_until(one, "revoked", (other,))
+    (gone,) = [each[3] for each in changes if each[0] == "revoked"]
+    assert len(gone) == (1 if assignor == "cooperative-sticky" else 2)
+
+
+async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
+    """Before it gives it back, and the operation tells of it in this order."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0), ("a-0", 1))
+    await join(one, commit="listener")
+    await poll_until(one, "poll")
+    await join(other, commit="listener")
+    told = await poll_until(one, "revoked", (other,))
+    kinds = [each[0] for each in told]
+    committed = told[kinds.index("commit")]
+    assert committed == ["commit", "g", {"a-0": 2}, "listener"]
+    assert kinds.index("commit") < kinds.index("revoked")
+    asked = await ask(other, "committed", ["committed", "g", {"a-0": None}])
+    assert asked.value == [["committed", "g", {"a-0": 2}]]
+
+
+async def test_a_leave_is_heard_at_once(clients: Any) -> None:
+    """The other member gets everything long before a session would be over."""
+    one, other = clients(0, session_timeout_ms="30000", max_poll_interval_ms="30000"), clients(1)
+    await written(one, ("a-0", 0))
+    await join(one)
+    await poll_until(one, "assigned")
+    await join(other)
+    await poll_until(other, "assigned", (one,))
+    assert (await ask(one, "leave", ["leave", "g"])).type == "ok"
+    assert not one.alive
+    async with asyncio.timeout(5):
+        told = await poll_until(other, "assigned")
+    assert ["assigned", "g", None, {"a-0": None, "a-1": None}] in told
+
+
+class Refused:
+    """A consumer whose commits are refused."""
+
+    def __init__(self, _: Any) -> None: ...
+
+    def commit(self, **_: Any) -> list[Any]:
+        [place] = [type("Place", (), {"error": KafkaError(KafkaError.ILLEGAL_GENERATION)})]
+        return [place]
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(("first_attempt_s", "kind"), [(5.0, "fail"), (0.0, "info")])
+async def test_a_late_refusal_is_no_certainty(
+    clients: Any, monkeypatch: pytest.MonkeyPatch, first_attempt_s: float, kind: str
+) -> None:
+    """An attempt before it may have been carried out."""
+    monkeypatch.setattr("workloads.client.confluent_group.Consumer", Refused)
+    monkeypatch.setattr(confluent_group, "FIRST_ATTEMPT_S", first_attempt_s)
+    done = await ask(clients(0), "commit", ["commit", "g", {"a-0": 1}, "sync"])
+    assert (done.type, done.error) == (kind, "ILLEGAL_GENERATION")

@@ -1,0 +1,57 @@
+"""Members of groups that work in transactions, by librdkafka, without a cluster."""
+
+from typing import Any
+
+import pytest
+
+from model.op import MicroOp
+from workloads.client.confluent_transform import _Named, _Polls
+from workloads.client.transaction import Failure
+
+ASSIGNED: MicroOp = ["assigned", "g", None, {"a-0": None}]
+REVOKED: MicroOp = ["revoked", "g", None, ["a-0"]]
+
+
+class Member:
+    """A member whose polls bring what they are told to."""
+
+    def __init__(self, *told: list[MicroOp], identity: Any = "me") -> None:
+        self.told = list(told)
+        self.identity = identity
+
+    async def poll(self) -> tuple[list[MicroOp], str | None]:
+        return self.told.pop(0), None
+
+
+async def test_rebalances_stand_in_front_of_their_polls() -> None:
+    """As long as nothing was read before them the transaction goes on."""
+    records = {"a-0": [[0, 7]]}
+    polls: Any = _Polls(Member([["poll", {}]], [REVOKED, ASSIGNED, ["poll", records]]))  # type: ignore[arg-type]
+    assert await polls.poll() == ({}, None)
+    assert await polls.poll() == (records, None)
+    row = [["poll", {}], ["send", "a-0", 1], ["poll", records], ["commit", "g", {"a-0": 1}]]
+    assert polls.among(row) == [*row[:2], REVOKED, ASSIGNED, *row[2:]]
+
+
+async def test_what_was_read_before_a_rebalance_is_not_committed_after_it() -> None:
+    """Nobody would refuse positions of keys that another member owns by now."""
+    polls = _Polls(Member([["poll", {"a-0": [[0, 7]]}]], [REVOKED, ["poll", {}]]))  # type: ignore[arg-type]
+    assert await polls.poll() == ({"a-0": [[0, 7]]}, None)
+    assert await polls.poll() == ({}, "RebalanceInProgress")
+
+
+async def test_who_was_never_assigned_anything_commits_nothing() -> None:
+    """It would be in nobody's name."""
+
+    class Producer:
+        begin = send = commit = abort = None
+        said: Any = None
+
+        async def send_offsets(self, offsets: Any, identity: Any) -> None:
+            self.said = offsets, identity
+
+    producer: Any = Producer()
+    with pytest.raises(Failure, match="NotAssigned"):
+        await _Named(producer, Member(identity=None)).send_offsets({"a-0": 1}, "g")  # type: ignore[arg-type]
+    await _Named(producer, Member()).send_offsets({"a-0": 1}, "g")  # type: ignore[arg-type]
+    assert producer.said == ({"a-0": 1}, "me")

@@ -1,0 +1,57 @@
+"""What a member is told comes in its order."""
+
+from workloads.client.membership import Feed
+
+
+def test_rebalances_stand_before_the_records_that_follow_them() -> None:
+    """One operation tells of all of it."""
+    feed = Feed("g")
+    feed.assigned(3, ["b-0", "a-0"])
+    feed.read("a-0", [[4, 40], [5, 50]])
+    feed.read("b-0", [[0, 1]])
+    feed.read("a-0", [[7, 70]])
+    assert feed.take() == [
+        ["assigned", "g", 3, {"a-0": None, "b-0": None}],
+        ["poll", {"a-0": [[4, 40], [5, 50], [7, 70]], "b-0": [[0, 1]]}],
+    ]
+    assert feed.take() == [["poll", {}]]
+
+
+def test_what_follows_records_waits_for_the_next_operation() -> None:
+    """Records that were read before a key was given back are not told after that."""
+    feed = Feed("g")
+    feed.read("a-0", [[4, 40]])
+    feed.committed({"a-0": 5})
+    feed.gone("revoked", 3, ["a-0"])
+    feed.assigned(4, ["a-1"])
+    feed.read("a-1", [[0, 1]])
+    assert feed.has_records
+    assert feed.take() == [["poll", {"a-0": [[4, 40]]}]]
+    assert feed.take() == [
+        ["commit", "g", {"a-0": 5}, "listener"],
+        ["revoked", "g", 3, ["a-0"]],
+        ["assigned", "g", 4, {"a-1": None}],
+        ["poll", {"a-1": [[0, 1]]}],
+    ]
+    assert not feed.has_records
+
+
+def test_where_a_member_begins_can_be_filled_in_until_it_is_told() -> None:
+    """The client learns of it after the assignment."""
+    feed = Feed("g")
+    feed.assigned(None, ["a-0", "a-1"])
+    (begins,) = feed.unplaced()
+    begins["a-1"] = 7
+    assert feed.take() == [["assigned", "g", None, {"a-0": None, "a-1": 7}], ["poll", {}]]
+    assert feed.unplaced() == []
+
+
+def test_positions_are_those_of_owned_keys() -> None:
+    """Behind the last record; forgotten with the key, however it was lost."""
+    feed = Feed("g")
+    feed.read("a-0", [[4, 40]])
+    feed.read("a-1", [])
+    feed.read("b-0", [[9, 1]])
+    assert feed.positions == {"a-0": 5, "b-0": 10}
+    feed.gone("lost", None, {"a-0", "c-0"})
+    assert feed.positions == {"b-0": 10}

@@ -1,0 +1,212 @@
+"""A transaction as an operation, by a producer and a consumer that do as told."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+from model.op import MicroOp, Op
+from workloads.client import transaction
+from workloads.client.outcome import Outcome
+from workloads.client.transaction import Failure
+
+
+class Sent(NamedTuple):
+    outcome: Outcome = "ok"
+    offset: int | None = 7
+    error: str | None = None
+
+
+class Scripted:
+    """A producer whose steps fail as told; remembers what it was asked."""
+
+    def __init__(
+        self, failing: Mapping[str, Failure] | None = None, *, reusable: bool = True
+    ) -> None:
+        self.failing = failing or {}
+        self.reusable = reusable
+        self.calls: list[Any] = []
+        self.reports: list[Sent] = []
+
+    def _step(self, name: str, *what: Any) -> None:
+        self.calls.append((name, *what) if what else name)
+        if name in self.failing:
+            raise self.failing[name]
+
+    async def begin(self) -> None:
+        self._step("begin")
+
+    async def send(self, records: list[tuple[str, int]]) -> list[Sent]:
+        self.calls.append(("send", records))
+        return self.reports or [Sent()] * len(records)
+
+    async def send_offsets(self, offsets: Mapping[str, int], group: str) -> None:
+        self._step("offsets", group, dict(offsets))
+
+    async def commit(self) -> None:
+        self._step("commit")
+
+    async def abort(self) -> None:
+        self._step("abort")
+
+
+class Reader:
+    """Polls bring what they are told to."""
+
+    def __init__(self, *polls: dict[str, list[list[int]]], error: str | None = None) -> None:
+        self.polls = list(polls)
+        self.error = error
+        self.rewound: dict[str, int] | None = None
+
+    async def poll(self) -> tuple[dict[str, list[list[int]]], str | None]:
+        return (self.polls.pop(0) if self.polls else {}), self.error
+
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        self.rewound = dict(places)
+        return None
+
+
+SEND: MicroOp = ["send", "a-0", 1]
+
+
+async def carry_out(
+    *row: MicroOp, producer: Scripted, reader: Reader | None = None
+) -> tuple[Op, bool]:
+    op = Op(index=0, time_ns=0, process=0, type="invoke", f="txn", value=list(row))
+    return await transaction.carry_out(op, producer, reader)
+
+
+async def test_neighbouring_sends_are_under_way_together() -> None:
+    """In program order, with what is between them in its place; all of it is told."""
+    producer, reader = Scripted(), Reader({"b-0": [[3, 9], [4, 8]]}, {"b-0": [[5, 7]]})
+    answer, goes_on = await carry_out(
+        ["send", "a-0", 1], ["send", "b-0", 2], ["poll"], ["delay", None, 1], ["send", "a-0", 3],
+        ["poll"],
+        producer=producer,
+        reader=reader,
+    )  # fmt: skip
+    assert producer.calls == [
+        "begin",
+        ("send", [("a-0", 1), ("b-0", 2)]),
+        ("send", [("a-0", 3)]),
+        "commit",
+    ]
+    assert (answer.type, answer.error, goes_on) == ("ok", None, True)
+    assert answer.value == [
+        ["send", "a-0", [7, 1]],
+        ["send", "b-0", [7, 2]],
+        ["poll", {"b-0": [[3, 9], [4, 8]]}],
+        ["delay", None, 1],
+        ["send", "a-0", [7, 3]],
+        ["poll", {"b-0": [[5, 7]]}],
+    ]
+    assert reader.rewound is None
+
+
+async def test_positions_are_committed_with_it() -> None:
+    """Those behind what it has polled; none when it has polled nothing."""
+    producer = Scripted()
+    reader = Reader({"b-0": [[3, 9], [4, 8]], "c-0": []}, {"b-0": [[9, 7]]})
+    row: list[MicroOp] = [["poll"], ["poll"], ["commit", "g", None]]
+    answer, _ = await carry_out(*row, producer=producer, reader=reader)
+    assert ("offsets", "g", {"b-0": 10}) in producer.calls
+    assert answer.value[-1] == ["commit", "g", {"b-0": 10}]
+    producer = Scripted()
+    answer, _ = await carry_out(*row, producer=producer, reader=Reader())
+    assert producer.calls == ["begin", "commit"]
+    assert answer.value[-1] == ["commit", "g", {}]
+
+
+REFUSED = Sent("info", None, "MSG_TIMED_OUT")
+FATAL = Failure("FENCED", can_abort=False)
+ABORTABLE = Failure("ABORTABLE")
+
+
+@pytest.mark.parametrize(
+    ("failing", "row", "outcome", "asked", "goes_on"),
+    [
+        # on purpose; the abort is acknowledged, or is not
+        ({}, [SEND, ["abort"]], ("fail", "aborted"), ["abort"], True),
+        ({"abort": FATAL}, [SEND, ["abort"]], ("fail", "aborted"), ["abort"], False),
+        # before anybody asked for a commit nothing can have been committed
+        ({"begin": FATAL}, [SEND], ("fail", "FENCED"), [], False),
+        ({"offsets": FATAL}, [["poll"], ["commit", "g", None]], ("fail", "FENCED"), [], False),
+        (
+            {"offsets": ABORTABLE},
+            [["poll"], ["commit", "g", None]],
+            ("fail", "ABORTABLE"),
+            ["abort"],
+            True,
+        ),
+        # afterwards only an abort that is acknowledged can tell
+        ({"commit": FATAL}, [SEND], ("info", "FENCED"), ["commit"], False),
+        ({"commit": ABORTABLE}, [SEND], ("fail", "ABORTABLE"), ["commit", "abort"], True),
+        (
+            {"commit": ABORTABLE, "abort": FATAL},
+            [SEND],
+            ("info", "ABORTABLE"),
+            ["commit", "abort"],
+            False,
+        ),
+    ],
+)
+async def test_how_it_fails(
+    failing: dict[str, Failure],
+    row: list[MicroOp],
+    outcome: tuple[str, str],
+    asked: list[str],
+    goes_on: bool,
+) -> None:
+    """``fail`` is certain, doubt ends the process, and so does a producer that is of no use."""
+    producer, reader = Scripted(failing), Reader({"b-0": [[3, 9]]})
+    answer, alive = await carry_out(*row, producer=producer, reader=reader)
+    assert ((answer.type, answer.error), alive) == (outcome, goes_on)
+    assert [call for call in producer.calls if call in ("commit", "abort")] == asked
+
+
+async def test_a_record_that_is_not_delivered_aborts_it() -> None:
+    """Nobody asks for the commit; what was delivered is told."""
+    producer = Scripted()
+    producer.reports = [Sent(), REFUSED]
+    answer, goes_on = await carry_out(SEND, ["send", "b-0", 2], ["poll"], producer=producer)
+    assert producer.calls[2:] == ["abort"]
+    assert (answer.type, answer.error, goes_on) == ("fail", "MSG_TIMED_OUT", True)
+    assert answer.value == [["send", "a-0", [7, 1]], ["send", "b-0", 2], ["poll"]]
+    useless = Scripted(reusable=False)
+    useless.reports = [REFUSED]
+    _, goes_on = await carry_out(SEND, producer=useless)
+    assert not goes_on
+
+
+async def test_what_was_polled_is_polled_again() -> None:
+    """By who goes on after a transaction that was not committed: from the first of each key."""
+    reader = Reader({"b-0": [[3, 9], [4, 8]]}, {"b-0": [[5, 7]], "c-0": [[0, 1]]})
+    _, goes_on = await carry_out(
+        SEND, ["poll"], ["poll"], ["abort"], producer=Scripted(), reader=reader
+    )
+    assert goes_on
+    assert reader.rewound == {"b-0": 3, "c-0": 0}
+
+
+async def test_a_consumer_that_failed_ends_the_process() -> None:
+    """Its place is lost; the transaction is aborted."""
+    producer, reader = Scripted(), Reader({"b-0": [[3, 9]]}, error="_FATAL")
+    answer, goes_on = await carry_out(["poll"], SEND, producer=producer, reader=reader)
+    assert producer.calls == ["begin", "abort"]
+    assert (answer.type, answer.error, goes_on) == ("fail", "_FATAL", False)
+    assert answer.value == [["poll", {"b-0": [[3, 9]]}], SEND]
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ({"request.timeout.ms": "1000"}, 0.9),
+        ({"request.timeout.ms": "1000", "socket.timeout.ms": "500"}, 0.45),
+        ({}, 27.0),
+    ],
+)
+def test_an_end_is_waited_for_less_long_than_the_client_waits(
+    settings: dict[str, str], seconds: float
+) -> None:
+    """Before it asks a second time."""
+    assert transaction.end_timeout_s(settings) == pytest.approx(seconds)

@@ -1,0 +1,102 @@
+"""What the workload asks, simulated."""
+
+import itertools
+
+import msgspec
+import pytest
+
+from model.op import Op
+from model.plan import Plan
+from tests.workloads.conftest import simulate, yes
+from workloads.client.aio_group import GroupAioClient
+from workloads.client.confluent_group import GroupConfluentClient
+from workloads.offsets import WORKLOAD
+
+PLAN = Plan(
+    workload=WORKLOAD.name,
+    time_limit_s=30.0,
+    rate_hz=50.0,
+    concurrency=5,
+    options=dict(WORKLOAD.options),
+    broker=dict(WORKLOAD.broker),
+    producer=dict(WORKLOAD.producer),
+    consumer=dict(WORKLOAD.consumer),
+)
+
+
+def test_what_is_committed_says_by_whom() -> None:
+    """Of a group and key each offset is committed once, and they only grow."""
+    history = simulate(WORKLOAD.main(PLAN))
+    commits = [op for op in history if op.f == "commit" and op.type == "invoke"]
+    registers: dict[tuple[str, str], list[int]] = {}
+    for op in commits:
+        [[_, group, offsets, mode]] = op.value
+        assert mode == "sync"
+        assert 1 <= len(offsets) <= PLAN.options["committed_max"]
+        for key, offset in offsets.items():
+            registers.setdefault((group, key), []).append(offset)
+    assert len(registers) == 3 * 6
+    assert all(seen == list(range(1, len(seen) + 1)) for seen in registers.values())
+    assert len(commits) == pytest.approx(50 * 30, rel=0.15)
+
+
+def test_everything_is_asked_for_all_the_while() -> None:
+    """Commits, what is committed, watermarks, records, and crashes, of every thread."""
+    history = simulate(WORKLOAD.main(PLAN))
+    for f in ("commit", "committed", "send", "poll", "watermarks", "crash"):
+        assert {op.process % 5 for op in history if op.f == f} == set(range(5)), f
+    asked = [op.value[0] for op in history if op.f == "committed" and op.type == "invoke"]
+    assert {group for _, group, _ in asked} == {"group0", "group1", "group2"}
+    assert {key for _, _, keys in asked for key in keys} == {
+        f"topic{topic}-{partition}" for topic in range(3) for partition in range(2)
+    }
+    created = {op.value[0][1]: op.index for op in history if op.f == "create-topic"}
+    for op in history:
+        if op.f == "watermarks":
+            assert op.index > created[op.value[0][1].rpartition("-")[0]]
+
+
+def test_at_the_end_each_group_says_all_that_it_has() -> None:
+    """Asked again after a failure, by one process at a time; every log is read to its end, too."""
+    tries = itertools.count()
+
+    def answer(op: Op) -> Op:
+        if op.f == "committed" and next(tries) < 4:
+            return msgspec.structs.replace(op, type="info" if next(tries) % 3 else "fail")
+        return yes(op)
+
+    history = simulate(WORKLOAD.final(PLAN, ("topic0-0",), 60.0), answer)
+    told = [op for op in history if op.f == "committed" and op.type == "ok"]
+    assert sorted(op.value[0][1] for op in told) == ["group0", "group1", "group2"]
+    assert all(len(op.value[0][2]) == 6 for op in told)
+    assert any(op.f == "committed" and op.type == "fail" for op in history)
+    assert any(op.f == "catch-up" and op.type == "ok" for op in history)
+
+
+@pytest.mark.parametrize(
+    ("name", "made"), [("librdkafka", GroupConfluentClient), ("aiokafka", GroupAioClient)]
+)
+async def test_the_plan_names_the_client(name: str, made: type) -> None:
+    """And both take the settings of members."""
+    plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"client": name})
+    assert WORKLOAD.refuse(plan) is None
+    assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), made)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"options": {**PLAN.options, "groups": 0}}, "options: groups=0: must be"),
+        ({"options": {**PLAN.options, "sends_hz": 0}}, "options: sends_hz=0: must be"),
+        (
+            {"broker": {**PLAN.broker, "offsets.topic.replication.factor": "4"}},
+            "--set broker.offsets.topic.replication.factor=4: ",
+        ),
+        ({"producer": {"acks": "most"}}, "--set producer"),
+    ],
+)
+def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> None:
+    """Each in one line that names the option."""
+    refusal = WORKLOAD.refuse(msgspec.structs.replace(PLAN, **changes))
+    assert refusal is not None
+    assert refusal.startswith(told)

@@ -1,0 +1,185 @@
+"""What the workload asks, simulated: its generator against clients that answer as told."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from model.op import Op
+from model.plan import Plan
+from tests.workloads.conftest import simulate, yes
+from workloads.client.aio_txn import TransactionalAioClient
+from workloads.client.confluent_transform import SubscribedConfluentClient
+from workloads.client.confluent_txn import TransactionalConfluentClient
+from workloads.transactions import WORKLOAD, client, op_timeout_s, refuse
+
+PLAN = Plan(
+    workload="transactions",
+    time_limit_s=60.0,
+    rate_hz=40.0,
+    concurrency=5,
+    broker=dict(WORKLOAD.broker),
+    options=dict(WORKLOAD.options),
+    producer=dict(WORKLOAD.producer),
+    consumer=dict(WORKLOAD.consumer),
+)
+
+
+def asked(history: list[Op], f: str) -> list[Op]:
+    return [op for op in history if op.f == f and op.type == "invoke"]
+
+
+def plan(**options: Any) -> Plan:
+    return msgspec.structs.replace(PLAN, options={**PLAN.options, **options})
+
+
+def test_transactions_are_rows_of_sends_and_polls() -> None:
+    """One to four of them, at least one a send; each number of a key is asked for once, in order;
+    some are aborted, some pause."""
+    rows = [op.value for op in asked(simulate(WORKLOAD.main(PLAN)), "txn")]
+    values: dict[str, list[int]] = {}
+    kinds = [[micro_op[0] for micro_op in row] for row in rows]
+    for row in rows:
+        for micro_op in row:
+            if micro_op[0] == "send":
+                values.setdefault(micro_op[1], []).append(micro_op[2])
+    assert len(values) == 8
+    assert all(numbers == list(range(len(numbers))) for numbers in values.values())
+    assert all("send" in row for row in kinds)
+    lengths = {len([kind for kind in row if kind in ("send", "poll")]) for row in kinds}
+    assert lengths == {1, 2, 3, 4}
+    aborted = [row for row in kinds if "abort" in row]
+    assert len(aborted) / len(rows) == pytest.approx(0.1, rel=0.3)
+    assert all(row[-1] == "abort" for row in aborted)
+    assert len([row for row in kinds if "delay" in row]) / len(rows) == pytest.approx(0.1, rel=0.3)
+
+
+def test_a_process_begins_with_its_id_and_its_keys() -> None:
+    """``init`` once, then ``assign``, then everything else."""
+    history = simulate(WORKLOAD.main(PLAN))
+    for process in {op.process for op in asked(history, "txn")}:
+        mine = [op.f for op in history if op.process == process and op.type == "invoke"]
+        work = [f for f in mine if f not in ("create-topic", "crash")]
+        assert work[:2] == ["init", "assign"]
+        assert work.count("init") == 1
+
+
+def test_most_processes_take_over_an_id() -> None:
+    """That of the one before them on their thread; the others' are their own."""
+    inits = asked(simulate(WORKLOAD.main(plan(process_life_s=2.0))), "init")
+    names = {op.process: op.value[0][1] for op in inits}
+    assert len(names) > 60
+    taken = {p: name for p, name in names.items() if name == f"thread-{p % 5}"}
+    own = {p: name for p, name in names.items() if name == f"process-{p}"}
+    assert taken.keys() | own.keys() == names.keys()
+    assert len(own) / len(names) == pytest.approx(0.25, abs=0.12)
+
+
+@pytest.mark.parametrize("kind", ["fail", "info"])
+def test_nobody_works_without_an_id(kind: str) -> None:
+    """A refused ``init`` is asked for again, one in doubt by the next process."""
+
+    def answer(op: Op) -> Op:
+        return msgspec.structs.replace(op, type=kind) if op.f == "init" else yes(op)
+
+    history = simulate(WORKLOAD.main(PLAN), answer)
+    assert asked(history, "txn") == []
+    assert len(asked(history, "init")) > 100
+
+
+def test_members_of_a_group_commit_their_positions() -> None:
+    """Every row that polls does, before it is aborted, if it is; the group's topics grow."""
+    history = simulate(WORKLOAD.main(plan(subscribe=True)))
+    assert asked(history, "assign") == asked(history, "poll") == []
+    for op in asked(history, "txn"):
+        kinds = [micro_op[0] for micro_op in op.value if micro_op != ["abort"]]
+        assert ("poll" in kinds) == ("commit" in kinds)
+        work = [kind for kind in kinds if kind != "delay"]
+        assert "commit" not in work[:-1]
+    joined = [op.value[0] for op in asked(history, "subscribe")]
+    assert {group for _, group, _, _ in joined} == {"transactions"}
+    assert {len(topics) for _, _, topics, _ in joined} == {2, 3, 4}
+
+
+def test_keys_that_appear_are_assigned() -> None:
+    """By everybody; later assignments may be of some keys only."""
+    history = simulate(WORKLOAD.main(plan(assign_p=0.0)))
+    last = {op.process: op.value for op in history if op.f == "assign" and op.type == "ok"}
+    assert {len(keys) for process, keys in last.items() if process >= 5} >= {8}
+    some = simulate(WORKLOAD.main(plan(assign_p=0.5)))
+    assert {len(op.value) for op in asked(some, "assign")} == set(range(1, 9))
+
+
+def test_rate_and_time_limit_are_kept() -> None:
+    """Operations come at the plan's rate and end at its time limit."""
+    history = simulate(WORKLOAD.main(PLAN))
+    paced = [op for f in ("init", "assign", "txn", "poll") for op in asked(history, f)]
+    assert len(paced) == pytest.approx(40 * 60, rel=0.15)
+    assert max(op.time_ns for op in history) <= 60.1e9
+
+
+def test_the_end_is_read_by_everybody() -> None:
+    """Every key, until somebody has caught up with it; where one hangs, its watermarks are asked
+    for, and the end comes with the time."""
+
+    def answer(op: Op) -> Op:
+        if op.f == "catch-up" and op.value[0][1] == "b-0":
+            return msgspec.structs.replace(op, type="fail")
+        return yes(op)
+
+    keys = ("a-0", "b-0")
+    history = simulate(WORKLOAD.final(PLAN, keys, 20.0), answer)
+    assert {op.process for op in asked(history, "poll")} == set(range(5))
+    assert asked(history, "watermarks")[-1].value == [["watermarks", "b-0"]]
+    assert history[-1].time_ns == pytest.approx(20e9, rel=0.01)
+    done = simulate(WORKLOAD.final(PLAN, keys, 20.0))
+    assert done[-1].time_ns < 2e9
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("aiokafka", TransactionalAioClient), ("librdkafka", TransactionalConfluentClient)],
+)
+async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) -> None:
+    """Either is told the same."""
+    made = client(plan(client=name), "127.0.0.1:9", 3)
+    assert isinstance(made, kind)
+    await made.close()
+    member = client(plan(client="librdkafka", subscribe=True), "127.0.0.1:9", 3)
+    assert isinstance(member, SubscribedConfluentClient)
+    await member.close()
+
+
+@pytest.mark.parametrize("name", ["aiokafka", "librdkafka"])
+def test_the_defaults_are_taken(name: str) -> None:
+    """By both clients, which are asked."""
+    assert refuse(plan(client=name)) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"options": {"abort_p": 1.5}}, "abort_p=1.5"),
+        ({"options": {"abort_p": -0.1}}, "abort_p=-0.1"),
+        ({"options": {"txn_length_max": 0}}, "txn_length_max=0"),
+        ({"options": {"client": "java"}}, "client=java"),
+        ({"options": {"subscribe": "yes"}}, "subscribe=yes"),
+        ({"options": {"subscribe": True, "client": "aiokafka"}}, "subscribe=true: aiokafka"),
+        ({"consumer": {"session.timeout.ms": "400"}}, "session.timeout.ms=400"),
+        ({"producer": {"acks": "1"}}, "producer.acks=1"),
+        ({"producer": {"enable.idempotence": "false"}}, "enable.idempotence"),
+        ({"producer": {"transactional.id": "mine"}}, "transactional.id"),
+        ({"producer": {"transaction.timeout.ms": "900000000"}}, "transaction.timeout.ms"),
+        ({"broker": {"transaction.max.timeout.ms": "500"}}, "transaction.max.timeout.ms"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> None:
+    """In a line that names it."""
+    fields = {part: {**getattr(PLAN, part), **given} for part, given in changes.items()}
+    assert why in (refuse(msgspec.structs.replace(PLAN, **fields)) or "")
+
+
+def test_an_operation_ends_before_it_is_given_up() -> None:
+    """Its own bounds together are shorter: what is given up tells nothing."""
+    longest = 4 * 1.0 + 1.5 + 3 * 0.81
+    assert op_timeout_s(PLAN) > longest + 10

@@ -1,0 +1,161 @@
+"""Consume, transform, produce by aiokafka: a producer for each partition that a member owns.
+
+aiokafka does not say by which member of a group it commits offsets in a transaction (KIP-447), so
+that a coordinator could refuse one who owns the partition no more. What refuses him is the
+transactional id, which is the partition's: who is assigned it begins with ``init_transactions``,
+which ends whatever his predecessor has open and fences him, and only then asks what is committed.
+(Kafka Streams' ``exactly_once`` before its second version.)
+
+A transaction has the records of one partition. A rebalance waits for the end of the one under way,
+as it does in a client with one thread.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from model.op import Op
+from workloads.client import payload, transaction, transform
+from workloads.client.aio import its_assertions, name_of
+from workloads.client.aio_group import GroupAioClient, Member
+from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
+from workloads.client.aio_txn import TransactionalWriter
+from workloads.client.common import completed, split
+
+
+class TransformingAioClient(GroupAioClient):
+    """A process by aiokafka whose member of a group understands ``txn``."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        process: int,
+        producer: Mapping[str, str],
+        consumer: Mapping[str, str],
+        topic: Mapping[str, str],
+    ) -> None:
+        super().__init__(bootstrap, process, producer, consumer, topic)
+        self._arguments = {**self._common, **producer_arguments(producer)}
+        self._delivery_s = self._arguments.pop(DELIVERY_TIMEOUT) / 1000
+        self._end_s = transaction.end_timeout_s(producer)
+        self._transformer: TransformingMember | None = None
+
+    async def invoke(self, op: Op) -> Op:
+        if op.f != "txn":
+            return await super().invoke(op)
+        assert self._transformer is not None, "subscribe comes first"
+        async with self._transformer.busy:
+            answer, goes_on = await transform.carry_out(op, self._transformer)
+        self._alive = self._alive and goes_on
+        return answer
+
+    async def _subscribe(self, op: Op) -> Op:
+        ((_, group, topics, how),) = op.value
+        if self._transformer is None:
+            self._transformer = TransformingMember(
+                self._member_arguments, group, how, self._make_producer
+            )
+            self._member = self._transformer
+        error = await self._transformer.subscribe(topics)
+        return completed(op, "ok" if error is None else "fail", op.value, error)
+
+    def _make_producer(self, transactional_id: str) -> TransactionalWriter:
+        arguments = {**self._arguments, "transactional_id": transactional_id}
+        return TransactionalWriter(arguments, self._delivery_s, self._end_s)
+
+
+class TransformingMember(Member):
+    """A member that takes over the transactional id of every partition that it is assigned; see
+    :class:`~workloads.client.transform.Member`."""
+
+    def __init__(
+        self, arguments: Mapping[str, Any], group: str, how: Mapping[str, Any], make_producer: Any
+    ) -> None:
+        super().__init__(arguments, group, how)
+        self._make_producer = make_producer
+        self._producers: dict[str, TransactionalWriter] = {}
+        """By key that is owned, and was taken over."""
+        self._ending: list[asyncio.Task[None]] = []
+        self._turn = 0
+        self.busy = asyncio.Lock()
+        """Held while a transaction is under way."""
+
+    async def producer_of(self, keys: list[str]) -> TransactionalWriter:
+        (key,) = keys
+        return self._producers[key]
+
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        owned = {
+            key: offset
+            for key, offset in places.items()
+            if self._consumer._subscription.is_assigned(TopicPartition(*split(key)))
+        }
+        return await super().rewind(owned)
+
+    async def revoked(self, keys: set[str]) -> None:
+        async with self.busy:
+            await super().revoked(keys)
+            for key in sorted(keys & self._producers.keys()):
+                ending = self._producers.pop(key).close()
+                self._ending.append(asyncio.ensure_future(ending))
+
+    async def close(self) -> None:
+        ending = [producer.close() for producer in self._producers.values()]
+        self._producers = {}
+        await asyncio.gather(super().close(), *ending, *self._ending)
+
+    async def _take_owned(self) -> bool:
+        """Take what has been fetched of one partition that is owned; was there anything?"""
+        coordinator = self._coordinator
+        if coordinator._coordination_task.cancelled():  # it has lost a heartbeat of its own
+            raise KafkaError("the task that coordinates has ended")
+        coordinator.check_errors()
+        subscription = self._consumer._subscription
+        if subscription.reassignment_in_progress:
+            return False
+        assignment = subscription.subscription.assignment
+        owned = sorted(f"{place.topic}-{place.partition}" for place in assignment.tps)
+        for key in owned:
+            if key not in self._producers:
+                await self._take_over(key)
+            if not assignment.active or subscription.reassignment_in_progress:
+                return False
+        self._turn += 1
+        for number in range(len(owned)):
+            key = owned[(self._turn + number) % len(owned)]
+            place = TopicPartition(*split(key))
+            taken = await self._consumer.getmany(
+                place, timeout_ms=0, max_records=transform.RECORDS_MAX
+            )
+            messages = taken.get(place, [])
+            self._feed.read(
+                key, [[m.offset, payload.decode(key, m.key, m.value)] for m in messages]
+            )
+            if messages:
+                return True
+        return self._feed.has_records
+
+    async def _take_over(self, key: str) -> None:
+        """Fence who had the partition before, and begin where he has committed. ``KafkaError`` when
+        that does not come about, which ends the process."""
+        producer = self._make_producer(f"{self.group}-{key}")
+        kind, error = await producer.init()
+        if kind != "ok":
+            await producer.close()
+            raise KafkaError(error)
+        try:
+            with its_assertions():
+                offset = (await self.committed([key]))[key]
+                place = 0 if offset is None else offset
+                self._consumer.seek(TopicPartition(*split(key)), place)
+        except (KafkaError, TimeoutError) as failed:
+            await producer.close()
+            raise KafkaError(name_of(failed)) from None
+        self._producers[key] = producer
+        self._positions[key] = place
+        for begins in self._feed.unplaced():
+            if key in begins:
+                begins[key] = place

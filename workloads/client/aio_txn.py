@@ -1,0 +1,150 @@
+"""Transactions by aiokafka: a client whose producer has a transactional id for life.
+
+aiokafka gives a batch up when a broker refuses it, and goes on with the next sequence number, which
+no broker takes any more; its transaction can still be aborted, but the producer begins no other. An
+error that its sender cannot handle (it was fenced, above all) ends the sender, and every call from
+then on breaks one of its assertions.
+
+It can commit offsets within a transaction, but does not say by which member of the group (it knows
+TxnOffsetCommit up to version 2, before KIP-447).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError, KafkaError
+
+from model.op import Op
+from workloads.client import outcome, transaction
+from workloads.client.aio import AioClient, Report, Writer, its_assertions, name_of
+from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
+from workloads.client.common import completed, split
+from workloads.client.transaction import INIT_TIMEOUT_S, Failure
+
+
+class TransactionalAioClient(AioClient):
+    """A process by aiokafka that understands ``init`` and ``txn``, too."""
+
+    _producer: "TransactionalWriter | None" = None
+
+    def __init__(
+        self,
+        bootstrap: str,
+        process: int,
+        producer: Mapping[str, str],
+        consumer: Mapping[str, str],
+        topic: Mapping[str, str],
+    ) -> None:
+        super().__init__(bootstrap, process, producer, consumer, topic)
+        self._arguments = {**self._common, **producer_arguments(producer)}
+        self._delivery_s = self._arguments.pop(DELIVERY_TIMEOUT) / 1000
+        self._end_s = transaction.end_timeout_s(producer)
+
+    async def invoke(self, op: Op) -> Op:
+        match op.f:
+            case "init":
+                return await self._init(op)
+            case "txn":
+                assert self._producer is not None, "init comes first"
+                answer, goes_on = await transaction.carry_out(op, self._producer, self._reader)
+                self._alive = self._alive and goes_on
+                return answer
+            case _:
+                return await super().invoke(op)
+
+    async def close(self) -> None:
+        producer, self._producer = self._producer, None
+        await asyncio.gather(super().close(), *([producer.close()] if producer else []))
+
+    async def _init(self, op: Op) -> Op:
+        ((_, transactional_id, *_),) = op.value
+        assert self._producer is None, "a process has one transactional id for life"
+        arguments = {**self._arguments, "transactional_id": transactional_id}
+        producer = TransactionalWriter(arguments, self._delivery_s, self._end_s)
+        kind, error = await producer.init()
+        if kind == "ok":
+            self._producer = producer
+        else:
+            await producer.close()
+        value = [["init", transactional_id, producer.identity]]
+        return completed(op, kind, value, error)
+
+
+class TransactionalWriter(Writer):
+    """A producer with a transactional id; see :class:`~workloads.client.transaction.Producer`."""
+
+    def __init__(
+        self, arguments: Mapping[str, Any], delivery_timeout_s: float, end_timeout_s: float
+    ) -> None:
+        super().__init__(arguments, delivery_timeout_s)
+        self._end_timeout_s = end_timeout_s
+        self._manager = self._producer._txn_manager
+        self.reusable = True
+
+    @property
+    def identity(self) -> list[int] | None:
+        """Producer id and epoch, once it has them."""
+        known = self._manager.has_pid()
+        return [self._manager.producer_id, self._manager.producer_epoch] if known else None
+
+    async def init(self) -> tuple[outcome.Outcome, str | None]:
+        """Get an id and an epoch; the outcome, and the name of the error."""
+        try:
+            async with asyncio.timeout(INIT_TIMEOUT_S):
+                with its_assertions():
+                    await asyncio.shield(self._starting)
+        except KafkaConnectionError as error:
+            return "fail", name_of(error)  # it found nobody to ask
+        except (KafkaError, TimeoutError) as error:
+            return "info", name_of(error)
+        return "ok", None
+
+    async def begin(self) -> None:
+        await self._step(self._producer.begin_transaction)
+        self._heed()
+
+    async def send(self, records: list[tuple[str, int]]) -> list[Report]:
+        reports = await super().send(records)
+        self.reusable = self.reusable and all(report.outcome == "ok" for report in reports)
+        return reports
+
+    async def send_offsets(self, offsets: Mapping[str, int], group: str) -> None:
+        places = {TopicPartition(*split(key)): offset for key, offset in offsets.items()}
+        await self._step(lambda: self._producer.send_offsets_to_transaction(places, group))
+
+    async def commit(self) -> None:
+        await self._step(self._producer.commit_transaction)
+
+    async def abort(self) -> None:
+        await self._step(self._producer.abort_transaction)
+
+    async def close(self) -> None:
+        for batches in self._producer._message_accumulator._batches.values():
+            for batch in batches:  # a sender that ends fails those that wait for their turn, too
+                batch._drain_waiter.add_done_callback(_hear)
+        await super().close()
+        self._heed()
+
+    async def _step(self, call: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with asyncio.timeout(self._end_timeout_s):
+                with its_assertions():
+                    await call()
+        except (KafkaError, TimeoutError) as error:
+            self._heed()
+            raise Failure(name_of(error), can_abort=False) from None
+
+    def _heed(self) -> None:
+        """Of what a transaction ends in we hear otherwise: no error of it is to be told again."""
+        waiters = [self._manager._transaction_waiter]
+        waiters += [waiter for _, _, waiter in self._manager._pending_txn_offsets]
+        for waiter in waiters:
+            if waiter is not None:
+                waiter.add_done_callback(_hear)
+
+
+def _hear(future: "asyncio.Future[Any]") -> None:
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,36 @@
+"""What both clients have in common: how long they wait, and how they answer."""
+
+import logging
+from typing import Any
+
+import msgspec
+
+from model.op import Op
+from workloads.client.outcome import Outcome
+
+POLL_RECORDS_MAX = 1000
+"""Records per poll at most."""
+POLL_TIMEOUT_S = 0.1
+"""How long a poll gathers records; and the pause between two attempts to find the cluster."""
+QUERY_TIMEOUT_S = 5.0
+"""How long to wait for offsets, for a consumer to find the cluster, or for a topic's creation."""
+
+
+def silenced(library: str) -> logging.Logger:
+    """The logger of a library, which nobody hears: what it has to say is in the history."""
+    logger = logging.getLogger(library)
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    logger.setLevel(logging.CRITICAL)
+    return logger
+
+
+def split(key: str) -> tuple[str, int]:
+    """Topic and partition of a key."""
+    topic, _, partition = key.rpartition("-")
+    return topic, int(partition)
+
+
+def completed(op: Op, kind: Outcome, value: list[Any] | None, error: str | None = None) -> Op:
+    """The completion of an operation."""
+    return msgspec.structs.replace(op, type=kind, value=value, error=error)

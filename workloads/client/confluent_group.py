@@ -1,0 +1,279 @@
+"""Consumer groups by librdkafka: members that come and go, and outsiders that only commit.
+
+**Certainty of a commit.** librdkafka sends a commit again when its connection breaks or nobody
+answers, after a pause, and tells of the last attempt only. So a refusal is believed when it comes
+before there can have been a second attempt.
+
+**Ends.** There is no way to end a member without a word: one that crashes leaves its group, but
+commits nothing more. What stands in for a crash here is a freeze that is longer than
+``max.poll.interval.ms``: heartbeats are a thread of librdkafka's own, which goes on.
+
+**Order.** Messages are taken one by one: of a batch nobody could tell whether it was read before or
+after the rebalance that came with it.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from model.op import MicroOp, Op
+from workloads.client import outcome, payload
+from workloads.client.common import (
+    POLL_RECORDS_MAX,
+    POLL_TIMEOUT_S,
+    QUERY_TIMEOUT_S,
+    completed,
+    split,
+)
+from workloads.client.confluent import ConfluentClient, Worker
+from workloads.client.membership import Feed
+from workloads.client.outcome import Outcome
+
+ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
+"""By the name that goes over the wire."""
+
+COMMIT_TIMEOUT_S = 10.0
+"""How long an asynchronous commit is waited for."""
+FIRST_ATTEMPT_S = 0.05
+"""A second attempt begins later than that (``retry.backoff.ms`` is 100)."""
+
+
+class GroupConfluentClient(ConfluentClient):
+    """A process by librdkafka that understands ``subscribe``, ``commit``, ``committed``, ``leave``
+    and ``freeze``, too."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        process: int,
+        producer: Mapping[str, str],
+        consumer: Mapping[str, str],
+        topic: Mapping[str, str],
+    ) -> None:
+        super().__init__(bootstrap, process, producer, consumer, topic)
+        self._member: Member | None = None
+        self._outsiders: dict[str, Grouped] = {}
+
+    async def invoke(self, op: Op) -> Op:
+        match op.f:
+            case "subscribe":
+                return await self._subscribe(op)
+            case "poll" if self._member is not None:
+                told, error = await self._member.poll()
+                return completed(op, "ok" if error is None else "info", told, error)
+            case "commit":
+                return await self._commit(op)
+            case "committed":
+                return await self._committed(op)
+            case "freeze":
+                ((_, _, ms),) = op.value
+                await asyncio.sleep(ms / 1000)
+                return completed(op, "ok", op.value)
+            case "leave":
+                return await self._leave(op)
+            case _:
+                return await super().invoke(op)
+
+    async def close(self) -> None:
+        used = [*self._outsiders.values(), *([self._member] if self._member else [])]
+        self._outsiders, self._member = {}, None
+        for each in used:
+            each.leave_some_time()
+        await super().close()
+
+    async def _subscribe(self, op: Op) -> Op:
+        ((_, group, topics, how),) = op.value
+        if self._member is None:
+            self._member = Member(self._consumer_config, group, how)
+        assert self._member.group == group, "a process is of one group for life"
+        await self._member.subscribe(topics)
+        return completed(op, "ok", op.value)
+
+    async def _commit(self, op: Op) -> Op:
+        *freeze, (_, group, offsets, mode) = op.value
+        if freeze:
+            await asyncio.sleep(freeze[0][2] / 1000)
+        kind, error = await self._of(group).commit(offsets, mode)
+        return completed(op, kind, op.value, error)
+
+    async def _committed(self, op: Op) -> Op:
+        ((_, group, wanted),) = op.value
+        try:
+            found = await self._of(group).committed(list(wanted))
+        except KafkaException as error:
+            return completed(op, "fail", op.value, error.args[0].name())
+        return completed(op, "ok", [["committed", group, found]])
+
+    async def _leave(self, op: Op) -> Op:
+        assert self._member is not None, "only a member can leave"
+        self._alive = False
+        member, self._member = self._member, None
+        await member.leave()
+        return completed(op, "ok", op.value)
+
+    def _of(self, group: str) -> "Grouped":
+        if self._member is not None and self._member.group == group:
+            return self._member
+        if group not in self._outsiders:
+            self._outsiders[group] = Grouped(self._consumer_config, group)
+        return self._outsiders[group]
+
+
+class Grouped:
+    """A consumer that commits to a group without being one of its members, and the thread that
+    makes its blocking calls."""
+
+    def __init__(self, config: Mapping[str, Any], group: str, **mine: Any) -> None:
+        self.group = group
+        self._loop = asyncio.get_running_loop()
+        self._answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+        """To asynchronous commits."""
+        self._consumer = Consumer(
+            {**config, "group.id": group, "on_commit": self._on_commit, **mine}
+        )
+        self._worker = Worker("member")
+
+    async def commit(self, offsets: Mapping[str, int], mode: str) -> tuple[Outcome, str | None]:
+        """What came of it, and the name of the error."""
+        return await self._worker.call(lambda: self._commit(offsets, mode == "async"))
+
+    async def committed(self, keys: list[str]) -> dict[str, int | None]:
+        """By key: the offset that is committed; ``None`` for none. Raises ``KafkaException``."""
+        return await self._worker.call(lambda: self._committed(keys))
+
+    async def leave(self) -> None:
+        await self._worker.call(self._close)
+        self._worker.stop()
+
+    def leave_some_time(self) -> None:
+        """Nobody waits, for it may take for ever."""
+        self._worker.last(self._close)
+
+    def _commit(self, offsets: Mapping[str, int], is_async: bool) -> tuple[Outcome, str | None]:
+        places = [TopicPartition(*split(key), offset) for key, offset in offsets.items()]
+        began_s = self._loop.time()
+        try:
+            error, done = self._commit_async(places) if is_async else self._commit_sync(places)
+        except KafkaException as failed:
+            error, done = failed.args[0], []
+        errors = [each for each in (error, *(place.error for place in done)) if each is not None]
+        if not errors:
+            return "ok", None
+        quick = self._loop.time() - began_s < FIRST_ATTEMPT_S
+        return outcome.of_commit(errors[0].name(), is_first=quick), errors[0].name()
+
+    def _commit_sync(
+        self, places: list[TopicPartition]
+    ) -> tuple[KafkaError | None, list[TopicPartition]]:
+        return None, self._consumer.commit(offsets=places, asynchronous=False) or []
+
+    def _commit_async(
+        self, places: list[TopicPartition]
+    ) -> tuple[KafkaError | None, list[TopicPartition]]:
+        """The answer is told by polls."""
+        self._answers.clear()
+        self._consumer.commit(offsets=places, asynchronous=True)
+        until_s = self._loop.time() + COMMIT_TIMEOUT_S
+        while not self._answers and self._loop.time() < until_s:
+            self._take(POLL_TIMEOUT_S)
+        return self._answers[-1] if self._answers else (KafkaError(KafkaError._TIMED_OUT), [])
+
+    def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+        self._answers.append((error, places))
+
+    def _committed(self, keys: list[str]) -> dict[str, int | None]:
+        places = [TopicPartition(*split(key)) for key in keys]
+        found = self._consumer.committed(places, timeout=QUERY_TIMEOUT_S)
+        for place in found:
+            if place.error is not None:
+                raise KafkaException(place.error)
+        return {
+            key: place.offset if place.offset >= 0 else None
+            for key, place in zip(keys, found, strict=True)
+        }
+
+    def _take(self, timeout_s: float) -> None:
+        """Let librdkafka tell what there is to tell."""
+        self._consumer.poll(timeout_s)
+
+    def _close(self) -> None:
+        self._consumer.close()
+
+
+class Member(Grouped):
+    """A consumer that subscribes."""
+
+    def __init__(self, config: Mapping[str, Any], group: str, how: Mapping[str, Any]) -> None:
+        mine = {
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": how["commit"] == "auto",
+            "partition.assignment.strategy": how["assignor"],
+        }
+        if how["instance"] is not None:
+            mine["group.instance.id"] = how["instance"]
+        super().__init__(config, group, **mine)
+        self._commits_when_revoked = how["commit"] == "listener"
+        self._feed = Feed(group)
+        self._error: str | None = None
+        """What ends the poll under way, and with it the process."""
+
+    async def subscribe(self, topics: list[str]) -> None:
+        """The group is joined in the background."""
+        await self._worker.call(
+            lambda: self._consumer.subscribe(
+                topics,
+                on_assign=lambda _, places: self._feed.assigned(None, keys_of(places)),
+                on_revoke=lambda _, places: self._revoked(places),
+                on_lost=lambda _, places: self._feed.gone("lost", None, keys_of(places)),
+            )
+        )
+
+    async def poll(self) -> tuple[list[MicroOp], str | None]:
+        """What the member was told, records last; and the error that ended the poll, if any."""
+        return await self._worker.call(self._poll)
+
+    def _poll(self) -> tuple[list[MicroOp], str | None]:
+        if not self._feed.has_records:
+            self._take(POLL_TIMEOUT_S)
+            for _ in range(POLL_RECORDS_MAX):
+                if not self._take(0):
+                    break
+        return self._feed.take(), self._error
+
+    def _take(self, timeout_s: float) -> bool:  # type: ignore[override]
+        """Was there a message?"""
+        message = self._consumer.poll(timeout_s)
+        if message is None:
+            return False
+        error = message.error()
+        if error is not None:
+            if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # so new that not all know it
+                self._error = self._error or error.name()
+            return False
+        key, offset = f"{message.topic()}-{message.partition()}", message.offset()
+        assert offset is not None, "a record that was read has an offset"
+        self._feed.read(key, [[offset, payload.decode(key, message.key(), message.value())]])
+        return True
+
+    def _revoked(self, places: list[TopicPartition]) -> None:
+        """Commits unless this poll has brought records already: it tells of them last, and what
+        the next operation is to tell may never be told."""
+        keys = keys_of(places)
+        offsets = {k: self._feed.positions[k] for k in keys if k in self._feed.positions}
+        if offsets and self._commits_when_revoked and not self._feed.has_records:
+            kind, error = self._commit(offsets, is_async=False)
+            if kind != "fail":
+                self._feed.committed(offsets)
+            if kind == "info":
+                self._error = self._error or error  # so that what tells of it is in doubt, too
+        self._feed.gone("revoked", None, keys)
+
+    def _close(self) -> None:
+        self._commits_when_revoked = False
+        super()._close()
+
+
+def keys_of(places: list[TopicPartition]) -> list[str]:
+    return sorted(f"{place.topic}-{place.partition}" for place in places)

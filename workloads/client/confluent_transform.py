@@ -1,0 +1,185 @@
+"""Consume, transform, produce by librdkafka: a producer for each member, which says who it is.
+
+Positions are committed in the name of the member and of the generation in which it was assigned
+what it has read (KIP-447): a coordinator refuses them once the group has another generation. They
+are those of the assignment, not of the moment of the commit: a member that has been put out of its
+group, and has not heard of it, would commit as nobody's member, which is not refused.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from confluent_kafka import KafkaException, TopicPartition
+
+from model.op import MicroOp, Op
+from workloads.client import transaction, transform
+from workloads.client.common import POLL_TIMEOUT_S, completed, split
+from workloads.client.confluent_group import GroupConfluentClient, Member, keys_of
+from workloads.client.confluent_txn import TransactionalConfluentClient, TransactionalWriter
+from workloads.client.transaction import Failure, Records
+
+
+class TransformingConfluentClient(TransactionalConfluentClient, GroupConfluentClient):
+    """A process by librdkafka whose member of a group understands ``txn``."""
+
+    _transformer: "TransformingMember | None" = None
+
+    async def invoke(self, op: Op) -> Op:
+        if op.f != "txn":
+            return await super().invoke(op)
+        assert self._transformer is not None, "subscribe comes first"
+        answer, goes_on = await transform.carry_out(op, self._transformer)
+        self._alive = self._alive and goes_on
+        return answer
+
+    async def _subscribe(self, op: Op) -> Op:
+        ((_, group, topics, how),) = op.value
+        assert self._transactor is not None, "init comes first"
+        if self._transformer is None:
+            self._transformer = TransformingMember(
+                self._consumer_config, group, how, self._transactor
+            )
+            self._member = self._transformer
+        await self._transformer.subscribe(topics)
+        return completed(op, "ok", op.value)
+
+
+class SubscribedConfluentClient(TransformingConfluentClient):
+    """A process by librdkafka whose transactions poll as a member of a group."""
+
+    async def invoke(self, op: Op) -> Op:
+        if op.f != "txn":
+            return await super().invoke(op)
+        assert self._transformer is not None, "subscribe comes first"
+        polls = _Polls(self._transformer)
+        producer = await self._transformer.producer_of([])
+        answer, goes_on = await transaction.carry_out(op, producer, polls)
+        self._alive = self._alive and goes_on
+        return msgspec.structs.replace(answer, value=polls.among(answer.value))
+
+
+class _Polls:
+    """A member's polls in one transaction: one generation of its group, and no more.
+
+    Positions of what it has read before a rebalance, committed in the name of what it is since,
+    would not be refused, whoever owns the keys by then.
+    """
+
+    def __init__(self, member: "TransformingMember") -> None:
+        self._member = member
+        self._told: list[list[MicroOp]] = []
+        """Rebalances before each poll."""
+        self._has_read = False
+
+    async def poll(self) -> tuple[Records, str | None]:
+        told, error = await self._member.poll()
+        *rebalances, (_, records) = told
+        self._told.append(rebalances)
+        if rebalances and self._has_read:
+            error = error or "RebalanceInProgress"
+        self._has_read = self._has_read or bool(records)
+        return records, error
+
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        return await self._member.rewind(places)
+
+    def among(self, row: list[MicroOp]) -> list[MicroOp]:
+        """A transaction's micro-operations, with the rebalances in front of their polls."""
+        told, whole = list(self._told), list[MicroOp]()
+        for micro_op in row:
+            if micro_op[0] == "poll" and told:
+                whole += told.pop(0)
+            whole.append(micro_op)
+        return whole
+
+
+class TransformingMember(Member):
+    """See :class:`~workloads.client.transform.Member`."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        group: str,
+        how: Mapping[str, Any],
+        producer: TransactionalWriter,
+    ) -> None:
+        super().__init__(config, group, how)
+        self._producer = producer
+        self._identity: Any = None
+        """Member and generation, opaque; ``None`` while nothing is assigned."""
+        self._owned: set[str] = set()
+        self._changes = 0
+        """How many rebalances it was told of."""
+
+    async def subscribe(self, topics: list[str]) -> None:
+        await self._worker.call(
+            lambda: self._consumer.subscribe(
+                topics,
+                on_assign=lambda _, places: self._assigned(keys_of(places)),
+                on_revoke=lambda _, places: self._gone("revoked", keys_of(places)),
+                on_lost=lambda _, places: self._gone("lost", keys_of(places)),
+            )
+        )
+
+    @property
+    def identity(self) -> Any:
+        """As who it was assigned what it has last been assigned."""
+        return self._identity
+
+    async def producer_of(self, keys: list[str]) -> "_Named":
+        return _Named(self._producer, self)
+
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        return await self._worker.call(lambda: self._rewind(places))
+
+    def _assigned(self, keys: list[str]) -> None:
+        self._identity = self._consumer.consumer_group_metadata()
+        self._owned.update(keys)
+        self._changes += 1
+        self._feed.assigned(None, keys)
+
+    def _gone(self, change: Any, keys: list[str]) -> None:
+        """What it was told to be keeps the name that it had: the transaction of what it has read
+        is refused, or it is not."""
+        self._owned.difference_update(keys)
+        self._changes += 1
+        self._feed.gone(change, None, keys)
+
+    def _poll(self) -> tuple[list[MicroOp], str | None]:
+        """Up to a rebalance: what is read behind it belongs to another transaction."""
+        changes = self._changes
+        if not self._feed.has_records and self._take(POLL_TIMEOUT_S):
+            for _ in range(transform.RECORDS_MAX - 1):
+                if self._changes != changes or not self._take(0):
+                    break
+        return self._feed.take(), self._error
+
+    def _rewind(self, places: Mapping[str, int]) -> str | None:
+        try:
+            for key, offset in places.items():
+                if key in self._owned:
+                    self._consumer.seek(TopicPartition(*split(key), offset))
+        except KafkaException as error:
+            return str(error.args[0].name())
+        return None
+
+
+class _Named:
+    """A producer that commits positions in the name of a member."""
+
+    def __init__(self, producer: TransactionalWriter, member: TransformingMember) -> None:
+        self._producer = producer
+        self._member = member
+        self.begin, self.send = producer.begin, producer.send
+        self.commit, self.abort = producer.commit, producer.abort
+
+    @property
+    def reusable(self) -> bool:
+        return self._producer.reusable
+
+    async def send_offsets(self, offsets: Mapping[str, int], _: str) -> None:
+        identity = self._member.identity
+        if identity is None:
+            raise Failure("NotAssigned")
+        await self._producer.send_offsets(offsets, identity)

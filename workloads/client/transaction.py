@@ -1,0 +1,187 @@
+"""A transaction as one operation: carried out by whichever client, answered for with its outcome.
+
+``ok`` is a commit that was acknowledged. ``fail`` is certain: nobody but this producer could have
+ended its transaction by a commit, so until it has asked for one nothing can have happened, and an
+abort that was acknowledged settles it. ``info`` is a commit that was asked for and not answered, or
+answered with an error: an earlier attempt of the same request may have been carried out.
+
+**A producer whose commit or abort stays without an answer never acts again.** Its request may be
+under way still, and by the protocol of Kafka 2.8 it names no transaction: arriving late, it would
+end the producer's next one in the middle (KAFKA-17754). So it is waited for less long than the
+client waits before it asks again, and whoever takes over the transactional id begins with
+``init_transactions``, by which the broker refuses everything from before.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from model.op import MicroOp, Op
+from workloads.client.common import completed
+from workloads.client.outcome import Outcome
+
+INIT_TIMEOUT_S = 10.0
+"""How long a producer may take to get its id and epoch: a transaction of its predecessor is ended
+first."""
+END_SHARE = 0.9
+"""Of the time that a client waits for an answer."""
+
+Records = dict[str, list[list[int]]]
+"""By key: offsets and values, in the order they came."""
+
+
+def end_timeout_s(producer: Mapping[str, str]) -> float:
+    """How long a commit or an abort is waited for, by a producer's settings."""
+    names = ("request.timeout.ms", "socket.timeout.ms")
+    return END_SHARE * min(int(producer.get(name, "30000")) for name in names) / 1000
+
+
+class Failure(Exception):
+    """A step of a transaction failed; the message is the client's name of the error."""
+
+    def __init__(self, name: str, *, can_abort: bool = True) -> None:
+        super().__init__(name)
+        self.name = name
+        self.can_abort = can_abort
+        """False when the producer is of no use any more, or a request of its is in doubt."""
+
+
+class Sent(Protocol):
+    """What came of a record."""
+
+    @property
+    def outcome(self) -> Outcome: ...
+    @property
+    def offset(self) -> int | None: ...
+    @property
+    def error(self) -> str | None: ...
+
+
+class Producer(Protocol):
+    """A producer with a transactional id. Every step raises :class:`Failure`."""
+
+    @property
+    def reusable(self) -> bool:
+        """May another transaction begin after one that was aborted?"""
+        ...
+
+    async def begin(self) -> None: ...
+    async def send(self, records: list[tuple[str, int]]) -> Sequence[Sent]:
+        """All of them at once; what came of each, in time. Raises nothing."""
+        ...
+
+    async def send_offsets(self, offsets: Mapping[str, int], group: str) -> None: ...
+    async def commit(self) -> None: ...
+    async def abort(self) -> None: ...
+
+
+class Reader(Protocol):
+    """A consumer with keys to read."""
+
+    async def poll(self) -> tuple[Records, str | None]:
+        """Records, and the error that ended the poll, if any."""
+        ...
+
+    async def rewind(self, places: Mapping[str, int]) -> str | None:
+        """Read on from these offsets; the error by which it does not."""
+        ...
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far a transaction has come."""
+
+    told: list[MicroOp]
+    """The micro-operations, with what is known of them."""
+    first: dict[str, int] = field(default_factory=dict)
+    """By key: the first offset that was polled."""
+    after: dict[str, int] = field(default_factory=dict)
+    """By key: the offset behind the last one that was polled."""
+    commit_asked: bool = False
+    lost_its_place: bool = False
+    """Has the consumer failed?"""
+
+    def polled(self, records: Records) -> None:
+        for key, pairs in records.items():
+            if pairs:
+                self.first.setdefault(key, pairs[0][0])
+                self.after[key] = pairs[-1][0] + 1
+
+
+async def carry_out(op: Op, producer: Producer, reader: Reader | None) -> tuple[Op, bool]:
+    """The completion of a ``txn``, and whether its process can go on.
+
+    Understands ``send``, ``poll``, ``["delay", null, milliseconds]``, ``["commit", group, null]``
+    (the positions behind what this transaction has polled) and, at the end, ``abort``. What was
+    polled by a transaction that was not committed will be polled again.
+    """
+    course = _Course(told=[list(micro_op) for micro_op in op.value])
+    kind: Outcome = "fail"
+    goes_on = True
+    try:
+        await producer.begin()
+        await _work(course, producer, reader)
+        course.commit_asked = True
+        await producer.commit()
+    except Failure as failure:
+        error = failure.name
+        goes_on = failure.can_abort and await _aborted(producer)
+        if course.commit_asked and not goes_on:
+            kind = "info"
+        goes_on = goes_on and producer.reusable and not course.lost_its_place
+        if goes_on and reader is not None and course.first:
+            goes_on = await reader.rewind(course.first) is None
+        return completed(op, kind, course.told, error), goes_on
+    return completed(op, "ok", course.told), True
+
+
+async def _work(course: _Course, producer: Producer, reader: Reader | None) -> None:
+    """Everything between begin and commit; neighbouring sends are under way together."""
+    row: list[int] = []
+    for number, micro_op in enumerate(course.told):
+        if micro_op[0] == "send":
+            row.append(number)
+            continue
+        await _send(course, producer, row)
+        row = []
+        match micro_op:
+            case ["poll"]:
+                assert reader is not None, "a process has keys assigned before it polls"
+                records, error = await reader.poll()
+                micro_op.append(records)
+                course.polled(records)
+                if error is not None:
+                    course.lost_its_place = True
+                    raise Failure(error)
+            case ["delay", _, milliseconds]:
+                await asyncio.sleep(milliseconds / 1000)
+            case ["commit", group, None]:
+                micro_op[2] = dict(course.after)
+                if course.after:
+                    await producer.send_offsets(course.after, group)
+            case ["abort"]:
+                raise Failure("aborted")
+            case _:
+                raise ValueError(f"a transaction has no {micro_op[0]}")
+    await _send(course, producer, row)
+
+
+async def _send(course: _Course, producer: Producer, row: list[int]) -> None:
+    if not row:
+        return
+    reports = await producer.send([(course.told[at][1], course.told[at][2]) for at in row])
+    for at, report in zip(row, reports, strict=True):
+        if report.outcome == "ok":
+            course.told[at][2] = [report.offset, course.told[at][2]]
+    for report in reports:
+        if report.error is not None:
+            raise Failure(report.error)
+
+
+async def _aborted(producer: Producer) -> bool:
+    try:
+        await producer.abort()
+    except Failure:
+        return False
+    return True

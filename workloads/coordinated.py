@@ -1,0 +1,56 @@
+"""What workloads with consumer groups have in common: clients that can be members, and settings by
+which a group moves on within a test."""
+
+from collections.abc import Mapping
+
+from model.plan import Plan
+from model.roles import Client
+from workloads import idempotent
+from workloads.client import aio_group, confluent_group
+from workloads.idempotent import Make
+
+BROKER: Mapping[str, str] = {
+    **idempotent.WORKLOAD.broker,
+    # Few: each is led by somebody, fetched by its followers, and cleaned.
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "3",
+    # Within which a commit is answered, and a member is missed.
+    "offsets.commit.timeout.ms": "3000",
+    "group.min.session.timeout.ms": "500",
+    "group.initial.rebalance.delay.ms": "200",
+}
+"""Of brokers that coordinate groups."""
+
+CONSUMER: Mapping[str, str] = {
+    **idempotent.WORKLOAD.consumer,
+    # Short, so that a member that is missed is missed within a test.
+    "session.timeout.ms": "3000",
+    "heartbeat.interval.ms": "500",
+    "max.poll.interval.ms": "5000",
+    "auto.commit.interval.ms": "500",
+}
+"""Of consumers that may be members."""
+
+CLIENTS: Mapping[str, Make] = {
+    "librdkafka": confluent_group.GroupConfluentClient,
+    "aiokafka": aio_group.GroupAioClient,
+}
+"""By the name that the option ``client`` has for it."""
+
+
+def client(plan: Plan, bootstrap: str, process: int) -> Client:
+    """A process by the client that the plan names."""
+    make = CLIENTS[plan.options["client"]]
+    topic = idempotent.topic_settings(plan)
+    return make(bootstrap, process, plan.producer, plan.consumer, topic)
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why no broker of this plan would coordinate a group."""
+    if (misfit := idempotent.refuse_cluster(plan)) is not None:
+        return misfit
+    name = "offsets.topic.replication.factor"
+    factor = plan.broker[name]
+    if factor.isdecimal() and int(factor) > plan.brokers:
+        return f"--set broker.{name}={factor}: more than there are brokers"
+    return None

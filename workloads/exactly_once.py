@@ -1,0 +1,378 @@
+"""Consume, transform, produce, exactly once, by several members of one group that come and go.
+
+Writers send unique numbers to the partitions of the topic ``input``. Members of the group ``eos``
+poll them, send each on and commit the positions behind what they have polled, all in one
+transaction; some abort, some pause for longer than their coordinator waits, some leave, some crash.
+
+**What becomes of a value.** A number is written once in all of ``input``, not once per partition.
+Value ``v`` of a key ``input-…`` becomes ``model.transform.output(v, index of the operation)`` on
+the key ``output-(v modulo the number of partitions)``: another value with every attempt, of which
+``model.transform.input_of`` gives ``v`` again. So of every number that is in ``input`` the
+committed ``output`` must hold exactly one value, and of no other any.
+
+An operation is a ``txn`` of ``["poll"], ["transform", "output", partitions], ["commit", group,
+null]``, completed with rebalances before the poll, a ``send`` for each record polled in the place
+of ``transform``, and the positions committed; with nothing polled it says nothing but that.
+
+librdkafka's members commit in their own name (KIP-447). aiokafka cannot: there each partition of
+``input`` has a transactional id, which whoever is assigned it takes over
+(``workloads.client.aio_transform``).
+
+At the end new members go on until the whole input is committed as read; then readers read every
+partition of both topics up to its high watermark.
+"""
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from model import options
+from model.generator import (
+    PENDING,
+    Answer,
+    AnyOf,
+    Context,
+    Generator,
+    Invocation,
+    Repeat,
+    Reserve,
+    Stagger,
+    Until,
+    Wait,
+)
+from model.op import MicroOp, Op
+from model.plan import Plan
+from model.roles import Client
+from workloads import idempotent, transactions
+from workloads.client import aio_transform, confluent_transform, transaction
+from workloads.idempotent import CatchUp, Make, Topics, created, keys_of
+from workloads.package import Workload
+
+GROUP = "eos"
+INPUT, OUTPUT = "input", "output"
+
+LEAST: Mapping[str, float] = {
+    "partitions": 1,
+    "replication_factor": 1,
+    "process_life_s": 0.001,
+    "final_time_limit_s": 0.001,
+    "batch_max": 1,
+    "abort_p": 0.0,
+    "delay_p": 0.0,
+    "delay_max_ms": 1,
+    "leave_p": 0.0,
+    "new_id_p": 0.0,
+}
+"""The smallest number that each of the plan's options may be."""
+
+HURRY_S = 0.02
+"""Between two transactions, once nothing but the rest is left to do."""
+ASK_EVERY_S = 0.5
+"""How often it is asked how far the input has been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Sends the next numbers to one partition of the input at a time."""
+
+    batch_max: int
+    keys: tuple[str, ...] = ()
+    next_value: int = 0
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        key, count = ctx.rng.choice(self.keys), ctx.rng.randint(1, self.batch_max)
+        value = [["send", key, self.next_value + number] for number in range(count)]
+        later = dataclasses.replace(self, next_value=self.next_value + count)
+        return Invocation(process=ctx.rng.choice(ctx.free), f="send", value=value), later
+
+    def update(self, event: Op) -> Generator:
+        new = tuple(key for key in created(event) if key.startswith(f"{INPUT}-"))
+        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+
+
+@dataclass(frozen=True, slots=True)
+class Transformers:
+    """Members of the group: one transaction after another, until they leave."""
+
+    partitions: int
+    abort_p: float
+    delay_p: float
+    delay_max_ms: int
+    leave_p: float
+    new_id_p: float
+    has_id: bool
+    """Has a process a transactional id, rather than a partition?"""
+    topics: frozenset[str] = frozenset()
+    """That are there."""
+    ready: frozenset[int] = frozenset()
+    """Processes with a producer, asked about by membership only."""
+    members: frozenset[int] = frozenset()
+
+    def op(self, ctx: Context) -> Answer:
+        if not ctx.free or self.topics != {INPUT, OUTPUT}:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        if self.has_id and process not in self.ready:
+            value = [transactions.identity(ctx, process, self.new_id_p)]
+            return Invocation(process=process, f="init", value=value), self
+        if process not in self.members:
+            how = {"instance": None, "assignor": "range", "commit": "sync"}
+            value = [["subscribe", GROUP, [INPUT], how]]
+            return Invocation(process=process, f="subscribe", value=value), self
+        if ctx.rng.random() < self.leave_p:
+            return Invocation(process=process, f="leave", value=[["leave", GROUP]]), self
+        return Invocation(process=process, f="txn", value=self._row(ctx.rng)), self
+
+    def update(self, event: Op) -> "Transformers":
+        process = frozenset({event.process})
+        match event.f, event.type:
+            case "create-topic", "ok":
+                return dataclasses.replace(self, topics=self.topics | {event.value[0][1]})
+            case "init", "ok":
+                return dataclasses.replace(self, ready=self.ready | process)
+            case "subscribe", "ok":
+                return dataclasses.replace(self, members=self.members | process)
+            case _, "info":
+                left = self.ready - process, self.members - process
+                return dataclasses.replace(self, ready=left[0], members=left[1])
+            case _:
+                return self
+
+    def _row(self, rng: random.Random) -> list[MicroOp]:
+        row: list[MicroOp] = [["poll"], ["transform", OUTPUT, self.partitions]]
+        row.append(["commit", GROUP, None])
+        if rng.random() < self.delay_p:
+            row.insert(rng.choice((2, 3)), ["delay", None, rng.randint(1, self.delay_max_ms)])
+        if rng.random() < self.abort_p:
+            row.append(["abort"])
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Asks how long the input is, and then, now and then, how far it is committed as read; ends
+    when that is all."""
+
+    keys: tuple[str, ...]
+    ends: dict[str, int] = field(default_factory=dict)
+    done: frozenset[str] = frozenset()
+    next_s: float = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        return self.done.issuperset(self.keys)
+
+    def op(self, ctx: Context) -> Answer:
+        if self.is_over:
+            return None, self
+        if not ctx.free:
+            return PENDING, self
+        if ctx.now_s < self.next_s:
+            return Wait(self.next_s), self
+        process = ctx.rng.choice(ctx.free)
+        unknown = [key for key in self.keys if key not in self.ends]
+        if unknown:
+            value: list[MicroOp] = [["watermarks", ctx.rng.choice(unknown)]]
+            return Invocation(process=process, f="watermarks", value=value), self
+        value = [["committed", GROUP, dict.fromkeys(self.keys)]]
+        later = dataclasses.replace(self, next_s=ctx.now_s + ASK_EVERY_S)
+        return Invocation(process=process, f="committed", value=value), later
+
+    def update(self, event: Op) -> "Progress":
+        match event.f, event.type:
+            case "watermarks", "ok":
+                ((_, key, places),) = event.value
+                return dataclasses.replace(self, ends=self.ends | {key: places["high"]})
+            case "committed", "ok":
+                ((_, _, offsets),) = event.value
+                done = {key for key in self.keys if (offsets[key] or 0) >= self.ends[key]}
+                return dataclasses.replace(self, done=frozenset(done))
+            case _:
+                return self
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Members work until nothing is left to do; then everything is read."""
+
+    asking: Progress
+    working: Generator
+    reading: Generator
+    readers: int
+    members: int
+
+    def op(self, ctx: Context) -> Answer:
+        if self.asking.is_over:
+            answer, reading = self.reading.op(ctx.only(0, self.readers))
+            return answer, dataclasses.replace(self, reading=reading)
+        parts = Reserve(((self.readers, self.asking), (self.members, self.working)))
+        answer, later = parts.op(ctx)
+        assert isinstance(later, Reserve), "a part of it has moved on"
+        (_, asking), (_, working) = later.parts
+        assert isinstance(asking, Progress), "it comes first"
+        return answer, dataclasses.replace(self, asking=asking, working=working)
+
+    def update(self, event: Op) -> Generator:
+        return dataclasses.replace(
+            self,
+            asking=self.asking.update(event),
+            working=self.working.update(event),
+            reading=self.reading.update(event),
+        )
+
+
+def _writers(plan: Plan) -> int:
+    """How many of the threads write: about a quarter, at least one, and never all."""
+    return max(1, min(plan.concurrency - 1, round(plan.concurrency / 4)))
+
+
+def _transformers(plan: Plan, **calm: Any) -> Transformers:
+    asked: dict[str, Any] = {**plan.options, **calm}
+    return Transformers(
+        partitions=int(asked["partitions"]),
+        abort_p=float(asked["abort_p"]),
+        delay_p=float(asked["delay_p"]),
+        delay_max_ms=int(asked["delay_max_ms"]),
+        leave_p=float(asked["leave_p"]),
+        new_id_p=float(asked["new_id_p"]),
+        has_id=asked["client"] == "librdkafka",
+    )
+
+
+def main(plan: Plan) -> Generator:
+    """Writers and members until the time limit."""
+    writers = _writers(plan)
+    members = plan.concurrency - writers
+    life_s = float(plan.options["process_life_s"])
+    partitions = int(plan.options["partitions"])
+    writing = AnyOf(
+        (
+            Topics(((0.0, INPUT), (0.0, OUTPUT)), partitions),
+            Stagger(1 / plan.rate_hz, Inputs(int(plan.options["batch_max"]))),
+        )
+    )
+    working = AnyOf(
+        (
+            Stagger(life_s / members, Repeat("crash"), next_s=life_s / members),
+            Stagger(1 / plan.rate_hz, _transformers(plan)),
+        )
+    )
+    return Until(plan.time_limit_s, Reserve(((writers, writing), (members, working))))
+
+
+def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """The rest of the input is worked off, and both topics are read to their ends."""
+    readers = _writers(plan)
+    working = _transformers(plan, abort_p=0.0, delay_p=0.0, leave_p=0.0)
+    keys = tuple(dict.fromkeys((*keys, *topics(plan))))
+    ending = Ending(
+        asking=Progress(tuple(key for key in keys if key.startswith(f"{INPUT}-"))),
+        working=Stagger(HURRY_S, dataclasses.replace(working, topics=frozenset({INPUT, OUTPUT}))),
+        reading=CatchUp(left=keys, keys=keys, watches=True),
+        readers=readers,
+        members=plan.concurrency - readers,
+    )
+    return Until(until_s, ending)
+
+
+CLIENTS: Mapping[str, Make] = {
+    "librdkafka": confluent_transform.TransformingConfluentClient,
+    "aiokafka": aio_transform.TransformingAioClient,
+}
+"""By the name that the option ``client`` has for it."""
+
+
+def client(plan: Plan, bootstrap: str, process: int) -> Client:
+    """A process by the client that the plan names."""
+    make = CLIENTS[plan.options["client"]]
+    topic = idempotent.topic_settings(plan)
+    return make(bootstrap, process, plan.producer, plan.consumer, topic)
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why this plan cannot be run."""
+    if plan.concurrency < 2:
+        return "--concurrency: exactly-once needs at least 2, a writer and a member"
+    if plan.consumer.get("isolation.level") != "read_committed":
+        return "--set consumer.isolation.level: exactly-once needs read_committed"
+    return options.refusal(plan.options, LEAST) or transactions.refuse_transactions(plan)
+
+
+def op_timeout_s(plan: Plan) -> float:
+    """Longer than the longest transaction, which may have to take over every partition first."""
+    partitions = int(plan.options["partitions"])
+    taking_over_s = partitions * (transaction.INIT_TIMEOUT_S + 5.0)
+    sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000
+    delay_s = int(plan.options["delay_max_ms"]) / 1000
+    return taking_over_s + sends_s + delay_s + 4 * transaction.end_timeout_s(plan.producer) + 15.0
+
+
+def topics(plan: Plan) -> tuple[str, ...]:
+    """Keys that exist soon after the start."""
+    partitions = int(plan.options["partitions"])
+    return keys_of(INPUT, partitions) + keys_of(OUTPUT, partitions)
+
+
+def coordinators(plan: Plan) -> tuple[str, ...]:
+    """Of the group, and of the transactional ids that are inherited with a thread or a
+    partition."""
+    names = [f"{GROUP}-{key}" for key in keys_of(INPUT, int(plan.options["partitions"]))]
+    if plan.options["client"] == "librdkafka":
+        names = [f"thread-{number}" for number in range(_writers(plan), plan.concurrency)]
+    of_ids = tuple(f"transaction-coordinator:{name}" for name in names)
+    return (f"group-coordinator:{GROUP}", *of_ids)
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """As transactions, and how long a member may be silent; it lives longer, or its group would
+    wait for the dead all the time."""
+    drawn = transactions.vary(rng)
+    session_ms = rng.choice((600, 1000, 2000))
+    drawn["consumer"] = {
+        "session.timeout.ms": str(session_ms),
+        "max.poll.interval.ms": str(rng.choice((session_ms, 4000))),
+    }
+    drawn["options"] |= {
+        "leave_p": rng.choice((0.0, 1 / 64, 1 / 16)),
+        "process_life_s": rng.choice((10.0, 20.0, 40.0)),
+    }
+    return drawn
+
+
+WORKLOAD = Workload(
+    name="exactly-once",
+    idea="members of a group send on what they read, and commit that they have read it, at once",
+    checkers=idempotent.WORKLOAD.checkers,
+    rate_hz=60.0,
+    options={
+        "client": "librdkafka",
+        "subscribe": True,
+        "partitions": 3,
+        "replication_factor": 3,
+        "replicas": [],
+        "process_life_s": 20.0,
+        "batch_max": 6,
+        "abort_p": 0.1,
+        "delay_p": 0.1,
+        "delay_max_ms": 1500,
+        "leave_p": 1 / 64,
+        "new_id_p": 0.25,
+        "final_time_limit_s": 90.0,
+    },
+    broker=transactions.BROKER,
+    producer=transactions.WORKLOAD.producer,
+    consumer=transactions.WORKLOAD.consumer,
+    refuse=refuse,
+    main=main,
+    final=final,
+    client=client,
+    op_timeout_s=op_timeout_s,
+    topics=topics,
+    coordinators=coordinators,
+    moments=("txn", "subscribe", "leave"),
+    vary=vary,
+)

@@ -1,0 +1,378 @@
+"""Members of consumer groups come and go, read what others write, and commit how far they are.
+
+A member subscribes, polls, and ends by a ``leave`` or a ``crash``; one that is static has the
+``group.instance.id`` of its thread, and so of whoever comes after it there. Some sleep for a while,
+longer than their session may last, and some of these in the middle of a commit. Each group has its
+own assignor and its own way of committing: after reads, synchronously or not, when partitions are
+revoked, or whenever the library does.
+
+At the end new members join each group once more, and tell where they begin.
+"""
+
+import dataclasses
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from model import options
+from model.generator import (
+    PENDING,
+    Answer,
+    AnyOf,
+    Context,
+    Generator,
+    Invocation,
+    Repeat,
+    Reserve,
+    Stagger,
+    Until,
+)
+from model.op import MicroOp, Op
+from model.plan import Plan
+from workloads import coordinated, idempotent, offsets, send_poll
+from workloads.client import aio_group, confluent_group
+from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
+from workloads.offsets import Askers, LastOffsets, groups_of
+
+LEAST: Mapping[str, float] = {
+    **idempotent.LEAST,
+    "groups": 1,
+    "leave_p": 0.0,
+    "freeze_p": 0.0,
+    "freeze_max_ms": 1,
+    "static_p": 0.0,
+}
+"""The smallest number that each of the plan's options may be."""
+
+SHARES = ("leave_p", "freeze_p", "static_p")
+"""Options that are probabilities."""
+
+COMMITS = ("sync", "async", "listener", "auto")
+"""When members commit: after reads, when partitions are revoked, or by themselves."""
+
+ASSIGNORS: Mapping[str, tuple[str, ...]] = {
+    "librdkafka": confluent_group.ASSIGNORS,
+    "aiokafka": tuple(aio_group.ASSIGNORS),
+}
+"""By client."""
+
+COMMIT_P = 0.3
+"""How often a member that has read something commits before it reads on."""
+ASKED_HZ = 2.0
+"""How often somebody asks what is committed."""
+ASKED_MAX = 3
+"""Of how many keys at a time."""
+WATCHES_HZ = 0.5
+"""How often watermarks are asked for."""
+
+
+class How(NamedTuple):
+    """How the members of a group are configured."""
+
+    assignor: str
+    commit: str
+
+    def micro_op(self, group: str, topics: Iterable[str], instance: str | None) -> MicroOp:
+        """The subscription of one of them."""
+        options = {"instance": instance, "assignor": self.assignor, "commit": self.commit}
+        return ["subscribe", group, sorted(topics), options]
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """A process that is a member."""
+
+    group: str
+    topics: frozenset[str]
+    uncommitted: Mapping[str, int] = field(default_factory=dict)
+    """By key that it owns: the offset behind the last record that it has read and not committed."""
+
+    def told(self, micro_ops: list[Any]) -> "_Life":
+        """What it knows after an operation told it so."""
+        uncommitted = dict(self.uncommitted)
+        for micro_op in micro_ops:
+            match micro_op:
+                case ["revoked" | "lost", _, _, keys]:
+                    for key in keys:
+                        uncommitted.pop(key, None)
+                case ["poll", records]:
+                    uncommitted |= {key: pairs[-1][0] + 1 for key, pairs in records.items()}
+                case _:
+                    pass
+        return dataclasses.replace(self, uncommitted=uncommitted)
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Subscribes, polls and commits, each thread for one group and one instance."""
+
+    groups: tuple[str, ...]
+    how: Mapping[str, How]
+    """By group."""
+    instances: Mapping[int, str]
+    """By thread that is static: the instance's id."""
+    freeze_p: float
+    freeze_max_ms: int
+    topics: frozenset[str] = frozenset()
+    lives: Mapping[int, _Life] = field(default_factory=dict)
+    """By process that has subscribed and lives."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.topics or not ctx.free:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        life = self.lives.get(process)
+        if life is None or life.topics != self.topics:
+            return self._subscribe(process, process % ctx.concurrency), self
+        commits = self.how[life.group].commit in ("sync", "async")
+        freeze: list[MicroOp] = []
+        if ctx.rng.random() < self.freeze_p:
+            freeze = [["freeze", life.group, ctx.rng.randint(1, self.freeze_max_ms)]]
+        if commits and life.uncommitted and (freeze or ctx.rng.random() < COMMIT_P):
+            how = self.how[life.group].commit
+            value = [*freeze, ["commit", life.group, dict(life.uncommitted), how]]
+            return Invocation(process=process, f="commit", value=value), self
+        if freeze:
+            return Invocation(process=process, f="freeze", value=freeze), self
+        return Invocation(process=process, f="poll", value=[["poll"]]), self
+
+    def update(self, event: Op) -> Generator:
+        if new := created(event):
+            topics = self.topics | {key.rpartition("-")[0] for key in new}
+            return dataclasses.replace(self, topics=topics)
+        life = self.lives.get(event.process)
+        match event.f, event.type:
+            case "subscribe", "ok":
+                [[_, group, topics, _]] = event.value
+                fresh = life or _Life(group, frozenset())
+                return self._with(
+                    event.process, dataclasses.replace(fresh, topics=frozenset(topics))
+                )
+            case ("leave", "ok" | "fail" | "info") | (_, "info"):
+                return self._with(event.process, None) if life is not None else self
+            case "poll", "ok" if life is not None:
+                return self._with(event.process, life.told(event.value))
+            case "commit", "ok" | "fail" if life is not None:
+                return self._with(event.process, dataclasses.replace(life, uncommitted={}))
+            case _:
+                return self
+
+    def _subscribe(self, process: int, thread: int) -> Invocation:
+        group = self.groups[thread % len(self.groups)]
+        micro_op = self.how[group].micro_op(group, self.topics, self.instances.get(thread))
+        return Invocation(process=process, f="subscribe", value=[micro_op])
+
+    def _with(self, process: int, life: _Life | None) -> "Members":
+        lives = {p: each for p, each in self.lives.items() if p != process}
+        if life is not None:
+            lives[process] = life
+        return dataclasses.replace(self, lives=lives)
+
+
+@dataclass(frozen=True, slots=True)
+class Departures:
+    """A member takes its leave, or crashes."""
+
+    leave_p: float
+    members: Mapping[int, str] = field(default_factory=dict)
+    """By process that has subscribed and lives: its group."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not ctx.free:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        if process in self.members and ctx.rng.random() < self.leave_p:
+            value = [["leave", self.members[process]]]
+            return Invocation(process=process, f="leave", value=value), self
+        return Invocation(process=process, f="crash"), self
+
+    def update(self, event: Op) -> Generator:
+        if event.f == "subscribe" and event.type == "ok":
+            members = {**self.members, event.process: event.value[0][1]}
+            return dataclasses.replace(self, members=members)
+        if event.process in self.members and (event.type == "info" or event.f == "leave"):
+            members = {p: group for p, group in self.members.items() if p != event.process}
+            return dataclasses.replace(self, members=members)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoin:
+    """One new member for each group after another, until it has been assigned what there is."""
+
+    left: tuple[str, ...]
+    how: Mapping[str, How]
+    topics: tuple[str, ...]
+    joined: frozenset[int] = frozenset()
+    """Processes that are members, asked about by membership only."""
+    done: frozenset[int] = frozenset()
+    """Those of them that are to leave."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.left or not self.topics:
+            return None, self
+        if not ctx.free:
+            return PENDING, self
+        process, group = ctx.rng.choice(ctx.free), self.left[0]
+        if process in self.done:
+            return Invocation(process=process, f="leave", value=[["leave", group]]), self
+        if process in self.joined:
+            return Invocation(process=process, f="poll", value=[["poll"]]), self
+        micro_op = self.how[group].micro_op(group, self.topics, None)
+        return Invocation(process=process, f="subscribe", value=[micro_op]), self
+
+    def update(self, event: Op) -> Generator:
+        process = frozenset({event.process})
+        match event.f, event.type:
+            case "subscribe", "ok":
+                return dataclasses.replace(self, joined=self.joined | process)
+            case "poll", "ok" if event.process in self.joined:
+                assigned = any(each[0] == "assigned" and each[3] for each in event.value)
+                done = self.done | process if assigned else self.done
+                return dataclasses.replace(self, done=done)
+            case "leave", "ok" | "info":
+                return dataclasses.replace(self, left=self.left[1:])
+            case _:
+                return self
+
+
+def hows(plan: Plan) -> dict[str, How]:
+    """By group: its assignor and its way of committing, which the seed chooses."""
+    known = ASSIGNORS[plan.options["client"]]
+    chosen = {}
+    for group in groups_of(plan):
+        rng = random.Random(f"{plan.seed}:{group}")
+        chosen[group] = How(
+            assignor=plan.options["assignor"] or rng.choice(known),
+            commit=plan.options["commit"] or rng.choice(COMMITS),
+        )
+    return chosen
+
+
+def instances(plan: Plan) -> dict[int, str]:
+    """By thread that is static: the id of its instance."""
+    rng = random.Random(f"{plan.seed}:instances")
+    share = float(plan.options["static_p"])
+    return {
+        thread: f"thread-{thread}" for thread in range(plan.concurrency) if rng.random() < share
+    }
+
+
+def _writers(plan: Plan) -> int:
+    """How many of the threads write: about a quarter, at least one."""
+    return max(1, round(plan.concurrency / 4))
+
+
+def main(plan: Plan) -> Generator:
+    """Writers, who read a little, and members until the time limit."""
+    asked = plan.options
+    writers = _writers(plan)
+    members = plan.concurrency - writers
+    life_s = float(asked["process_life_s"])
+    writing = AnyOf(
+        (
+            Topics(topics_of(plan), int(asked["partitions"])),
+            Stagger(life_s / writers, Repeat("crash"), next_s=life_s / writers),
+            Stagger(1 / plan.rate_hz, send_poll.Senders(int(asked["batch_max"]))),
+            Stagger(1 / ASKED_HZ, Askers(groups_of(plan), ASKED_MAX)),
+            Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
+            Stagger(1 / offsets.POLLS_HZ, send_poll.Followers(offsets.FOLLOWED_MAX)),
+        )
+    )
+    belonging = AnyOf(
+        (
+            Stagger(life_s / members, Departures(float(asked["leave_p"])), next_s=life_s / members),
+            Members(
+                groups=groups_of(plan),
+                how=hows(plan),
+                instances=instances(plan),
+                freeze_p=float(asked["freeze_p"]),
+                freeze_max_ms=int(asked["freeze_max_ms"]),
+            ),
+        )
+    )
+    return Until(plan.time_limit_s, Reserve(((writers, writing), (members, belonging))))
+
+
+def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """One thread joins the groups, the others ask what is committed and read every log to its
+    end."""
+    partitions = int(plan.options["partitions"])
+    every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
+    topics = tuple(dict.fromkeys(key.rpartition("-")[0] for key in keys))
+    joining = Rejoin(groups_of(plan), hows(plan), topics)
+    last = LastOffsets(left=groups_of(plan), keys=every)
+    reading = AnyOf((last, CatchUp(left=keys, keys=keys)))
+    return Until(until_s, Reserve(((1, joining), (plan.concurrency - 1, reading))))
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why this plan cannot be run."""
+    if plan.concurrency < 2:
+        return "--concurrency: groups needs at least 2, a writer and a member"
+    if (misfit := options.refusal(plan.options, LEAST)) is not None:
+        return misfit
+    for name in SHARES:
+        if plan.options[name] > 1:
+            return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
+    if plan.options["subscribe"] is not True:
+        return f"options: subscribe={plan.options['subscribe']}: members subscribe: true"
+    if (misfit := coordinated.refuse(plan)) is not None:
+        return misfit
+    known = {"assignor": ASSIGNORS[plan.options["client"]], "commit": COMMITS}
+    for name, values in known.items():
+        if plan.options[name] not in ("", *values):
+            return f"options: {name}={plan.options[name]}: one of {', '.join(values)}"
+    return None
+
+
+def op_timeout_s(plan: Plan) -> float:
+    """Longer than a member sleeps."""
+    return idempotent.op_timeout_s(plan) + int(plan.options["freeze_max_ms"]) / 1000
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """How many groups there are, how often somebody sleeps, and who is static."""
+    return {
+        "options": {
+            "groups": rng.choice((1, 2, 2, 3)),
+            "freeze_p": rng.choice((0.0, 0.01, 0.03)),
+            "leave_p": rng.choice((0.2, 0.5, 0.8)),
+            "static_p": rng.choice((0.0, 0.3, 1.0)),
+        }
+    }
+
+
+WORKLOAD = dataclasses.replace(
+    offsets.WORKLOAD,
+    name="groups",
+    idea="members of consumer groups come and go, and commit how far they have read",
+    rate_hz=100.0,
+    options={
+        "client": "librdkafka",
+        "subscribe": True,
+        "groups": 2,
+        # Of each group: by the seed, unless it is told.
+        "assignor": "",
+        "commit": "",
+        "topics": 2,
+        "late_topics": 1,
+        "partitions": 3,
+        "replication_factor": 3,
+        "replicas": [],
+        "batch_max": 6,
+        "process_life_s": 10.0,
+        "leave_p": 0.5,
+        "freeze_p": 0.01,
+        "freeze_max_ms": 6000,
+        "static_p": 0.3,
+        "final_time_limit_s": 60.0,
+    },
+    refuse=refuse,
+    main=main,
+    final=final,
+    op_timeout_s=op_timeout_s,
+    moments=("commit", "subscribe", "leave"),
+    vary=vary,
+)

@@ -1,0 +1,199 @@
+"""Committed offsets as a register for each group and partition, kept by the group's coordinator.
+
+No group has members: processes commit offsets from outside, each number of a group and partition
+once and each larger than the one before, and ask what is committed. So whatever is read says which
+commit it comes from, and an acknowledged commit is never followed by a smaller one but by those
+that were under way with it. At the end new processes ask for all that is committed.
+
+Records are written and read beside that: a log that nobody writes shows no trouble of its leader.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from model import options
+from model.generator import (
+    PENDING,
+    Answer,
+    AnyOf,
+    Context,
+    Generator,
+    Invocation,
+    Repeat,
+    Stagger,
+    Until,
+)
+from model.op import Op
+from model.plan import Plan
+from workloads import coordinated, idempotent, send_poll
+from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
+from workloads.package import Workload
+
+LEAST: Mapping[str, float] = {**idempotent.LEAST, "groups": 1, "committed_max": 1, "sends_hz": 0.01}
+"""The smallest number that each of the plan's options may be."""
+
+WATCHES_HZ = 1.0
+"""How often watermarks are asked for."""
+POLLS_HZ = 4.0
+FOLLOWED_MAX = 4
+"""How many keys a process reads."""
+
+
+def names_of(groups: int) -> tuple[str, ...]:
+    """Of so many groups."""
+    return tuple(f"group{number}" for number in range(groups))
+
+
+@dataclass(frozen=True, slots=True)
+class Committers:
+    """Commits the next numbers of some keys of a group."""
+
+    groups: tuple[str, ...]
+    count_max: int
+    keys: tuple[str, ...] = ()
+    next_offsets: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By group and key."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        group = ctx.rng.choice(self.groups)
+        count = ctx.rng.randint(1, min(self.count_max, len(self.keys)))
+        chosen = sorted(ctx.rng.sample(self.keys, count))
+        offsets = {key: self.next_offsets.get((group, key), 1) for key in chosen}
+        passed = {(group, key): offset + 1 for key, offset in offsets.items()}
+        later = dataclasses.replace(self, next_offsets=self.next_offsets | passed)
+        value = [["commit", group, offsets, "sync"]]
+        return Invocation(process=ctx.rng.choice(ctx.free), f="commit", value=value), later
+
+    def update(self, event: Op) -> Generator:
+        new = created(event)
+        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+
+
+@dataclass(frozen=True, slots=True)
+class Askers:
+    """Asks what is committed of some keys of a group."""
+
+    groups: tuple[str, ...]
+    count_max: int
+    keys: tuple[str, ...] = ()
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        count = ctx.rng.randint(1, min(self.count_max, len(self.keys)))
+        wanted = dict.fromkeys(sorted(ctx.rng.sample(self.keys, count)))
+        value = [["committed", ctx.rng.choice(self.groups), wanted]]
+        return Invocation(process=ctx.rng.choice(ctx.free), f="committed", value=value), self
+
+    def update(self, event: Op) -> Generator:
+        new = created(event)
+        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+
+
+@dataclass(frozen=True, slots=True)
+class LastOffsets:
+    """Asks each group for all that is committed, until it has said."""
+
+    left: tuple[str, ...]
+    """Groups that have not."""
+    keys: tuple[str, ...]
+    asked: frozenset[str] = frozenset()
+    """Groups that somebody is asking, known by membership only."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.left:
+            return None, self
+        waiting = [group for group in self.left if group not in self.asked]
+        if not waiting or not ctx.free:
+            return PENDING, self
+        value = [["committed", waiting[0], dict.fromkeys(self.keys)]]
+        return Invocation(process=ctx.rng.choice(ctx.free), f="committed", value=value), self
+
+    def update(self, event: Op) -> Generator:
+        if event.f != "committed":
+            return self
+        group = event.value[0][1]
+        asked = self.asked | {group} if event.type == "invoke" else self.asked - {group}
+        told = group if event.type == "ok" else None
+        left = tuple(each for each in self.left if each != told)
+        return dataclasses.replace(self, left=left, asked=asked)
+
+
+def main(plan: Plan) -> Generator:
+    """Everybody does everything until the time limit."""
+    life_s = float(plan.options["process_life_s"])
+    gap_s = life_s / plan.concurrency
+    groups, count_max = groups_of(plan), int(plan.options["committed_max"])
+    sends_hz = float(plan.options["sends_hz"])
+    senders = send_poll.Senders(int(plan.options["batch_max"]))
+    work = AnyOf(
+        (
+            Topics(topics_of(plan), int(plan.options["partitions"])),
+            Stagger(gap_s, Repeat("crash"), next_s=gap_s),
+            Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
+            Stagger(1 / sends_hz, senders),
+            Stagger(1 / POLLS_HZ, send_poll.Followers(FOLLOWED_MAX)),
+            Stagger(1 / plan.rate_hz, Committers(groups, count_max)),
+            Stagger(1 / plan.rate_hz, Askers(groups, count_max)),
+        )
+    )
+    return Until(plan.time_limit_s, work)
+
+
+def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """What each group has committed of each key that there may be; and every log to its end."""
+    partitions = int(plan.options["partitions"])
+    every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
+    last = LastOffsets(left=groups_of(plan), keys=every)
+    return Until(until_s, AnyOf((last, CatchUp(left=keys, keys=keys))))
+
+
+def groups_of(plan: Plan) -> tuple[str, ...]:
+    """The names of its groups."""
+    return names_of(int(plan.options["groups"]))
+
+
+def coordinators(plan: Plan) -> tuple[str, ...]:
+    """Of its groups."""
+    return tuple(f"group-coordinator:{group}" for group in groups_of(plan))
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why this plan cannot be run."""
+    return options.refusal(plan.options, LEAST) or coordinated.refuse(plan)
+
+
+WORKLOAD = Workload(
+    name="offsets",
+    idea="committed offsets are registers that several processes write and read",
+    checkers=idempotent.WORKLOAD.checkers,
+    rate_hz=100.0,
+    options={
+        "client": "librdkafka",
+        "groups": 3,
+        "topics": 2,
+        "late_topics": 1,
+        "partitions": 2,
+        "replication_factor": 3,
+        "replicas": [],
+        "batch_max": 4,
+        "sends_hz": 4.0,
+        "committed_max": 3,
+        "process_life_s": 10.0,
+        "final_time_limit_s": 60.0,
+    },
+    broker=coordinated.BROKER,
+    producer=idempotent.WORKLOAD.producer,
+    consumer=coordinated.CONSUMER,
+    refuse=refuse,
+    main=main,
+    final=final,
+    client=coordinated.client,
+    op_timeout_s=idempotent.op_timeout_s,
+    topics=idempotent.first_keys,
+    coordinators=coordinators,
+    moments=("commit",),
+)

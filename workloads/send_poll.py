@@ -1,0 +1,188 @@
+"""Every process sends and polls, whatever the configuration promises: acks 0, 1 or all, sequence
+numbers or none, partitions by ``assign`` or by ``subscribe``.
+
+What may be lost, doubled or reordered is for the contract to say (``checkers.expectations``): this
+workload is there to run it under every setting. A process sends to several keys and follows several
+that it has chosen for itself, and now and then chooses others; or those that its group gives it, of
+which the library commits how far it has read.
+"""
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from model import options
+from model.generator import (
+    PENDING,
+    Answer,
+    AnyOf,
+    Context,
+    Generator,
+    Invocation,
+    Repeat,
+    Stagger,
+    Until,
+)
+from model.op import MicroOp, Op
+from model.plan import Plan
+from workloads import coordinated, idempotent
+from workloads.idempotent import CatchUp, Topics, created, topics_of
+
+GROUP = "send-poll"
+
+LEAST: Mapping[str, float] = {**idempotent.LEAST, "followed_max": 1}
+"""The smallest number that each of the plan's options may be."""
+
+WATCHES_HZ = 1.0
+"""How often watermarks are asked for."""
+REASSIGN = 1 / 64
+"""How often a poll is preceded by another choice of keys (Jepsen's share). Members of a group do
+not choose: whenever one did, all would stop to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Senders:
+    """Sends the next numbers of several keys at a time, by whoever is free."""
+
+    batch_max: int
+    keys: tuple[str, ...] = ()
+    next_values: dict[str, int] = field(default_factory=dict)
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        next_values = dict(self.next_values)
+        value = []
+        for _ in range(ctx.rng.randint(1, self.batch_max)):
+            key = ctx.rng.choice(self.keys)
+            value.append(["send", key, next_values[key]])
+            next_values[key] += 1
+        later = dataclasses.replace(self, next_values=next_values)
+        return Invocation(process=ctx.rng.choice(ctx.free), f="send", value=value), later
+
+    def update(self, event: Op) -> Generator:
+        new = created(event)
+        if not new:
+            return self
+        next_values = self.next_values | dict.fromkeys(new, 0)
+        return dataclasses.replace(self, keys=(*self.keys, *new), next_values=next_values)
+
+
+@dataclass(frozen=True, slots=True)
+class Followers:
+    """Each process assigns some keys, or subscribes to every topic, and polls."""
+
+    followed_max: int
+    subscribe: bool = False
+    keys: tuple[str, ...] = ()
+    ready: frozenset[int] = frozenset()
+    """Living processes that follow something, asked about by membership only."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        again = not self.subscribe and ctx.rng.random() < REASSIGN
+        if process in self.ready and not again:
+            return Invocation(process=process, f="poll", value=[["poll"]]), self
+        return self._follow(process, ctx.rng), self
+
+    def _follow(self, process: int, rng: random.Random) -> Invocation:
+        if self.subscribe:
+            topics = sorted({key.rpartition("-")[0] for key in self.keys})
+            how = {"instance": None, "assignor": "range", "commit": "auto"}
+            value: MicroOp = ["subscribe", GROUP, topics, how]
+            return Invocation(process=process, f="subscribe", value=[value])
+        count = rng.randint(1, min(self.followed_max, len(self.keys)))
+        return Invocation(process=process, f="assign", value=rng.sample(self.keys, count))
+
+    def update(self, event: Op) -> Generator:
+        if new := created(event):
+            ready = frozenset() if self.subscribe else self.ready  # there is another topic
+            return dataclasses.replace(self, keys=(*self.keys, *new), ready=ready)
+        process = frozenset({event.process})
+        if event.f in ("assign", "subscribe") and event.type == "ok":
+            return dataclasses.replace(self, ready=self.ready | process)
+        if event.type == "info":
+            return dataclasses.replace(self, ready=self.ready - process)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Watchers:
+    """Asks for the watermarks of a key."""
+
+    keys: tuple[str, ...] = ()
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        value = [["watermarks", ctx.rng.choice(self.keys)]]
+        return Invocation(process=ctx.rng.choice(ctx.free), f="watermarks", value=value), self
+
+    def update(self, event: Op) -> Generator:
+        new = created(event)
+        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+
+
+def main(plan: Plan) -> Generator:
+    """Everybody does everything until the time limit."""
+    life_s = float(plan.options["process_life_s"])
+    gap_s = life_s / plan.concurrency
+    work = AnyOf(
+        (
+            Topics(topics_of(plan), int(plan.options["partitions"])),
+            Stagger(gap_s, Repeat("crash"), next_s=gap_s),
+            Stagger(1 / WATCHES_HZ, Watchers()),
+            Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),
+            Followers(int(plan.options["followed_max"]), plan.options["subscribe"]),
+        )
+    )
+    return Until(plan.time_limit_s, work)
+
+
+def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """Every thread reads these keys by ``assign``, until each was read to its end."""
+    return Until(until_s, CatchUp(left=keys, keys=keys))
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why this plan cannot be run."""
+    if not isinstance(plan.options["subscribe"], bool):
+        return f"options: subscribe={plan.options['subscribe']}: true or false"
+    refuse_cluster = coordinated.refuse if plan.options["subscribe"] else idempotent.refuse_cluster
+    return options.refusal(plan.options, LEAST) or refuse_cluster(plan)
+
+
+def coordinators(plan: Plan) -> tuple[str, ...]:
+    """Of its one group, if it has one."""
+    return (f"group-coordinator:{GROUP}",) if plan.options["subscribe"] else ()
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """What is acknowledged when, with sequence numbers or without; who assigns."""
+    acks, idempotence = rng.choice(
+        (("all", True), ("all", False), ("all", False), ("1", False), ("1", False), ("0", False))
+    )
+    return {
+        "producer": {"acks": acks, "enable.idempotence": str(idempotence).lower()},
+        "options": {"followed_max": rng.choice((2, 4, 8)), "subscribe": rng.random() < 0.5},
+    }
+
+
+WORKLOAD = dataclasses.replace(
+    idempotent.WORKLOAD,
+    name="send_poll",
+    idea="everybody sends and polls, with whatever acknowledgements and way of assigning",
+    options={**idempotent.WORKLOAD.options, "followed_max": 6, "subscribe": False},
+    broker=coordinated.BROKER,
+    consumer=coordinated.CONSUMER,
+    refuse=refuse,
+    main=main,
+    final=final,
+    client=coordinated.client,
+    coordinators=coordinators,
+    vary=vary,
+)

@@ -1,0 +1,324 @@
+"""Transactions that send to and poll from several keys at once: Jepsen's queue, with its defaults.
+
+Every process has a transactional id for life (``init``) and reads keys of its own choice, by
+``assign``; or with the option ``subscribe`` as a member of one group, which commits its positions
+in the same transactions. These are rows of up to four sends and polls; some are aborted on purpose,
+some pause longer than the coordinator waits for them. Most processes take over the transactional id
+of the one before them on their thread, and with it what that one has left behind; the others' ids
+are new, and what they leave open ends by time-out. A row of nothing but polls is a plain poll.
+
+At the end new processes read every key from its beginning up to the high watermark, as long as that
+takes: a transaction that never ends holds them up, and shows in the ``watermarks`` that they ask
+for meanwhile.
+"""
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from model import options
+from model.generator import (
+    PENDING,
+    Answer,
+    AnyOf,
+    Context,
+    Generator,
+    Invocation,
+    Repeat,
+    Stagger,
+    Until,
+)
+from model.op import MicroOp, Op
+from model.plan import Plan
+from model.roles import Client
+from workloads import idempotent
+from workloads.client import aio_txn, confluent_transform, confluent_txn, transaction
+from workloads.idempotent import Make, Topics, created, topics_of
+from workloads.package import Workload
+
+LEAST: Mapping[str, float] = {
+    **{name: idempotent.LEAST[name] for name in ("topics", "late_topics", "partitions")},
+    **{name: idempotent.LEAST[name] for name in ("replication_factor", "process_life_s")},
+    "final_time_limit_s": 0.001,
+    "txn_length_max": 1,
+    "abort_p": 0.0,
+    "delay_p": 0.0,
+    "delay_max_ms": 1,
+    "assign_p": 0.0,
+    "new_id_p": 0.0,
+}
+"""The smallest number that each of the plan's options may be."""
+
+GROUP = "transactions"
+"""Of all processes, where they subscribe."""
+
+SHARES = ("abort_p", "delay_p", "assign_p", "leave_p", "new_id_p")
+"""Options that are probabilities."""
+
+
+def identity(ctx: Context, process: int, new_id_p: float) -> MicroOp:
+    """The ``init`` of a process: its own transactional id with that probability, else its
+    thread's."""
+    new = ctx.rng.random() < new_id_p
+    return ["init", f"process-{process}" if new else f"thread-{process % ctx.concurrency}"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transactors:
+    """A transactional id and an assignment for each process, then one transaction after another."""
+
+    length_max: int
+    abort_p: float
+    delay_p: float
+    delay_max_ms: int
+    assign_p: float
+    new_id_p: float
+    subscribe: bool = False
+    keys: tuple[str, ...] = ()
+    next_values: dict[str, int] = field(default_factory=dict)
+    ready: frozenset[int] = frozenset()
+    """Processes with a producer, asked about by membership only."""
+    assigned: frozenset[int] = frozenset()
+    """Processes with keys to read."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        if process not in self.ready:
+            value = [identity(ctx, process, self.new_id_p)]
+            return Invocation(process=process, f="init", value=value), self
+        if process not in self.assigned and self.subscribe:
+            topics = sorted({key.rpartition("-")[0] for key in self.keys})
+            how = {"instance": None, "assignor": "range", "commit": "sync"}
+            value = [["subscribe", GROUP, topics, how]]
+            return Invocation(process=process, f="subscribe", value=value), self
+        if process not in self.assigned:
+            return Invocation(process=process, f="assign", value=list(self.keys)), self
+        if not self.subscribe and ctx.rng.random() < self.assign_p:
+            some = ctx.rng.sample(self.keys, ctx.rng.randint(1, len(self.keys)))
+            return Invocation(process=process, f="assign", value=sorted(some)), self
+        return self._transaction(ctx, process)
+
+    def update(self, event: Op) -> Generator:
+        if new := created(event):
+            return dataclasses.replace(
+                self,
+                keys=(*self.keys, *new),
+                next_values=self.next_values | dict.fromkeys(new, 0),
+                assigned=frozenset(),  # everybody reads what is new, too
+            )
+        process = frozenset({event.process})
+        match event.f, event.type:
+            case "init", "ok":
+                return dataclasses.replace(self, ready=self.ready | process)
+            case (("assign" | "subscribe"), "ok"):
+                return dataclasses.replace(self, assigned=self.assigned | process)
+            case _, "info":
+                left = self.ready - process, self.assigned - process
+                return dataclasses.replace(self, ready=left[0], assigned=left[1])
+            case _:
+                return self
+
+    def _transaction(self, ctx: Context, process: int) -> Answer:
+        rng = ctx.rng
+        next_values = dict(self.next_values)
+        row: list[MicroOp] = []
+        for _ in range(rng.randint(1, self.length_max)):
+            if rng.random() < 0.5:
+                row.append(["poll"])
+                continue
+            key = rng.choice(self.keys)
+            row.append(["send", key, next_values[key]])
+            next_values[key] += 1
+        polls = [micro_op for micro_op in row if micro_op == ["poll"]]
+        if polls and self.subscribe:
+            row.append(["commit", GROUP, None])
+        elif len(polls) == len(row):
+            return Invocation(process=process, f="poll", value=[["poll"]]), self
+        if rng.random() < self.delay_p:
+            delay = ["delay", None, rng.randint(1, self.delay_max_ms)]
+            row.insert(rng.randint(0, len(row)), delay)
+        if rng.random() < self.abort_p:
+            row.append(["abort"])
+        later = dataclasses.replace(self, next_values=next_values)
+        return Invocation(process=process, f="txn", value=row), later
+
+
+def main(plan: Plan) -> Generator:
+    """Transactions until the time limit."""
+    life_s = float(plan.options["process_life_s"])
+    crash_every_s = life_s / plan.concurrency
+    asked = plan.options
+    transactors = Transactors(
+        length_max=int(asked["txn_length_max"]),
+        abort_p=float(asked["abort_p"]),
+        delay_p=float(asked["delay_p"]),
+        delay_max_ms=int(asked["delay_max_ms"]),
+        assign_p=float(asked["assign_p"]),
+        new_id_p=float(asked["new_id_p"]),
+        subscribe=asked["subscribe"] is True,
+    )
+    work = AnyOf(
+        (
+            Topics(topics_of(plan), int(plan.options["partitions"])),
+            Stagger(crash_every_s, Repeat("crash"), next_s=crash_every_s),
+            Stagger(1 / plan.rate_hz, transactors),
+        )
+    )
+    return Until(plan.time_limit_s, work)
+
+
+def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """Reads these keys to their ends, with every thread."""
+    return Until(until_s, idempotent.CatchUp(left=keys, keys=keys, watches=True))
+
+
+CLIENTS: Mapping[str, Make] = {
+    "librdkafka": confluent_txn.TransactionalConfluentClient,
+    "aiokafka": aio_txn.TransactionalAioClient,
+}
+"""By the name that the option ``client`` has for it."""
+
+
+def client(plan: Plan, bootstrap: str, process: int) -> Client:
+    """A process by the client that the plan names."""
+    make = CLIENTS[plan.options["client"]]
+    if plan.options.get("subscribe") is True:
+        make = confluent_transform.SubscribedConfluentClient
+    topic = idempotent.topic_settings(plan)
+    return make(bootstrap, process, plan.producer, plan.consumer, topic)
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why this plan cannot be run."""
+    subscribe = plan.options["subscribe"]
+    if not isinstance(subscribe, bool):
+        return f"options: subscribe={subscribe}: true or false"
+    if subscribe and plan.options["client"] != "librdkafka":
+        return (
+            f"options: subscribe=true: {plan.options['client']} cannot commit positions in the name"
+            " of a member; librdkafka can"
+        )
+    return options.refusal(plan.options, LEAST) or refuse_transactions(plan)
+
+
+def refuse_transactions(plan: Plan) -> str | None:
+    """Why no transaction of this plan would be committed, or none could be judged."""
+    for name in SHARES:
+        if name in plan.options and plan.options[name] > 1:
+            return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
+    producer = plan.producer
+    if "transactional.id" in producer:
+        return "--set producer.transactional.id: each process gets its own"
+    if producer.get("acks") not in ("all", "-1"):
+        return f"--set producer.acks={producer.get('acks')}: a transaction needs acks=all"
+    if producer.get("enable.idempotence") != "true":
+        return "--set producer.enable.idempotence: a transaction needs it"
+    session_ms = plan.consumer.get("session.timeout.ms", "45000")
+    shortest_ms = plan.broker.get("group.min.session.timeout.ms", "6000")
+    if session_ms.isdecimal() and shortest_ms.isdecimal() and int(session_ms) < int(shortest_ms):
+        return (
+            f"--set consumer.session.timeout.ms={session_ms}: less than"
+            f" broker.group.min.session.timeout.ms={shortest_ms}: no group would take a member"
+        )
+    timeout_ms = producer.get("transaction.timeout.ms", "60000")
+    longest_ms = plan.broker.get("transaction.max.timeout.ms", "900000")
+    if timeout_ms.isdecimal() and longest_ms.isdecimal() and int(timeout_ms) > int(longest_ms):
+        return (
+            f"--set producer.transaction.timeout.ms={timeout_ms}: more than"
+            f" broker.transaction.max.timeout.ms={longest_ms}: no producer would get an id"
+        )
+    return idempotent.refuse_cluster(plan)
+
+
+def coordinators(plan: Plan) -> tuple[str, ...]:
+    """Of the transactional ids that processes inherit."""
+    return tuple(f"transaction-coordinator:thread-{n}" for n in range(plan.concurrency))
+
+
+def op_timeout_s(plan: Plan) -> float:
+    """Longer than the longest transaction: each of its steps is bounded by its client."""
+    sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000 * int(plan.options["txn_length_max"])
+    delay_s = int(plan.options["delay_max_ms"]) / 1000
+    return sends_s + delay_s + 4 * transaction.end_timeout_s(plan.producer) + 15.0
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """How patient coordinators are, and how often a transaction tries them."""
+    timeout_ms = rng.choice((1000, 1000, 2000, 4000))
+    settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
+    settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))
+    options = {
+        "delay_max_ms": rng.choice((100, timeout_ms, 2 * timeout_ms)),
+        "abort_p": rng.choice((0.05, 0.1, 0.3)),
+        "new_id_p": rng.choice((0.0, 0.25, 0.75)),
+    }
+    return {"producer": settings, "options": options}
+
+
+TIMEOUTS: Mapping[str, str] = {
+    # Jepsen's: most faults are longer. What a transaction waits for is as short, as librdkafka
+    # demands.
+    "transaction.timeout.ms": "1000",
+    "delivery.timeout.ms": "1000",
+    "request.timeout.ms": "900",
+    "socket.timeout.ms": "900",
+}
+"""Of a transactional producer."""
+
+BROKER: Mapping[str, str] = {
+    **idempotent.WORKLOAD.broker,
+    # Few: each is led by somebody, fetched by its followers, and cleaned.
+    "transaction.state.log.num.partitions": "4",
+    "offsets.topic.num.partitions": "4",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+}
+"""Of brokers with coordinators."""
+
+WORKLOAD = Workload(
+    name="transactions",
+    idea="transactions send to and poll from several keys, are aborted, delayed and abandoned",
+    checkers=idempotent.WORKLOAD.checkers,
+    rate_hz=60.0,
+    options={
+        "client": "librdkafka",
+        "topics": 2,
+        "late_topics": 2,
+        "partitions": 2,
+        "replication_factor": 3,
+        "replicas": [],
+        "subscribe": False,
+        "process_life_s": 15.0,
+        "txn_length_max": 4,
+        "abort_p": 0.1,
+        "delay_p": 0.1,
+        "delay_max_ms": 1500,
+        "assign_p": 1 / 64,
+        "new_id_p": 0.25,
+        "final_time_limit_s": 60.0,
+    },
+    broker=BROKER,
+    producer={**idempotent.WORKLOAD.producer, **TIMEOUTS},
+    consumer={
+        **idempotent.WORKLOAD.consumer,
+        "isolation.level": "read_committed",
+        # Short, so that a member that is missed is missed within a test.
+        "session.timeout.ms": "2000",
+        "heartbeat.interval.ms": "300",
+        "max.poll.interval.ms": "4000",
+    },
+    refuse=refuse,
+    main=main,
+    final=final,
+    client=client,
+    op_timeout_s=op_timeout_s,
+    topics=idempotent.first_keys,
+    coordinators=coordinators,
+    moments=("txn",),
+    vary=vary,
+)
