@@ -70,7 +70,10 @@ def test_every_verb_explains_itself(
             "--junit /dev/null/x: /dev/null is no folder",
         ),
         (["gate", str(QUICK), "--results", "/dev/null"], "--results /dev/null"),
-        (["mutants", "show", "x"], "mutants show: no x; there is ack-on-local-append"),
+        (
+            ["mutants", "show", "x"],
+            "mutants show: no x; there is aborted-not-told, ack-on-local-append",
+        ),
     ],
 )
 def test_a_wrong_request_is_one_line_and_64(

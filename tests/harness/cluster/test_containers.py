@@ -99,7 +99,9 @@ async def test_ready_means_led_and_replicated(cluster: Containers) -> None:
 
 async def test_nodes_have_no_rights_and_no_open_door(cluster: Containers, client: Any) -> None:
     """Nobody runs as root or with a capability, and ports are published on loopback only."""
-    mine = {"label": f"{labels.RUN}=test-containers"}
+    mine = {
+        "label": [f"{name}={value}" for name, value in labels.of_run("test-containers").items()]
+    }
     found = client.api.containers(filters=mine)
     assert len(found) == 5
     for each in found:

@@ -90,7 +90,7 @@ def test_a_workload_varies_what_it_alone_has() -> None:
     for seed in range(30):
         other, plan = draw.plan_of(seed, {}), draw.plan_of(seed, {"workload": "send_poll"})
         acks.add(plan.producer["acks"])
-        assert plan.broker == other.broker
+        assert plan.broker.items() >= other.broker.items()
         assert plan.schedule == other.schedule
         held = draw.plan_of(seed, {"workload": "send_poll", "producer": {"linger.ms": "7"}})
         assert held.producer == plan.producer | {"linger.ms": "7"}
