@@ -91,7 +91,7 @@ def test_a_workload_varies_what_it_alone_has() -> None:
         other, plan = draw.plan_of(seed, {}), draw.plan_of(seed, {"workload": "send_poll"})
         acks.add(plan.producer["acks"])
         assert plan.broker.items() >= other.broker.items()
-        assert plan.schedule == other.schedule
+        assert plan.nemesis == other.nemesis
         held = draw.plan_of(seed, {"workload": "send_poll", "producer": {"linger.ms": "7"}})
         assert held.producer == plan.producer | {"linger.ms": "7"}
     assert acks == {"all", "1", "0"}
