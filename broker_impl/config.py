@@ -295,6 +295,12 @@ class BrokerConfig:
     producer_id_expiration_ms: int = _key(
         "producer.id.expiration.ms", 86_400_000, "Idle producers are forgotten after this.", low=1
     )
+    producer_id_expiration_check_interval_ms: int = _key(
+        "producer.id.expiration.check.interval.ms",
+        600_000,
+        "How often they are looked for.",
+        low=1,
+    )
 
     # groups
     group_min_session_timeout_ms: int = _key(

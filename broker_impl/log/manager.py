@@ -23,7 +23,6 @@ CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 _LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9]\d{0,9})")
 _DELETED_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-delete")
 _FILE_NAME_BYTES_MAX = 255
-_PRODUCER_CHECK_MS = 600_000
 
 
 class LogManager:
@@ -32,6 +31,7 @@ class LogManager:
     config: the settings of a topic's logs.
     cluster_id: None as long as it is not known; the directory's own is taken then.
     retention_check_ms: retention looks once so often; 0: at every tick.
+    producer_check_ms: producers that fell silent are looked for once so often.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class LogManager:
         broker_id: int,
         cluster_id: str | None,
         retention_check_ms: int = 0,
+        producer_check_ms: int = 600_000,
     ) -> None:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.high_watermarks: dict[TopicPartition, Offset] = {}
@@ -56,6 +57,7 @@ class LogManager:
         self._deletions = 0
         self._deleted: list[tuple[int, str]] = []  # when to remove, which directory
         self._producers_checked_ms = 0
+        self._producer_check_ms = producer_check_ms
         self._retention_check_ms = retention_check_ms
         self._retained_ms = 0
 
@@ -140,7 +142,7 @@ class LogManager:
     def tick(self, now_ms: int, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         """What is due: syncs, new segments by age, retention, removal of what was deleted."""
         self._now_ms = now_ms
-        forget_producers = now_ms - self._producers_checked_ms >= _PRODUCER_CHECK_MS
+        forget_producers = now_ms - self._producers_checked_ms >= self._producer_check_ms
         if forget_producers:
             self._producers_checked_ms = now_ms
         retain = now_ms - self._retained_ms >= self._retention_check_ms

@@ -289,6 +289,7 @@ class Broker:
             broker_id=config.broker_id,
             cluster_id=self._cluster_id,
             retention_check_ms=config.log_retention_check_interval_ms,
+            producer_check_ms=config.producer_id_expiration_check_interval_ms,
         )
         self._logs.open(self._wall_ms())
         loop = asyncio.get_running_loop()

@@ -96,7 +96,7 @@ CONTAINERS = Target(
 def _not_simulated(plan: Plan) -> str | None:
     client = plan.options["client"]
     if client == "aiokafka":
-        return options.refusal(plan.options, dict.fromkeys(simulated.OPTIONS, 0.0))
+        return options.refusal(plan.options, simulated.LEAST)
     return f"options: client={client} cannot be simulated: it has threads; leave it to aiokafka"
 
 

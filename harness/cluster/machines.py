@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 from broker_impl.errors import WireError
 from broker_impl.wire.batch import batches, check_crc, parse_header
 from harness.cluster.excuses import Excuses
+from harness.cluster.links import HARNESS
 from harness.cluster.nodes import Nodes
 from harness.cluster.simulated_node import SimulatedNode
 from harness.simulation.disk import Place, SimDisk
 from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
-from model.roles import CLIENTS, Flip, NodeId
+from model.roles import Flip, NodeId
 
 Told = TypeVar("Told")
 
@@ -152,13 +153,14 @@ class Machines(Nodes, abc.ABC):
         clock = self._hosts[node].clock
         if clock.rate != 1.0:
             clock.drift(1.0)
-        clock.jump(self._hosts[CLIENTS].clock.wall() - clock.wall())
+        clock.jump(self._hosts[HARNESS].clock.wall() - clock.wall())
 
     async def clock_ahead_s(self, node: NodeId) -> float:
         async def read() -> float:
             return time.time()  # noqa: TID251 - the clock that is to be measured
 
-        return await self._on(node, read, f"clock probe of {node}") - time.time()  # noqa: TID251 - ours
+        told = await self._on(node, read, f"clock probe of {node}")
+        return told - self._hosts[HARNESS].clock.wall()
 
     # --- how
 

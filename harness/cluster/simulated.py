@@ -37,6 +37,7 @@ from harness.cluster.simulated_node import Program, SimulatedNode
 from harness.cluster.snapshots import Snapshots, looking_at
 from harness.cluster.watching import INTERVAL_S, Watcher, rules_of
 from harness.cluster.wires import Wires
+from harness.simulation.clock import EPOCH_S
 from harness.simulation.disk import SimDisk
 from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
@@ -52,11 +53,15 @@ OPTIONS: Mapping[str, float] = {
     "jitter_ms": 0.8,
     "start_gap_ms": 0,
     "snapshot_ms": 1000 * INTERVAL_S,
+    "clients_clock_s": 0,
 }
 """Of a plan: how long each link takes, and by how much longer at times; how long after one broker
 the next is started (all at once is nearer to life, one by one makes the first of them the
-controller); and how far apart the snapshots of white-box checks are, at least: 0 is one after every
-batch of events, at twice the cost."""
+controller); how far apart the snapshots of white-box checks are, at least: 0 is one after every
+batch of events, at twice the cost; and how far ahead of everybody else's the clients' clock is,
+which records bear the times of (behind, if negative)."""
+LEAST: Mapping[str, float] = {**dict.fromkeys(OPTIONS, 0.0), "clients_clock_s": -EPOCH_S}
+"""The smallest number that each may be; no record bears a time before 1970."""
 SETTLE_EVERY_S = 0.1
 """How often it is looked whether the cluster is whole, at the end of a run."""
 
@@ -111,6 +116,7 @@ def staged(
                     interval_s=float(options["snapshot_ms"]) / 1000,
                 )
                 clients, harness = world.host(CLIENTS), world.host(HARNESS)
+                clients.clock.jump(float(options["clients_clock_s"]))
                 yield Stage(world, logs, clients, harness, halts, watcher)
         finally:
             mutants.removed()

@@ -25,6 +25,9 @@ GRUDGES = (0.0, 0.0, 0.4, 0.8)
 """How likely a fault strikes whom the last one struck."""
 WEIGHTS = (0.0, 0.3, 0.6, 0.9)
 """How likely a period of a schedule belongs to one fault alone."""
+CLIENTS_CLOCKS_S = (0, 0, 0, -200_000, -30, 300)
+"""How far ahead clients' clocks are: records that are older than a day when they come are a
+mirror's, or of a machine that was set wrong. Nothing that a broker decides may hang by it."""
 RATE_HZ_MAX = 15.0
 """Operations a second, at most; batches bring the records, and each operation costs CPU time."""
 PARTITIONS_MAX = 12
@@ -84,6 +87,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "consumer": {"fetch.wait.max.ms": str(rng.choice((50, 100, 250, 500)))},
         "options": options | {"batch_max": batch_max},
     }
+    _clocks(random.Random(f"{seed}:search:clocks"), parts)
     temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(WEIGHTS))
     if layout.replication_factor == 1:
         temper = temper._replace(weight=max(WEIGHTS))
@@ -177,6 +181,13 @@ def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
     if rng.random() < (0.9 if alone else 0.25):
         drawn["log.flush.interval.messages"] = rng.choice((1, 1, 20))
     return {name: str(value) for name, value in drawn.items()}
+
+
+def _clocks(rng: random.Random, parts: Mapping[str, dict[str, Any]]) -> None:
+    """What time clients have, and how often brokers look whose time is over."""
+    parts["options"]["clients_clock_s"] = rng.choice(CLIENTS_CLOCKS_S)
+    check_ms = rng.choice((1000, 1000, 600_000))
+    parts["broker"]["producer.id.expiration.check.interval.ms"] = str(check_ms)
 
 
 def _producer(rng: random.Random) -> dict[str, str]:

@@ -383,6 +383,25 @@ def test_what_is_due_is_done() -> None:
     assert log.producers.entries == {}
 
 
+def test_silent_producers_are_looked_for_as_often_as_it_is_told() -> None:
+    """producer.id.expiration.check.interval.ms: nobody is forgotten between two looks."""
+    disk = MemoryDisk()
+    config = LogConfig(producer_expiration_ms=1)
+    manager = LogManager(
+        disk, lambda topic: config, broker_id=1, cluster_id="c", producer_check_ms=1000
+    )
+    manager.open(0)
+    log = manager.create(A)
+    sent = batch.encode_batch(
+        [Record(timestamp_ms=0)], producer_id=1, producer_epoch=0, base_sequence=0
+    )
+    log.append_as_leader(sent, leader_epoch=0, now_ms=0)
+    manager.tick(999, {})
+    assert list(log.producers.entries) == [1]
+    manager.tick(1000, {})
+    assert not log.producers.entries
+
+
 def test_retention_looks_as_often_as_it_is_told() -> None:
     """log.retention.check.interval.ms: what is due is deleted at the next look, not before."""
     disk = MemoryDisk()

@@ -161,6 +161,15 @@ def test_simulated_links_take_no_less_than_no_time(name: str) -> None:
             request.resolve(Plan(target="simulated", nemesis=("none",), options={name: value}))
 
 
+def test_clients_of_a_world_may_live_in_the_past_but_not_before_1970() -> None:
+    for value in (-200_000, 0, 300):
+        plan = Plan(target="simulated", nemesis=("none",), options={"clients_clock_s": value})
+        assert request.resolve(plan).options["clients_clock_s"] == value
+    ancient = msgspec.structs.replace(plan, options={"clients_clock_s": -3e9})
+    with pytest.raises(Refused, match=r"^options: clients_clock_s="):
+        request.resolve(ancient)
+
+
 def test_containers_can_suffer_more() -> None:
     """All that processes offer, and what needs a network, a disk and limits of a node's own."""
     offered = [request.offered(catalogue.TARGETS[name]) for name in ("processes", "containers")]

@@ -113,6 +113,21 @@ def test_it_starts_ready_and_leaves_logs_and_data(lab: Lab) -> None:
     assert lab.log_of(ONE)
 
 
+def test_clients_with_another_time(lab: Lab) -> None:
+    """Their clock is wrong, and nobody else's: what is measured of a node's goes by a right one."""
+
+    async def work(cluster: Simulated, stage: Stage) -> tuple[float, float]:
+        assert await cluster.clock_ahead_s(ONE) == pytest.approx(0, abs=1)
+        await cluster.jump_clock(ONE, 60)
+        assert await cluster.clock_ahead_s(ONE) == pytest.approx(60, abs=1)
+        await cluster.correct_clock(ONE)
+        assert await cluster.clock_ahead_s(ONE) == pytest.approx(0, abs=1)
+        return stage.clients.clock.wall(), stage.harness.clock.wall()
+
+    clients_s, right_s = lab.on_stage(work, options={"clients_clock_s": -200_000})
+    assert right_s - clients_s == pytest.approx(200_000)
+
+
 def test_brokers_that_start_one_by_one(lab: Lab) -> None:
     """The first of them is the controller then, whatever the seed."""
 

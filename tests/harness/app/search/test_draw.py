@@ -57,7 +57,7 @@ def test_a_seed_is_a_plan(seed: int) -> None:
 def test_many_seeds_vary_everything() -> None:
     """Over some seeds, every number, setting and kind of fault has several values."""
     plans = [draw.plan_of(seed, {}) for seed in range(60)]
-    for part, count in {"broker": 16, "producer": 4, "consumer": 1, "options": 8}.items():
+    for part, count in {"broker": 17, "producer": 4, "consumer": 1, "options": 9}.items():
         drawn = [getattr(plan, part) for plan in plans]
         varied = [name for name in drawn[0] if len({str(each.get(name)) for each in drawn}) > 1]
         assert len(varied) >= count, varied
