@@ -166,6 +166,8 @@ INHERENT = [
 ]
 """Plans whose course is nobody's fault, what it is called, and who would not permit it."""
 
+    ("late-commit-hits-next-txn", "G1a", {"broker.transaction.version": "2"}),
+    ("late-abort-hits-next-txn", "torn-transaction", {"broker.transaction.version": "2"}),
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "anomaly", "strict"), INHERENT)
@@ -185,6 +187,17 @@ def test_a_loss_that_is_inherent_is_allowed_where_it_is_expected(
 @pytest.mark.slow
 @pytest.mark.parametrize("nemesis", ["power", "disk", "slow-disk", "clock", "session", "messages"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", ["late-commit-hits-next-txn", "late-abort-hits-next-txn"])
+def test_a_producer_that_ends_in_doubt_is_not_hit_by_itself(tmp_path: Path, name: str) -> None:
+    """By default nobody acts again whose commit or abort may still be under way."""
+    plan = request.plan_of(request.from_toml(PLANS / f"{name}.toml"))
+    options = {**plan.options, "doubt_ends": True}
+    done = played(msgspec.structs.replace(plan, options=options), tmp_path)
+    assert done.verdict["valid"] is True
+    assert done.verdict["allowed"] == {}
+    assert done.verdict["evidence"]["faults_effective"] == 1
+
+
 def test_a_correct_broker_survives_what_is_drawn(tmp_path: Path, nemesis: str, seed: int) -> None:
     """Nothing of it is inherent: what is drawn by itself breaks no promise."""
     done, rows = carried_out(tmp_path, nemesis, time_limit_s=40.0, seed=seed)

@@ -36,11 +36,14 @@ class TransactionalAioClient(AioClient):
         producer: Mapping[str, str],
         consumer: Mapping[str, str],
         topic: Mapping[str, str],
+        *,
+        asks_again: bool = False,
     ) -> None:
+        """``asks_again``: for the end of a transaction that it got no answer to."""
         super().__init__(bootstrap, process, producer, consumer, topic)
         self._arguments = {**self._common, **producer_arguments(producer)}
         self._delivery_s = self._arguments.pop(DELIVERY_TIMEOUT) / 1000
-        self._end_s = transaction.end_timeout_s(producer)
+        self._end_s = transaction.end_timeout_s(producer, asks_again=asks_again)
 
     async def invoke(self, op: Op) -> Op:
         match op.f:

@@ -30,9 +30,12 @@ class TransactionalConfluentClient(ConfluentClient):
         producer: Mapping[str, str],
         consumer: Mapping[str, str],
         topic: Mapping[str, str],
+        *,
+        asks_again: bool = False,
     ) -> None:
+        """``asks_again``: for the end of a transaction that it got no answer to."""
         super().__init__(bootstrap, process, producer, consumer, topic)
-        self._end_s = transaction.end_timeout_s(producer)
+        self._end_s = transaction.end_timeout_s(producer, asks_again=asks_again)
 
     async def invoke(self, op: Op) -> Op:
         match op.f:

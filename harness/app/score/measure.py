@@ -27,6 +27,7 @@ ENOUGH = 3
 UNSEEN = ("control", "protocol")
 """Kinds of mutants that no anomaly is expected of."""
 STRICTEST: Mapping[str, str] = {
+    "broker.transaction.version": "2",
     "broker.unclean.leader.election.enable": "false",
     "consumer.isolation.level": "read_committed",
     "producer.acks": "all",
@@ -36,6 +37,8 @@ STRICTEST: Mapping[str, str] = {
 CONTROLS = (
     "acks-1-loss",
     "last-replica-standing",
+    "late-abort-hits-next-txn",
+    "late-commit-hits-next-txn",
     "reorder-without-idempotence",
     "simultaneous-power-loss",
     "unclean-election-default-on",
