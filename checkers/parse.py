@@ -36,6 +36,8 @@ COMMIT, COMMITTED, WATERMARK = "commit", "committed", "watermarks"
 REBALANCES = ("assigned", "revoked", "lost")
 """What a member is told of partitions: they are given, asked back, or gone already."""
 WATERMARKS = ("start", "high", "stable")
+CREATE_COMPACTED = "create-compacted"
+"""Asks for a topic of which only the last record of each key need stay."""
 ONCE = ("subscribe", "init", "leave")
 """What a process does once, kept whole as JSON."""
 

@@ -107,6 +107,8 @@ class Tables(History):
     """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt."""
     faults: tuple[Fault, ...]
     crashes: tuple[Crash, ...]
+    compacted: frozenset[int]
+    """Keys of which only the last record of each record key need stay."""
     recovered: bool | None
     """Was the cluster whole before the final reads? ``None``: the history does not tell."""
     event_index: I64
@@ -181,6 +183,7 @@ class Tables(History):
                 faults=self.bands,
                 steps=self.steps.where(step_rows[key]),
                 groups=self.groups,
+                is_compacted=key in self.compacted,
             )
 
     def when(self, events: list[int]) -> I64:
@@ -310,6 +313,7 @@ class _Builder:
             catch_ups=self._catch_ups(first, last, outcome),
             faults=faults,
             crashes=self._crashes(),
+            compacted=self._compacted(),
             recovered=self._recovered(),
             event_index=self.index,
             event_ns=self.time_ns,
@@ -587,6 +591,13 @@ class _Builder:
                 fault["how"] = str(effect.get("how", ""))
                 fault["targets"] = value.get("targets")
         return tuple(Fault(id=id_, **fault) for id_, fault in sorted(found.items()))
+
+    def _compacted(self) -> frozenset[int]:
+        codes = np.unique(self.op_key[self._is(parse.CREATE_COMPACTED)])
+        topics = {self.keys[code] for code in codes.tolist()}
+        return frozenset(
+            code for code, key in enumerate(self.keys) if key.rpartition("-")[0] in topics
+        )
 
     def _crashes(self) -> tuple[Crash, ...]:
         return tuple(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from checkers.kernels import (
     availability,
     commits,
+    compacted,
     deliveries,
     duplicates,
     folding,
@@ -44,7 +45,11 @@ GROUPS: dict[str, Kernel] = {
 }
 """What is asked of a key that groups have to do with, or whose ends were asked for."""
 
-DERIVED: dict[str, Kernel] = {"order": order.kernel, "polls": polls.poll_order}
+DERIVED: dict[str, Kernel] = {
+    "order": order.kernel,
+    "polls": polls.poll_order,
+    "compacted": compacted.stale_keys,
+}
 
 
 class Report(NamedTuple):

@@ -31,7 +31,16 @@ from nemesis import (
     zookeeper,
 )
 from nemesis.package import Package
-from workloads import exactly_once, fencing, groups, idempotent, offsets, send_poll, transactions
+from workloads import (
+    compacted,
+    exactly_once,
+    fencing,
+    groups,
+    idempotent,
+    offsets,
+    send_poll,
+    transactions,
+)
 from workloads.package import Workload
 
 
@@ -116,7 +125,10 @@ SIMULATED = Target(
 
 WORKLOADS: dict[str, Workload] = {
     module.WORKLOAD.name: module.WORKLOAD
-    for module in (idempotent, send_poll, offsets, groups, transactions, exactly_once, fencing)
+    for module in (
+        *(idempotent, send_poll, offsets, groups),
+        *(transactions, exactly_once, fencing, compacted),
+    )
 }
 
 NEMESES: dict[str, Package] = {

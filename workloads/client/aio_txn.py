@@ -17,7 +17,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from model.op import Op
-from workloads.client import outcome, transaction
+from workloads.client import outcome, payload, transaction
 from workloads.client.aio import AioClient, Report, Writer, its_assertions, name_of
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
 from workloads.client.common import completed, split
@@ -65,7 +65,7 @@ class TransactionalAioClient(AioClient):
         ((_, transactional_id, *_),) = op.value
         assert self._producer is None, "a process has one transactional id for life"
         arguments = {**self._arguments, "transactional_id": transactional_id}
-        producer = TransactionalWriter(arguments, self._delivery_s, self._end_s)
+        producer = TransactionalWriter(arguments, self._delivery_s, self._end_s, self._form)
         kind, error = await producer.init()
         if kind == "ok":
             self._producer = producer
@@ -79,9 +79,13 @@ class TransactionalWriter(Writer):
     """A producer with a transactional id; see :class:`~workloads.client.transaction.Producer`."""
 
     def __init__(
-        self, arguments: Mapping[str, Any], delivery_timeout_s: float, end_timeout_s: float
+        self,
+        arguments: Mapping[str, Any],
+        delivery_timeout_s: float,
+        end_timeout_s: float,
+        form: payload.Form = payload.PLAIN,
     ) -> None:
-        super().__init__(arguments, delivery_timeout_s)
+        super().__init__(arguments, delivery_timeout_s, form)
         self._end_timeout_s = end_timeout_s
         self._manager = self._producer._txn_manager
         self.reusable = True
