@@ -4,7 +4,7 @@ A nemesis asks for the capabilities it needs; a cluster offers those it has; a p
 fault which nobody offers is refused. All of them are ``runtime_checkable``: ``isinstance`` asks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -402,6 +402,61 @@ class HasRoles(Protocol):
     async def coordinator(self, of: Coordinated, name: str) -> NodeId | None:
         """Who coordinates a group, or a transactional id: the leader, as ZooKeeper has it now, of
         the partition of an internal topic that the name belongs to."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition as the controller has left it."""
+
+    key: str
+    """``topic-partition``."""
+    replicas: tuple[NodeId, ...]
+    """Whom it is assigned to, the preferred leader first; who is being added or removed is among
+    them."""
+    leader: NodeId | None
+    leader_epoch: int
+    isr: tuple[NodeId, ...]
+    adding: tuple[NodeId, ...] = ()
+    removing: tuple[NodeId, ...] = ()
+
+    @property
+    def topic(self) -> str:
+        """Whose partition it is."""
+        return self.key.rpartition("-")[0]
+
+    @property
+    def target(self) -> tuple[NodeId, ...]:
+        """Whom it is assigned to once it is at rest."""
+        return tuple(node for node in self.replicas if node not in self.removing)
+
+    @property
+    def is_moving(self) -> bool:
+        """Is it on its way to other replicas?"""
+        return bool(self.adding or self.removing)
+
+    @property
+    def is_whole(self) -> bool:
+        """At rest, led, and every replica in sync."""
+        in_sync = sorted(self.isr) == sorted(self.replicas)
+        return self.leader is not None and in_sync and not self.is_moving
+
+
+@runtime_checkable
+class CanAdminister(Protocol):
+    """What operators ask of a controller. Answers are names of errors by key, ``NONE`` for none;
+    nothing is told of a partition when no controller answers."""
+
+    async def partitions(self) -> Sequence[Partition]:
+        """Every partition of every topic, as ZooKeeper has it now; none when it does not answer."""
+        ...
+
+    async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Mapping[str, str]:
+        """Move partitions, by key, to these replicas; ``None``: cancel a move."""
+        ...
+
+    async def elect_preferred(self, keys: Sequence[str]) -> Mapping[str, str]:
+        """Lead these partitions by the first of their replicas."""
         ...
 
 

@@ -1,10 +1,10 @@
 """When which fault strikes: drawn from a seed, kept as data.
 
-A schedule goes in periods. Each period turns a random subset of the packages loose, in two lanes,
-one for processes and one for the network, or in one of them: faults of one lane follow one
-another, faults of different lanes may overlap. Then all is quiet for a while, so that the cluster
-can recover; now and then a whole period is quiet. How likely a package is to be in a subset is
-drawn once per schedule (swarm testing), so that some runs are all about one kind of trouble.
+A schedule goes in periods. Each period turns a random subset of the packages loose, in a lane for
+processes, one for the network and one for operators, or in one of them: faults of one lane follow
+one another, faults of different lanes may overlap. Then all is quiet for a while, so that the
+cluster can recover; now and then a whole period is quiet. How likely a package is to be in a subset
+is drawn once per schedule (swarm testing), so that some runs are all about one kind of trouble.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ KINDS = 3
 MOMENTS = 0.5
 """The share of faults that wait for a moment, where a workload has some."""
 
-LANES: tuple[Lane, ...] = ("process", "network")
+LANES: tuple[Lane, ...] = ("process", "network", "admin")
 
 
 class Temper(NamedTuple):
@@ -57,6 +57,7 @@ def draw(
     keys: Sequence[str] = (),
     coordinators: Sequence[str] = (),
     acknowledged: bool = True,
+    replicas: int = 3,
     moments: Sequence[str] = (),
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
@@ -76,6 +77,7 @@ def draw(
         keys=tuple(keys),
         coordinators=tuple(coordinators),
         acknowledged=acknowledged,
+        replicas=replicas,
         session_timeout_s=session_timeout_s,
         min_isr=min_isr,
         synced=synced,
@@ -158,7 +160,8 @@ def _drawn(
                 at_s += heavy[1].takes_s + rng.uniform(2.0, 4.0) * calm
                 continue
         until_s = min(end_s, at_s + rng.uniform(8.0, 14.0))
-        busy = rng.choice([lanes, lanes, lanes[:1], lanes[-1:]])
+        ones = [[lane] for lane in lanes] if len(lanes) > 1 else [lanes, lanes]
+        busy = rng.choice([lanes, lanes, *ones])
         over_s = at_s
         for lane in busy:
             mine = [package for package in packages if package.lane == lane]

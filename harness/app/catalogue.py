@@ -12,6 +12,7 @@ from model import options
 from model.plan import Plan
 from model.roles import Cluster
 from nemesis import (
+    admin,
     bit_flip,
     clock,
     disconnect,
@@ -135,6 +136,7 @@ NEMESES: dict[str, Package] = {
     module.PACKAGE.name: module.PACKAGE
     for module in (
         *(kill, pause, restart, partition, link, zookeeper),
+        admin,
         *(disconnect, disk, squeeze, packets),
         *(power, slow_disk, clock, session, messages),
         *(point, bit_flip),

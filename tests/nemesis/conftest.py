@@ -2,13 +2,14 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
 from model import roles
-from model.roles import ZOOKEEPER, Coordinated, Flip, NodeId, Strain
-from nemesis import clock, disk, messages, power, proof, session
+from model.roles import ZOOKEEPER, Coordinated, Flip, NodeId, Partition, Strain
+from nemesis import admin, clock, disk, messages, power, proof, session
 
 DISK_BYTES = 64 << 20
 
@@ -64,6 +65,12 @@ class FakeCluster:
         self.exit_status = 0
         self.leaders: dict[str, NodeId] = {"x-0": self.brokers[-1]}
         self.controls: NodeId | None = self.brokers[0]
+        self.placed: dict[str, Partition] = {}
+        """What there is of partitions, for operators."""
+        self.slow_moves = False
+        """Partitions that move do not come to rest."""
+        self.refusal = "NONE"
+        """What a controller says to operators; other than ``NONE``: it does nothing."""
 
     def bootstrap(self, client: str | None = None) -> str:
         return ""
@@ -319,6 +326,46 @@ class FakeCluster:
         self._may_fail("flip_back")
         self.damaged.discard(node)
 
+    def place(self, key: str, *numbers: int, isr: Sequence[int] | None = None) -> None:
+        """A partition on these brokers, led by the first of them."""
+        nodes = tuple(map(roles.broker, numbers))
+        in_sync = nodes if isr is None else tuple(map(roles.broker, isr))
+        self.placed[key] = Partition(key, nodes, nodes[0], 3, in_sync)
+
+    async def partitions(self) -> Sequence[Partition]:
+        return tuple(self.placed.values())
+
+    async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Mapping[str, str]:
+        self.log.append(
+            f"reassign { ({key: nodes and list(nodes) for key, nodes in wanted.items()}) }"
+        )
+        if self.controls is None:
+            return {}
+        if self.refusal == "NONE":
+            for key, nodes in wanted.items():
+                self._move(key, nodes)
+        return dict.fromkeys(wanted, self.refusal)
+
+    def _move(self, key: str, nodes: Sequence[NodeId] | None) -> None:
+        old = self.placed[key]
+        start = tuple(node for node in old.replicas if node not in old.adding)
+        wanted = start if nodes is None else tuple(nodes)
+        adding = tuple(node for node in wanted if node not in start)
+        removing = tuple(node for node in start if node not in wanted)
+        if not self.slow_moves or nodes is None:
+            in_sync = tuple(node for node in wanted if node in old.isr or node in adding)
+            self.placed[key] = replace(old, replicas=wanted, isr=in_sync, adding=(), removing=())
+        else:
+            together = (*wanted, *removing)
+            self.placed[key] = replace(old, replicas=together, adding=adding, removing=removing)
+
+    async def elect_preferred(self, keys: Sequence[str]) -> Mapping[str, str]:
+        for key in keys:
+            old = self.placed[key]
+            if old.replicas[0] in old.isr and self.refusal == "NONE":
+                self.placed[key] = replace(old, leader=old.replicas[0])
+        return dict.fromkeys(keys, self.refusal)
+
     async def is_whole(self) -> bool:
         return self.whole and not self.down & set(self.brokers)
 
@@ -356,6 +403,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(power, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(session, "RETURN_S", 0.03)
     monkeypatch.setattr(messages, "CATCH_S", 0.03)
+    monkeypatch.setattr(admin, "WITHIN_S", 0.06)
+    monkeypatch.setattr(admin, "CHOICE_S", 0.03)
+    monkeypatch.setattr(admin, "HEAL_S", 0.03)
+    monkeypatch.setattr(admin, "LOOK_EVERY_S", 0.01)
 
 
 @pytest.fixture
