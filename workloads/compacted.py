@@ -30,6 +30,7 @@ from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
 from workloads import idempotent, send_poll, transactions
+from workloads.client import transaction
 from workloads.idempotent import CatchUp, Topics, created, topics_of
 from workloads.package import Workload
 
@@ -232,6 +233,13 @@ def refuse(plan: Plan) -> str | None:
     return transactions.refuse_transactions(plan)
 
 
+def op_timeout_s(plan: Plan) -> float:
+    """Longer than the longest transaction: each of its steps is bounded by its client."""
+    sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000 * int(plan.options["txn_length_max"])
+    delay_s = int(plan.options["delay_max_ms"]) / 1000
+    return sends_s + delay_s + 4 * transaction.end_timeout_s(plan.producer) + 15.0
+
+
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """How much is replaced, deleted and aborted; how small segments are, how slow readers."""
     timeout_ms = rng.choice((1000, 1000, 2000, 4000))
@@ -296,7 +304,7 @@ WORKLOAD = Workload(
     main=main,
     final=final,
     client=client,
-    op_timeout_s=transactions.op_timeout_s,
+    op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=transactions.coordinators,
     moments=("txn",),

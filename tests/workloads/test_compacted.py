@@ -9,7 +9,7 @@ from model import keyed
 from model.op import Op
 from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
-from workloads.compacted import WORKLOAD, client, refuse
+from workloads.compacted import WORKLOAD, client, op_timeout_s, refuse
 
 PLAN = Plan(
     workload="compacted",
@@ -141,3 +141,10 @@ def test_the_defaults_are_taken(name: str) -> None:
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> None:
     """In a line that names it."""
     assert why in (refuse(msgspec.structs.replace(PLAN, **changes)) or "")
+
+
+def test_an_operation_ends_before_it_is_given_up() -> None:
+    """However long its transaction pauses."""
+    assert op_timeout_s(with_options(delay_max_ms=7000)) == pytest.approx(
+        op_timeout_s(with_options(delay_max_ms=1000)) + 6.0
+    )
