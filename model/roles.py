@@ -325,8 +325,10 @@ class CanExpire(Protocol):
 class CanMeddle(Protocol):
     """Single messages can be kept for a while, or get lost, on their way."""
 
-    async def meddle(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: str) -> int:
-        """Wait for the first message of an API (``Produce``, …) on links from who asks to who
+    async def meddle(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
+    ) -> int:
+        """Wait for the first message of these APIs (``Produce``, …) on links from who asks to who
         answers; return a number by which to ask for what became of it.
 
         ``what``: ``hold-request`` and ``hold-response`` keep it, and what follows it on its

@@ -30,8 +30,10 @@ from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 FAULTS = ("hold-request", "drop-response", "corrupt-request")
 PARTS = ("request", "response")
-FLOWS = (("Produce", CLIENTS), ("Fetch", CLIENTS), ("Fetch", "brokers"))
-"""What is always under way, and who asks."""
+FOLLOWERS_SHARE = 1 / 3
+"""Of what is always under way, where there are followers: they fetch."""
+LAST_RESORT = "Metadata"
+"""What every client asks for every few seconds."""
 ORDERS = ("LeaderAndIsr", "UpdateMetadata")
 """What a controller says when it has a reason to."""
 ORDERS_SHARE = 0.4
@@ -61,11 +63,12 @@ class Meddled(Cluster, CanMeddle, CanExpire, CanKill, CanPause, HasRoles, Protoc
 def draw(rng: random.Random, shape: Shape) -> Drawn:
     """One message to a broker, or from it; kept for less or more than a session. An order alone:
     where others are down already, nobody is left to give the reason."""
-    flows = [flow for flow in FLOWS if len(shape.brokers) > 1 or flow[1] == CLIENTS]
-    if not shape.acknowledged:
-        flows = [flow for flow in flows if flow[0] != "Produce"]
-    api, asks = rng.choice(flows)
-    options: dict[str, Any] = {"api": api, "from": asks}
+    answered = [api for api in shape.asked if api != "Produce" or shape.acknowledged]
+    api = rng.choice(answered)
+    options: dict[str, Any] = {"api": api, "from": CLIENTS}
+    options["or"] = [each for each in (*answered, LAST_RESORT) if each != api]
+    if rng.random() < FOLLOWERS_SHARE and min(shape.replicas, len(shape.brokers)) > 1:
+        options = {"api": "Fetch", "from": "brokers"}
     if rng.random() < ORDERS_SHARE and len(shape.brokers) > 2:
         options = {"api": rng.choice(ORDERS), "from": aim.CONTROLLER, "stir": True}
     targets = aim.draw_one(rng, shape)
@@ -93,7 +96,8 @@ async def apply(
 ) -> Applied:
     """Proved when a message was caught. Waits for one, at last from anybody to any broker.
 
-    Options: ``api``; ``from``, who asks (``clients``, ``brokers``, ``controller`` or a node);
+    Options: ``api``; ``or``, the APIs of which any will do when none of that came to whom it is
+    aimed at; ``from``, who asks (``clients``, ``brokers``, ``controller`` or a node);
     ``part``; ``stir``, to end the ZooKeeper session of a broker that neither asks nor answers,
     which gives a controller something to say; ``usurped``, to end that of the controller before the
     message is let go. ``ValueError`` when they make no sense.
@@ -106,11 +110,12 @@ async def apply(
     nodes = await aim.resolve(cluster, targets, rng)
     message = None
     number = -1
-    for answering in (nodes, cluster.brokers):
+    api, others = options["api"], options.get("or", ())
+    for answering, apis in ((nodes, (api,)), (cluster.brokers, (api, *others))):
         links = await _links(cluster, asks, answering, rng)
         if not links:
             continue
-        number = await cluster.meddle(links, options["api"], what)
+        number = await cluster.meddle(links, apis, what)
         if options.get("stir", False):
             await _stir(cluster, links, rng)
         message = await _caught(cluster, number)
@@ -119,7 +124,7 @@ async def apply(
         await cluster.let_go(number)
     kept = _Caught(number, bool(options.get("usurped", False)))
     if message is None:
-        return Applied(nodes, Effect(False, f"no {options['api']} came"), None)
+        return Applied(nodes, Effect(False, f"no {' or '.join((api, *others))} came"), None)
     return Applied(nodes, Effect(True, f"{message}: {_DONE[what]}"), kept)
 
 

@@ -30,6 +30,8 @@ class Shape:
     """Is a Produce answered?"""
     replicas: int = 3
     """How many each of the ``keys`` has."""
+    asked: tuple[str, ...] = ("Produce", "Fetch")
+    """APIs that clients call again and again."""
 
 
 @dataclass(frozen=True, slots=True)

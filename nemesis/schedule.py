@@ -58,6 +58,7 @@ def draw(
     coordinators: Sequence[str] = (),
     acknowledged: bool = True,
     replicas: int = 3,
+    asked: Sequence[str] = ("Produce", "Fetch"),
     moments: Sequence[str] = (),
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
@@ -68,9 +69,9 @@ def draw(
     that have room in such a cluster.
 
     ``moments`` are operations of clients by whose beginning some of the faults are to strike.
-    ``time_limit_s`` is the workload's; every fault is over before it. With time for it the
-    schedule has enough faults of enough kinds to mean something (:data:`SECONDS_PER_FAULT`,
-    :data:`KINDS`): draws that do not are drawn again.
+    ``asked`` are APIs that they call again and again. ``time_limit_s`` is the workload's; every
+    fault is over before it. With time for it the schedule has enough faults of enough kinds to mean
+    something (:data:`SECONDS_PER_FAULT`, :data:`KINDS`): draws that do not are drawn again.
     """
     shape = Shape(
         brokers=tuple(brokers),
@@ -78,6 +79,7 @@ def draw(
         coordinators=tuple(coordinators),
         acknowledged=acknowledged,
         replicas=replicas,
+        asked=tuple(asked),
         session_timeout_s=session_timeout_s,
         min_isr=min_isr,
         synced=synced,

@@ -373,6 +373,7 @@ WORKLOAD = dataclasses.replace(
     main=main,
     final=final,
     op_timeout_s=op_timeout_s,
+    asked=lambda plan: ("Produce", "Fetch", "OffsetFetch", "LeaveGroup", *coordinated.ASKED),
     moments=("commit", "subscribe", "leave"),
     vary=vary,
 )

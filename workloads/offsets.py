@@ -195,5 +195,6 @@ WORKLOAD = Workload(
     op_timeout_s=idempotent.op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,
+    asked=lambda plan: ("Produce", "Fetch", "OffsetCommit", "OffsetFetch"),
     moments=("commit",),
 )

@@ -54,6 +54,9 @@ LEAST: Mapping[str, float] = {
 }
 """The smallest number that each of the plan's options may be."""
 
+ASKED = ("Produce", "Fetch", "InitProducerId", "AddPartitionsToTxn", "EndTxn")
+"""APIs that who has a transactional id calls again and again, and who reads what became of it."""
+
 GROUP = "transactions"
 """Of all processes, where they subscribe."""
 
@@ -395,6 +398,7 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,
+    asked=lambda plan: ASKED,
     moments=("txn",),
     vary=vary,
 )

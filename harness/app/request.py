@@ -252,6 +252,7 @@ def _draw(plan: Plan, temper: Temper) -> tuple[ScheduledFault, ...]:
         moments=workload.moments,
         acknowledged=plan.producer.get("acks") != "0",
         replicas=int(plan.options["replication_factor"]),
+        asked=workload.asked(plan),
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,
         session_timeout_s=settings.session_timeout_s(plan.broker),

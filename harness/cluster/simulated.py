@@ -226,8 +226,10 @@ class Simulated(Machines):
 
     # --- CanMeddle
 
-    async def meddle(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: str) -> int:
-        return self._messages.trap(links, api, cast(What, what))
+    async def meddle(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
+    ) -> int:
+        return self._messages.trap(links, apis, cast(What, what))
 
     async def caught(self, number: int) -> str | None:
         return self._messages[number].caught

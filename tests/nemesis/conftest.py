@@ -276,10 +276,14 @@ class FakeCluster:
         self.registered[node] = None if self.homeless else before + 1
         return True
 
-    async def meddle(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: str) -> int:
-        self.log.append(f"{what} {api} {' '.join(f'{one}>{other}' for one, other in links)}")
+    async def meddle(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
+    ) -> int:
+        self.log.append(
+            f"{what} {','.join(apis)} {' '.join(f'{one}>{other}' for one, other in links)}"
+        )
         found = next((link for link in links if link in self.traffic), None)
-        self.traps.append(None if found is None else (api, *found))
+        self.traps.append(None if found is None else (apis[-1], *found))
         if found is not None and what.startswith("hold"):
             self.held.add(len(self.traps) - 1)
         return len(self.traps) - 1

@@ -106,6 +106,20 @@ async def test_any_broker_will_do(cluster: FakeCluster, rng: random.Random) -> N
     assert cluster.held == {1}
 
 
+async def test_what_does_not_come_is_replaced(cluster: FakeCluster, rng: random.Random) -> None:
+    """By another that the fault names, at any broker, once whom it was aimed at was not asked."""
+    cluster.traffic = {("clients", "broker-2")}
+    options = {"api": "Fetch", "from": "clients", "or": ["Produce", "Metadata"]}
+    applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
+    assert applied.effect.how == "Metadata of clients to broker-2: the answer is lost"
+    first, second = cluster.log
+    assert first == "drop-response Fetch clients>broker-1"
+    assert second.startswith("drop-response Fetch,Produce,Metadata clients>broker-1 clients>")
+    cluster.traffic = set()
+    applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
+    assert applied.effect.how == "no Fetch or Produce or Metadata came"
+
+
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
     """No message came; there is nothing to heal."""
     applied = await messages.apply(cluster, "hold-request", ["broker-1"], PRODUCE, rng)
@@ -140,8 +154,11 @@ def test_draws(seed: int, brokers: int) -> None:
         assert fault.options["from"] == "controller"
         assert brokers > 2
     else:
-        assert (fault.options["api"], fault.options["from"]) in messages.FLOWS
         assert brokers > 1 or fault.options["from"] == "clients"
+        asked = {fault.options["api"], *fault.options.get("or", ())}
+        if fault.fault != "corrupt-request":
+            by_clients = {*shape.asked, messages.LAST_RESORT}
+            assert asked == ({"Fetch"} if fault.options["from"] == "brokers" else by_clients)
     assert (fault.duration_s > 0) is (fault.fault == "hold-request")
     if fault.fault == "corrupt-request":
         assert (fault.options["api"], fault.options["from"]) == ("Produce", "clients")
@@ -153,6 +170,22 @@ def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
     drawn = [messages.draw(random.Random(seed), shape) for seed in range(300)]
     answers = [each for each in drawn if each.fault != "corrupt-request"]
     assert {each.options["api"] for each in answers} == {"Fetch", *messages.ORDERS}
+    assert not any("Produce" in each.options.get("or", ()) for each in answers)
+
+
+def test_what_is_asked_is_the_workloads() -> None:
+    """Its APIs, one as often as another; followers fetch where there are some."""
+    brokers = ("broker-1", "broker-2", "broker-3")
+    for replicas in (1, 3):
+        shape = Shape(brokers, asked=("EndTxn", "Heartbeat"), replicas=replicas)
+        drawn = Counter(
+            (each.options["api"], each.options["from"])
+            for each in (messages.draw(random.Random(seed), shape) for seed in range(1000))
+            if each.fault != "corrupt-request" and not each.alone
+        )
+        expected = {("EndTxn", "clients"), ("Heartbeat", "clients")}
+        assert set(drawn) == expected | ({("Fetch", "brokers")} if replicas > 1 else set())
+        assert min(drawn.values()) > 100
 
 
 def test_all_are_drawn() -> None:
