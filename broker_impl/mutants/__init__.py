@@ -17,6 +17,7 @@ Kind = Literal["historic", "mutation", "control", "protocol"]
 another protocol, correct by itself, under which bugs show that ours would hide."""
 
 _SECTIONS = (
+    "compaction",
     "controller",
     "epochs",
     "fetching",

@@ -149,3 +149,9 @@ def test_a_history_tells_which_topics_are_compacted(histories: Any) -> None:
     ]  # fmt: skip
     logs = {log.key: log.is_compacted for log in histories.tables([*asked, *made]).logs()}
     assert logs == {"x-0": True, "y-0": False}
+
+
+def test_what_a_lost_record_has_replaced_is_not_missed(histories: Any) -> None:
+    """It may be gone, even if its successor may not."""
+    log = log_of(histories, "s:x=a1@0 s:x=A2@1 s:x=b3@2 p:x=b3@2 c:x@3")
+    assert [(f.anomaly, told(f.value or 0)) for f in judge(log).found] == [("lost-write", "A2")]
