@@ -24,7 +24,7 @@ CALM = (0.3, 0.6, 1.0, 1.5)
 GRUDGES = (0.0, 0.0, 0.4, 0.8)
 """How likely a fault strikes whom the last one struck."""
 WEIGHTS = (0.0, 0.3, 0.6, 0.9)
-"""How likely a period of a schedule belongs to one fault alone."""
+"""How likely a period of a schedule belongs to one fault alone, by itself."""
 RATE_HZ_MAX = 15.0
 """Operations a second, at most; batches bring the records, and each operation costs CPU time."""
 PARTITIONS_MAX = 12
@@ -36,19 +36,30 @@ OWN = ("nemesis", "seed", "results", "inline")
 
 
 class Layout(NamedTuple):
-    """How many there are of what."""
+    """How many there are of what, and what of other draws follows from that."""
 
     brokers: int
     replication_factor: int
     min_isr: int
     weight: float
+    always: tuple[str, ...] = ()
+    """Kinds of trouble that no run leaves out, if it has drawn ones."""
+    alone: tuple[float, ...] = WEIGHTS
+    """How likely a period of a schedule belongs to one fault alone."""
+    synced: float = 0.25
+    """How likely records are synced before they are answered for."""
+    segment_bytes: tuple[int, ...] = (2048, 16384, 1 << 30, 1 << 30)
 
 
+SINGLE = Layout(
+    3, 1, 1, 2, always=("power",), alone=(max(WEIGHTS),), synced=0.9, segment_bytes=(2048, 16384)
+)
+"""What is on its disk is all that there is of a partition: the disk is what such runs are about."""
 LAYOUTS = (
     Layout(3, 3, 2, 8),
     Layout(3, 3, 1, 3),
     Layout(3, 2, 1, 3),
-    Layout(3, 1, 1, 2),
+    SINGLE,
     Layout(4, 3, 2, 3),
     Layout(4, 4, 2, 1),
     Layout(5, 3, 2, 2),
@@ -74,7 +85,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "rate_hz": round(min(RATE_HZ_MAX, records_hz * 2 / (1 + batch_max)), 2),
         "concurrency": rng.randint(4, 8),
         "brokers": layout.brokers,
-        "nemesis": _nemesis(rng, wanted, ("power",) if layout.replication_factor == 1 else ()),
+        "nemesis": _nemesis(rng, wanted, layout.always),
     }
     if "schedule" in pinned:
         drawn["nemesis"] = wanted  # for it says itself which faults there are
@@ -84,9 +95,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "consumer": {"fetch.wait.max.ms": str(rng.choice((50, 100, 250, 500)))},
         "options": options | {"batch_max": batch_max},
     }
-    temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(WEIGHTS))
-    if layout.replication_factor == 1:
-        temper = temper._replace(weight=max(WEIGHTS))
+    temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(layout.alone))
     name = pinned.get("workload", Plan().workload)
     for part, fields in _of_workload(catalogue.WORKLOADS.get(name), parts, seed).items():
         drawn[part] = {**fields, **pinned.get(part, {})}
@@ -131,7 +140,9 @@ def _layout(rng: random.Random, pinned: Mapping[str, Any]) -> Layout:
     if fitting and chosen not in fitting:
         [chosen] = random.Random(rng.random()).choices(fitting, [each.weight for each in fitting])
     if not fitting:
-        chosen = Layout(brokers or 3, factor or min(3, brokers or 3), 1, 0)
+        factor = factor or min(3, brokers or 3)
+        alike = SINGLE if factor == 1 else Layout(3, factor, 1, 0)
+        chosen = alike._replace(brokers=brokers or 3)
     return chosen
 
 
@@ -152,7 +163,6 @@ def _options(rng: random.Random, layout: Layout) -> dict[str, Any]:
 
 
 def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
-    alone = layout.replication_factor == 1  # what is on its disk is all that there is
     wait_ms = rng.choice((50, 200, 200, 500))
     drawn = {
         "default.replication.factor": layout.replication_factor,
@@ -169,12 +179,10 @@ def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
         "log.flush.offset.checkpoint.interval.ms": rng.choice((1000, 5000)),
         "leader.imbalance.check.interval.seconds": rng.choice((3, 3, 10, 30)),
         "auto.leader.rebalance.enable": rng.choice(("true", "true", "false")),
-        "log.segment.bytes": rng.choice(
-            (2048, 16384) if alone else (2048, 16384, 1 << 30, 1 << 30)
-        ),
+        "log.segment.bytes": rng.choice(layout.segment_bytes),
         "log.index.interval.bytes": rng.choice((64, 4096)),
     }
-    if rng.random() < (0.9 if alone else 0.25):
+    if rng.random() < layout.synced:
         drawn["log.flush.interval.messages"] = rng.choice((1, 1, 20))
     return {name: str(value) for name, value in drawn.items()}
 
