@@ -88,7 +88,8 @@ def carry_out(
     :class:`~harness.app.run.Interrupted`.
     """
     began_s = time.monotonic()
-    plan = request.resolve(replay.plan_of(origin))
+    recorded = replay.plan_of(origin)
+    plan = request.resolve(recorded)
     if plan.target != "simulated":
         raise Refused(f"{origin}: its target is {plan.target}; what is simulated can be shrunk")
     folder = new_folder(results / "shrunk", f"{plan.workload}-seed{plan.seed}", time.gmtime())
@@ -98,8 +99,10 @@ def carry_out(
                 first = place / "origin"
                 first.mkdir()
                 ran = carried_out(plan, first, each)
-                anomaly = _kept(origin, ran, anomaly)
+                anomaly = _kept(origin, ran, anomaly, replay.changed(recorded))
                 screen.say(f"{folder}: {anomaly}")
+                if plan.mutants and anomaly in _of_the_correct(plan, place, each).anomalies:
+                    screen.say(f"not by {', '.join(plan.mutants)}: it is there without, too")
                 deadline_s = began_s + minutes * 60
                 trials = Trials(anomaly, place, jobs, deadline_s, ending, each)
                 best, is_minimal = _reduced(Shown(plan, _seen(ran, anomaly)), trials, screen)
@@ -171,13 +174,23 @@ def describe(shrunk: Shrunk, again: str) -> str:
     )
 
 
-def _kept(origin: Path, ran: Ran, wanted: str | None) -> str:
+def _of_the_correct(plan: Plan, place: Path, each: Each) -> Ran:
+    """What the plan shows without its mutants."""
+    folder = place / "correct"
+    folder.mkdir()
+    return carried_out(msgspec.structs.replace(plan, mutants=()), folder, each)
+
+
+def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> str:
     """The anomaly to keep: what is lost says more than what follows from it, and what clients saw
-    more than what only the brokers' state shows."""
+    more than what only the brokers' state shows. ``changed``: what is not as it was recorded."""
     if ran.status == "failed":
         raise Failed(f"{origin}: run again, it came to no end: {ran.why[0]}")
     if not ran.anomalies:
-        raise Refused(f"{origin}: run again, it shows nothing illegal; there is nothing to shrink")
+        why = f" ({changed})" if changed else ""
+        raise Refused(
+            f"{origin}: run again, it shows nothing illegal{why}; there is nothing to shrink"
+        )
     if wanted is None:
         return min(ran.anomalies, key=_rank)
     if wanted not in ran.anomalies:

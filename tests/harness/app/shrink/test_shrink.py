@@ -141,6 +141,30 @@ def test_a_plan_that_shows_nothing_is_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "r" / "shrunk").iterdir())
 
 
+def test_what_differs_from_the_recorded_run_is_told(tmp_path: Path) -> None:
+    """Another interpreter takes another course; whoever cannot repeat a run is to know."""
+    plan = draw.plan_of(1, {})
+    plan = msgspec.structs.replace(plan, versions=plan.versions | {"python": "3.9.1"})
+    with pytest.raises(Refused, match=r"illegal \(the history may be another: python .*3\.9\.1"):
+        _shrunk(tmp_path, plan, lambda plan: False)
+
+
+@pytest.mark.parametrize("is_the_mutants", [True, False])
+def test_what_no_mutant_is_needed_for_is_told(tmp_path: Path, is_the_mutants: bool) -> None:
+    """A bug of the broker's own is not to pass for a planted one."""
+    text = io.StringIO()
+    plan = draw.plan_of(1, {"mutants": ("ack-on-local-append",), "nemesis": ("kill",)})
+    shrink.carry_out(
+        _origin(tmp_path, plan),
+        tmp_path / "r",
+        screen=Screen(text),
+        each=_each(lambda plan: bool(plan.mutants) or not is_the_mutants),
+        minutes=0.01,
+    )
+    told = "not by ack-on-local-append: it is there without, too"
+    assert (told in text.getvalue()) is not is_the_mutants
+
+
 def test_a_run_that_comes_to_no_end_is_a_failure(tmp_path: Path) -> None:
     """One line says how it failed, and no folder is left: it has shown nothing, good or bad."""
 
