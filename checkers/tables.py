@@ -493,6 +493,7 @@ class _Builder:
             polls=np.isin(np.arange(len(last)), np.concatenate(polling)),
             start_ns=self.time_ns[first],
             end_ns=self.time_ns[last],
+            frozen_ns=self._frozen_ns(last),
         )
         rows, operation = self._micro_ops(last, wanted)
         asked, asker = self._micro_ops(first, self._is(parse.COMMIT))
@@ -518,6 +519,13 @@ class _Builder:
         proven = sends.op[sends.proven]
         found, key, groups = steps.steps(ops, micro, once, self.group_names, proven)
         return found, key, groups
+
+    def _frozen_ns(self, last: I64) -> I64:
+        """How long each operation of its own accord did nothing, to begin with."""
+        rows, operation = self._micro_ops(last, self._is(parse.FREEZE))
+        frozen = np.zeros(len(last), dtype=np.int64)
+        frozen[operation] = self.op_offset[rows] * 1_000_000
+        return frozen
 
     def _inits(self, first: I64, last: I64, outcome: I8) -> tuple[Init, ...]:
         return tuple(

@@ -3,14 +3,17 @@
 No group has members: processes commit offsets from outside, each number of a group and partition
 once and each larger than the one before, and ask what is committed. So whatever is read says which
 commit it comes from, and an acknowledged commit is never followed by a smaller one but by those
-that were under way with it. At the end new processes ask for all that is committed.
+that were under way with it. At the end, or ``settle_s`` later, new processes ask for all that is
+committed.
 
 Records are written and read beside that: a log that nobody writes shows no trouble of its leader.
 """
 
 import dataclasses
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from model import options
 from model.generator import (
@@ -23,6 +26,7 @@ from model.generator import (
     Repeat,
     Stagger,
     Until,
+    Wait,
 )
 from model.op import Op
 from model.plan import Plan
@@ -30,7 +34,13 @@ from workloads import coordinated, idempotent, send_poll
 from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
 from workloads.package import Workload
 
-LEAST: Mapping[str, float] = {**idempotent.LEAST, "groups": 1, "committed_max": 1, "sends_hz": 0.01}
+LEAST: Mapping[str, float] = {
+    **idempotent.LEAST,
+    "groups": 1,
+    "committed_max": 1,
+    "sends_hz": 0.01,
+    "settle_s": 0.0,
+}
 """The smallest number that each of the plan's options may be."""
 
 WATCHES_HZ = 1.0
@@ -38,6 +48,8 @@ WATCHES_HZ = 1.0
 POLLS_HZ = 4.0
 FOLLOWED_MAX = 4
 """How many keys a process reads."""
+SETTLED_S = 16.0
+"""A second more than checkers suppose that somebody may not have heard who leads."""
 
 
 def names_of(groups: int) -> tuple[str, ...]:
@@ -100,12 +112,16 @@ class LastOffsets:
     left: tuple[str, ...]
     """Groups that have not."""
     keys: tuple[str, ...]
+    from_s: float = 0.0
+    """Not before then."""
     asked: frozenset[str] = frozenset()
     """Groups that somebody is asking, known by membership only."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.left:
             return None, self
+        if ctx.now_s < self.from_s:
+            return Wait(self.from_s), self
         waiting = [group for group in self.left if group not in self.asked]
         if not waiting or not ctx.free:
             return PENDING, self
@@ -147,8 +163,14 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     """What each group has committed of each key that there may be; and every log to its end."""
     partitions = int(plan.options["partitions"])
     every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
-    last = LastOffsets(left=groups_of(plan), keys=every)
+    last = LastOffsets(left=groups_of(plan), keys=every, from_s=settled_s(plan, until_s))
     return Until(until_s, AnyOf((last, CatchUp(left=keys, keys=keys))))
+
+
+def settled_s(plan: Plan, until_s: float) -> float:
+    """From when on nobody answers any more who takes himself for a coordinator and is none: so much
+    later than the last phase begins as the plan says."""
+    return until_s - float(plan.options["final_time_limit_s"]) + float(plan.options["settle_s"])
 
 
 def groups_of(plan: Plan) -> tuple[str, ...]:
@@ -163,7 +185,21 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
-    return options.refusal(plan.options, LEAST) or coordinated.refuse(plan)
+    return options.refusal(plan.options, LEAST) or coordinated.refuse(plan) or refuse_settling(plan)
+
+
+def refuse_settling(plan: Plan) -> str | None:
+    """Why nobody would ever be asked at the end."""
+    settle_s, limit_s = plan.options["settle_s"], plan.options["final_time_limit_s"]
+    if settle_s < limit_s:
+        return None
+    return f"options: settle_s={settle_s}: must be less than final_time_limit_s={limit_s}"
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """At the end everybody is asked when no former coordinator can answer: in simulation time costs
+    nothing."""
+    return {"options": {"settle_s": SETTLED_S}}
 
 
 WORKLOAD = Workload(
@@ -183,6 +219,7 @@ WORKLOAD = Workload(
         "sends_hz": 4.0,
         "committed_max": 3,
         "process_life_s": 10.0,
+        "settle_s": 0.0,
         "final_time_limit_s": 60.0,
     },
     broker=coordinated.BROKER,
@@ -197,4 +234,5 @@ WORKLOAD = Workload(
     coordinators=coordinators,
     asked=lambda plan: ("Produce", "Fetch", "OffsetCommit", "OffsetFetch"),
     moments=("commit",),
+    vary=vary,
 )

@@ -73,6 +73,16 @@ def test_at_the_end_each_group_says_all_that_it_has() -> None:
     assert any(op.f == "catch-up" and op.type == "ok" for op in history)
 
 
+def test_at_the_end_nobody_is_asked_too_early() -> None:
+    """Not while somebody may still take himself for the coordinator; logs are read meanwhile."""
+    plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"settle_s": 16.0})
+    history = simulate(WORKLOAD.final(plan, ("topic0-0",), 60.0))
+    asked = [op for op in history if op.f == "committed" and op.type == "invoke"]
+    assert min(op.time_ns for op in asked) >= 16e9
+    assert min(op.time_ns for op in history if op.f == "catch-up") < 1e9
+    assert sorted(op.value[0][1] for op in asked) == ["group0", "group1", "group2"]
+
+
 @pytest.mark.parametrize(
     ("name", "made"), [("librdkafka", GroupConfluentClient), ("aiokafka", GroupAioClient)]
 )
@@ -88,6 +98,7 @@ async def test_the_plan_names_the_client(name: str, made: type) -> None:
     [
         ({"options": {**PLAN.options, "groups": 0}}, "options: groups=0: must be"),
         ({"options": {**PLAN.options, "sends_hz": 0}}, "options: sends_hz=0: must be"),
+        ({"options": {**PLAN.options, "settle_s": 60}}, "options: settle_s=60: must be less"),
         (
             {"broker": {**PLAN.broker, "offsets.topic.replication.factor": "4"}},
             "--set broker.offsets.topic.replication.factor=4: ",

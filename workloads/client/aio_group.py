@@ -149,6 +149,7 @@ class GroupAioClient(AioClient):
     async def _frozen(self, ms: int) -> AsyncIterator[None]:
         """Nothing reaches the coordinator for so long; then what is done within goes first."""
         if not ms or self._member is None:
+            await asyncio.sleep(ms / 1000)
             yield
             return
         thawed = asyncio.Event()
