@@ -12,7 +12,7 @@ import contextlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from model import roles
 from model.roles import CanAdminister, CanKill, CanPause, Cluster, HasRoles, NodeId, Partition
@@ -34,7 +34,7 @@ CHOICE_S = 2.0
 """For how long whoever is struck is insisted on, as the one who is elected."""
 HEAL_S = 3.0
 LOOK_EVERY_S = 0.1
-OVERHEAD_S = 1.0
+OVERHEAD_S = 2.5
 INTERNAL = "__"
 """What the names of topics begin with that brokers keep for themselves."""
 INTERNAL_MAX = 6
@@ -85,6 +85,8 @@ async def apply(
 ) -> Applied:
     """Proved when ZooKeeper has what was asked for, of one partition at least.
 
+    Of an election that is another leader, or another who is preferred when nobody else is in sync.
+
     Options: ``keys``, the partitions (all of clients; none of those is there: all); ``internal``,
     those of coordinators instead. Of ``reassign``: ``end``, what becomes of it (``back``, to where
     they were; ``cancel``, the same, if they are still under way; ``stay``); ``factor``, how many
@@ -98,7 +100,7 @@ async def apply(
         told = []
         for number in range(times):
             await asyncio.sleep(float(options.get("gap_s", 0.0)) if number else 0.0)
-            told.append(await _elected(cluster, nodes if number == 0 else (), options, rng))
+            told.append(await elected(cluster, nodes if number == 0 else (), options, rng))
         how = "; then ".join(", ".join(led) or "nobody else leads" for led in told)
         return Applied(nodes, Effect(bool(told[0]), how))
     if options.get("end", "back") not in ENDS:
@@ -135,12 +137,21 @@ async def heal(cluster: Administered, applied: Applied) -> Effect:
     return Effect(all(key in answers for key in left), f"where they are stay {stay}")
 
 
-async def shift(cluster: Administered, keys: Mapping[str, NodeId]) -> list[str]:
-    """Have these partitions led by these brokers: which of them are then, for all one knows."""
+class Shifted(NamedTuple):
+    """What became of wishes for other leaders; keys."""
+
+    led: tuple[str, ...]
+    """Led as was wished, and were not before."""
+    preferred: tuple[str, ...]
+    """To be led as was wished, and were not before."""
+
+
+async def shift(cluster: Administered, wishes: Mapping[str, NodeId]) -> Shifted:
+    """Have these partitions led by these brokers."""
     before = {each.key: each for each in await cluster.partitions()}
     wanted = {
         key: (first, *(node for node in before[key].target if node != first))
-        for key, first in keys.items()
+        for key, first in wishes.items()
         if key in before and before[key].leader != first
     }
     reordered = {key: nodes for key, nodes in wanted.items() if before[key].target != nodes}
@@ -148,30 +159,57 @@ async def shift(cluster: Administered, keys: Mapping[str, NodeId]) -> list[str]:
         await cluster.reassign(reordered)
     if wanted:
         await cluster.elect_preferred(list(wanted))
-    after = {each.key: each.leader for each in await cluster.partitions()}
-    return [key for key, nodes in wanted.items() if after.get(key) == nodes[0]]
+    after = {each.key: each for each in await cluster.partitions()}
+    return Shifted(
+        tuple(key for key in wanted if key in after and after[key].leader == wishes[key]),
+        tuple(key for key in reordered if key in after and after[key].target == wanted[key]),
+    )
 
 
-async def _elected(
+async def able(
+    cluster: Administered,
+    options: Mapping[str, Any],
+    rng: random.Random,
+    *,
+    but: Sequence[NodeId] = (),
+) -> dict[str, NodeId]:
+    """For each partition that these options mean, somebody else in sync who stands and could lead
+    it, none of ``but``."""
+    standing = [node for node in cluster.brokers if await aim.stands(cluster, node)]
+    found: dict[str, NodeId] = {}
+    for each in await _struck(cluster, options, rng):
+        others = [n for n in each.isr if n in standing and n not in (each.leader, *but)]
+        if others:
+            found[each.key] = rng.choice(others)
+    return found
+
+
+async def elected(
     cluster: Administered, nodes: Sequence[NodeId], options: Mapping[str, Any], rng: random.Random
 ) -> list[str]:
     """By whom these partitions are led now that were led by somebody else: by the first of
-    ``nodes``, in sync or not, where it may lead; after some time, by somebody in sync."""
+    ``nodes``, in sync or not, where it may lead; after some time, by somebody in sync; after that,
+    by whom they are to be led, as nobody else is in sync."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
-    while loop.time() - began_s < WITHIN_S:
+    preferred: dict[str, NodeId] = {}
+    while (waited_s := loop.time() - began_s) < WITHIN_S:
+        if preferred and waited_s > 2 * CHOICE_S:
+            return [f"{key} is to be led by {node}" for key, node in preferred.items()]
+        others = await able(cluster, options, rng)
         wishes: dict[str, NodeId] = {}
-        insists = bool(nodes) and loop.time() - began_s < CHOICE_S
         for each in await _struck(cluster, options, rng):
-            standing = [node for node in each.isr if await aim.stands(cluster, node)]
-            others = [node for node in standing if node != each.leader]
-            if insists and nodes[0] in each.target and nodes[0] != each.leader:
+            followers = [node for node in each.target if node != each.leader]
+            if nodes and waited_s < CHOICE_S and nodes[0] in followers:
                 wishes[each.key] = nodes[0]
-            elif others:
-                wishes[each.key] = rng.choice(others)
-        led = await shift(cluster, wishes) if wishes else []
-        if led:
-            return [f"{key} by {wishes[key]}" for key in led]
+            elif each.key in others:
+                wishes[each.key] = others[each.key]
+            elif followers and each.key not in preferred:
+                wishes[each.key] = rng.choice(followers)
+        shifted = await shift(cluster, wishes)
+        if shifted.led:
+            return [f"{key} by {wishes[key]}" for key in shifted.led]
+        preferred |= {key: wishes[key] for key in shifted.preferred}
         await asyncio.sleep(LOOK_EVERY_S)
     return []
 

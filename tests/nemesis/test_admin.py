@@ -132,6 +132,17 @@ async def test_who_is_not_in_sync_is_asked_for_first(
     assert (applied.effect.proved, cluster.placed["x-0"].leader) == (True, "broker-2")
 
 
+async def test_without_anybody_in_sync_somebody_is_preferred(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """The controller has done what it could."""
+    cluster.place("x-0", 1, 2, 3, isr=(1,))
+    applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
+    assert applied.effect.proved
+    assert applied.effect.how.startswith("x-0 is to be led by broker-")
+    assert cluster.placed["x-0"].leader == "broker-1"
+
+
 async def test_leaders_in_turn(cluster: FakeCluster, rng: random.Random) -> None:
     """Each leads for a moment."""
     options = {"keys": ["x-0"], "times": 3, "gap_s": 0.01}
