@@ -24,6 +24,7 @@ _SECTIONS = (
     "groups",
     "isr",
     "logs",
+    "offsets",
     "producers",
     "protocols",
     "replicas",

@@ -1,11 +1,10 @@
-"""Bugs in groups and their offsets: who may commit, what is kept, what a coordinator says of it."""
+"""Bugs in groups: who is a member of which generation, who may commit, who is the coordinator."""
 
+from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.group import Group
-from broker_impl.coordinator.groups.offsets import Placed
 from broker_impl.coordinator.records import TOPIC
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
-from broker_impl.wire.types import TopicPartition
 
 
 @mutant(
@@ -27,26 +26,6 @@ def committer_error(of_member: ErrorCode, said: int, current: int) -> ErrorCode:
 
 
 @mutant(
-    "offset-cache-stale-on-load",
-    of="broker_impl.coordinator.groups.loading:keep_later",
-    source="F13, KAFKA-5600, KAFKA-4704",
-    kind="historic",
-    symptom="commit-regression",
-    schedule="A coordinator dies after a group has committed more than once.",
-)
-def keep_later(
-    into: dict[tuple[str, TopicPartition], Placed],
-    key: tuple[str, TopicPartition],
-    placed: Placed,
-) -> None:
-    """A coordinator that reads its log keeps what it has, and passes over what comes later.
-
-    What it tells a group's members is where they once were.
-    """
-    into.setdefault(key, placed)
-
-
-@mutant(
     "old-coordinator-serves",
     of="broker_impl.coordinator.groups.coordinator:taken_out",
     source="F16, KAFKA-4362, KAFKA-10614",
@@ -64,52 +43,36 @@ def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:
 
 
 @mutant(
-    "commit-acks-1",
+    "reply-before-persist",
     of="broker_impl.node.internal_topics:stored",
-    source="F15, KAFKA-16735",
-    kind="mutation",
-    symptom="commit-regression",
-    schedule="A group commits, and its coordinator dies before its followers have asked for more.",
+    source="F04, KAFKA-2017",
+    kind="historic",
+    symptom="double-owner",
+    schedule="A coordinator's log is not replicated any more, its group rebalances, and the "
+    "coordinator dies.",
 )
-def stored(topic: str, acknowledged: ErrorCode | None) -> ErrorCode | None:
-    """A commit is acknowledged when the coordinator has it, as with
-    ``offsets.commit.required.acks = 1``.
+def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
+    """Members are told what they are assigned when the coordinator alone has it.
 
-    The next coordinator may lack it, and sends the group back to where it was before.
+    The next coordinator does not know of that generation. It knows none of those who joined since,
+    and gives out the same generation anew: two members have the same partition in it.
     """
-    return ErrorCode.NONE if topic == TOPIC and acknowledged is None else acknowledged
+    is_of_group = topic == TOPIC and isinstance(records.decode_key(key), records.GroupKey)
+    return ErrorCode.NONE if is_of_group and acknowledged is None else acknowledged
 
 
 @mutant(
-    "serve-offsets-while-loading",
-    of="broker_impl.api.group_offsets:untold",
-    source="F14, KAFKA-5600",
+    "generation-kept",
+    of="broker_impl.coordinator.groups.rules:next_generation",
+    source="G1, G4",
     kind="mutation",
-    symptom="lost-commit",
-    schedule="A coordinator dies, and somebody asks what is committed while the next one waits for "
-    "its followers.",
+    symptom="double-owner",
+    schedule="A group rebalances.",
 )
-def untold(office: ErrorCode) -> ErrorCode:
-    """A coordinator that still reads its log answers from what it knows: nothing.
+def next_generation(current: int) -> int:
+    """A rebalance goes on with the generation that there was.
 
-    A consumer that is told so begins anew, at the one end of the log or at the other.
+    Who was left out, or has not heard of it, cannot be told from those who were there: to commit,
+    it is enough to have been a member since.
     """
-    is_loading = office is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return ErrorCode.NONE if is_loading else office
-
-
-@mutant(
-    "txn-offsets-visible-early",
-    of="broker_impl.coordinator.groups.rules:counts_at_once",
-    source="T-31, KIP-98",
-    kind="mutation",
-    symptom="eos-mismatch",
-    schedule="A transaction that commits offsets is aborted, and its member leaves.",
-)
-def counts_at_once(producer_id: int) -> bool:
-    """Offsets that a transaction commits count at once, whatever becomes of it.
-
-    Of one that is aborted no output is left. Whoever reads on begins behind its inputs all the
-    same.
-    """
-    return True
+    return max(current, 1)

@@ -118,7 +118,7 @@ def fenced(epoch: Epoch) -> Epoch:
     schedule="A coordinator's log is not replicated any more, a producer commits, and the "
     "coordinator dies.",
 )
-def stored(topic: str, acknowledged: ErrorCode | None) -> ErrorCode | None:
+def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
     """A coordinator answers for a decision that it alone has.
 
     The next coordinator knows that the transaction was open. It waits for its time-out, and aborts
