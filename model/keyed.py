@@ -7,7 +7,9 @@ of them knows whether one replaces the other.
 from typing import Any
 
 KEYS_MAX = 100
-"""More than a partition has."""
+"""How many a partition can have, with that of the records without a key."""
+NO_KEY = KEYS_MAX - 1
+"""Of records without a key, which no compacted partition takes."""
 
 
 def value_of(number: int, key: int, *, deletes: bool) -> int:

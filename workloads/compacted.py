@@ -2,9 +2,10 @@
 
 Every record replaces the one before it of its key (``model.keyed``), so that old ones may go, and
 do: segments are small and the cleaner is busy. Writers send alone or in transactions, of which many
-are aborted. Readers read everything from the beginning to the end, start anew, and read it again;
-what they know then of a key must be what was last written to it. They read slowly, so that a log is
-compacted while they are in the midst of it.
+are aborted; some (``keyless_p``) try what no compacted topic takes, records without a key. Readers
+read everything from the beginning to the end, start anew, and read it again; what they know then of
+a key must be what was last written to it. They read slowly, so that a log is compacted while they
+are in the midst of it.
 """
 
 import dataclasses
@@ -38,6 +39,7 @@ LEAST: Mapping[str, float] = {
     **idempotent.LEAST,
     "keys": 1,
     "delete_p": 0.0,
+    "keyless_p": 0.0,
     "txn_p": 0.0,
     "txn_length_max": 1,
     "abort_p": 0.0,
@@ -52,7 +54,7 @@ LEAST: Mapping[str, float] = {
 }
 """The smallest number that each of the plan's options may be."""
 
-SHARES = ("delete_p", "txn_p", "dirty_ratio")
+SHARES = ("delete_p", "keyless_p", "txn_p", "dirty_ratio")
 """Options that are probabilities, or parts of a whole, besides those of transactions."""
 
 WATCHES_HZ = 1.0
@@ -66,6 +68,7 @@ class Writers:
     batch_max: int
     record_keys: int
     delete_p: float
+    keyless_p: float
     txn_p: float
     length_max: int
     abort_p: float
@@ -86,6 +89,9 @@ class Writers:
             key = rng.choice(self.keys)
             count = rng.randint(1, self.batch_max)
             value = [self._send(rng, key, numbers) for _ in range(count)]
+            if rng.random() < self.keyless_p:
+                number = self.next_numbers[key]
+                value = [["send", key, keyed.value_of(number, keyed.NO_KEY, deletes=False)]]
             later = dataclasses.replace(self, next_numbers=numbers)
             return Invocation(process=process, f="send", value=value), later
         if process not in self.ready:
@@ -181,6 +187,7 @@ def main(plan: Plan) -> Generator:
         batch_max=int(asked["batch_max"]),
         record_keys=int(asked["keys"]),
         delete_p=float(asked["delete_p"]),
+        keyless_p=float(asked["keyless_p"]),
         txn_p=float(asked["txn_p"]),
         length_max=int(asked["txn_length_max"]),
         abort_p=float(asked["abort_p"]),
@@ -228,8 +235,8 @@ def refuse(plan: Plan) -> str | None:
     for name in SHARES:
         if plan.options[name] > 1:
             return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
-    if plan.options["keys"] > keyed.KEYS_MAX:
-        return f"options: keys={plan.options['keys']}: at most {keyed.KEYS_MAX}"
+    if plan.options["keys"] > keyed.NO_KEY:
+        return f"options: keys={plan.options['keys']}: at most {keyed.NO_KEY}"
     return transactions.refuse_transactions(plan)
 
 
@@ -248,6 +255,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     drawn = {
         "keys": rng.choice((2, 4, 12, 50)),
         "delete_p": rng.choice((0.05, 0.2, 0.4)),
+        "keyless_p": rng.choice((0.0, 0.0, 0.05)),
         "txn_p": rng.choice((0.0, 0.3, 0.7, 1.0)),
         "abort_p": rng.choice((0.1, 0.3, 0.6)),
         "delay_p": rng.choice((0.1, 0.4)),
@@ -277,6 +285,7 @@ WORKLOAD = Workload(
         "keys": 8,
         "batch_max": 6,
         "delete_p": 0.2,
+        "keyless_p": 0.0,
         "txn_p": 0.4,
         "txn_length_max": 4,
         "abort_p": 0.3,

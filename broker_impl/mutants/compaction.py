@@ -1,8 +1,13 @@
 """Bugs in the compaction of logs: what is taken for replaced, and what goes with it."""
 
+from collections.abc import Iterable
+
+from broker_impl.log.compaction import Fates
+from broker_impl.log.transactions import ABORT, COMMIT, AbortedTransaction, Marker
 from broker_impl.mutants import mutant
+from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader
-from broker_impl.wire.types import Offset
+from broker_impl.wire.types import Buffer, Offset
 
 
 @mutant(
@@ -56,3 +61,64 @@ def has_keys(header: BatchHeader) -> bool:
     what that comes to be.
     """
     return True
+
+
+@mutant(
+    "txn-index-after-partial-clean",
+    of="broker_impl.log.compaction:aborted_in",
+    source="T-27, KAFKA-13727",
+    kind="historic",
+    symptom="G1a",
+    schedule="There are more keys than the cleaner has room for, and transactions are aborted.",
+    tier=2,
+)
+def aborted_in(known: Iterable[AbortedTransaction], end: Offset) -> Iterable[AbortedTransaction]:
+    """A pass that had no room for more keys knows of what was aborted as far as it has read them.
+
+    It copies whole segments. What was aborted behind that place, in the last of them, is copied,
+    too, but the new index does not name it; and readers take for committed what no index names.
+    """
+    return (each for each in known if each.last_offset < end)
+
+
+@mutant(
+    "marker-removed-across-groups",
+    of="broker_impl.log.compaction:carried",
+    source="T-29, KAFKA-8351",
+    kind="historic",
+    symptom="G1a",
+    schedule="A transaction that is aborted lies in several segments, which become several.",
+    tier=2,
+)
+def carried(fates: Fates) -> Fates:
+    """What is open where one copy ends is forgotten before the next.
+
+    The rest of the transaction counts as committed, its marker as that of nothing. Segments that
+    are copied so do not say that it was aborted, and after a while nothing does.
+    """
+    return Fates(fates._coming)
+
+
+@mutant(
+    "empty-control-batch-crash",
+    of="broker_impl.log.transactions:decode_marker",
+    source="T-42, KAFKA-7467",
+    kind="historic",
+    symptom="crash",
+    schedule="Markers are older than delete.retention.ms, and a replica reads what they leave.",
+    tier=3,
+)
+def decode_marker(data: Buffer) -> Marker | None:
+    """Every control batch is thought to have a record.
+
+    A marker of nothing goes after a while, and its batch stays empty where it is the last that a
+    producer is known by. Whoever reads it then, a broker at its start, a follower, the cleaner
+    itself, looks for its first record, and ends.
+    """
+    header, first = batch.parse_header(data), batch.records(data)[0]
+    assert first.key is not None
+    assert first.value is not None
+    kind, coordinator_epoch = first.key[3], int.from_bytes(first.value[2:6], "big")
+    if kind not in (ABORT, COMMIT):
+        return None
+    return Marker(header.producer_id, header.producer_epoch, kind == COMMIT, coordinator_epoch)

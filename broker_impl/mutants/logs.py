@@ -163,3 +163,22 @@ def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
     This broker looks at its own state after every event, and ends over it.
     """
     return True
+
+
+@mutant(
+    "keyless-on-compacted",
+    of="broker_impl.log.validation:has_keys",
+    source="H10, KAFKA-1755",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A record without a key is sent to a compacted topic.",
+    tier=2,
+)
+def has_keys(records: Buffer) -> bool:
+    """A compacted log takes records without a key, too.
+
+    They are acknowledged and read like others until the cleaner comes to them. It keeps the last
+    record of each key, and these are the last of none: it drops them, and tells nobody. Kafka's
+    died of them at first.
+    """
+    return True

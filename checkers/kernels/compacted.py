@@ -32,7 +32,7 @@ from model import keyed
 
 def replaced_from(log: Log, value: I64, offset: I64, *, known_only: bool = False) -> I64:
     """Of each value at an offset: the event at which the first write began that may have replaced
-    it, a later one of its key; FOREVER if there is none.
+    it, a later one of its key; FOREVER if there is none, and where there is no key.
 
     known_only: only by what is known to lie behind it. Else what nobody can place may.
     """
@@ -44,7 +44,7 @@ def replaced_from(log: Log, value: I64, offset: I64, *, known_only: bool = False
     order = np.argsort(place, kind="stable")
     sends, place, key = sends.where(order), place[order], keyed.key_of(sends.value[order])
     begun = np.full(len(value), FOREVER)
-    for one in np.unique(keyed.key_of(value)).tolist():
+    for one in set(keyed.key_of(value).tolist()) - {keyed.NO_KEY}:
         mine, asked = key == one, np.flatnonzero(keyed.key_of(value) == one)
         first = np.minimum.accumulate(sends.invoked[mine][::-1])[::-1]
         behind = np.searchsorted(place[mine], offset[asked], side="right")
@@ -83,7 +83,8 @@ def _others(log: Log, sends: Sends, row: int) -> Bools:
     """Which of all records may lie behind this one of ``sends``, of its key and not answered
     before it was sent."""
     every = log.sends
-    same = keyed.key_of(every.value) == keyed.key_of(int(sends.value[row]))
+    key = keyed.key_of(int(sends.value[row]))
+    same = (keyed.key_of(every.value) == key) & (key != keyed.NO_KEY)
     possible = (every.outcome != FAIL) & (every.op >= sends.invoked[row])
     others: Bools = same & possible & (every.value != sends.value[row])
     return others

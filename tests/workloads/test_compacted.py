@@ -68,6 +68,15 @@ def test_topics_are_asked_for_as_compacted() -> None:
     }
 
 
+def test_some_have_no_key() -> None:
+    """Each is sent alone: a broker refuses all that comes with it."""
+    history = simulate(WORKLOAD.main(with_options(keyless_p=0.5, txn_p=0.0)), threads=6)
+    rows = [[keyed.key_of(send[2]) for send in op.value] for op in asked(history, "send")]
+    keyless = [row for row in rows if keyed.NO_KEY in row]
+    assert all(row == [keyed.NO_KEY] for row in keyless)
+    assert len(keyless) / len(rows) == pytest.approx(0.5, abs=0.1)
+
+
 def test_no_transaction_without_an_id() -> None:
     """A process asks for one when it first needs it."""
     history = simulate(WORKLOAD.main(PLAN), threads=6)
@@ -133,7 +142,7 @@ def test_the_defaults_are_taken(name: str) -> None:
         ({"options": {**PLAN.options, "delete_p": 2}}, "delete_p=2"),
         ({"options": {**PLAN.options, "abort_p": 2}}, "abort_p=2"),
         ({"options": {**PLAN.options, "dirty_ratio": "x"}}, "dirty_ratio=x"),
-        ({"options": {**PLAN.options, "keys": 101}}, "keys=101"),
+        ({"options": {**PLAN.options, "keys": 100}}, "keys=100"),
         ({"concurrency": 1}, "--concurrency"),
         ({"producer": {**PLAN.producer, "acks": "0"}}, "producer.acks=0"),
     ],

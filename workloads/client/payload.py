@@ -43,7 +43,7 @@ def _nobodys(record_key: bytes | None, record_value: bytes | None) -> int:
 class Form(NamedTuple):
     """How numbers become records of a topic, and records numbers."""
 
-    encode: Callable[[str, int], tuple[bytes, bytes | None, list[tuple[str, Any]]]]
+    encode: Callable[[str, int], tuple[bytes | None, bytes | None, list[tuple[str, Any]]]]
     """Key, value and headers of the record that stands for a number in a partition."""
     decode: Callable[[str, bytes | None, bytes | None, Headers], int]
     """The number that these stand for, read from a partition."""
@@ -56,8 +56,9 @@ PLAIN = Form(
 """Where every record stays."""
 
 
-def _encode_keyed(key: str, value: int) -> tuple[bytes, bytes | None, list[tuple[str, Any]]]:
-    record_key = keyed.key_of(value).to_bytes(_KEY_LENGTH, "big")
+def _encode_keyed(key: str, value: int) -> tuple[bytes | None, bytes | None, list[tuple[str, Any]]]:
+    number = keyed.key_of(value)
+    record_key = None if number == keyed.NO_KEY else number.to_bytes(_KEY_LENGTH, "big")
     told = value.to_bytes(_LENGTH, "big") + key.encode()
     return (record_key, None, [(_HEADER, told)]) if keyed.deletes(value) else (record_key, told, [])
 

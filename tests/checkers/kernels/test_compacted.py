@@ -94,6 +94,16 @@ def test_readers_get_to_know_what_is_last(histories: Any, text: str, stale: list
     assert [f"{f.anomaly} {told(f.value or 0)}" for f in found] == stale
 
 
+def test_what_has_no_key_is_replaced_by_nothing(histories: Any) -> None:
+    """If it is taken at all, it is to be there."""
+    one, two = (keyed.value_of(n, keyed.NO_KEY, deletes=False) for n in (1, 2))
+    log = histories.log(f"s:x={one}@0 s:x={two}@1 p:x={two}@1 c:x@2")
+    (lost,) = lost_writes(dataclasses.replace(log, is_compacted=True))
+    assert (lost.value, lost.variant) == (one, "")
+    log = histories.log(f"s:x={one} s:x={two}@1 p:x={two}@1 c:x@2")
+    assert [f.value for f in lost_writes(dataclasses.replace(log, is_compacted=True))] == [one]
+
+
 def test_other_logs_are_not_looked_at(histories: Any) -> None:
     """There every record stays, and has no key."""
     log = log_of(histories, "s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0,x=b3@2")

@@ -72,6 +72,14 @@ def test_keys_of_a_compacted_topic_look_like_those_of_markers() -> None:
     assert first == [b"\0\0\0\0", b"\0\0\0\1"]
 
 
+def test_one_of_them_stands_for_none() -> None:
+    """Which is what a record without a key is read as."""
+    value = keyed.value_of(7, keyed.NO_KEY, deletes=False)
+    record_key, record_value, headers = payload.KEYED.encode("x-0", value)
+    assert record_key is None
+    assert payload.KEYED.decode("x-0", None, record_value, headers) == value
+
+
 def test_only_compacted_topics_have_keys_of_their_own() -> None:
     """By their settings."""
     assert payload.form_of({"cleanup.policy": "compact,delete"}) is payload.KEYED
