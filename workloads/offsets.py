@@ -1,10 +1,10 @@
 """Committed offsets as a register for each group and partition, kept by the group's coordinator.
 
 No group has members: processes commit offsets from outside, each number of a group and partition
-once and each larger than the one before, and ask what is committed. So whatever is read says which
-commit it comes from, and an acknowledged commit is never followed by a smaller one but by those
-that were under way with it. At the end, or ``settle_s`` later, new processes ask for all that is
-committed.
+once and each larger than the one before, delete some (``delete_p``; not by librdkafka), and ask
+what is committed. So whatever is read says which commit it comes from, and an acknowledged commit
+is never followed by a smaller one but by those that were under way with it. At the end, or
+``settle_s`` later, new processes ask for all that is committed.
 
 Records are written and read beside that: a log that nobody writes shows no trouble of its leader.
 """
@@ -39,6 +39,7 @@ LEAST: Mapping[str, float] = {
     "groups": 1,
     "committed_max": 1,
     "sends_hz": 0.01,
+    "delete_p": 0.0,
     "settle_s": 0.0,
 }
 """The smallest number that each of the plan's options may be."""
@@ -59,10 +60,13 @@ def names_of(groups: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Committers:
-    """Commits the next numbers of some keys of a group."""
+    """Commits the next numbers of some keys of a group, or deletes what is committed of them: that
+    is a commit of nothing."""
 
     groups: tuple[str, ...]
     count_max: int
+    delete_p: float = 0.0
+    """How often it deletes instead."""
     keys: tuple[str, ...] = ()
     next_offsets: dict[tuple[str, str], int] = field(default_factory=dict)
     """By group and key."""
@@ -73,11 +77,15 @@ class Committers:
         group = ctx.rng.choice(self.groups)
         count = ctx.rng.randint(1, min(self.count_max, len(self.keys)))
         chosen = sorted(ctx.rng.sample(self.keys, count))
+        process = ctx.rng.choice(ctx.free)
+        if self.delete_p and ctx.rng.random() < self.delete_p:
+            value = [["commit", group, dict.fromkeys(chosen), "delete"]]
+            return Invocation(process=process, f="commit", value=value), self
         offsets = {key: self.next_offsets.get((group, key), 1) for key in chosen}
         passed = {(group, key): offset + 1 for key, offset in offsets.items()}
         later = dataclasses.replace(self, next_offsets=self.next_offsets | passed)
         value = [["commit", group, offsets, "sync"]]
-        return Invocation(process=ctx.rng.choice(ctx.free), f="commit", value=value), later
+        return Invocation(process=process, f="commit", value=value), later
 
     def update(self, event: Op) -> Generator:
         new = created(event)
@@ -143,6 +151,7 @@ def main(plan: Plan) -> Generator:
     life_s = float(plan.options["process_life_s"])
     gap_s = life_s / plan.concurrency
     groups, count_max = groups_of(plan), int(plan.options["committed_max"])
+    delete_p = float(plan.options["delete_p"])
     sends_hz = float(plan.options["sends_hz"])
     senders = send_poll.Senders(int(plan.options["batch_max"]))
     work = AnyOf(
@@ -152,7 +161,7 @@ def main(plan: Plan) -> Generator:
             Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
             Stagger(1 / sends_hz, senders),
             Stagger(1 / POLLS_HZ, send_poll.Followers(FOLLOWED_MAX)),
-            Stagger(1 / plan.rate_hz, Committers(groups, count_max)),
+            Stagger(1 / plan.rate_hz, Committers(groups, count_max, delete_p)),
             Stagger(1 / plan.rate_hz, Askers(groups, count_max)),
         )
     )
@@ -197,9 +206,9 @@ def refuse_settling(plan: Plan) -> str | None:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """At the end everybody is asked when no former coordinator can answer: in simulation time costs
-    nothing."""
-    return {"options": {"settle_s": SETTLED_S}}
+    """How much is deleted. At the end everybody is asked when no former coordinator can answer: in
+    simulation time costs nothing."""
+    return {"options": {"delete_p": rng.choice((0.0, 0.05, 0.2)), "settle_s": SETTLED_S}}
 
 
 WORKLOAD = Workload(
@@ -219,6 +228,7 @@ WORKLOAD = Workload(
         "sends_hz": 4.0,
         "committed_max": 3,
         "process_life_s": 10.0,
+        "delete_p": 0.0,
         "settle_s": 0.0,
         "final_time_limit_s": 60.0,
     },

@@ -8,7 +8,7 @@ from broker_impl.coordinator.records import TOPIC
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
 from broker_impl.wire.messages.write_txn_markers_request import WritableTxnMarker
-from broker_impl.wire.types import TopicPartition
+from broker_impl.wire.types import Offset, TopicPartition
 
 _LATER_S = 0.2
 """How late a queue may be worked off."""
@@ -105,3 +105,19 @@ def offsets_count(groups: services.Groups, partition: int, marker: WritableTxnMa
         _LATER_S,
         lambda: groups.marked(partition, marker.producer_id, is_commit=marker.transaction_result),
     )
+
+
+@mutant(
+    "tombstone-ignored-on-load",
+    of="broker_impl.coordinator.groups.loading:takes_back",
+    source="F18, KAFKA-4704, KAFKA-12520",
+    kind="mutation",
+    symptom="commit-regression",
+    schedule="Offsets are deleted, and their coordinator dies.",
+)
+def takes_back(at: Offset, placed: Placed | None) -> bool:
+    """A coordinator that reads its log passes over records that take an offset back.
+
+    What was deleted is there again, until compaction forgets the one and the other.
+    """
+    return False
