@@ -194,7 +194,11 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
-    return options.refusal(plan.options, LEAST) or coordinated.refuse(plan) or refuse_settling(plan)
+    if (misfit := options.refusal(plan.options, LEAST)) is not None:
+        return misfit
+    if plan.options["delete_p"] and plan.options["client"] == "librdkafka":
+        return "options: delete_p: confluent-kafka deletes no offsets; aiokafka as the client can"
+    return coordinated.refuse(plan) or refuse_settling(plan)
 
 
 def refuse_settling(plan: Plan) -> str | None:
