@@ -232,9 +232,10 @@ class CanDropPackets(Protocol):
 class CanLosePower(Protocol):
     """A node's machine can be without power: nobody is told, and what was not synced is lost."""
 
-    async def power_off(self, node: NodeId, after: int = 0) -> None:
+    async def power_off(self, node: NodeId, after: int = 0, renaming: str = "") -> None:
         """At once; or, when ``after`` is given and the node runs, right in front of the disk
-        operation that comes after so many others, and soon if it does not come to it."""
+        operation that comes after so many others, or else of the next rename of a file whose name
+        ends in ``renaming``; and soon if it does not come to it."""
         ...
 
     async def power_on(self, node: NodeId) -> None:

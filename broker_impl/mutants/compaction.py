@@ -122,3 +122,21 @@ def decode_marker(data: Buffer) -> Marker | None:
     if kind not in (ABORT, COMMIT):
         return None
     return Marker(header.producer_id, header.producer_epoch, kind == COMMIT, coordinator_epoch)
+
+
+@mutant(
+    "swap-recovery-deletes",
+    of="broker_impl.log.swapping:counts",
+    source="G18, KAFKA-6264, KAFKA-12520",
+    kind="historic",
+    symptom="lost-write",
+    schedule="The power goes while a compacted segment takes the place of several.",
+    tier=2,
+)
+def counts(name: str) -> bool:
+    """What is left of an interrupted compaction is removed at start, whatever its name says.
+
+    A copy that is called ``.swap`` may be all that there is: the segments that it was made of are
+    removed before it gets its own name.
+    """
+    return False

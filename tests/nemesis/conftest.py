@@ -223,8 +223,9 @@ class FakeCluster:
             self.dropped[node] += 3
         return self.dropped.get(node)
 
-    async def power_off(self, node: NodeId, after: int = 0) -> None:
-        self.log.append(f"off {node} after {after}")
+    async def power_off(self, node: NodeId, after: int = 0, renaming: str = "") -> None:
+        when = f"renaming {renaming}" if renaming else f"after {after}"
+        self.log.append(f"off {node} {when}")
         if not self.immortal:
             self.unpowered.add(node)
             self.down.add(node)
