@@ -16,10 +16,13 @@ for meanwhile.
 """
 
 import dataclasses
+import functools
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 from model import options
 from model.generator import (
@@ -37,7 +40,7 @@ from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
 from workloads import idempotent
-from workloads.client import aio_txn, confluent_transform, confluent_txn, transaction
+from workloads.client import aio_txn, confluent_transform, confluent_txn, raw_txn, transaction
 from workloads.idempotent import Topics, created, topics_of
 from workloads.package import Workload
 
@@ -51,6 +54,7 @@ LEAST: Mapping[str, float] = {
     "delay_max_ms": 1,
     "assign_p": 0.0,
     "new_id_p": 0.0,
+    "first_sequence": 0,
 }
 """The smallest number that each of the plan's options may be."""
 
@@ -202,6 +206,10 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     return Until(until_s, idempotent.CatchUp(left=keys, keys=keys, watches=True))
 
 
+RAW = "raw"
+"""The client that gives up early; see :mod:`workloads.client.raw_txn`."""
+
+
 class Make(Protocol):
     """Makes a process, as :data:`~workloads.idempotent.Make` does."""
 
@@ -220,6 +228,7 @@ class Make(Protocol):
 CLIENTS: Mapping[str, Make] = {
     "librdkafka": confluent_txn.TransactionalConfluentClient,
     "aiokafka": aio_txn.TransactionalAioClient,
+    RAW: raw_txn.RawClient,
 }
 """By the name that the option ``client`` has for it."""
 
@@ -230,6 +239,9 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
     if plan.options.get("subscribe") is True:
         make = confluent_transform.SubscribedConfluentClient
     topic = idempotent.topic_settings(plan)
+    if plan.options["client"] == RAW and "first_sequence" in plan.options:
+        first = plan.options["first_sequence"]
+        make = functools.partial(raw_txn.RawClient, first_sequence=first)
     again = asks_again(plan)
     return make(bootstrap, process, plan.producer, plan.consumer, topic, asks_again=again)
 
@@ -253,9 +265,18 @@ def refuse(plan: Plan) -> str | None:
         )
     return (
         options.refusal(plan.options, LEAST)
+        or refuse_sequence(plan.options)
         or refuse_rows(plan.options["rows"])
         or refuse_transactions(plan)
     )
+
+
+def refuse_sequence(asked: Mapping[str, Any]) -> str | None:
+    """Why nobody can begin with this sequence number."""
+    first = asked["first_sequence"]
+    if first and (asked["client"] != RAW or first >= raw_txn.SEQUENCES):
+        return f"options: first_sequence={first}: below 2^31, and by the client {RAW} alone"
+    return None
 
 
 def refuse_rows(rows: Any) -> str | None:
@@ -304,6 +325,9 @@ def refuse_transactions(plan: Plan) -> str | None:
             f"--set producer.transaction.timeout.ms={timeout_ms}: more than"
             f" broker.transaction.max.timeout.ms={longest_ms}: no producer would get an id"
         )
+    if plan.options["client"] == RAW:  # it takes aiokafka's settings, and reads by aiokafka
+        settings = {**plan.options, "client": "aiokafka"}
+        plan = msgspec.structs.replace(plan, options=settings)
     return idempotent.refuse_cluster(plan)
 
 
@@ -378,6 +402,7 @@ WORKLOAD = Workload(
         "delay_max_ms": 1500,
         "assign_p": 1 / 64,
         "new_id_p": 0.25,
+        "first_sequence": 0,
         "rows": [],
         "final_time_limit_s": 60.0,
     },

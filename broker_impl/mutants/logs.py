@@ -182,3 +182,21 @@ def has_keys(records: Buffer) -> bool:
     died of them at first.
     """
     return True
+
+
+@mutant(
+    "seq-wrap",
+    of="broker_impl.log.producers:follows",
+    source="D08, KAFKA-7692, KAFKA-7693",
+    kind="historic",
+    symptom="stuck-producer",
+    schedule="A producer has sent 2³¹ records to a partition.",
+    tier=2,
+)
+def follows(last: int, first: int) -> bool:
+    """Sequence numbers are thought never to end.
+
+    Behind the last one a producer begins with 0 again. To a leader that expects one more than the
+    last that is a step back, which it refuses for ever.
+    """
+    return first == last + 1

@@ -395,3 +395,40 @@ def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
     such step, and the coordinator ends instead.
     """
     return now_ms >= metadata.updated_ms + expiration_ms
+
+
+@mutant(
+    "late-produce-hangs",
+    of="broker_impl.log.transactions:is_verified",
+    source="T-02, KAFKA-14402, KAFKA-14561, KIP-890",
+    kind="historic",
+    symptom="stuck-lso",
+    schedule="A produce is kept on its way until its producer has aborted and is gone.",
+)
+def is_verified(enabled: bool) -> bool:
+    """Leaders take the first batch of a transaction for its beginning, whenever it comes.
+
+    Late for its own transaction, which is over, it begins one that no coordinator knows of. Nobody
+    ever ends that, and nobody reads beyond it.
+    """
+    return False
+
+
+@mutant(
+    "verify-without-guard",
+    of="broker_impl.log.transactions:refuse_unverified",
+    source="T-03, KAFKA-14884",
+    kind="historic",
+    symptom="stuck-lso",
+    schedule="The answer that a transaction is open is kept on its way to the leader that asked, "
+    "until the transaction is aborted.",
+    tier=2,
+)
+def refuse_unverified(guard: int | None, valid: int | None) -> None:
+    """Whoever has asked the coordinator may append, however long ago that was.
+
+    A marker may have come in between. What is appended behind it begins a transaction that no
+    coordinator knows of: nobody ever ends it.
+    """
+    if guard is None:
+        raise ApiError(ErrorCode.INVALID_TXN_STATE, "no transaction is known to be open")

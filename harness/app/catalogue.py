@@ -105,9 +105,9 @@ CONTAINERS = Target(
 
 def _not_simulated(plan: Plan) -> str | None:
     client = plan.options["client"]
-    if client == "aiokafka":
-        return options.refusal(plan.options, dict.fromkeys(simulated.OPTIONS, 0.0))
-    return f"options: client={client} cannot be simulated: it has threads; leave it to aiokafka"
+    if client == "librdkafka":
+        return f"options: client={client} cannot be simulated: it has threads; leave it to aiokafka"
+    return options.refusal(plan.options, dict.fromkeys(simulated.OPTIONS, 0.0))
 
 
 SIMULATED = Target(

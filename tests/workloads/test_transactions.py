@@ -11,6 +11,7 @@ from tests.workloads.conftest import simulate, yes
 from workloads.client.aio_txn import TransactionalAioClient
 from workloads.client.confluent_transform import SubscribedConfluentClient
 from workloads.client.confluent_txn import TransactionalConfluentClient
+from workloads.client.raw_txn import RawClient
 from workloads.transactions import WORKLOAD, client, op_timeout_s, refuse
 
 PLAN = Plan(
@@ -147,7 +148,11 @@ def test_the_end_is_read_by_everybody() -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("aiokafka", TransactionalAioClient), ("librdkafka", TransactionalConfluentClient)],
+    [
+        ("aiokafka", TransactionalAioClient),
+        ("librdkafka", TransactionalConfluentClient),
+        ("raw", RawClient),
+    ],
 )
 async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) -> None:
     """Either is told the same."""
@@ -159,7 +164,7 @@ async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) 
     await member.close()
 
 
-@pytest.mark.parametrize("name", ["aiokafka", "librdkafka"])
+@pytest.mark.parametrize("name", ["aiokafka", "librdkafka", "raw"])
 def test_the_defaults_are_taken(name: str) -> None:
     """By both clients, which are asked."""
     assert refuse(plan(client=name)) is None
@@ -174,6 +179,9 @@ def test_the_defaults_are_taken(name: str) -> None:
         ({"options": {"client": "java"}}, "client=java"),
         ({"options": {"subscribe": "yes"}}, "subscribe=yes"),
         ({"options": {"doubt_ends": 1}}, "doubt_ends=1"),
+        ({"options": {"first_sequence": 7}}, "first_sequence=7"),
+        ({"options": {"client": "raw", "first_sequence": 2**31}}, "first_sequence=2147483648"),
+        ({"options": {"client": "raw", "subscribe": True}}, "subscribe=true: raw"),
         ({"options": {"rows": "send 0"}}, "rows: send 0"),
         ({"options": {"rows": [[]]}}, "rows: []"),
         ({"options": {"rows": [[["send"]]]}}, "rows: [['send']]"),

@@ -11,7 +11,7 @@ TxnOffsetCommit up to version 2, before KIP-447).
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
@@ -24,10 +24,19 @@ from workloads.client.common import completed, split
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 
+class Beginner(transaction.Producer, Protocol):
+    """A producer that gets its id and epoch here, and ends here."""
+
+    @property
+    def identity(self) -> list[int] | None: ...
+    async def init(self) -> tuple[outcome.Outcome, str | None]: ...
+    async def close(self) -> None: ...
+
+
 class TransactionalAioClient(AioClient):
     """A process by aiokafka that understands ``init`` and ``txn``, too."""
 
-    _producer: "TransactionalWriter | None" = None
+    _producer: "Beginner | None" = None
 
     def __init__(
         self,
@@ -64,8 +73,7 @@ class TransactionalAioClient(AioClient):
     async def _init(self, op: Op) -> Op:
         ((_, transactional_id, *_),) = op.value
         assert self._producer is None, "a process has one transactional id for life"
-        arguments = {**self._arguments, "transactional_id": transactional_id}
-        producer = TransactionalWriter(arguments, self._delivery_s, self._end_s, self._form)
+        producer = self._make_producer(transactional_id)
         kind, error = await producer.init()
         if kind == "ok":
             self._producer = producer
@@ -73,6 +81,10 @@ class TransactionalAioClient(AioClient):
             await producer.close()
         value = [["init", transactional_id, producer.identity]]
         return completed(op, kind, value, error)
+
+    def _make_producer(self, transactional_id: str) -> "Beginner":
+        arguments = {**self._arguments, "transactional_id": transactional_id}
+        return TransactionalWriter(arguments, self._delivery_s, self._end_s, self._form)
 
 
 class TransactionalWriter(Writer):

@@ -73,7 +73,7 @@ SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
         ({"workload": "bank"}, "--workload: no bank; there is idempotent"),
         ({"nemesis": ("fire",)}, "--nemesis: no fire; there is kill"),
         ({"nemesis": ("kill", "none")}, "--nemesis: none stands alone"),
-        ({"mutants": ("b",)}, "--mutant: no b; there is aborted-not-told, ack-on-local-append"),
+        ({"mutants": ("b",)}, "--mutant: no b; there is aborted-not-told, aborted-"),
         ({"time_limit_s": 0.0}, "--time-limit 0: must be a number above 0"),
         ({"time_limit_s": float("nan")}, "--time-limit nan: must be a number above 0"),
         ({"time_limit_s": float("inf")}, "--time-limit inf: must be a number above 0"),
