@@ -2,7 +2,7 @@
 
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.group import Group
-from broker_impl.coordinator.records import TOPIC
+from broker_impl.coordinator.records import TOPIC, GroupRecord
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
 
@@ -76,3 +76,19 @@ def next_generation(current: int) -> int:
     it is enough to have been a member since.
     """
     return max(current, 1)
+
+
+@mutant(
+    "group-forgotten-on-load",
+    of="broker_impl.coordinator.groups.coordinator:restore",
+    source="G4, G5",
+    kind="mutation",
+    symptom="double-owner",
+    schedule="A coordinator dies after its group has rebalanced more than once.",
+)
+def restore(group: Group, record: GroupRecord | None, now: float) -> None:
+    """A coordinator that takes over reads what a group has committed, and not who is in it.
+
+    All have to join again, and generations are counted anew: one that was left long ago, and whose
+    commits were refused since, becomes the one of now.
+    """
