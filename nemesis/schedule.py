@@ -1,10 +1,11 @@
 """When which fault strikes: drawn from a seed, kept as data.
 
 A schedule goes in periods. Each period turns a random subset of the packages loose, in a lane for
-processes, one for the network and one for operators, or in one of them: faults of one lane follow
-one another, faults of different lanes may overlap. Then all is quiet for a while, so that the
-cluster can recover; now and then a whole period is quiet. How likely a package is to be in a subset
-is drawn once per schedule (swarm testing), so that some runs are all about one kind of trouble.
+processes and one for the network, or in one of them, and beside them perhaps in one for operators:
+faults of one lane follow one another, faults of different lanes may overlap. Then all is quiet for
+a while, so that the cluster can recover; now and then a whole period is quiet. How likely a package
+is to be in a subset is drawn once per schedule (swarm testing), so that some runs are all about one
+kind of trouble.
 """
 
 import dataclasses
@@ -29,6 +30,9 @@ KINDS = 3
 
 MOMENTS = 0.5
 """The share of faults that wait for a moment, where a workload has some."""
+
+OPERATORS = {1: 0.3, 2: 0.6}
+"""The share of periods with faults of that many lanes in which operators are at work, too."""
 
 LANES: tuple[Lane, ...] = ("process", "network", "admin")
 
@@ -151,6 +155,8 @@ def _drawn(
     calm = temper.calm
     weights = {package.name: rng.uniform(0.25, 1.0) for package in packages}
     lanes = [lane for lane in LANES if any(package.lane == lane for package in packages)]
+    beside: list[Lane] = ["admin"] if lanes[-1] == "admin" and len(lanes) > 1 else []
+    lanes = [lane for lane in lanes if lane not in beside]
     at_s = start_s
     while at_s < end_s:
         if at_s > start_s and rng.random() < QUIET_PERIODS * calm:
@@ -162,8 +168,9 @@ def _drawn(
                 at_s += heavy[1].takes_s + rng.uniform(2.0, 4.0) * calm
                 continue
         until_s = min(end_s, at_s + rng.uniform(8.0, 14.0))
-        ones = [[lane] for lane in lanes] if len(lanes) > 1 else [lanes, lanes]
-        busy = rng.choice([lanes, lanes, *ones])
+        busy = rng.choice([lanes, lanes, lanes[:1], lanes[-1:]])
+        if beside and rng.random() < OPERATORS[len(busy)]:
+            busy = [*busy, *beside]
         over_s = at_s
         for lane in busy:
             mine = [package for package in packages if package.lane == lane]

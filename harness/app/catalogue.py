@@ -13,6 +13,7 @@ from model.plan import Plan
 from model.roles import Cluster
 from nemesis import (
     admin,
+    apart,
     bit_flip,
     clock,
     disconnect,
@@ -136,7 +137,7 @@ NEMESES: dict[str, Package] = {
     module.PACKAGE.name: module.PACKAGE
     for module in (
         *(kill, pause, restart, partition, link, zookeeper),
-        admin,
+        *(admin, apart),
         *(disconnect, disk, squeeze, packets),
         *(power, slow_disk, clock, session, messages),
         *(point, bit_flip),

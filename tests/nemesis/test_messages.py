@@ -79,6 +79,36 @@ async def test_a_controller_is_given_something_to_say(
     assert changed == {"broker-2"}
 
 
+async def test_or_other_leaders_have_to_be_told_of(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """Nobody loses a session; with ``again_s`` the former leaders are elected meanwhile."""
+    cluster.place("x-0", 1, 2, 3)
+    cluster.traffic = {("broker-1", "broker-3")}
+    options = {"api": "LeaderAndIsr", "from": "controller", "stir": "leaders"}
+    before = dict(cluster.registered)
+    applied = await messages.apply(cluster, "hold-request", ["broker-3"], options, rng)
+    assert applied.effect.proved
+    assert (cluster.placed["x-0"].leader, cluster.registered) == ("broker-2", before)
+    await messages.apply(cluster, "hold-request", ["broker-3"], options | {"again_s": 0.0}, rng)
+    elections = [line for line in cluster.log if line.startswith("reassign")]
+    assert [line[19:27] for line in elections[-2:]] == ["broker-1", "broker-2"]
+    assert cluster.placed["x-0"].leader == "broker-2"
+
+
+async def test_where_nobody_else_can_lead_a_session_ends(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """A controller has something to say by that, too."""
+    cluster.place("x-0", 1)
+    cluster.traffic = {("broker-1", "broker-3")}
+    options = {"api": "LeaderAndIsr", "from": "controller", "stir": "leaders", "again_s": 0.0}
+    before = dict(cluster.registered)
+    applied = await messages.apply(cluster, "hold-request", ["broker-3"], options, rng)
+    assert applied.effect.proved
+    assert cluster.registered == before | {"broker-2": (before["broker-2"] or 0) + 2}
+
+
 async def test_an_order_of_a_controller_that_was_replaced(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:

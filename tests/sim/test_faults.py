@@ -104,6 +104,7 @@ def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> d
         ),
         ("clock", fault("clock-jump", "leader:topic0-0", seconds=-1800), "-1800.000 s"),
         ("admin", fault("elect-leaders", ["broker-2"], 0.0, times=3, gap_s=0.1), "by broker-2"),
+        ("apart", fault("elect-apart", ["broker-2"], 0.0, times=2, gap_s=0.4), "by broker-2"),
         ("admin", fault("reassign", "leader:topic0-0", end="back"), "topic0-0 from [broker-"),
         ("admin", fault("reassign", "leader:topic0-0", 0.05, end="cancel"), "topic1-0 from ["),
     ],

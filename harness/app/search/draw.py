@@ -29,8 +29,8 @@ RATE_HZ_MAX = 15.0
 """Operations a second, at most; batches bring the records, and each operation costs CPU time."""
 PARTITIONS_MAX = 12
 """Of all topics together: each is fetched by its followers all the time."""
-LEFT_OUT = ("admin",)
-"""Kinds of trouble that only who names them gets."""
+PROTOCOLS = (None, None, None, "epochs-by-question")
+"""How a follower finds where its log and the leader's part, beside the way that is ours."""
 OWN = ("nemesis", "seed", "results", "inline")
 """Fields of a plan file that are a search's own business."""
 
@@ -102,6 +102,11 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     if pinned.get("target", "simulated") != "simulated":
         raise Refused(f"--target {pinned['target']}: a search is simulated")
     fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
+    protocol = rng.choice(PROTOCOLS)
+    if protocol is not None:
+        # The first of all: what somebody plants stands, whatever it replaces.
+        planted = tuple(name for name in fixed.get("mutants", ()) if name != protocol)
+        fixed["mutants"] = (protocol, *planted)
     plan = request.resolve(request.plan_of(drawn | fixed), temper)
     if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (request.ALL,):
         return plan
@@ -200,7 +205,7 @@ def _producer(rng: random.Random) -> dict[str, str]:
 
 def _nemesis(rng: random.Random, wanted: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
     """Some of what is wanted, these ``always``; what is wanted by name is all taken."""
-    possible = tuple(name for name in request.offered(catalogue.SIMULATED) if name not in LEFT_OUT)
+    possible = request.offered(catalogue.SIMULATED)
     share = rng.uniform(0.3, 1.0)
     taken = [name for name in possible if rng.random() < share]
     some = rng.sample(possible, 3)

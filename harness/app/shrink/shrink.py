@@ -22,6 +22,7 @@ from harness.app.search.scratch import scratch
 from harness.app.shrink import case
 from harness.app.shrink.reductions import REDUCTIONS, Seen
 from harness.app.shrink.trials import Each, NoTime, Shown, Trials, carried_out
+from harness.cluster.mutants import protocols
 from model.plan import Plan
 
 FILE = "shrink.json"
@@ -101,8 +102,10 @@ def carry_out(
                 ran = carried_out(plan, first, each)
                 anomaly = _kept(origin, ran, anomaly, replay.changed(recorded))
                 screen.say(f"{folder}: {anomaly}")
-                if plan.mutants and anomaly in _of_the_correct(plan, place, each).anomalies:
-                    screen.say(f"not by {', '.join(plan.mutants)}: it is there without, too")
+                correct = protocols(plan.mutants)
+                bugs = [name for name in plan.mutants if name not in correct]
+                if bugs and anomaly in _of_the_correct(plan, place, each).anomalies:
+                    screen.say(f"not by {', '.join(bugs)}: it is there without, too")
                 deadline_s = began_s + minutes * 60
                 trials = Trials(anomaly, place, jobs, deadline_s, ending, each)
                 best, is_minimal = _reduced(Shown(plan, _seen(ran, anomaly)), trials, screen)
@@ -175,10 +178,11 @@ def describe(shrunk: Shrunk, again: str) -> str:
 
 
 def _of_the_correct(plan: Plan, place: Path, each: Each) -> Ran:
-    """What the plan shows without its mutants."""
+    """What the plan shows without its bugs."""
     folder = place / "correct"
     folder.mkdir()
-    return carried_out(msgspec.structs.replace(plan, mutants=()), folder, each)
+    correct = msgspec.structs.replace(plan, mutants=protocols(plan.mutants))
+    return carried_out(correct, folder, each)
 
 
 def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> str:

@@ -19,7 +19,8 @@ def test_every_default_is_written_out() -> None:
     """A resolved plan needs no default any more: rate, settings, options, faults, versions."""
     plan = request.resolve(ALL)
     assert plan.rate_hz > 0
-    assert plan.nemesis == ("kill", "pause", "restart", "partition", "slow", "zookeeper", "admin")
+    classic = ("kill", "pause", "restart", "partition", "slow", "zookeeper")
+    assert plan.nemesis == (*classic, "admin", "apart")
     assert plan.broker["min.insync.replicas"] == "2"
     assert plan.broker["zookeeper.session.timeout.ms"] == "2000"
     assert plan.producer["enable.idempotence"] == "true"

@@ -264,9 +264,13 @@ def test_a_case_is_a_test(tmp_path: Path) -> None:
     """It is a module with the whole plan; with a planted bug it also has the plan without it."""
     plan = draw.plan_of(1, {})
     planted = draw.plan_of(1, {"mutants": ("ack-on-local-append",)})
+    protocol = msgspec.structs.replace(plan, mutants=("epochs-by-question",))
+    both = msgspec.structs.replace(plan, mutants=("epochs-by-question", "ack-on-local-append"))
     for each, anomaly, name in (
         (plan, "lost-write", "test_no_lost_write"),
         (planted, "lost-write", "test_lost_write_is_found"),
+        (protocol, "lost-write", "test_no_lost_write"),
+        (both, "lost-write", "test_lost_write_is_found"),
         (plan, "invariant:log-matching", "test_no_invariant_log_matching"),
         (planted, "invariant:log-matching", "test_invariant_log_matching_is_found"),
     ):
@@ -280,3 +284,4 @@ def test_a_case_is_a_test(tmp_path: Path) -> None:
         assert subprocess.run([*RUFF, path], check=False).returncode == 0
         held = msgspec.convert(space["PLAN"], Plan)
         assert held == msgspec.structs.replace(each, versions={}, commit="")
+        assert ('PLAN | {"mutants": ["epochs-by-question"]}' in path.read_text()) is (each is both)
