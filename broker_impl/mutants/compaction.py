@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from broker_impl.log.compaction import Fates
+from broker_impl.log.producers import ProducerEntry
 from broker_impl.log.transactions import ABORT, COMMIT, AbortedTransaction, Marker
 from broker_impl.mutants import mutant
 from broker_impl.wire import batch
@@ -138,5 +139,24 @@ def counts(name: str) -> bool:
 
     A copy that is called ``.swap`` may be all that there is: the segments that it was made of are
     removed before it gets its own name.
+    """
+    return False
+
+
+@mutant(
+    "cleaner-drops-last-seq",
+    of="broker_impl.log.compaction:is_last_of_producer",
+    source="H07, KAFKA-5490, KAFKA-8335",
+    kind="historic",
+    symptom="duplicate",
+    schedule="A produce has no answer, its records are replaced, a replica that was away fetches "
+    "what is left, and is elected.",
+    tier=2,
+)
+def is_last_of_producer(header: BatchHeader, entry: ProducerEntry | None) -> bool:
+    """A batch goes with its last record, though its producer is known by it.
+
+    Whoever reads the log from then on, a replica that was behind or a broker at its start, does not
+    know how far that producer had come. The same batch, sent once more, is new to him.
     """
     return False
