@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
 BROKER = ("-m", "broker_impl")
+NO_SETTINGS: Mapping[str, object] = {}
 
 _POLL_S = 0.02
 
@@ -66,14 +68,23 @@ class Nodes:
         arguments = ("--listen", "127.0.0.1:0", "--data", str(self._folder / name / "data"))
         return self._start(name, ("-m", "broker_impl.zookeeper", *arguments))
 
-    def cluster(self, name: str, brokers: int) -> list[Node]:
-        """A ZooKeeper and so many brokers with default settings, but for where they are."""
+    def cluster(
+        self, name: str, brokers: int, settings: Mapping[str, object] = NO_SETTINGS
+    ) -> list[Node]:
+        """A ZooKeeper and so many brokers with default settings, but for where they are and for
+        these."""
         zookeeper = self.zookeeper(f"{name}-zookeeper")
-        return [self._broker(f"{name}-{n}", n, zookeeper) for n in range(1, brokers + 1)]
+        return [self._broker(f"{name}-{n}", n, zookeeper, settings) for n in range(1, brokers + 1)]
 
     def null_broker(self, topics: list[str]) -> Node:
         """The broker that stores nothing; it has these topics from the start."""
         return self._start("null", ("-m", "bench.null_broker", *topics))
+
+    def kill(self, node: Node) -> None:
+        """End this one without a word."""
+        node.process.kill()
+        node.process.wait()
+        self._running.remove(node)
 
     def stop(self, *nodes: Node) -> None:
         """End these: as they are asked, else by force."""
@@ -87,7 +98,9 @@ class Nodes:
                 node.process.wait()
             self._running.remove(node)
 
-    def _broker(self, name: str, number: int, zookeeper: Node) -> Node:
+    def _broker(
+        self, name: str, number: int, zookeeper: Node, others: Mapping[str, object]
+    ) -> Node:
         settings = {
             "broker.id": number,
             "listeners": "CLIENT://127.0.0.1:0,REPLICATION://127.0.0.1:0",
@@ -96,6 +109,7 @@ class Nodes:
             "zookeeper.connect": zookeeper.address,
             "log.dirs": self._folder / name / "data",
             "log.segment.delete.delay.ms": 0,
+            **others,
         }
         given = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
         return self._start(name, (*BROKER, *given))

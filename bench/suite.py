@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
-from bench import librdkafka, raw
+from bench import coordination, librdkafka, raw
 from bench.nodes import Node, Nodes
 from bench.table import Bar, Series
 
@@ -22,6 +22,11 @@ ONE = "1 KB"
 CLIENTS = {"librdkafka": librdkafka, "raw": raw}
 LONE, LONE_TOPIC = "lone produce, acks=all", "lone-produce"
 REPLICATED = "RF 3, acks=all"
+TRANSACTIONS = "transactions of 10 records to 3 partitions, RF 3"
+REBALANCE, REBALANCE_MEMBERS, REBALANCE_PARTITIONS = "rebalance", 4, 32
+FAILOVER = "failover to the next transaction"
+SESSION_S = 6.0
+"""Of ZooKeeper, where a broker is to be missed."""
 IDLE = "memory of an idle broker"
 IDLE_S = 60.0
 IDLE_PARTITIONS = 10
@@ -44,6 +49,13 @@ METHOD = (
     "the client's rate, and the raw row is the broker's.",
     "Three brokers: replication factor 3, acks=all, default settings.",
     "A lone produce: one record of 1 KB with acks=all, the next one when it is answered, linger 0.",
+    "Transactions: one librdkafka producer, one transaction after another; 100 B values, linger 0.",
+    f"Rebalance: {REBALANCE_MEMBERS} librdkafka consumers share {REBALANCE_PARTITIONS} partitions, "
+    f"group.initial.rebalance.delay.ms=0, heartbeat.interval.ms={coordination.HEARTBEAT_MS}; from "
+    "the last one's subscribe to the moment at which each has its share.",
+    "Failover: the leader of a partition is killed, in a cluster of its own with "
+    f"zookeeper.session.timeout.ms={SESSION_S * 1000:.0f}; until librdkafka, which looks for a "
+    f"leader every {coordination.LOOK_MS} ms, has committed the next transaction.",
     f"Memory: RSS of the only broker of a cluster, {IDLE_PARTITIONS} partitions with 2,000 records "
     f"in each, idle since then, at least {IDLE_S:.0f} s after its start.",
     "Cores used: CPU seconds per second of the measurement; the client is the benchmark itself.",
@@ -61,10 +73,12 @@ class Extent:
     """Records of one replicated produce."""
     alone: int
     """Lone produces of one round."""
+    transactions: int
+    """Of one round."""
 
 
-FULL = Extent(5, {"1 KB": 600_000, "100 B": 3_000_000}, 300_000, 1000)
-SHORT = Extent(1, {"1 KB": 100_000, "100 B": 500_000}, 50_000, 200)
+FULL = Extent(5, {"1 KB": 600_000, "100 B": 3_000_000}, 300_000, 1000, 500)
+SHORT = Extent(1, {"1 KB": 100_000, "100 B": 500_000}, 50_000, 200, 100)
 
 
 class Notes:
@@ -127,6 +141,11 @@ def measure(folder: Path, extent: Extent, say: Callable[[str], None]) -> tuple[S
     with Nodes(folder) as nodes:
         _replication(nodes, extent, notes)
     with Nodes(folder) as nodes:
+        _coordination(nodes, extent, notes)
+    for number in range(extent.rounds):
+        with Nodes(folder) as nodes:
+            _failover(nodes, f"failover-{number}", notes)
+    with Nodes(folder) as nodes:
         _memory(nodes, notes)
     return notes.series()
 
@@ -180,6 +199,9 @@ def bars(series: Sequence[Series]) -> tuple[Bar, ...]:
             )
             for client in CLIENTS
         ),
+        Bar(TRANSACTIONS, "transactions/s", of[TRANSACTIONS].typical, 100),
+        Bar(REBALANCE, "ms", of[REBALANCE].typical, 1000, at_most=True),
+        Bar(FAILOVER, "s", of[FAILOVER].typical, SESSION_S + 2, at_most=True),
         Bar(IDLE, "MB", of[IDLE].typical, 80, at_most=True),
     )
 
@@ -272,6 +294,37 @@ def _replication(nodes: Nodes, extent: Extent, notes: Notes) -> None:
             cuts = quantiles(took, n=100)
             notes.add(f"{LONE}, {name}: p50", "ms", cuts[49] * 1000)
             notes.add(f"{LONE}, {name}: p99", "ms", cuts[98] * 1000)
+
+
+def _coordination(nodes: Nodes, extent: Extent, notes: Notes) -> None:
+    brokers = nodes.cluster("coordinating", 3, {"group.initial.rebalance.delay.ms": 0})
+    address = ",".join(broker.address for broker in brokers)
+    shared = "rebalanced"
+    librdkafka.create(address, shared, partitions=REBALANCE_PARTITIONS, replicas=3)
+    for number in range(extent.rounds):
+        topic = f"transactions-{number}"
+        librdkafka.create(address, topic, partitions=3, replicas=3)
+        producer = coordination.producer(address, topic)
+        took_s = coordination.transactions(producer, topic, count=extent.transactions, partitions=3)
+        notes.add(TRANSACTIONS, "transactions/s", extent.transactions / took_s)
+        del producer
+        librdkafka.delete(address, topic)
+        took_s = coordination.rebalance(
+            address, shared, members=REBALANCE_MEMBERS, partitions=REBALANCE_PARTITIONS
+        )
+        notes.add(REBALANCE, "ms", took_s * 1000)
+
+
+def _failover(nodes: Nodes, name: str, notes: Notes) -> None:
+    settings = {"zookeeper.session.timeout.ms": int(SESSION_S * 1000)}
+    brokers = nodes.cluster(name, 3, settings)
+    address = ",".join(broker.address for broker in brokers)
+    librdkafka.create(address, name, partitions=3, replicas=3)
+    leader = raw.leader(brokers[0].address, name)
+    [victim] = [broker for broker in brokers if broker.address == leader]
+    producer = coordination.producer(address, name)
+    took_s = coordination.failover(producer, name, lambda: nodes.kill(victim), partitions=3)
+    notes.add(FAILOVER, "s", took_s)
 
 
 def _memory(nodes: Nodes, notes: Notes) -> None:

@@ -20,8 +20,17 @@ CONTROLLER_WRITE: Final = "controller.before-zk-write"
 """It has chosen leaders, and ZooKeeper has not heard of them."""
 MARKERS: Final = "transactions.before-markers"
 """A coordinator has decided and stored how a transaction ends, and no leader has heard of it."""
+GROUPS_READ: Final = "groups.before-loaded"
+"""A coordinator has read what its groups have committed, and says nothing of it yet."""
 
-POINTS: Final = (ISR_WRITE, CONTROLLER_CLAIM, CONTROLLER_EVENT, CONTROLLER_WRITE, MARKERS)
+POINTS: Final = (
+    ISR_WRITE,
+    CONTROLLER_CLAIM,
+    CONTROLLER_EVENT,
+    CONTROLLER_WRITE,
+    MARKERS,
+    GROUPS_READ,
+)
 
 _hold: Hold | None = None
 

@@ -67,6 +67,8 @@ class Contract:
     transaction_timeout_s: float = 60.0
     member_timeout_s: float = 345.0
     """How long a member that is silent, and then one that does not join again, holds a group up."""
+    delete_retention_ms: int = 86_400_000
+    """How long a tombstone stays at least."""
 
     @classmethod
     def of(cls, plan: Plan | None, settings: Mapping[str, str] | None = None) -> Self:
@@ -77,7 +79,7 @@ class Contract:
         if plan is not None:
             for part in ("broker", "producer", "consumer"):
                 values |= {f"{part}.{name}": value for name, value in getattr(plan, part).items()}
-            for name in ("replication_factor", "subscribe"):
+            for name in ("replication_factor", "subscribe", "delete_retention_ms"):
                 if name in plan.options:
                     values[f"options.{name}"] = str(plan.options[name]).lower()
         expected = plan.expect if plan is not None else {}
@@ -111,6 +113,7 @@ class Contract:
                 + _number(values, "consumer.max.poll.interval.ms", 300_000)
             )
             / 1000,
+            delete_retention_ms=_number(values, "options.delete_retention_ms", 86_400_000),
         )
 
     @property
@@ -136,8 +139,14 @@ class Contract:
             case "lost-write" | "torn-transaction":
                 # a record that was read was on all in-sync replicas
                 lost = self._loses and found.variant != "read"
+                if found.variant == "deleted":
+                    return lost or found.also[0] >= self.delete_retention_ms
                 # who reads what is not committed cannot tell that it will be
                 return lost or (found.variant == "proven" and not self.read_committed)
+            case "stale-key":
+                return self._loses or (found.variant == "proven" and not self.read_committed)
+            case "resurrected-key":
+                return self._loses or found.also[0] >= self.delete_retention_ms
             case "eos-mismatch":
                 # of a transaction that somebody saw, perhaps too early
                 return found.variant == "proven" and not self.read_committed

@@ -32,10 +32,13 @@ TYPES = ("invoke", "ok", "fail", "info")
 SEND, POLL, ASSIGN, CATCH_UP = "send", "poll", "assign", "catch-up"
 ABORT, DELAY = "abort", "delay"
 """What else a transaction does; a delay has its milliseconds in ``offset``."""
+FREEZE = "freeze"
 COMMIT, COMMITTED, WATERMARK = "commit", "committed", "watermarks"
 REBALANCES = ("assigned", "revoked", "lost")
 """What a member is told of partitions: they are given, asked back, or gone already."""
 WATERMARKS = ("start", "high", "stable")
+CREATE_COMPACTED = "create-compacted"
+"""Asks for a topic of which only the last record of each key need stay."""
 ONCE = ("subscribe", "init", "leave")
 """What a process does once, kept whole as JSON."""
 

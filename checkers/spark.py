@@ -105,6 +105,7 @@ class _Around(NamedTuple):
     caught_up: CatchUp | None
     faults: tuple[Band, ...]
     groups: tuple[Group, ...]
+    is_compacted: bool
 
 
 def judge(
@@ -140,6 +141,7 @@ def judge_together(
                     caught_up=caught_up.get(number),
                     faults=tables.bands,
                     groups=tables.groups,
+                    is_compacted=number in tables.compacted,
                 )
             first += len(tables.keys)
     judged = (
@@ -206,6 +208,7 @@ def _by_key(
             faults=mine.faults,
             steps=Steps(*_columns(told.filter(told["is_step"]), Steps._fields)),
             groups=mine.groups,
+            is_compacted=mine.is_compacted,
         )
         return pa.Table.from_pylist([_row(number, key.judge(log))], schema=_arrow())
 

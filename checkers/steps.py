@@ -57,6 +57,12 @@ class Ops(NamedTuple):
     """Does it tell what was polled?"""
     start_ns: I64
     end_ns: I64
+    frozen_ns: I64
+    """How long its process stood still before it did anything."""
+
+
+_EARLY_NS = 50_000_000
+"""By so much a sleep may be shorter than it was asked to be, and more."""
 
 
 class MicroOps(NamedTuple):
@@ -134,7 +140,7 @@ def steps(
         generation=np.where(np.isin(kind, (ASSIGNED, REVOKED, LOST)), generation, UNKNOWN),
         offset=column(np.maximum(micro.offset, UNKNOWN), ANY),
         op=ops.op[operation],
-        invoked=np.where((listens | ~is_told) & ~txn, since, ops.invoked[operation]),
+        invoked=np.where((listens | ~is_told) & ~txn, since, _begun(ops)[operation]),
         since=since,
         until=until,
         after=column(after[micro.place], UNKNOWN),
@@ -206,6 +212,18 @@ def _told_before(ops: Ops) -> I64:
     since = np.empty_like(invoked)
     since[order] = invoked[before]
     return since
+
+
+def _begun(ops: Ops) -> I64:
+    """The event behind which each did what it did: its invocation, or one while it stood still."""
+    index = np.concatenate((ops.invoked, ops.op))
+    order = np.argsort(index)
+    index, time_ns = index[order], np.concatenate((ops.start_ns, ops.end_ns))[order]
+    begun = ops.invoked.copy()
+    frozen = np.flatnonzero(ops.frozen_ns > _EARLY_NS)
+    until_ns = ops.start_ns[frozen] + ops.frozen_ns[frozen] - _EARLY_NS
+    begun[frozen] = index[np.searchsorted(time_ns, until_ns) - 1]
+    return begun
 
 
 def _ends_badly(ops: Ops) -> I64:

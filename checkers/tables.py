@@ -107,6 +107,8 @@ class Tables(History):
     """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt."""
     faults: tuple[Fault, ...]
     crashes: tuple[Crash, ...]
+    compacted: frozenset[int]
+    """Keys of which only the last record of each record key need stay."""
     recovered: bool | None
     """Was the cluster whole before the final reads? ``None``: the history does not tell."""
     event_index: I64
@@ -181,6 +183,7 @@ class Tables(History):
                 faults=self.bands,
                 steps=self.steps.where(step_rows[key]),
                 groups=self.groups,
+                is_compacted=key in self.compacted,
             )
 
     def when(self, events: list[int]) -> I64:
@@ -310,6 +313,7 @@ class _Builder:
             catch_ups=self._catch_ups(first, last, outcome),
             faults=faults,
             crashes=self._crashes(),
+            compacted=self._compacted(),
             recovered=self._recovered(),
             event_index=self.index,
             event_ns=self.time_ns,
@@ -489,6 +493,7 @@ class _Builder:
             polls=np.isin(np.arange(len(last)), np.concatenate(polling)),
             start_ns=self.time_ns[first],
             end_ns=self.time_ns[last],
+            frozen_ns=self._frozen_ns(last),
         )
         rows, operation = self._micro_ops(last, wanted)
         asked, asker = self._micro_ops(first, self._is(parse.COMMIT))
@@ -514,6 +519,13 @@ class _Builder:
         proven = sends.op[sends.proven]
         found, key, groups = steps.steps(ops, micro, once, self.group_names, proven)
         return found, key, groups
+
+    def _frozen_ns(self, last: I64) -> I64:
+        """How long each operation of its own accord did nothing, to begin with."""
+        rows, operation = self._micro_ops(last, self._is(parse.FREEZE))
+        frozen = np.zeros(len(last), dtype=np.int64)
+        frozen[operation] = self.op_offset[rows] * 1_000_000
+        return frozen
 
     def _inits(self, first: I64, last: I64, outcome: I8) -> tuple[Init, ...]:
         return tuple(
@@ -587,6 +599,13 @@ class _Builder:
                 fault["how"] = str(effect.get("how", ""))
                 fault["targets"] = value.get("targets")
         return tuple(Fault(id=id_, **fault) for id_, fault in sorted(found.items()))
+
+    def _compacted(self) -> frozenset[int]:
+        codes = np.unique(self.op_key[self._is(parse.CREATE_COMPACTED)])
+        topics = {self.keys[code] for code in codes.tolist()}
+        return frozenset(
+            code for code, key in enumerate(self.keys) if key.rpartition("-")[0] in topics
+        )
 
     def _crashes(self) -> tuple[Crash, ...]:
         return tuple(

@@ -282,6 +282,8 @@ _CHECKER_OF = {
     "stuck-group": "progress",
     "stuck-producer": "producers",
     "eos-mismatch": "outputs",
+    "stale-key": "compacted",
+    "resurrected-key": "compacted",
 }
 
 

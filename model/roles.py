@@ -4,7 +4,7 @@ A nemesis asks for the capabilities it needs; a cluster offers those it has; a p
 fault which nobody offers is refused. All of them are ``runtime_checkable``: ``isinstance`` asks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -232,9 +232,10 @@ class CanDropPackets(Protocol):
 class CanLosePower(Protocol):
     """A node's machine can be without power: nobody is told, and what was not synced is lost."""
 
-    async def power_off(self, node: NodeId, after: int = 0) -> None:
+    async def power_off(self, node: NodeId, after: int = 0, renaming: str = "") -> None:
         """At once; or, when ``after`` is given and the node runs, right in front of the disk
-        operation that comes after so many others, and soon if it does not come to it."""
+        operation that comes after so many others, or else of the next rename of a file whose name
+        ends in ``renaming``; and soon if it does not come to it."""
         ...
 
     async def power_on(self, node: NodeId) -> None:
@@ -325,8 +326,10 @@ class CanExpire(Protocol):
 class CanMeddle(Protocol):
     """Single messages can be kept for a while, or get lost, on their way."""
 
-    async def meddle(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: str) -> int:
-        """Wait for the first message of an API (``Produce``, …) on links from who asks to who
+    async def meddle(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
+    ) -> int:
+        """Wait for the first message of these APIs (``Produce``, …) on links from who asks to who
         answers; return a number by which to ask for what became of it.
 
         ``what``: ``hold-request`` and ``hold-response`` keep it, and what follows it on its
@@ -402,6 +405,61 @@ class HasRoles(Protocol):
     async def coordinator(self, of: Coordinated, name: str) -> NodeId | None:
         """Who coordinates a group, or a transactional id: the leader, as ZooKeeper has it now, of
         the partition of an internal topic that the name belongs to."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition as the controller has left it."""
+
+    key: str
+    """``topic-partition``."""
+    replicas: tuple[NodeId, ...]
+    """Whom it is assigned to, the preferred leader first; who is being added or removed is among
+    them."""
+    leader: NodeId | None
+    leader_epoch: int
+    isr: tuple[NodeId, ...]
+    adding: tuple[NodeId, ...] = ()
+    removing: tuple[NodeId, ...] = ()
+
+    @property
+    def topic(self) -> str:
+        """Whose partition it is."""
+        return self.key.rpartition("-")[0]
+
+    @property
+    def target(self) -> tuple[NodeId, ...]:
+        """Whom it is assigned to once it is at rest."""
+        return tuple(node for node in self.replicas if node not in self.removing)
+
+    @property
+    def is_moving(self) -> bool:
+        """Is it on its way to other replicas?"""
+        return bool(self.adding or self.removing)
+
+    @property
+    def is_whole(self) -> bool:
+        """At rest, led, and every replica in sync."""
+        in_sync = sorted(self.isr) == sorted(self.replicas)
+        return self.leader is not None and in_sync and not self.is_moving
+
+
+@runtime_checkable
+class CanAdminister(Protocol):
+    """What operators ask of a controller. Answers are names of errors by key, ``NONE`` for none;
+    nothing is told of a partition when no controller answers."""
+
+    async def partitions(self) -> Sequence[Partition]:
+        """Every partition of every topic, as ZooKeeper has it now; none when it does not answer."""
+        ...
+
+    async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Mapping[str, str]:
+        """Move partitions, by key, to these replicas; ``None``: cancel a move."""
+        ...
+
+    async def elect_preferred(self, keys: Sequence[str]) -> Mapping[str, str]:
+        """Lead these partitions by the first of their replicas."""
         ...
 
 

@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from model.roles import NodeId
 
-Lane = Literal["process", "network"]
+Lane = Literal["process", "network", "admin"]
 Piece = TypeVar("Piece")
 
 
@@ -28,6 +28,10 @@ class Shape:
     """Roles of coordinators that can be aimed at, as targets."""
     acknowledged: bool = True
     """Is a Produce answered?"""
+    replicas: int = 3
+    """How many each of the ``keys`` has."""
+    asked: tuple[str, ...] = ("Produce", "Fetch")
+    """APIs that clients call again and again."""
 
 
 @dataclass(frozen=True, slots=True)

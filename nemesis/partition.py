@@ -146,13 +146,18 @@ async def apply(
         return await _take_down(cluster, nodes, lost)
     for cut in lost:
         await cluster.cut(*cut)
+    return await proved(cluster, nodes, lost)
+
+
+async def proved(cluster: Cuttable, nodes: tuple[NodeId, ...], lost: list[Cut]) -> Applied:
+    """What is to be said, and healed, of links that have been cut."""
     told = await proof.told(lambda: asyncio.gather(*(cluster.is_cut(*cut) for cut in lost)))
     silent, unknown = told.count(True), told.count(None)
     how = f"{silent} of {len(lost)} directed links left a probe unanswered"
     if unknown:
         how += f", {unknown} lead to nodes that are down"
-    proved = silent > 0 and silent + unknown == len(lost)
-    return Applied(nodes, Effect(proved, f"{how}: {_text(lost)}"), ("cut", Broken(lost)))
+    are_cut = silent > 0 and silent + unknown == len(lost)
+    return Applied(nodes, Effect(are_cut, f"{how}: {_text(lost)}"), ("cut", Broken(lost)))
 
 
 async def _take_down(cluster: Cuttable, nodes: tuple[NodeId, ...], lost: list[Cut]) -> Applied:

@@ -96,7 +96,8 @@ async def apply(
     if spare:
         [node] = nodes
         spared = _Spared(node, await cluster.registration(node))
-    await asyncio.gather(*(cluster.power_off(node, options.get("after", 0)) for node in nodes))
+    when = options.get("after", 0), options.get("renaming", "")
+    await asyncio.gather(*(cluster.power_off(node, *when) for node in nodes))
     lost = await asyncio.gather(*map(cluster.lost_bytes, nodes))
     how = ", ".join(
         f"{node}: {'still answers' if count is None else f'off, {count} bytes were not synced'}"

@@ -1,10 +1,11 @@
 """When which fault strikes: drawn from a seed, kept as data.
 
-A schedule goes in periods. Each period turns a random subset of the packages loose, in two lanes,
-one for processes and one for the network, or in one of them: faults of one lane follow one
-another, faults of different lanes may overlap. Then all is quiet for a while, so that the cluster
-can recover; now and then a whole period is quiet. How likely a package is to be in a subset is
-drawn once per schedule (swarm testing), so that some runs are all about one kind of trouble.
+A schedule goes in periods. Each period turns a random subset of the packages loose, in a lane for
+processes and one for the network, or in one of them, and beside them perhaps in one for operators:
+faults of one lane follow one another, faults of different lanes may overlap. Then all is quiet for
+a while, so that the cluster can recover; now and then a whole period is quiet. How likely a package
+is to be in a subset is drawn once per schedule (swarm testing), so that some runs are all about one
+kind of trouble.
 """
 
 import dataclasses
@@ -30,7 +31,10 @@ KINDS = 3
 MOMENTS = 0.5
 """The share of faults that wait for a moment, where a workload has some."""
 
-LANES: tuple[Lane, ...] = ("process", "network")
+OPERATORS = {1: 0.3, 2: 0.6}
+"""The share of periods with faults of that many lanes in which operators are at work, too."""
+
+LANES: tuple[Lane, ...] = ("process", "network", "admin")
 
 
 class Temper(NamedTuple):
@@ -57,6 +61,8 @@ def draw(
     keys: Sequence[str] = (),
     coordinators: Sequence[str] = (),
     acknowledged: bool = True,
+    replicas: int = 3,
+    asked: Sequence[str] = ("Produce", "Fetch"),
     moments: Sequence[str] = (),
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
@@ -67,15 +73,17 @@ def draw(
     that have room in such a cluster.
 
     ``moments`` are operations of clients by whose beginning some of the faults are to strike.
-    ``time_limit_s`` is the workload's; every fault is over before it. With time for it the
-    schedule has enough faults of enough kinds to mean something (:data:`SECONDS_PER_FAULT`,
-    :data:`KINDS`): draws that do not are drawn again.
+    ``asked`` are APIs that they call again and again. ``time_limit_s`` is the workload's; every
+    fault is over before it. With time for it the schedule has enough faults of enough kinds to mean
+    something (:data:`SECONDS_PER_FAULT`, :data:`KINDS`): draws that do not are drawn again.
     """
     shape = Shape(
         brokers=tuple(brokers),
         keys=tuple(keys),
         coordinators=tuple(coordinators),
         acknowledged=acknowledged,
+        replicas=replicas,
+        asked=tuple(asked),
         session_timeout_s=session_timeout_s,
         min_isr=min_isr,
         synced=synced,
@@ -147,6 +155,8 @@ def _drawn(
     calm = temper.calm
     weights = {package.name: rng.uniform(0.25, 1.0) for package in packages}
     lanes = [lane for lane in LANES if any(package.lane == lane for package in packages)]
+    beside: list[Lane] = ["admin"] if lanes[-1] == "admin" and len(lanes) > 1 else []
+    lanes = [lane for lane in lanes if lane not in beside]
     at_s = start_s
     while at_s < end_s:
         if at_s > start_s and rng.random() < QUIET_PERIODS * calm:
@@ -159,6 +169,8 @@ def _drawn(
                 continue
         until_s = min(end_s, at_s + rng.uniform(8.0, 14.0))
         busy = rng.choice([lanes, lanes, lanes[:1], lanes[-1:]])
+        if beside and rng.random() < OPERATORS[len(busy)]:
+            busy = [*busy, *beside]
         over_s = at_s
         for lane in busy:
             mine = [package for package in packages if package.lane == lane]

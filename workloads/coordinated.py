@@ -31,6 +31,9 @@ CONSUMER: Mapping[str, str] = {
 }
 """Of consumers that may be members."""
 
+ASKED = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit")
+"""APIs that members call again and again."""
+
 CLIENTS: Mapping[str, Make] = {
     "librdkafka": confluent_group.GroupConfluentClient,
     "aiokafka": aio_group.GroupAioClient,

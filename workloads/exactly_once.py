@@ -373,6 +373,7 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=topics,
     coordinators=coordinators,
+    asked=lambda plan: (*transactions.ASKED, "AddOffsetsToTxn", "TxnOffsetCommit", "Heartbeat"),
     moments=("txn", "subscribe", "leave"),
     vary=vary,
 )

@@ -212,6 +212,7 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,
+    asked=transactions.WORKLOAD.asked,
     moments=("txn", "init"),
     vary=vary,
 )

@@ -42,6 +42,7 @@ LEAST: Mapping[str, float] = {
     "freeze_p": 0.0,
     "freeze_max_ms": 1,
     "static_p": 0.0,
+    "settle_s": 0.0,
 }
 """The smallest number that each of the plan's options may be."""
 
@@ -302,7 +303,8 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
     topics = tuple(dict.fromkeys(key.rpartition("-")[0] for key in keys))
     joining = Rejoin(groups_of(plan), hows(plan), topics)
-    last = LastOffsets(left=groups_of(plan), keys=every)
+    settled_s = offsets.settled_s(plan, until_s)
+    last = LastOffsets(left=groups_of(plan), keys=every, from_s=settled_s)
     reading = AnyOf((last, CatchUp(left=keys, keys=keys)))
     return Until(until_s, Reserve(((1, joining), (plan.concurrency - 1, reading))))
 
@@ -318,7 +320,7 @@ def refuse(plan: Plan) -> str | None:
             return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
     if plan.options["subscribe"] is not True:
         return f"options: subscribe={plan.options['subscribe']}: members subscribe: true"
-    if (misfit := coordinated.refuse(plan)) is not None:
+    if (misfit := coordinated.refuse(plan) or offsets.refuse_settling(plan)) is not None:
         return misfit
     known = {"assignor": ASSIGNORS[plan.options["client"]], "commit": COMMITS}
     for name, values in known.items():
@@ -340,6 +342,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
             "freeze_p": rng.choice((0.0, 0.01, 0.03)),
             "leave_p": rng.choice((0.2, 0.5, 0.8)),
             "static_p": rng.choice((0.0, 0.3, 1.0)),
+            "settle_s": offsets.SETTLED_S,
         }
     }
 
@@ -367,12 +370,14 @@ WORKLOAD = dataclasses.replace(
         "freeze_p": 0.01,
         "freeze_max_ms": 6000,
         "static_p": 0.3,
+        "settle_s": 0.0,
         "final_time_limit_s": 60.0,
     },
     refuse=refuse,
     main=main,
     final=final,
     op_timeout_s=op_timeout_s,
+    asked=lambda plan: ("Produce", "Fetch", "OffsetFetch", "LeaveGroup", *coordinated.ASKED),
     moments=("commit", "subscribe", "leave"),
     vary=vary,
 )

@@ -83,6 +83,8 @@ class Topics:
     due: tuple[tuple[float, str], ...]
     """When (seconds since the run began) to ask for which topic."""
     partitions: int
+    named: str = "create-topic"
+    """The micro-operation; ``create-compacted`` has a history tell of it."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.due:
@@ -92,7 +94,7 @@ class Topics:
             return PENDING, self
         if at_s > ctx.now_s:
             return Wait(at_s), self
-        value = [["create-topic", topic, self.partitions]]
+        value = [[self.named, topic, self.partitions]]
         process = ctx.rng.choice(ctx.free)
         return Invocation(process=process, f="create-topic", value=value), self
 
@@ -103,7 +105,7 @@ class Topics:
         due = tuple(entry for entry in self.due if entry[1] != topic)
         if event.type != "invoke":
             due = (*due, (event.time_ns / 1e9 + RETRY_CREATION_S, topic))
-        return Topics(due, self.partitions)
+        return dataclasses.replace(self, due=due)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,19 @@
 """Committed offsets as a register for each group and partition, kept by the group's coordinator.
 
 No group has members: processes commit offsets from outside, each number of a group and partition
-once and each larger than the one before, and ask what is committed. So whatever is read says which
-commit it comes from, and an acknowledged commit is never followed by a smaller one but by those
-that were under way with it. At the end new processes ask for all that is committed.
+once and each larger than the one before, delete some (``delete_p``; not by librdkafka), and ask
+what is committed. So whatever is read says which commit it comes from, and an acknowledged commit
+is never followed by a smaller one but by those that were under way with it. At the end, or
+``settle_s`` later, new processes ask for all that is committed.
 
 Records are written and read beside that: a log that nobody writes shows no trouble of its leader.
 """
 
 import dataclasses
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from model import options
 from model.generator import (
@@ -23,6 +26,7 @@ from model.generator import (
     Repeat,
     Stagger,
     Until,
+    Wait,
 )
 from model.op import Op
 from model.plan import Plan
@@ -30,7 +34,14 @@ from workloads import coordinated, idempotent, send_poll
 from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
 from workloads.package import Workload
 
-LEAST: Mapping[str, float] = {**idempotent.LEAST, "groups": 1, "committed_max": 1, "sends_hz": 0.01}
+LEAST: Mapping[str, float] = {
+    **idempotent.LEAST,
+    "groups": 1,
+    "committed_max": 1,
+    "sends_hz": 0.01,
+    "delete_p": 0.0,
+    "settle_s": 0.0,
+}
 """The smallest number that each of the plan's options may be."""
 
 WATCHES_HZ = 1.0
@@ -38,6 +49,8 @@ WATCHES_HZ = 1.0
 POLLS_HZ = 4.0
 FOLLOWED_MAX = 4
 """How many keys a process reads."""
+SETTLED_S = 16.0
+"""A second more than checkers suppose that somebody may not have heard who leads."""
 
 
 def names_of(groups: int) -> tuple[str, ...]:
@@ -47,10 +60,13 @@ def names_of(groups: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Committers:
-    """Commits the next numbers of some keys of a group."""
+    """Commits the next numbers of some keys of a group, or deletes what is committed of them: that
+    is a commit of nothing."""
 
     groups: tuple[str, ...]
     count_max: int
+    delete_p: float = 0.0
+    """How often it deletes instead."""
     keys: tuple[str, ...] = ()
     next_offsets: dict[tuple[str, str], int] = field(default_factory=dict)
     """By group and key."""
@@ -61,11 +77,15 @@ class Committers:
         group = ctx.rng.choice(self.groups)
         count = ctx.rng.randint(1, min(self.count_max, len(self.keys)))
         chosen = sorted(ctx.rng.sample(self.keys, count))
+        process = ctx.rng.choice(ctx.free)
+        if self.delete_p and ctx.rng.random() < self.delete_p:
+            value = [["commit", group, dict.fromkeys(chosen), "delete"]]
+            return Invocation(process=process, f="commit", value=value), self
         offsets = {key: self.next_offsets.get((group, key), 1) for key in chosen}
         passed = {(group, key): offset + 1 for key, offset in offsets.items()}
         later = dataclasses.replace(self, next_offsets=self.next_offsets | passed)
         value = [["commit", group, offsets, "sync"]]
-        return Invocation(process=ctx.rng.choice(ctx.free), f="commit", value=value), later
+        return Invocation(process=process, f="commit", value=value), later
 
     def update(self, event: Op) -> Generator:
         new = created(event)
@@ -100,12 +120,16 @@ class LastOffsets:
     left: tuple[str, ...]
     """Groups that have not."""
     keys: tuple[str, ...]
+    from_s: float = 0.0
+    """Not before then."""
     asked: frozenset[str] = frozenset()
     """Groups that somebody is asking, known by membership only."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.left:
             return None, self
+        if ctx.now_s < self.from_s:
+            return Wait(self.from_s), self
         waiting = [group for group in self.left if group not in self.asked]
         if not waiting or not ctx.free:
             return PENDING, self
@@ -127,6 +151,7 @@ def main(plan: Plan) -> Generator:
     life_s = float(plan.options["process_life_s"])
     gap_s = life_s / plan.concurrency
     groups, count_max = groups_of(plan), int(plan.options["committed_max"])
+    delete_p = float(plan.options["delete_p"])
     sends_hz = float(plan.options["sends_hz"])
     senders = send_poll.Senders(int(plan.options["batch_max"]))
     work = AnyOf(
@@ -136,7 +161,7 @@ def main(plan: Plan) -> Generator:
             Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
             Stagger(1 / sends_hz, senders),
             Stagger(1 / POLLS_HZ, send_poll.Followers(FOLLOWED_MAX)),
-            Stagger(1 / plan.rate_hz, Committers(groups, count_max)),
+            Stagger(1 / plan.rate_hz, Committers(groups, count_max, delete_p)),
             Stagger(1 / plan.rate_hz, Askers(groups, count_max)),
         )
     )
@@ -147,8 +172,14 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     """What each group has committed of each key that there may be; and every log to its end."""
     partitions = int(plan.options["partitions"])
     every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
-    last = LastOffsets(left=groups_of(plan), keys=every)
+    last = LastOffsets(left=groups_of(plan), keys=every, from_s=settled_s(plan, until_s))
     return Until(until_s, AnyOf((last, CatchUp(left=keys, keys=keys))))
+
+
+def settled_s(plan: Plan, until_s: float) -> float:
+    """From when on nobody answers any more who takes himself for a coordinator and is none: so much
+    later than the last phase begins as the plan says."""
+    return until_s - float(plan.options["final_time_limit_s"]) + float(plan.options["settle_s"])
 
 
 def groups_of(plan: Plan) -> tuple[str, ...]:
@@ -163,7 +194,25 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
-    return options.refusal(plan.options, LEAST) or coordinated.refuse(plan)
+    if (misfit := options.refusal(plan.options, LEAST)) is not None:
+        return misfit
+    if plan.options["delete_p"] and plan.options["client"] == "librdkafka":
+        return "options: delete_p: confluent-kafka deletes no offsets; aiokafka as the client can"
+    return coordinated.refuse(plan) or refuse_settling(plan)
+
+
+def refuse_settling(plan: Plan) -> str | None:
+    """Why nobody would ever be asked at the end."""
+    settle_s, limit_s = plan.options["settle_s"], plan.options["final_time_limit_s"]
+    if settle_s < limit_s:
+        return None
+    return f"options: settle_s={settle_s}: must be less than final_time_limit_s={limit_s}"
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """How much is deleted. At the end everybody is asked when no former coordinator can answer: in
+    simulation time costs nothing."""
+    return {"options": {"delete_p": rng.choice((0.0, 0.05, 0.2)), "settle_s": SETTLED_S}}
 
 
 WORKLOAD = Workload(
@@ -183,6 +232,8 @@ WORKLOAD = Workload(
         "sends_hz": 4.0,
         "committed_max": 3,
         "process_life_s": 10.0,
+        "delete_p": 0.0,
+        "settle_s": 0.0,
         "final_time_limit_s": 60.0,
     },
     broker=coordinated.BROKER,
@@ -195,5 +246,7 @@ WORKLOAD = Workload(
     op_timeout_s=idempotent.op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,
+    asked=lambda plan: ("Produce", "Fetch", "OffsetCommit", "OffsetFetch"),
     moments=("commit",),
+    vary=vary,
 )

@@ -46,6 +46,8 @@ class Workload:
     coordinators: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
     """Roles that faults may aim at, as a schedule names them: ``group-coordinator:GROUP``,
     ``transaction-coordinator:TRANSACTIONAL-ID``."""
+    asked: Callable[[Plan], tuple[str, ...]] = lambda plan: ("Produce", "Fetch")
+    """APIs that its clients call again and again, whatever happens: faults may wait for one."""
     moments: tuple[str, ...] = ()
     """Operations in whose midst faults should strike."""
     vary: Callable[[random.Random], Mapping[str, Mapping[str, Any]]] = lambda rng: {}

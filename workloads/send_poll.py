@@ -131,6 +131,8 @@ def main(plan: Plan) -> Generator:
     """Everybody does everything until the time limit."""
     life_s = float(plan.options["process_life_s"])
     gap_s = life_s / plan.concurrency
+    if plan.options["subscribe"]:  # nobody reads in a group in which somebody is always missed
+        gap_s = max(gap_s, 2 * int(plan.consumer["session.timeout.ms"]) / 1000)
     work = AnyOf(
         (
             Topics(topics_of(plan), int(plan.options["partitions"])),
@@ -161,6 +163,11 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
     return (f"group-coordinator:{GROUP}",) if plan.options["subscribe"] else ()
 
 
+def asked(plan: Plan) -> tuple[str, ...]:
+    """Members of a group ask its coordinator, too."""
+    return ("Produce", "Fetch", *(coordinated.ASKED if plan.options["subscribe"] else ()))
+
+
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """What is acknowledged when, with sequence numbers or without; who assigns."""
     acks, idempotence = rng.choice(
@@ -184,5 +191,6 @@ WORKLOAD = dataclasses.replace(
     final=final,
     client=coordinated.client,
     coordinators=coordinators,
+    asked=asked,
     vary=vary,
 )

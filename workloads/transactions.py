@@ -3,9 +3,12 @@
 Every process has a transactional id for life (``init``) and reads keys of its own choice, by
 ``assign``; or with the option ``subscribe`` as a member of one group, which commits its positions
 in the same transactions. These are rows of up to four sends and polls; some are aborted on purpose,
-some pause longer than the coordinator waits for them. Most processes take over the transactional id
-of the one before them on their thread, and with it what that one has left behind; the others' ids
-are new, and what they leave open ends by time-out. A row of nothing but polls is a plain poll.
+some pause longer than the coordinator waits for them. A commit or abort without an answer ends its
+process, unless ``doubt_ends`` is false. Most processes take over the transactional id of the one
+before them on their thread, and with it what that one has left behind; the others' ids are new, and
+what they leave open ends by time-out. A row of nothing but polls is a plain poll. A plan may write
+the rows down that are asked for, in turn (``rows``: ``[["send", 0], ["delay", 100], ["abort"]]``,
+where a key goes by its number).
 
 At the end new processes read every key from its beginning up to the high watermark, as long as that
 takes: a transaction that never ends holds them up, and shows in the ``watermarks`` that they ask
@@ -13,10 +16,13 @@ for meanwhile.
 """
 
 import dataclasses
+import functools
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
+
+import msgspec
 
 from model import options
 from model.generator import (
@@ -34,8 +40,8 @@ from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
 from workloads import idempotent
-from workloads.client import aio_txn, confluent_transform, confluent_txn, transaction
-from workloads.idempotent import Make, Topics, created, topics_of
+from workloads.client import aio_txn, confluent_transform, confluent_txn, raw_txn, transaction
+from workloads.idempotent import Topics, created, topics_of
 from workloads.package import Workload
 
 LEAST: Mapping[str, float] = {
@@ -48,8 +54,12 @@ LEAST: Mapping[str, float] = {
     "delay_max_ms": 1,
     "assign_p": 0.0,
     "new_id_p": 0.0,
+    "first_sequence": 0,
 }
 """The smallest number that each of the plan's options may be."""
+
+ASKED = ("Produce", "Fetch", "InitProducerId", "AddPartitionsToTxn", "EndTxn")
+"""APIs that who has a transactional id calls again and again, and who reads what became of it."""
 
 GROUP = "transactions"
 """Of all processes, where they subscribe."""
@@ -76,6 +86,9 @@ class Transactors:
     assign_p: float
     new_id_p: float
     subscribe: bool = False
+    rows: tuple[Any, ...] = ()
+    """To be asked in turn; none: they are drawn."""
+    rows_asked: int = 0
     keys: tuple[str, ...] = ()
     next_values: dict[str, int] = field(default_factory=dict)
     ready: frozenset[int] = frozenset()
@@ -100,7 +113,7 @@ class Transactors:
         if not self.subscribe and ctx.rng.random() < self.assign_p:
             some = ctx.rng.sample(self.keys, ctx.rng.randint(1, len(self.keys)))
             return Invocation(process=process, f="assign", value=sorted(some)), self
-        return self._transaction(ctx, process)
+        return self._written(process) if self.rows else self._transaction(ctx, process)
 
     def update(self, event: Op) -> Generator:
         if new := created(event):
@@ -121,6 +134,22 @@ class Transactors:
                 return dataclasses.replace(self, ready=left[0], assigned=left[1])
             case _:
                 return self
+
+    def _written(self, process: int) -> Answer:
+        next_values = dict(self.next_values)
+        row: list[MicroOp] = []
+        for name, *argument in self.rows[self.rows_asked % len(self.rows)]:
+            match name:
+                case "send":
+                    key = self.keys[argument[0] % len(self.keys)]
+                    row.append([name, key, next_values[key]])
+                    next_values[key] += 1
+                case "delay":
+                    row.append([name, None, *argument])
+                case _:
+                    row.append([name])
+        later = dataclasses.replace(self, next_values=next_values, rows_asked=self.rows_asked + 1)
+        return Invocation(process=process, f="txn", value=row), later
 
     def _transaction(self, ctx: Context, process: int) -> Answer:
         rng = ctx.rng
@@ -160,6 +189,7 @@ def main(plan: Plan) -> Generator:
         assign_p=float(asked["assign_p"]),
         new_id_p=float(asked["new_id_p"]),
         subscribe=asked["subscribe"] is True,
+        rows=tuple(asked["rows"]),
     )
     work = AnyOf(
         (
@@ -176,9 +206,29 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     return Until(until_s, idempotent.CatchUp(left=keys, keys=keys, watches=True))
 
 
+RAW = "raw"
+"""The client that gives up early; see :mod:`workloads.client.raw_txn`."""
+
+
+class Make(Protocol):
+    """Makes a process, as :data:`~workloads.idempotent.Make` does."""
+
+    def __call__(
+        self,
+        bootstrap: str,
+        process: int,
+        producer: Mapping[str, str],
+        consumer: Mapping[str, str],
+        topic: Mapping[str, str],
+        *,
+        asks_again: bool = False,
+    ) -> Client: ...
+
+
 CLIENTS: Mapping[str, Make] = {
     "librdkafka": confluent_txn.TransactionalConfluentClient,
     "aiokafka": aio_txn.TransactionalAioClient,
+    RAW: raw_txn.RawClient,
 }
 """By the name that the option ``client`` has for it."""
 
@@ -189,7 +239,16 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
     if plan.options.get("subscribe") is True:
         make = confluent_transform.SubscribedConfluentClient
     topic = idempotent.topic_settings(plan)
-    return make(bootstrap, process, plan.producer, plan.consumer, topic)
+    if plan.options["client"] == RAW and "first_sequence" in plan.options:
+        first = plan.options["first_sequence"]
+        make = functools.partial(raw_txn.RawClient, first_sequence=first)
+    again = asks_again(plan)
+    return make(bootstrap, process, plan.producer, plan.consumer, topic, asks_again=again)
+
+
+def asks_again(plan: Plan) -> bool:
+    """Does a producer go on whose commit or abort stayed without an answer?"""
+    return plan.options.get("doubt_ends") is False
 
 
 def refuse(plan: Plan) -> str | None:
@@ -197,12 +256,47 @@ def refuse(plan: Plan) -> str | None:
     subscribe = plan.options["subscribe"]
     if not isinstance(subscribe, bool):
         return f"options: subscribe={subscribe}: true or false"
+    if not isinstance(plan.options["doubt_ends"], bool):
+        return f"options: doubt_ends={plan.options['doubt_ends']}: true or false"
     if subscribe and plan.options["client"] != "librdkafka":
         return (
             f"options: subscribe=true: {plan.options['client']} cannot commit positions in the name"
             " of a member; librdkafka can"
         )
-    return options.refusal(plan.options, LEAST) or refuse_transactions(plan)
+    return (
+        options.refusal(plan.options, LEAST)
+        or refuse_sequence(plan.options)
+        or refuse_rows(plan.options["rows"])
+        or refuse_transactions(plan)
+    )
+
+
+def refuse_sequence(asked: Mapping[str, Any]) -> str | None:
+    """Why nobody can begin with this sequence number."""
+    first = asked["first_sequence"]
+    if first and (asked["client"] != RAW or first >= raw_txn.SEQUENCES):
+        return f"options: first_sequence={first}: below 2^31, and by the client {RAW} alone"
+    return None
+
+
+def refuse_rows(rows: Any) -> str | None:
+    """Why these are no rows of a transaction each."""
+    for row in rows if isinstance(rows, list) else [rows]:
+        steps = [tuple(map(type, step)) for step in row] if isinstance(row, list) else []
+        names = [step[0] for step in row] if steps and all(steps) else []
+        shapes = set(zip(names, steps, strict=True))
+        if not names or not shapes <= _SHAPES or "abort" in names[:-1]:
+            return f"options: rows: {row}: send KEY, delay MILLISECONDS, poll; abort at the end"
+    return None
+
+
+_SHAPES = {
+    ("send", (str, int)),
+    ("delay", (str, int)),
+    ("poll", (str,)),
+    ("abort", (str,)),
+}
+"""What a row is made of."""
 
 
 def refuse_transactions(plan: Plan) -> str | None:
@@ -231,6 +325,9 @@ def refuse_transactions(plan: Plan) -> str | None:
             f"--set producer.transaction.timeout.ms={timeout_ms}: more than"
             f" broker.transaction.max.timeout.ms={longest_ms}: no producer would get an id"
         )
+    if plan.options["client"] == RAW:  # it takes aiokafka's settings, and reads by aiokafka
+        settings = {**plan.options, "client": "aiokafka"}
+        plan = msgspec.structs.replace(plan, options=settings)
     return idempotent.refuse_cluster(plan)
 
 
@@ -241,9 +338,13 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 def op_timeout_s(plan: Plan) -> float:
     """Longer than the longest transaction: each of its steps is bounded by its client."""
-    sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000 * int(plan.options["txn_length_max"])
-    delay_s = int(plan.options["delay_max_ms"]) / 1000
-    return sends_s + delay_s + 4 * transaction.end_timeout_s(plan.producer) + 15.0
+    rows = plan.options["rows"]
+    length = max(int(plan.options["txn_length_max"]), *map(len, rows), 0)
+    delays_ms = [sum(step[1] for step in row if step[0] == "delay") for row in rows]
+    sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000 * length
+    delay_s = max(int(plan.options["delay_max_ms"]), *delays_ms, 0) / 1000
+    end_s = transaction.end_timeout_s(plan.producer, asks_again=asks_again(plan))
+    return float(sends_s + delay_s + 4 * end_s + 15.0)
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
@@ -293,6 +394,7 @@ WORKLOAD = Workload(
         "replication_factor": 3,
         "replicas": [],
         "subscribe": False,
+        "doubt_ends": True,
         "process_life_s": 15.0,
         "txn_length_max": 4,
         "abort_p": 0.1,
@@ -300,6 +402,8 @@ WORKLOAD = Workload(
         "delay_max_ms": 1500,
         "assign_p": 1 / 64,
         "new_id_p": 0.25,
+        "first_sequence": 0,
+        "rows": [],
         "final_time_limit_s": 60.0,
     },
     broker=BROKER,
@@ -319,6 +423,7 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,
+    asked=lambda plan: ASKED,
     moments=("txn",),
     vary=vary,
 )

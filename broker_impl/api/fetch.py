@@ -1,7 +1,8 @@
 """Fetch (API 1), v4-v12.
 
-Answers at once when enough is there, when anything failed or diverged, or when the high watermark
-that the reader knows may be behind; else parks until data come or max_wait_ms is over. At least
+Answers at once when enough is there or when anything failed or diverged; else parks until data come
+or max_wait_ms is over. A new high watermark alone is told at once where followers have readers, who
+wait for it (KIP-392); elsewhere with what comes next (KAFKA-9731). At least
 one whole batch is returned however small the limits (KIP-74). A connection waits for one Fetch at
 a time, so that no client can have the same records prepared for it many times over.
 Refuses: incremental fetch sessions: every answer says session 0, which clients take as "no
@@ -75,6 +76,7 @@ def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Re
     is_consumer = request.replica_id == watermark.CONSUMER
     from_follower = is_consumer and _may_ask_followers(context, request)
     racks = _racks(context) if is_consumer and request.rack_id else None
+    is_told_at_once = _followers_have_readers(context)
     room = min(request.max_bytes, context.services.config.fetch_max_bytes, context.answer_room())
     for topic in request.topics:
         for partition in topic.partitions:
@@ -103,7 +105,7 @@ def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Re
             read.must_answer |= (
                 bool(result.error)
                 or result.diverging is not None
-                or result.news
+                or (result.news and is_told_at_once)
                 or result.preferred_read_replica >= 0
             )
     return read
@@ -115,9 +117,14 @@ def _may_ask_followers(context: RequestContext, request: FetchRequest) -> bool:
     return context.version >= _FOLLOWERS_SINCE and bool(request.rack_id)
 
 
+def _followers_have_readers(context: RequestContext) -> bool:
+    """Does a leader send consumers to other replicas?"""
+    return context.services.config.replica_selector_class == RACK_AWARE_SELECTOR
+
+
 def _racks(context: RequestContext) -> dict[BrokerId, str | None] | None:
     """Those of the live brokers; None: readers are not to be sent elsewhere."""
-    if context.services.config.replica_selector_class != RACK_AWARE_SELECTOR:
+    if not _followers_have_readers(context):
         return None
     return {broker.id: broker.rack for broker in context.services.view.brokers.values()}
 

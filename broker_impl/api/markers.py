@@ -7,12 +7,16 @@ Refuses: markers of an older producer epoch or coordinator than was seen in the 
 
 from typing import Any
 
+from broker_impl.api import services
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.coordinator.records import TOPIC as OFFSETS
 from broker_impl.errors import ErrorCode
 from broker_impl.log.transactions import Marker
 from broker_impl.replica.events import AppendResult
-from broker_impl.wire.messages.write_txn_markers_request import WriteTxnMarkersRequest
+from broker_impl.wire.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WriteTxnMarkersRequest,
+)
 from broker_impl.wire.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -55,10 +59,7 @@ def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) 
                 outcomes[place] = outcome
                 row = request.markers[place[0]]
                 if outcome is ErrorCode.NONE and place[1].topic == OFFSETS:
-                    # Before the answer, which says that the offsets count (KAFKA-17507).
-                    context.services.groups.marked(
-                        place[1].partition, row.producer_id, is_commit=row.transaction_result
-                    )
+                    offsets_count(context.services.groups, place[1].partition, row)
                 del open_ends[place]
         return None if open_ends else _response(request, outcomes)
 
@@ -69,6 +70,11 @@ def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) 
     timeout_s = context.services.config.request_timeout_ms / 2000
     partitions = dict.fromkeys(tp for _, tp in open_ends)
     return context.services.waiting.park(partitions, attempt, timeout_s)
+
+
+def offsets_count(groups: services.Groups, partition: int, marker: WritableTxnMarker) -> None:
+    """Offsets of a transaction count before the answer to its marker says so (KAFKA-17507)."""
+    groups.marked(partition, marker.producer_id, is_commit=marker.transaction_result)
 
 
 def _response(

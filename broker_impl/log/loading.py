@@ -12,14 +12,14 @@ import re
 from dataclasses import dataclass
 
 from broker_impl.errors import StorageError, WireError
-from broker_impl.log import checkpoints, producers, recovery, swapping
+from broker_impl.log import checkpoints, producers, recovery, swapping, transactions
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import EpochStart, LeaderEpochs
 from broker_impl.log.producers import ProducerStates
 from broker_impl.log.segment import SUFFIXES, Segment, file_name
 from broker_impl.log.snapshots import Snapshots
-from broker_impl.log.transactions import AbortedTransaction, Marker, decode_marker
+from broker_impl.log.transactions import AbortedTransaction, Marker
 from broker_impl.wire.batch import BatchHeader
 from broker_impl.wire.types import Buffer, Offset
 
@@ -140,7 +140,7 @@ def _fold(
 def marker_in(data: Buffer) -> Marker | None:
     """The marker in a control batch of the log; StorageError: it cannot be read."""
     try:
-        return decode_marker(data)
+        return transactions.decode_marker(data)
     except WireError as error:
         raise StorageError(f"a control batch: {error}") from None
 

@@ -202,7 +202,7 @@ class PartitionLog:
                 return Appended(repeated.first_offset, repeated.last_offset, time, duplicate=True)
             if entry is not None:
                 producers.check_transactional(entry, sent)
-            if config.verify_transactions:
+            if transactions.is_verified(config.verify_transactions):
                 self.producers.check_verified(sent, guard)
         base_offset = self.end_offset
         head = bytearray(records[: batch.HEADER_BYTES])

@@ -141,6 +141,11 @@ def folds_replicated_batches() -> bool:
     return True
 
 
+def stored_start(start: Offset | None) -> Offset:
+    """Where a snapshot says that a producer's open transaction begins; -1: none is open."""
+    return _NO_OFFSET if start is None else start
+
+
 def silent_since_ms(entry: ProducerEntry) -> int:
     """When a producer was last heard of, on this broker's clock.
 
@@ -291,7 +296,7 @@ class ProducerStates:
                 entry.epoch,
                 *(batch.last_sequence, batch.last_offset, batch.offset_delta, batch.timestamp_ms),
                 entry.coordinator_epoch,
-                _NO_OFFSET if entry.transaction_start is None else entry.transaction_start,
+                stored_start(entry.transaction_start),
             )
             for producer_id, entry in self.entries.items()
             for batch in entry.batches or (_NO_BATCH,)

@@ -101,6 +101,14 @@ def marker_refusal(
     return ErrorCode.NONE
 
 
+def is_verified(enabled: bool) -> bool:
+    """Is the coordinator asked before a transaction begins in a log (KIP-890)?
+
+    enabled: transaction.partition.verification.enable
+    """
+    return enabled
+
+
 def refuse_unverified(guard: int | None, valid: int | None) -> None:
     """ApiError INVALID_TXN_STATE: nobody has asked the coordinator whether a transaction is open.
 

@@ -17,12 +17,14 @@ Kind = Literal["historic", "mutation", "control", "protocol"]
 another protocol, correct by itself, under which bugs show that ours would hide."""
 
 _SECTIONS = (
+    "compaction",
     "controller",
     "epochs",
     "fetching",
     "groups",
     "isr",
     "logs",
+    "offsets",
     "producers",
     "protocols",
     "replicas",

@@ -108,6 +108,46 @@ def leader_and_isr(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
 
 
 @mutant(
+    "reassign-completes-early",
+    of="broker_impl.controller.reassignment:is_complete",
+    source="C12; KAFKA-4214, KAFKA-6193, KIP-455 are about its neighbours",
+    kind="mutation",
+    symptom="lost-write",
+    schedule="Half of a partition moves to a broker that does not hear the leader yet, and the "
+    "leader loses power.",
+)
+def is_complete(
+    wanted: Sequence[BrokerId], isr: Container[BrokerId], live: Container[BrokerId]
+) -> bool:
+    """A reassignment is over as soon as all of its target are alive, in sync or not.
+
+    Replicas that have everything are deleted before the new ones have anything. Who is left in the
+    ISR is alone in it, though nobody has died, and what it loses is lost.
+    """
+    return all(broker in live for broker in wanted)
+
+
+@mutant(
+    "stopreplica-no-leader-epoch",
+    of="broker_impl.replica.fencing:stop",
+    source="C05, KAFKA-9539, KIP-570",
+    kind="historic",
+    symptom="lost-write",
+    tier=2,
+    schedule="A replica is moved away and back; the order to delete it comes once more, late, when "
+    "it is in sync again; then the leader dies.",
+)
+def stop(request_epoch: Epoch, known_epoch: Epoch, delete: bool) -> ErrorCode:
+    """A broker stops and deletes a replica whenever it is told so, whatever has changed since.
+
+    The order was sent again when it was not answered, and obeyed. The one that was on its way comes
+    to a broker that has the replica back and is in sync. It deletes what it has promised to hold,
+    and is in the ISR with nothing: if it is elected everything is lost.
+    """
+    return ErrorCode.NONE
+
+
+@mutant(
     "preferred-not-in-isr",
     of="broker_impl.controller.election:preferred",
     source="C10; KAFKA-9866 is about its neighbour",

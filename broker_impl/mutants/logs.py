@@ -163,3 +163,40 @@ def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
     This broker looks at its own state after every event, and ends over it.
     """
     return True
+
+
+@mutant(
+    "keyless-on-compacted",
+    of="broker_impl.log.validation:has_keys",
+    source="H10, KAFKA-1755",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A record without a key is sent to a compacted topic.",
+    tier=2,
+)
+def has_keys(records: Buffer) -> bool:
+    """A compacted log takes records without a key, too.
+
+    They are acknowledged and read like others until the cleaner comes to them. It keeps the last
+    record of each key, and these are the last of none: it drops them, and tells nobody. Kafka's
+    died of them at first.
+    """
+    return True
+
+
+@mutant(
+    "seq-wrap",
+    of="broker_impl.log.producers:follows",
+    source="D08, KAFKA-7692, KAFKA-7693",
+    kind="historic",
+    symptom="stuck-producer",
+    schedule="A producer has sent 2³¹ records to a partition.",
+    tier=2,
+)
+def follows(last: int, first: int) -> bool:
+    """Sequence numbers are thought never to end.
+
+    Behind the last one a producer begins with 0 again. To a leader that expects one more than the
+    last that is a step back, which it refuses for ever.
+    """
+    return first == last + 1

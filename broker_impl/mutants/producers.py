@@ -8,6 +8,7 @@ from broker_impl.log.segment import Segment
 from broker_impl.log.snapshots import Snapshots
 from broker_impl.mutants import mutant
 from broker_impl.wire.batch import BatchHeader, sequence_after
+from broker_impl.wire.types import Offset
 
 
 @mutant(
@@ -111,6 +112,24 @@ def silent_since_ms(entry: ProducerEntry) -> int:
     an answer was lost, looks new.
     """
     return entry.batches[-1].timestamp_ms if entry.batches else 0
+
+
+@mutant(
+    "open-transactions-not-stored",
+    of="broker_impl.log.producers:stored_start",
+    source="T1, KIP-98",
+    kind="mutation",
+    symptom="G1a",
+    schedule="A leader is shut down and started again while a transaction is open, which is "
+    "aborted then.",
+)
+def stored_start(start: Offset | None) -> Offset:
+    """A snapshot has every producer's numbers, and not whether a transaction is open.
+
+    A broker that was shut down in good order begins with that alone. Readers get what is open at
+    once; and when it is aborted nothing was there to be aborted, so that nobody is ever told.
+    """
+    return -1
 
 
 @mutant(

@@ -1,9 +1,9 @@
 """Bugs in transactions: their coordinators, their markers, and who reads how far."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from broker_impl.coordinator.transaction_records import TOPIC
-from broker_impl.coordinator.transactions.coordinator import Led
+from broker_impl.coordinator.transactions.coordinator import Known
 from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
 from broker_impl.coordinator.transactions.states import State
 from broker_impl.coordinator.transactions.transaction import Transaction
@@ -118,7 +118,7 @@ def fenced(epoch: Epoch) -> Epoch:
     schedule="A coordinator's log is not replicated any more, a producer commits, and the "
     "coordinator dies.",
 )
-def stored(topic: str, acknowledged: ErrorCode | None) -> ErrorCode | None:
+def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
     """A coordinator answers for a decision that it alone has.
 
     The next coordinator knows that the transaction was open. It waits for its time-out, and aborts
@@ -155,15 +155,13 @@ def goes_on_after_loading(state: State) -> bool:
     schedule="A coordinator dies while transactions are open, and the next one takes a while to "
     "read its log.",
 )
-def loaded_of(led: Led) -> dict[str, Transaction] | ErrorCode:
+def loaded_of(known: Known, partition: int) -> dict[str, Transaction] | ErrorCode:
     """A coordinator answers before it has read its log, as if that were empty.
 
     Every transactional id is new to it, and gets a new producer id. What was open under the old one
     nobody knows of any more, to end it.
     """
-    if led.transactions is None:
-        led.transactions = {}
-    return led.transactions
+    return known.setdefault(partition, {})
 
 
 @mutant(
@@ -284,3 +282,153 @@ def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
     and nobody reads what lies behind its first record.
     """
     return False
+
+
+@mutant(
+    "coordinator-epoch-unchecked",
+    of="broker_impl.log.transactions:marker_refusal",
+    source="T-13, KIP-98",
+    kind="mutation",
+    symptom="torn-transaction",
+    schedule="A coordinator loses its office while its markers are on their way, and its successor "
+    "sends its own.",
+)
+def marker_refusal(
+    producer_epoch: Epoch, known: Epoch, coordinator_epoch: Epoch, known_coordinator: Epoch
+) -> ErrorCode:
+    """Leaders write a former coordinator's markers, too.
+
+    Its successor has sent the same one since, and the producer has gone on: the late marker ends
+    the next transaction of the same epoch, in the midst and perhaps the wrong way.
+    """
+    if producer_epoch < known:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return ErrorCode.NONE
+
+
+@mutant(
+    "old-coordinator-keeps-cache",
+    of="broker_impl.coordinator.transactions.coordinator:unloaded",
+    source="T-16, KAFKA-9235, KAFKA-9307, KAFKA-10614",
+    kind="historic",
+    symptom="stuck-lso",
+    schedule="A coordinator loses its office and gets it back, and producers have come and gone in "
+    "between.",
+)
+def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
+    """A coordinator keeps what it knows when another follows it.
+
+    When it is its turn again it reads nothing: there is something. The producers of now are fenced,
+    since it knows older epochs only. What they have open it would end by markers of those, which no
+    leader takes.
+    """
+    return known.get(partition, {})
+
+
+@mutant(
+    "completion-not-retried",
+    of="broker_impl.coordinator.transactions.rules:is_to_complete",
+    source="T7, KIP-98",
+    kind="mutation",
+    symptom="stuck-producer",
+    schedule="Too few replicas of a coordinator's log are in sync when the last marker of a "
+    "transaction is there.",
+)
+def is_to_complete(state: State, unmarked: Collection[TopicPartition]) -> bool:
+    """Whether a transaction is complete is only asked when a marker is there.
+
+    If that cannot be kept, nobody tries again. For readers all is well; but the transactional id
+    stays in the midst of its commit, and has no other transaction.
+    """
+    return False
+
+
+@mutant(
+    "aborted-search-ends-early",
+    of="broker_impl.log.transactions:stable_after",
+    source="T2, KIP-98",
+    kind="mutation",
+    symptom="G1a",
+    schedule="A transaction is aborted while an older one is open, which is aborted later, and "
+    "somebody reads a few records at a time.",
+)
+def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
+    """The index of aborted transactions says of each that nothing is open any more behind it.
+
+    Who reads what lies in front of its marker is told of it, and of none that ended later. The
+    older one's records look committed.
+    """
+    return ended + 1
+
+
+@mutant(
+    "addpartitions-during-prepare",
+    of="broker_impl.coordinator.transactions.rules:on_add",
+    source="T-39, KIP-98",
+    kind="mutation",
+    symptom="crash",
+    schedule="A producer goes on while the markers of its last transaction are on their way.",
+    tier=2,
+)
+def on_add(state: State) -> ErrorCode:
+    """Partitions are added to a transaction that is decided.
+
+    They would be marked with it, or open another one in front of its markers. Here the table of
+    states has no such step, and the coordinator ends before it could tear anything.
+    """
+    return ErrorCode.NONE
+
+
+@mutant(
+    "txnid-expired-while-open",
+    of="broker_impl.coordinator.transactions.rules:may_expire",
+    source="T-43, KIP-98",
+    kind="mutation",
+    symptom="crash",
+    schedule="A transaction is open for longer than transactional.id.expiration.ms.",
+    tier=2,
+)
+def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
+    """A transactional id is forgotten in the midst of a transaction.
+
+    Nobody would know any more that it is open, nor whom to fence. Here the table of states has no
+    such step, and the coordinator ends instead.
+    """
+    return now_ms >= metadata.updated_ms + expiration_ms
+
+
+@mutant(
+    "late-produce-hangs",
+    of="broker_impl.log.transactions:is_verified",
+    source="T-02, KAFKA-14402, KAFKA-14561, KIP-890",
+    kind="historic",
+    symptom="stuck-lso",
+    schedule="A produce is kept on its way until its producer has aborted and is gone.",
+)
+def is_verified(enabled: bool) -> bool:
+    """Leaders take the first batch of a transaction for its beginning, whenever it comes.
+
+    Late for its own transaction, which is over, it begins one that no coordinator knows of. Nobody
+    ever ends that, and nobody reads beyond it.
+    """
+    return False
+
+
+@mutant(
+    "verify-without-guard",
+    of="broker_impl.log.transactions:refuse_unverified",
+    source="T-03, KAFKA-14884",
+    kind="historic",
+    symptom="stuck-lso",
+    schedule="The answer that a transaction is open is kept on its way to the leader that asked, "
+    "until the transaction is aborted.",
+    tier=2,
+)
+def refuse_unverified(guard: int | None, valid: int | None) -> None:
+    """Whoever has asked the coordinator may append, however long ago that was.
+
+    A marker may have come in between. What is appended behind it begins a transaction that no
+    coordinator knows of: nobody ever ends it.
+    """
+    if guard is None:
+        raise ApiError(ErrorCode.INVALID_TXN_STATE, "no transaction is known to be open")

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from broker_impl import points
 from broker_impl.config import BrokerConfig
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.coordinator import Groups
@@ -135,6 +136,7 @@ class GroupsRuntime:
 
     async def _load(self, tp: TopicPartition) -> None:
         loading = await self._read(tp)
+        await points.point(points.GROUPS_READ)
         del self._loads[tp.partition]
         self._groups.loaded(tp.partition, self._loop.time(), self._wall_ms())
         for name in loading.names():

@@ -64,8 +64,11 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
     return None
 
 
-def stored(topic: str, acknowledged: ErrorCode | None) -> ErrorCode | None:
-    """What became of an append to this topic, by what its in-sync replicas have; None: not yet."""
+def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
+    """What became of an append to this topic, by what its in-sync replicas have; None: not yet.
+
+    ``key``: of its first record.
+    """
     return acknowledged
 
 
@@ -154,7 +157,7 @@ class InternalTopics:
             return
 
         def attempt(expired: bool) -> ErrorCode | None:
-            outcome = stored(tp.topic, self._replicas.acknowledged(tp, result))
+            outcome = stored(tp.topic, pairs[0][0], self._replicas.acknowledged(tp, result))
             return ErrorCode.REQUEST_TIMED_OUT if expired and outcome is None else outcome
 
         outcome = attempt(False)

@@ -141,7 +141,8 @@ class PartitionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     log_start: Offset
     high_watermark: Offset
     exposed: Offset
-    """The highest end offset that clients were told in this epoch; 0: none."""
+    """The highest end offset that clients were told in this epoch; 0: none. The last stable offset
+    is no end: another leader's may be smaller than what others were told of this one's log."""
     log_end: Offset
     isr: tuple[BrokerId, ...]
     maximal_isr: tuple[BrokerId, ...]
@@ -745,7 +746,7 @@ class Partition:
         if timestamp == LATEST:
             if behind:
                 return ListedOffset(error=ErrorCode.OFFSET_NOT_AVAILABLE)
-            if consumer:
+            if consumer and not isolation:
                 self.exposed = max(self.exposed, limit)
             return ListedOffset(offset=limit, leader_epoch=self.leader_epoch)
         if timestamp == EARLIEST:

@@ -11,6 +11,7 @@ from enum import Enum
 import msgspec
 
 from broker_impl.errors import ErrorCode
+from broker_impl.log import transactions
 from broker_impl.log.manager import LogManager
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import ProducerEntry
@@ -329,7 +330,7 @@ class Replicas:
         partition = self.partitions.get(tp)
         if partition is None or partition.role is not Role.LEADER:
             return None
-        if not partition.log.config.verify_transactions:
+        if not transactions.is_verified(partition.log.config.verify_transactions):
             return None
         return partition.log.producers.guard(producer_id)
 

@@ -145,9 +145,12 @@ class Committed:
     def _cut(self, step: Step, seen: Changed) -> Iterator[Violation]:
         """Was too much cut off since the last snapshot, even if it has been fetched again?"""
         before, line = seen.before, self._line(seen.key)
-        if before is None or line.is_lost or len(seen.now.cuts) == len(before.cuts):
+        if before is None or line.is_lost:
             return
-        cut = min(seen.now.cuts[len(before.cuts) :])
+        cuts = seen.now.cuts[len(before.cuts) :]
+        if not cuts:
+            return  # perhaps it is another log: the replica was deleted, and is back
+        cut = min(cuts)
         if cut < before.high_watermark and before.role not in ("untold", "offline"):
             yield step.violation(
                 "truncation-below-hw",

@@ -23,6 +23,7 @@ from checkers.kernels.rows import (
     I64,
     INFO,
     OK,
+    SETTLED_NS,
     UNKNOWN,
     Bools,
     Found,
@@ -95,6 +96,11 @@ class Register:
 def committed(group: Group, steps: Steps, row: int) -> str:
     """A commit in words."""
     how = " in a transaction" if steps.txn[row] else ""
+    if steps.offset[row] == UNKNOWN:
+        return (
+            f"process {steps.process[row]} deleted the offset of group {group.name} at"
+            f" {at(int(steps.end_ns[row]))}"
+        )
     return (
         f"process {steps.process[row]} committed offset {steps.offset[row]} for group"
         f" {group.name}{how} at {at(int(steps.end_ns[row]))}"
@@ -139,11 +145,12 @@ def _ends(commits: Steps, steps: Steps) -> I64:
 
 def _were_found(commits: Steps, steps: Steps, end: I64) -> Bools:
     """Commits in doubt that somebody found, and that nobody else made: they did happen, by then.
-    Their ``end`` is set."""
+    Their ``end`` is set. That nothing was found tells of no deletion."""
     found = np.zeros(len(commits.op), dtype=np.bool_)
     fetches = steps.where(steps.kind == FETCH)
     count = Counter(commits.offset.tolist())
-    for row in np.flatnonzero((commits.outcome == INFO) & (commits.offset != ANY)).tolist():
+    told = (commits.offset != ANY) & (commits.offset != UNKNOWN)
+    for row in np.flatnonzero((commits.outcome == INFO) & told).tolist():
         seen = (fetches.offset == commits.offset[row]) & (fetches.op > commits.invoked[row])
         if count[int(commits.offset[row])] == 1 and ANY not in count and seen.any():
             found[row] = True
@@ -164,6 +171,7 @@ def kernel(log: Log) -> list[Found]:
     ``offset`` is what was found, or what is missing. One finding for each commit that is
     contradicted; further fetches are folded into it. The variant ``stale`` may come from a
     coordinator that was one: nobody who answers from memory can know that he is no longer asked.
+    What he remembers was right in his time, which was not over long before he was misled.
     """
     return [f for _, register in registers(log) for f in _misread(log, register)]
 
@@ -197,9 +205,34 @@ class _Fetch:
         self.start_ns, self.end_ns = int(fetches.start_ns[row]), int(fetches.end_ns[row])
 
 
+def _may_be_remembered(log: Log, register: Register, fetch: _Fetch) -> bool:
+    """Was it right at some time since somebody may have ceased to hear who is the coordinator?"""
+    since_ns = _misled_since(log, fetch.start_ns, fetch.end_ns)
+    if since_ns is None:
+        return False
+    before = register.steps.end_ns < since_ns - SETTLED_NS
+    begin = int(register.steps.op[before].max(initial=UNKNOWN)) + 1
+    choices = register.choices(begin, fetch.op)
+    if fetch.offset == UNKNOWN and choices.newest == UNKNOWN:
+        return True
+    return choices.is_open or fetch.offset in choices.offsets
+
+
+def _misled_since(log: Log, begin_ns: int, end_ns: int) -> int | None:
+    """When the first of those faults began that have left nobody time to hear who leads until
+    then; ``None`` if everybody has heard."""
+    since_ns: int | None = None
+    for band in sorted(log.faults, key=lambda band: band.from_ns, reverse=True):
+        until_ns = begin_ns if since_ns is None else since_ns
+        is_over = band.to_ns is not None and band.to_ns + SETTLED_NS < until_ns
+        if band.misleads and band.from_ns <= end_ns and not is_over:
+            since_ns = band.from_ns
+    return since_ns
+
+
 def _contradiction(log: Log, register: Register, fetch: _Fetch, choices: Choices) -> Found:
     commits, newest = register.commits, choices.newest
-    stale = "stale" if log.is_disturbed(fetch.start_ns, fetch.end_ns) else ""
+    stale = "stale" if _may_be_remembered(log, register, fetch) else ""
     begun = commits.invoked < fetch.op
     same = np.flatnonzero(begun & (commits.offset == fetch.offset))
     ops, story = [], ""

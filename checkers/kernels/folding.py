@@ -56,6 +56,12 @@ def fold(
     ] + list(derived)
 
 
+def fold_keys(found: Sequence[Found]) -> list[Found]:
+    """Who was not given the last record of a key is told of under that record, if it is lost."""
+    lost = {f.value: n for n, f in enumerate(found) if f.anomaly == "lost-write"}
+    return _folded(found, lambda f: lost.get(f.value) if f.anomaly.endswith("-key") else None)
+
+
 def fold_groups(found: Sequence[Found]) -> list[Found]:
     """Where members began that were told of a lost commit what others were told of it: it is one
     commit that was lost."""
@@ -64,10 +70,18 @@ def fold_groups(found: Sequence[Found]) -> list[Found]:
         for n, f in enumerate(found)
         if f.anomaly in ("lost-commit", "commit-regression") and not f.variant
     }
+    return _folded(
+        found,
+        lambda f: lost.get((f.group, f.ops[0])) if f.anomaly.startswith("resume-") else None,
+    )
+
+
+def _folded(found: Sequence[Found], reason_of: Callable[[Found], int | None]) -> list[Found]:
+    """Those that stand, each with the number of those that it is the reason of, by its place."""
     folded: Counter[int] = Counter()
     standing = []
     for n, f in enumerate(found):
-        reason = lost.get((f.group, f.ops[0])) if f.anomaly.startswith("resume-") else None
+        reason = reason_of(f)
         if reason is None:
             standing.append(n)
         else:

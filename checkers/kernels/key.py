@@ -7,6 +7,7 @@ from typing import NamedTuple
 from checkers.kernels import (
     availability,
     commits,
+    compacted,
     deliveries,
     duplicates,
     folding,
@@ -72,6 +73,10 @@ def judge(log: Log) -> Report:
         return (f for name in alive for f in DERIVED[name](clean))
 
     folded = ask("folding", lambda: folding.fold(log, basic, derived, again))
+    standing = basic + derived if folded is None else folded
+    if log.is_compacted:
+        stale = ask("compacted", partial(compacted.stale_keys, log)) or []
+        standing = folding.fold_keys([*standing, *stale])
     stuck = ask("availability", partial(availability.stuck, log)) or []
     of_groups: list[Found] = []
     if len(log.steps.op):
@@ -79,7 +84,7 @@ def judge(log: Log) -> Report:
             of_groups += ask(name, partial(kernel, log)) or ()
         of_groups = folding.fold_groups(of_groups)
     return Report(
-        found=(basic + derived if folded is None else folded) + stuck + of_groups,
+        found=standing + stuck + of_groups,
         receipts=asking.receipts,
         acked=int((log.sends.outcome == OK).sum()),
         read=int(log.known.read.sum()),

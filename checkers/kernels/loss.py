@@ -5,8 +5,10 @@ reader, which began at the beginning after everything had been acknowledged and 
 not see is gone, even if others read it before.
 """
 
+import msgspec
 import numpy as np
 
+from checkers.kernels import compacted
 from checkers.kernels.rows import I64, OK, UNKNOWN, CatchUp, Found, Log, at, groups
 
 DELAY_NS = 30_000_000_000
@@ -33,7 +35,11 @@ def lost_writes(log: Log) -> list[Found]:
     that were read and vanished: their variant is ``read``, and no acks excuse them, because
     consumers are only given what all in-sync replicas hold. It is ``txn`` of a transaction that was
     acknowledged, and ``proven`` of one in doubt, of which something was read: it was committed, if
-    readers are given nothing else."""
+    readers are given nothing else.
+
+    From a compacted log only what is last of its record key can be lost; the variant is
+    ``deleted`` of a tombstone, or of what one may have deleted, and ``also`` is how long ago that
+    was sent, in milliseconds."""
     known, sends = log.known, log.sends
     was_read = np.isin(sends.value, log.polls.value)
     offset = np.where(sends.offset != UNKNOWN, sends.offset, known.offset_of(sends.value))
@@ -44,10 +50,21 @@ def lost_writes(log: Log) -> list[Found]:
         gone = ~np.isin(sends.value, _seen_finally(log, log.caught_up))
         gone &= (offset != UNKNOWN) | (sends.outcome == OK) | sends.txn
     rows = np.flatnonzero(sends.accountable & gone)
+    if log.is_compacted:
+        rows = rows[~compacted.excused(log, rows, offset[rows])]
     proofs = _Proofs(log)
     return [
-        proofs.found(row, int(offset[row]), was_read=bool(was_read[row])) for row in rows.tolist()
+        _deleted(log, row, proofs.found(row, int(offset[row]), was_read=bool(was_read[row])))
+        for row in rows.tolist()
     ]
+
+
+def _deleted(log: Log, row: int, found: Found) -> Found:
+    """The same finding, told as what it is if a tombstone may have to do with it."""
+    age_ms = compacted.deleted_for_ms(log, row) if log.is_compacted else None
+    if age_ms is None:
+        return found
+    return msgspec.structs.replace(found, variant="deleted", also=(age_ms,))
 
 
 def _seen_finally(log: Log, end: CatchUp) -> I64:

@@ -139,12 +139,19 @@ def _twice(history: History, works: Sequence[_Work]) -> Iterable[Found]:
 
 def _never(history: History, works: Sequence[_Work]) -> Iterable[Found]:
     """Inputs before a committed position that no transaction dealt with which was committed, or
-    may have been: one in doubt was not, if nobody saw it who read all its outputs' logs."""
+    may have been: one in doubt was not, if nobody saw it who read all its outputs' logs. With
+    transactions of which nobody told what they dealt with, those of which there is no output."""
     steps = history.steps
     unsure = set(steps.group[(steps.kind == COMMIT) & (steps.offset == ANY)].tolist())
     firm = _firm(history)
-    for group in sorted({work.group for work in works} - unsure):
+    for group in sorted({work.group for work in works}):
         mine = [work for work in works if work.group == group]
+        shown: set[int] = set()
+        if group in unsure:
+            outputs = _outputs(history, mine)
+            if outputs is None:
+                continue
+            shown = {transform.input_of(value) for value in outputs}
         possible = {
             record
             for work in mine
@@ -165,7 +172,9 @@ def _never(history: History, works: Sequence[_Work]) -> Iterable[Found]:
             left = [
                 (offset, value, op)
                 for offset, value, op in firm.get(key, ())
-                if first <= offset < last.places[key] and (key, offset) not in possible
+                if first <= offset < last.places[key]
+                and (key, offset) not in possible
+                and value not in shown
             ]
             if left:
                 offset, value, op = left[0]
@@ -182,6 +191,17 @@ def _never(history: History, works: Sequence[_Work]) -> Iterable[Found]:
                     f" it, from offset {offset} (value {value}) on, became no committed output",
                     folded=len(left) - 1,
                 )
+
+
+def _outputs(history: History, works: Sequence[_Work]) -> list[int] | None:
+    """All values that were read where these transactions sent theirs; ``None`` unless everything
+    there was read."""
+    topics = {history.keys[key].rpartition("-")[0] for work in works for key in work.output_keys}
+    keys = [k for k, name in enumerate(history.keys) if name.rpartition("-")[0] in topics]
+    if not history.finished.issuperset(keys):
+        return None
+    values: list[int] = history.polls.value[np.isin(history.poll_key, keys)].tolist()
+    return values
 
 
 def _begin(history: History, group: int, key: int, works: Sequence[_Work]) -> int | None:

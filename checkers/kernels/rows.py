@@ -226,6 +226,8 @@ class Log:
     faults: tuple[Band, ...] = ()
     steps: Steps = NO_STEPS
     groups: tuple[Group, ...] = ()
+    is_compacted: bool = False
+    """May a record be gone once there is a later one of its record key (``model.keyed``)?"""
 
     def is_disturbed(self, begin_ns: int, end_ns: int) -> bool:
         """May one who leads no longer have given an answer between these times?"""

@@ -12,6 +12,8 @@ from model import options
 from model.plan import Plan
 from model.roles import Cluster
 from nemesis import (
+    admin,
+    apart,
     bit_flip,
     clock,
     disconnect,
@@ -31,7 +33,16 @@ from nemesis import (
     zookeeper,
 )
 from nemesis.package import Package
-from workloads import exactly_once, fencing, groups, idempotent, offsets, send_poll, transactions
+from workloads import (
+    compacted,
+    exactly_once,
+    fencing,
+    groups,
+    idempotent,
+    offsets,
+    send_poll,
+    transactions,
+)
 from workloads.package import Workload
 
 
@@ -95,9 +106,9 @@ CONTAINERS = Target(
 
 def _not_simulated(plan: Plan) -> str | None:
     client = plan.options["client"]
-    if client == "aiokafka":
-        return options.refusal(plan.options, simulated.LEAST)
-    return f"options: client={client} cannot be simulated: it has threads; leave it to aiokafka"
+    if client == "librdkafka":
+        return f"options: client={client} cannot be simulated: it has threads; leave it to aiokafka"
+    return options.refusal(plan.options, simulated.LEAST)
 
 
 SIMULATED = Target(
@@ -116,13 +127,17 @@ SIMULATED = Target(
 
 WORKLOADS: dict[str, Workload] = {
     module.WORKLOAD.name: module.WORKLOAD
-    for module in (idempotent, send_poll, offsets, groups, transactions, exactly_once, fencing)
+    for module in (
+        *(idempotent, send_poll, offsets, groups),
+        *(transactions, exactly_once, fencing, compacted),
+    )
 }
 
 NEMESES: dict[str, Package] = {
     module.PACKAGE.name: module.PACKAGE
     for module in (
         *(kill, pause, restart, partition, link, zookeeper),
+        *(admin, apart),
         *(disconnect, disk, squeeze, packets),
         *(power, slow_disk, clock, session, messages),
         *(point, bit_flip),

@@ -251,6 +251,8 @@ def _draw(plan: Plan, temper: Temper) -> tuple[ScheduledFault, ...]:
         coordinators=workload.coordinators(plan),
         moments=workload.moments,
         acknowledged=plan.producer.get("acks") != "0",
+        replicas=int(plan.options["replication_factor"]),
+        asked=workload.asked(plan),
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,
         session_timeout_s=settings.session_timeout_s(plan.broker),

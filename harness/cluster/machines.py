@@ -49,10 +49,13 @@ class Machines(Nodes, abc.ABC):
 
     # --- CanLosePower
 
-    async def power_off(self, node: NodeId, after: int = 0) -> None:
+    async def power_off(self, node: NodeId, after: int = 0, renaming: str = "") -> None:
         machine = self._machines[node]
-        if after and await machine.is_up():
-            machine.disk.interrupt(after, machine.lose_power)
+        if (after or renaming) and await machine.is_up():
+            if after:
+                machine.disk.interrupt(after, machine.lose_power)
+            else:
+                machine.disk.interrupt_rename(renaming, machine.lose_power)
             world = machine.host.world
             until_s = world.now + INTERRUPT_WITHIN_S
             while machine.host.is_on and world.now < until_s:  # noqa: ASYNC110 - power goes silently

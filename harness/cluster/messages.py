@@ -80,14 +80,13 @@ class Walk:
 class Trap:
     """Waits on some links for one message, and does one thing to it."""
 
-    def __init__(self, links: Sequence[Link], api: str, what: What) -> None:
-        """``links`` lead from who asks to who answers."""
-        self._key = api_key(api)
-        self._api = api
+    def __init__(self, links: Sequence[Link], apis: Sequence[str], what: What) -> None:
+        """``links`` lead from who asks to who answers; the first message of any of the ``apis``."""
+        self._apis = {api_key(api): api for api in apis}
         self._what = what
         self._links = tuple(links)
         self._walks: dict[tuple[Connection, bool], Walk] = {}
-        self._asked: set[tuple[Connection, int]] = set()
+        self._asked: dict[tuple[Connection, int], str] = {}
         self._held: Run | None = None
         self.caught: str | None = None
         """What it has caught, in words."""
@@ -111,36 +110,38 @@ class Trap:
         if not run.to_server:
             return Deliver()
         for start, (size, key, _, number) in self._walk(run, _REQUEST).frames(run.data):
-            if key != self._key:
+            api = self._apis.get(key)
+            if api is None:
                 continue
             if self._what == "corrupt-request":
                 end = start + _SIZE_BYTES + size
                 if end > len(run.data) or size <= _REQUEST.size + _FLIPPED_FROM_END:
                     continue
                 flipped = Deliver(_flipped(run.data, end - _FLIPPED_FROM_END))
-                return self._catch(run, flipped, run.source, run.target)
+                return self._catch(run, flipped, f"{api} of {run.source} to {run.target}")
             if self._what == "hold-request":
-                return self._catch(run, Hold(start), run.source, run.target)
-            self._asked.add((run.connection, number))
+                return self._catch(run, Hold(start), f"{api} of {run.source} to {run.target}")
+            self._asked[run.connection, number] = api
         return Deliver()
 
     def _see_response(self, run: Run) -> Verdict:
         if run.to_server:
             return Deliver()
         for start, (_, number) in self._walk(run, _RESPONSE).frames(run.data):
-            if (run.connection, number) in self._asked:
+            api = self._asked.get((run.connection, number))
+            if api is not None:
                 verdict = Hold(start) if self._what == "hold-response" else Kill()
-                return self._catch(run, verdict, run.target, run.source)
+                return self._catch(run, verdict, f"{api} of {run.target} to {run.source}")
         return Deliver()
 
     def _walk(self, run: Run, head: Struct) -> Walk:
         return self._walks.setdefault((run.connection, run.to_server), Walk(head))
 
-    def _catch(self, run: Run, verdict: Verdict, asks: NodeId, answers: NodeId) -> Verdict:
+    def _catch(self, run: Run, verdict: Verdict, message: str) -> Verdict:
         self._remove()
         if isinstance(verdict, Hold):
             self._held = run
-        self.caught = f"{self._api} of {asks} to {answers}"
+        self.caught = message
         return verdict
 
     def _remove(self) -> None:
@@ -165,10 +166,10 @@ class Messages:
         self._network = network
         self._traps: list[Trap] = []
 
-    def trap(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: What) -> int:
+    def trap(self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: What) -> int:
         """Set one; its number."""
         found = [self._network.link(*link) for link in links]
-        self._traps.append(Trap(found, api, what))
+        self._traps.append(Trap(found, apis, what))
         return len(self._traps) - 1
 
     def __getitem__(self, number: int) -> Trap:

@@ -3,6 +3,8 @@
 Planting itself happens in a broker's process, by the names that stand in the plan.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from broker_impl import mutants
@@ -30,6 +32,11 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True):
 def catalogue() -> dict[str, Mutant]:
     """By name, sorted."""
     return {name: _told(mutants.get(name)) for name in mutants.names()}
+
+
+def protocols(names: Sequence[str]) -> tuple[str, ...]:
+    """Those of these that are no bugs: what is correct by itself."""
+    return tuple(name for name in names if mutants.get(name).kind == "protocol")
 
 
 def _told(mutant: mutants.Mutant) -> Mutant:

@@ -8,20 +8,25 @@ import asyncio
 import contextlib
 import random
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from broker_impl.coordinator.placing import partition_of
+from harness.cluster import admin
 from harness.cluster.address import Address
 from harness.cluster.node import ClusterError, Exit, Node, NodeError
 from harness.cluster.readiness import until_writable
-from harness.cluster.sight import Partition, Sight, Unseen
+from harness.cluster.sight import Sight, Unseen
 from harness.cluster.view import View
 from harness.cluster.waiting import EVERY_S, until
 from model import roles
 from model.plan import Plan
-from model.roles import ZOOKEEPER, Coordinated, NodeId
+from model.roles import ZOOKEEPER, Coordinated, NodeId, Partition
+
+Told = TypeVar("Told")
+Answers = Mapping[str, str]
+"""Names of errors, by key."""
 
 COORDINATION: Mapping[Coordinated, str] = {
     "group": "__consumer_offsets",
@@ -195,6 +200,36 @@ class Nodes(abc.ABC):
             return None  # nobody has asked for a coordinator yet
         number = partition_of(name, len(partitions))
         return {each.key: each.leader for each in partitions}.get(f"{topic}-{number}")
+
+    # --- CanAdminister
+
+    async def partitions(self) -> Sequence[Partition]:
+        try:
+            return await self.view.partitions()
+        except Unseen:
+            return ()
+
+    async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Answers:
+        numbers = {
+            key: None if nodes is None else [roles.number(node) for node in nodes]
+            for key, nodes in wanted.items()
+        }
+        return await self._ask_controller(lambda at: admin.reassign(at, numbers))
+
+    async def elect_preferred(self, keys: Sequence[str]) -> Answers:
+        return await self._ask_controller(lambda at: admin.elect_preferred(at, keys))
+
+    async def _ask_controller(
+        self, ask: Callable[[Address], Coroutine[Any, Any, Answers]]
+    ) -> Answers:
+        controller = await self.controller()
+        if controller is None:
+            return {}
+        return await self._past_faults(lambda: ask(self.direct(controller)), "operator")
+
+    async def _past_faults(self, work: Callable[[], Coroutine[Any, Any, Told]], name: str) -> Told:
+        """Do what no fault is to touch: elsewhere, in a target whose faults touch the harness."""
+        return await work()
 
     # --- HasHealth
 

@@ -4,14 +4,10 @@ Both are tried with our own wire, past the mesh, so that nothing of the workload
 up or put to sleep by it.
 """
 
-import asyncio
 from collections.abc import Mapping
-from typing import Any
 
-from broker_impl.errors import ErrorCode, WireError
+from broker_impl.errors import ErrorCode
 from broker_impl.wire.batch import Record, encode_batch
-from broker_impl.wire.framing import RequestHeader, decode_response, encode_request
-from broker_impl.wire.messages import request_module, response_module
 from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from broker_impl.wire.messages.produce_request import (
     PartitionProduceData,
@@ -19,16 +15,15 @@ from broker_impl.wire.messages.produce_request import (
     TopicProduceData,
 )
 from harness.cluster.address import Address
+from harness.cluster.asking import ask
 from harness.cluster.sight import Sight, Unseen
 from harness.cluster.waiting import until
 from model.roles import NodeId
 
 TOPIC = "faultline-ready"
-ASK_TIMEOUT_S = 5.0
 
 _CREATE_TOPICS = (19, 4)
 _PRODUCE = (0, 7)
-_CORRELATION_ID = 1
 
 
 async def until_writable(view: Sight, brokers: Mapping[NodeId, Address]) -> None:
@@ -50,7 +45,7 @@ async def _created(view: Sight, brokers: Mapping[NodeId, Address]) -> bool:
         return False
     topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=min(3, len(brokers)))
     request = CreateTopicsRequest(topics=[topic], timeout_ms=2000)
-    answer = await _ask(brokers[controller], _CREATE_TOPICS, request)
+    answer = await ask(brokers[controller], _CREATE_TOPICS, request)
     made = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     return answer is not None and answer.topics[0].error_code in made
 
@@ -72,29 +67,8 @@ async def _written(view: Sight, brokers: Mapping[NodeId, Address]) -> bool:
             )
         ],
     )
-    answer = await _ask(brokers[partition.leader], _PRODUCE, request)
+    answer = await ask(brokers[partition.leader], _PRODUCE, request)
     if answer is None:
         return False
     error: int = answer.responses[0].partition_responses[0].error_code
     return error == ErrorCode.NONE
-
-
-async def _ask(broker: Address, api: tuple[int, int], request: Any) -> Any | None:
-    """The answer to one request on a connection of its own; ``None`` for none."""
-    key, version = api
-    header = RequestHeader(key, version, _CORRELATION_ID, "faultline")
-    try:
-        async with asyncio.timeout(ASK_TIMEOUT_S):
-            reader, writer = await asyncio.open_connection(*broker)
-            try:
-                writer.writelines(
-                    encode_request(header, request_module(key).encode(request, version))
-                )
-                size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
-                frame = memoryview(await reader.readexactly(size))
-            finally:
-                writer.close()
-        _, body = decode_response(frame, key, version)
-        return response_module(key).decode(body, version)
-    except (OSError, TimeoutError, asyncio.IncompleteReadError, WireError):
-        return None

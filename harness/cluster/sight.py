@@ -3,32 +3,11 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from model.roles import NodeId
+from model.roles import NodeId, Partition
 
 
 class Unseen(Exception):
     """ZooKeeper could not be asked, so nothing is known just now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """A partition as the controller has left it."""
-
-    key: str
-    replicas: tuple[NodeId, ...]
-    leader: NodeId | None
-    leader_epoch: int
-    isr: tuple[NodeId, ...]
-
-    @property
-    def topic(self) -> str:
-        """Whose partition it is."""
-        return self.key.rpartition("-")[0]
-
-    @property
-    def is_whole(self) -> bool:
-        """Led, and every replica in sync."""
-        return self.leader is not None and sorted(self.isr) == sorted(self.replicas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import functools
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from broker_impl import mutants, points
 from broker_impl.errors import StorageError
@@ -25,7 +25,7 @@ from harness.cluster.evidence import GRACE_S, PROBE_TIMEOUT_S, ROUND_TRIP_S_MAX,
 from harness.cluster.excuses import Excuses
 from harness.cluster.halts import Halts
 from harness.cluster.links import HARNESS, Wanted
-from harness.cluster.machines import Machines
+from harness.cluster.machines import Machines, Told
 from harness.cluster.messages import Messages, What
 from harness.cluster.node import ClusterError, Exit
 from harness.cluster.node_logs import NodeLogs, listening
@@ -232,8 +232,10 @@ class Simulated(Machines):
 
     # --- CanMeddle
 
-    async def meddle(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: str) -> int:
-        return self._messages.trap(links, api, cast(What, what))
+    async def meddle(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
+    ) -> int:
+        return self._messages.trap(links, apis, cast(What, what))
 
     async def caught(self, number: int) -> str | None:
         return self._messages[number].caught
@@ -286,6 +288,9 @@ class Simulated(Machines):
         return await self._on(HARNESS, work, f"usurper of {node}")
 
     # --- how
+
+    async def _past_faults(self, work: Callable[[], Coroutine[Any, Any, Told]], name: str) -> Told:
+        return await self._on(HARNESS, work, name)
 
     async def _prepare(self) -> None:
         """Everything is there."""

@@ -12,9 +12,9 @@ import msgspec
 from broker_impl.zookeeper.client import State, ZooKeeper
 from broker_impl.zookeeper.errors import NoNode, ZooKeeperError
 from broker_impl.zookeeper.records import Stat
-from harness.cluster.sight import Partition, Registration, Unseen
+from harness.cluster.sight import Registration, Unseen
 from model import roles
-from model.roles import NodeId
+from model.roles import NodeId, Partition
 
 SESSION_TIMEOUT_MS = 10_000
 READ_TIMEOUT_S = 2.0
@@ -26,6 +26,8 @@ class _Controller(msgspec.Struct, frozen=True):
 
 class _Topic(msgspec.Struct, frozen=True):
     partitions: dict[str, list[int]]
+    adding_replicas: dict[str, list[int]] = {}
+    removing_replicas: dict[str, list[int]] = {}
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -72,8 +74,8 @@ class View:
         data = await self._read(f"/brokers/topics/{topic}")
         if data is None:
             return None
-        replicas = msgspec.json.decode(data, type=_Topic).partitions.get(number)
-        return None if replicas is None else await self._state_of(topic, number, replicas)
+        said = msgspec.json.decode(data, type=_Topic)
+        return await self._state_of(topic, number, said) if number in said.partitions else None
 
     async def partitions(self) -> tuple[Partition, ...]:
         """Every partition of every topic."""
@@ -82,19 +84,21 @@ class View:
             data = await self._read(f"/brokers/topics/{topic}")
             if data is None:
                 continue
-            for number, replicas in msgspec.json.decode(data, type=_Topic).partitions.items():
-                found.append(await self._state_of(topic, number, replicas))
+            said = msgspec.json.decode(data, type=_Topic)
+            found += [await self._state_of(topic, number, said) for number in said.partitions]
         return tuple(found)
 
-    async def _state_of(self, topic: str, number: str, replicas: list[int]) -> Partition:
+    async def _state_of(self, topic: str, number: str, said: _Topic) -> Partition:
         data = await self._read(f"/brokers/topics/{topic}/partitions/{number}/state")
         state = _State(-1, -1, []) if data is None else msgspec.json.decode(data, type=_State)
         return Partition(
             key=f"{topic}-{number}",
-            replicas=tuple(map(roles.broker, replicas)),
+            replicas=tuple(map(roles.broker, said.partitions[number])),
             leader=roles.broker(state.leader) if state.leader >= 0 else None,
             leader_epoch=state.leader_epoch,
             isr=tuple(map(roles.broker, state.isr)),
+            adding=tuple(map(roles.broker, said.adding_replicas.get(number, ()))),
+            removing=tuple(map(roles.broker, said.removing_replicas.get(number, ()))),
         )
 
     async def _read(self, path: str) -> bytes | None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from harness.engine import stumbles
 from harness.engine.recorder import Recorder
 from model.generator import Context, Generator, Invocation, Wait
 from model.op import Op
@@ -54,6 +55,10 @@ class Interpreter:
         """By process; opened."""
         self._running: dict[int, asyncio.Task[None]] = {}
         """By thread."""
+        self._asked: dict[int, asyncio.Task[None]] = {}
+        """By process: what its client is doing."""
+        self._stumbled: dict[int, str] = {}
+        """By process that has not been retired yet: what its client has tripped over."""
         self._closing: dict[asyncio.Task[str | None], None] = {}
         self._left_behind: dict[asyncio.Task[Any], None] = {}
         """Tasks that nobody waits for any more; kept so that they are not collected."""
@@ -95,6 +100,15 @@ class Interpreter:
                     await self._sleep_until(at_s)
                 case Invocation():
                     generator = later.update(self._dispatch(answer))
+
+    def stumbled(self, process: int, error: str) -> None:
+        """A client is of no use any more: what it is doing ends in ``info``, or what it is asked
+        next fails, and its process is retired."""
+        if self._processes[process % self._concurrency] != process:
+            return  # it was given up before
+        self._stumbled.setdefault(process, f"client-crash: {error}")
+        if process in self._asked:
+            self._asked[process].cancel()
 
     async def retire_all(self) -> None:
         """Close every client; each thread goes on as a new process."""
@@ -148,6 +162,7 @@ class Interpreter:
 
     async def _carry_out(self, thread: int, op: Op) -> None:
         """One operation from its invocation to a thread that is free again."""
+        stumbles.PROCESS.set(op.process)
         try:
             completion, alive = await self._complete(op)
             assert completion.type != "invoke", f"{op.f}: a client answered with an invocation"
@@ -174,20 +189,25 @@ class Interpreter:
                 await asyncio.sleep(REFUSED_PAUSE_S)
                 return _ended(op, "fail", f"no-client: {error}"), True
             self._clients[op.process] = client
+        if op.process in self._stumbled:
+            return _ended(op, "fail", self._stumbled[op.process]), False
         answers: list[Op] = []
 
         async def invoke() -> None:
             answers.append(await client.invoke(op))
 
-        error = await self._bounded(invoke(), self._op_timeout_s)
+        self._asked[op.process] = asyncio.create_task(invoke())
+        error = await self._bounded(self._asked[op.process], self._op_timeout_s)
+        del self._asked[op.process]
         if answers:
-            return answers[0], client.alive
-        return _ended(op, "info", error), False
+            return answers[0], client.alive and op.process not in self._stumbled
+        return _ended(op, "info", self._stumbled.get(op.process, error)), False
 
     def _retire(self, thread: int) -> None:
         """The thread goes on at once; the client may take its time to close."""
         process = self._processes[thread]
         self._processes[thread] = process + self._concurrency
+        self._stumbled.pop(process, None)
         client = self._clients.pop(process, None)
         if client is not None:
             closing = asyncio.create_task(self._bounded(client.close(), self._close_timeout_s))

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.engine import stumbles
 from harness.engine.crashes import Crashes
 from harness.engine.faults import Faults, Nemesis
 from harness.engine.interpreter import Interpreter
@@ -56,6 +57,7 @@ async def carry_out(
         op_timeout_s=workload.op_timeout_s(plan),
         overtime_s=lambda: faults.overtime_s(plan.time_limit_s),
     )
+    stumbles.tell(interpreter.stumbled)
     try:
         async with _watched(Crashes(recorder, cluster)):
             tally.phase = "main"

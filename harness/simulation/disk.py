@@ -56,6 +56,7 @@ class SimDisk:
         self._slowness_s = 0.0
         self._failing_syncs: int | None = 0
         self._interruption: tuple[int, Callable[[], object]] | None = None
+        self._interrupted_rename: tuple[str, Callable[[], object]] | None = None
 
     def attach(
         self,
@@ -105,9 +106,13 @@ class SimDisk:
         """
         self._interruption = operations, action
 
+    def interrupt_rename(self, ending: str, action: Callable[[], object]) -> None:
+        """The same right in front of the next rename of a file whose name ends so."""
+        self._interrupted_rename = ending, action
+
     def cancel_interrupt(self) -> None:
         """It has not come to it, and shall not."""
-        self._interruption = None
+        self._interruption = self._interrupted_rename = None
 
     def flip_bit(self, path: str | None = None) -> Place | None:
         """Turn one synced bit over, in this file or anywhere; None if nothing is synced."""
@@ -167,6 +172,13 @@ class SimDisk:
             self._interruption = (left - 1, action) if left else None
             if not left:
                 action()
+
+    def renaming(self, path: str) -> None:
+        """A file is about to get another name: is it the one to be interrupted?"""
+        if self._interrupted_rename is not None and path.endswith(self._interrupted_rename[0]):
+            action = self._interrupted_rename[1]
+            self._interrupted_rename = None
+            action()
 
     def seconds(self, span: tuple[float, float], size: int) -> float:
         """How long an operation takes that moves `size` bytes."""

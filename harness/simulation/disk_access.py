@@ -164,6 +164,7 @@ class DiskAccess:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or directory another name."""
+        self._disk.renaming(old)
         self._begin_name()
         self._names.rename(old, new)
 

@@ -5,6 +5,7 @@ the hash of an object is its address, and addresses differ between two runs.
 """
 
 import asyncio
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +19,13 @@ class SimTask(asyncio.Task[Any]):
         self.number = number  # first: a task is put into a set while it is made
         self.label: str = getattr(coro, "__qualname__", None) or type(coro).__name__
         """What runs in it."""
-        super().__init__(coro, loop=loop, **options)
+        context: Context | None = options.pop("context", None)
+        self._made_in = copy_context() if context is None else context
+        super().__init__(coro, loop=loop, context=self._made_in, **options)
+
+    def get_context(self) -> Context:
+        """The context it runs in, as every task of Python 3.12 tells."""
+        return self._made_in
 
     def __hash__(self) -> int:
         return self.number

@@ -15,6 +15,9 @@ FIGURES = {
     "produce 1 KB, RF 3, acks=all": 100.0,
     "lone produce, acks=all, librdkafka: p50": 1.0,
     "lone produce, acks=all, raw: p50": 0.5,
+    "transactions of 10 records to 3 partitions, RF 3": 100.0,
+    "rebalance": 1000.0,
+    "failover to the next transaction": 8.1,
     "memory of an idle broker": 81.0,
 }
 
@@ -28,6 +31,7 @@ def test_bars_are_ratios_and_absolutes_of_the_figures() -> None:
     assert figures["consume 100 B, librdkafka: share of produce's rate"] == 200.0
     assert [bar.what for bar in found if not bar.is_met] == [
         "consume 1 KB, librdkafka: share of produce's rate",
+        "failover to the next transaction",
         "memory of an idle broker",
     ]
 

@@ -126,7 +126,8 @@ def events(text: str) -> list[Op]:
         m1:x#i          … with the group.instance.id i; m1:x#auto, m1:x#listener … and commits so
         p1:^x@5#3|x=a@5 its poll tells first that generation 3 gave it x, to begin at 5
         p1:-x#3|~y#3|   … that x is asked back, and y lost
-        k1:x@6          it commits offset 6 of x; f1:x@6 and f1:x ask what is committed
+        k1:x@6          it commits offset 6 of x; k1:x deletes what is committed of x;
+                        f1:x@6 and f1:x ask what is committed
         l1:             it leaves
         t1:x=a@5|!x@6   a transaction polls and commits offset 6 of x; !? commits nobody knows what
         i1:t@7.2        it takes over the transactional id t, as producer 7 in epoch 2

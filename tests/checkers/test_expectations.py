@@ -222,3 +222,28 @@ def test_a_bad_setting_is_refused(settings: dict[str, str], message: str) -> Non
     with pytest.raises(BadSetting) as told:
         Contract.of(None, settings)
     assert message in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("found", "legal"),
+    [
+        (Found(anomaly="lost-write", key="x", variant="deleted", also=(999,)), False),
+        (Found(anomaly="lost-write", key="x", variant="deleted", also=(1000,)), True),
+        (Found(anomaly="resurrected-key", key="x", also=(999,)), False),
+        (Found(anomaly="resurrected-key", key="x", also=(1000,)), True),
+        (Found(anomaly="stale-key", key="x"), False),
+        (Found(anomaly="stale-key", key="x", variant="proven"), False),
+    ],
+)
+def test_a_tombstone_stays_for_a_time(found: Found, legal: bool) -> None:
+    """As long as the plan has its topic's ``delete.retention.ms``; what is written stays."""
+    assert Contract.of(Plan(options={"delete_retention_ms": 1000})).allows(found) is legal
+
+
+def test_readers_of_what_is_not_committed_may_find_it_gone() -> None:
+    """It may have been aborted; and what may be lost leaves readers with what was before."""
+    proven = Found(anomaly="stale-key", key="x", variant="proven")
+    assert Contract(read_committed=False).allows(proven)
+    assert not Contract(read_committed=False).allows(Found(anomaly="stale-key", key="x"))
+    assert Contract(acks="0").allows(Found(anomaly="stale-key", key="x"))
+    assert Contract(acks="1").allows(Found(anomaly="resurrected-key", key="x", also=(0,)))

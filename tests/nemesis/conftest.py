@@ -2,13 +2,14 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
 from model import roles
-from model.roles import ZOOKEEPER, Coordinated, Flip, NodeId, Strain
-from nemesis import clock, disk, messages, power, proof, session
+from model.roles import ZOOKEEPER, Coordinated, Flip, NodeId, Partition, Strain
+from nemesis import admin, clock, disk, messages, power, proof, session
 
 DISK_BYTES = 64 << 20
 
@@ -64,6 +65,12 @@ class FakeCluster:
         self.exit_status = 0
         self.leaders: dict[str, NodeId] = {"x-0": self.brokers[-1]}
         self.controls: NodeId | None = self.brokers[0]
+        self.placed: dict[str, Partition] = {}
+        """What there is of partitions, for operators."""
+        self.slow_moves = False
+        """Partitions that move do not come to rest."""
+        self.refusal = "NONE"
+        """What a controller says to operators; other than ``NONE``: it does nothing."""
 
     def bootstrap(self, client: str | None = None) -> str:
         return ""
@@ -216,8 +223,9 @@ class FakeCluster:
             self.dropped[node] += 3
         return self.dropped.get(node)
 
-    async def power_off(self, node: NodeId, after: int = 0) -> None:
-        self.log.append(f"off {node} after {after}")
+    async def power_off(self, node: NodeId, after: int = 0, renaming: str = "") -> None:
+        when = f"renaming {renaming}" if renaming else f"after {after}"
+        self.log.append(f"off {node} {when}")
         if not self.immortal:
             self.unpowered.add(node)
             self.down.add(node)
@@ -269,10 +277,14 @@ class FakeCluster:
         self.registered[node] = None if self.homeless else before + 1
         return True
 
-    async def meddle(self, links: Sequence[tuple[NodeId, NodeId]], api: str, what: str) -> int:
-        self.log.append(f"{what} {api} {' '.join(f'{one}>{other}' for one, other in links)}")
+    async def meddle(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
+    ) -> int:
+        self.log.append(
+            f"{what} {','.join(apis)} {' '.join(f'{one}>{other}' for one, other in links)}"
+        )
         found = next((link for link in links if link in self.traffic), None)
-        self.traps.append(None if found is None else (api, *found))
+        self.traps.append(None if found is None else (apis[-1], *found))
         if found is not None and what.startswith("hold"):
             self.held.add(len(self.traps) - 1)
         return len(self.traps) - 1
@@ -319,6 +331,46 @@ class FakeCluster:
         self._may_fail("flip_back")
         self.damaged.discard(node)
 
+    def place(self, key: str, *numbers: int, isr: Sequence[int] | None = None) -> None:
+        """A partition on these brokers, led by the first of them."""
+        nodes = tuple(map(roles.broker, numbers))
+        in_sync = nodes if isr is None else tuple(map(roles.broker, isr))
+        self.placed[key] = Partition(key, nodes, nodes[0], 3, in_sync)
+
+    async def partitions(self) -> Sequence[Partition]:
+        return tuple(self.placed.values())
+
+    async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Mapping[str, str]:
+        self.log.append(
+            f"reassign { ({key: nodes and list(nodes) for key, nodes in wanted.items()}) }"
+        )
+        if self.controls is None:
+            return {}
+        if self.refusal == "NONE":
+            for key, nodes in wanted.items():
+                self._move(key, nodes)
+        return dict.fromkeys(wanted, self.refusal)
+
+    def _move(self, key: str, nodes: Sequence[NodeId] | None) -> None:
+        old = self.placed[key]
+        start = tuple(node for node in old.replicas if node not in old.adding)
+        wanted = start if nodes is None else tuple(nodes)
+        adding = tuple(node for node in wanted if node not in start)
+        removing = tuple(node for node in start if node not in wanted)
+        if not self.slow_moves or nodes is None:
+            in_sync = tuple(node for node in wanted if node in old.isr or node in adding)
+            self.placed[key] = replace(old, replicas=wanted, isr=in_sync, adding=(), removing=())
+        else:
+            together = (*wanted, *removing)
+            self.placed[key] = replace(old, replicas=together, adding=adding, removing=removing)
+
+    async def elect_preferred(self, keys: Sequence[str]) -> Mapping[str, str]:
+        for key in keys:
+            old = self.placed[key]
+            if old.replicas[0] in old.isr and self.refusal == "NONE":
+                self.placed[key] = replace(old, leader=old.replicas[0])
+        return dict.fromkeys(keys, self.refusal)
+
     async def is_whole(self) -> bool:
         return self.whole and not self.down & set(self.brokers)
 
@@ -356,6 +408,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(power, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(session, "RETURN_S", 0.03)
     monkeypatch.setattr(messages, "CATCH_S", 0.03)
+    monkeypatch.setattr(admin, "WITHIN_S", 0.2)
+    monkeypatch.setattr(admin, "CHOICE_S", 0.03)
+    monkeypatch.setattr(admin, "HEAL_S", 0.03)
+    monkeypatch.setattr(admin, "LOOK_EVERY_S", 0.01)
 
 
 @pytest.fixture

@@ -79,6 +79,36 @@ async def test_a_controller_is_given_something_to_say(
     assert changed == {"broker-2"}
 
 
+async def test_or_other_leaders_have_to_be_told_of(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """Nobody loses a session; with ``again_s`` the former leaders are elected meanwhile."""
+    cluster.place("x-0", 1, 2, 3)
+    cluster.traffic = {("broker-1", "broker-3")}
+    options = {"api": "LeaderAndIsr", "from": "controller", "stir": "leaders"}
+    before = dict(cluster.registered)
+    applied = await messages.apply(cluster, "hold-request", ["broker-3"], options, rng)
+    assert applied.effect.proved
+    assert (cluster.placed["x-0"].leader, cluster.registered) == ("broker-2", before)
+    await messages.apply(cluster, "hold-request", ["broker-3"], options | {"again_s": 0.0}, rng)
+    elections = [line for line in cluster.log if line.startswith("reassign")]
+    assert [line[19:27] for line in elections[-2:]] == ["broker-1", "broker-2"]
+    assert cluster.placed["x-0"].leader == "broker-2"
+
+
+async def test_where_nobody_else_can_lead_a_session_ends(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """A controller has something to say by that, too."""
+    cluster.place("x-0", 1)
+    cluster.traffic = {("broker-1", "broker-3")}
+    options = {"api": "LeaderAndIsr", "from": "controller", "stir": "leaders", "again_s": 0.0}
+    before = dict(cluster.registered)
+    applied = await messages.apply(cluster, "hold-request", ["broker-3"], options, rng)
+    assert applied.effect.proved
+    assert cluster.registered == before | {"broker-2": (before["broker-2"] or 0) + 2}
+
+
 async def test_an_order_of_a_controller_that_was_replaced(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +134,29 @@ async def test_any_broker_will_do(cluster: FakeCluster, rng: random.Random) -> N
     applied = await messages.apply(cluster, "hold-request", ["broker-1"], PRODUCE, rng)
     assert applied.effect.how == "Produce of clients to broker-2: the request is kept"
     assert cluster.held == {1}
+
+
+async def test_what_does_not_come_is_replaced(cluster: FakeCluster, rng: random.Random) -> None:
+    """By another that the fault names, at any broker, once whom it was aimed at was not asked."""
+    cluster.traffic = {("clients", "broker-2")}
+    options = {"api": "Fetch", "from": "clients", "or": ["Produce", "Metadata"]}
+    applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
+    assert applied.effect.how == "Metadata of clients to broker-2: the answer is lost"
+    first, second = cluster.log
+    assert first == "drop-response Fetch clients>broker-1"
+    assert second.startswith("drop-response Fetch,Produce,Metadata clients>broker-1 clients>")
+    cluster.traffic = set()
+    applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
+    assert applied.effect.how == "no Fetch or Produce or Metadata came"
+
+
+async def test_followers_of_nobody_do_not_fetch(cluster: FakeCluster, rng: random.Random) -> None:
+    """While nobody leads, what clients ask for will do at last."""
+    cluster.traffic = {("clients", "broker-2")}
+    options = {"api": "Fetch", "from": "brokers", "or": ["Metadata"]}
+    applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
+    assert applied.effect.how == "Metadata of clients to broker-2: the answer is lost"
+    assert len(cluster.log) == 3
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
@@ -140,8 +193,12 @@ def test_draws(seed: int, brokers: int) -> None:
         assert fault.options["from"] == "controller"
         assert brokers > 2
     else:
-        assert (fault.options["api"], fault.options["from"]) in messages.FLOWS
         assert brokers > 1 or fault.options["from"] == "clients"
+        asked = {fault.options["api"], *fault.options.get("or", ())}
+        if fault.fault != "corrupt-request":
+            by_clients = {*shape.asked, messages.LAST_RESORT}
+            by_brokers = {"Fetch", messages.LAST_RESORT}
+            assert asked == (by_brokers if fault.options["from"] == "brokers" else by_clients)
     assert (fault.duration_s > 0) is (fault.fault == "hold-request")
     if fault.fault == "corrupt-request":
         assert (fault.options["api"], fault.options["from"]) == ("Produce", "clients")
@@ -153,6 +210,22 @@ def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
     drawn = [messages.draw(random.Random(seed), shape) for seed in range(300)]
     answers = [each for each in drawn if each.fault != "corrupt-request"]
     assert {each.options["api"] for each in answers} == {"Fetch", *messages.ORDERS}
+    assert not any("Produce" in each.options.get("or", ()) for each in answers)
+
+
+def test_what_is_asked_is_the_workloads() -> None:
+    """Its APIs, one as often as another; followers fetch where there are some."""
+    brokers = ("broker-1", "broker-2", "broker-3")
+    for replicas in (1, 3):
+        shape = Shape(brokers, asked=("EndTxn", "Heartbeat"), replicas=replicas)
+        drawn = Counter(
+            (each.options["api"], each.options["from"])
+            for each in (messages.draw(random.Random(seed), shape) for seed in range(1000))
+            if each.fault != "corrupt-request" and not each.alone
+        )
+        expected = {("EndTxn", "clients"), ("Heartbeat", "clients")}
+        assert set(drawn) == expected | ({("Fetch", "brokers")} if replicas > 1 else set())
+        assert min(drawn.values()) > 100
 
 
 def test_all_are_drawn() -> None:

@@ -27,6 +27,12 @@ async def test_off_and_on_again(cluster: FakeCluster, rng: random.Random) -> Non
     assert (cluster.unpowered, cluster.down) == (set(), set())
 
 
+async def test_it_may_wait_for_a_rename(cluster: FakeCluster, rng: random.Random) -> None:
+    """Of a file whose name ends so."""
+    await power.apply(cluster, "power-loss", "leader:x-0", {"renaming": ".swap"}, rng)
+    assert cluster.log == ["off broker-3 renaming .swap"]
+
+
 async def test_zookeeper_can_be_struck(cluster: FakeCluster, rng: random.Random) -> None:
     """It is in no ISR, and registered nowhere."""
     applied = await power.apply(cluster, "power-loss", [ZOOKEEPER], {}, rng)

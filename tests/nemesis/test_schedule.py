@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from model.plan import ScheduledFault
 from nemesis import (
+    admin,
     disconnect,
     disk,
     kill,
@@ -115,6 +116,26 @@ def test_what_takes_long_gets_its_time() -> None:
         return count
 
     assert counted(0.7) > 2 * counted(0.0)
+
+
+def test_operators_are_at_work_beside_others() -> None:
+    """While others strike, in some periods; alone where nothing else is at hand; never while a
+    fault lasts that wants to be alone."""
+    beside = Counter[bool]()
+    for seed in range(40):
+        faults = drawn(seed, packages=(*CLASSIC, admin.PACKAGE))
+        for asked in (each for each in faults if each.fault in admin.FAULTS):
+            end_s = asked.at_s + max(asked.duration_s, 0.5)
+            during = [
+                other
+                for other in faults
+                if other.at_s < end_s and other.at_s + other.duration_s > asked.at_s
+            ]
+            beside[len(during) > 1] += 1
+            assert not any("zookeeper" in other.targets for other in during)
+    assert beside[True] > 20
+    assert beside[False] > 20
+    assert drawn(1, packages=(admin.PACKAGE,))
 
 
 def test_classic_faults_are_not_crowded_out() -> None:

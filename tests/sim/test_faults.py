@@ -103,6 +103,10 @@ def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> d
             "one bit of the request is turned over",
         ),
         ("clock", fault("clock-jump", "leader:topic0-0", seconds=-1800), "-1800.000 s"),
+        ("admin", fault("elect-leaders", ["broker-2"], 0.0, times=3, gap_s=0.1), "by broker-2"),
+        ("apart", fault("elect-apart", ["broker-2"], 0.0, times=2, gap_s=0.4), "by broker-2"),
+        ("admin", fault("reassign", "leader:topic0-0", end="back"), "topic0-0 from [broker-"),
+        ("admin", fault("reassign", "leader:topic0-0", 0.05, end="cancel"), "topic1-0 from ["),
     ],
 )
 def test_it_bites_and_is_mended(
@@ -163,6 +167,8 @@ INHERENT = [
         "int-nonmonotonic-send",
         {"producer.enable.idempotence": "true"},
     ),
+    ("late-commit-hits-next-txn", "G1a", {"broker.transaction.version": "2"}),
+    ("late-abort-hits-next-txn", "torn-transaction", {"broker.transaction.version": "2"}),
 ]
 """Plans whose course is nobody's fault, what it is called, and who would not permit it."""
 
@@ -180,6 +186,17 @@ def test_a_loss_that_is_inherent_is_allowed_where_it_is_expected(
     verdict = examine(done.folder, inline=True, settings=strict).verdict
     assert verdict.valid is False
     assert verdict.anomalies[anomaly] > 0
+
+
+@pytest.mark.parametrize("name", ["late-commit-hits-next-txn", "late-abort-hits-next-txn"])
+def test_a_producer_that_ends_in_doubt_is_not_hit_by_itself(tmp_path: Path, name: str) -> None:
+    """By default nobody acts again whose commit or abort may still be under way."""
+    plan = request.plan_of(request.from_toml(PLANS / f"{name}.toml"))
+    options = {**plan.options, "doubt_ends": True}
+    done = played(msgspec.structs.replace(plan, options=options), tmp_path)
+    assert done.verdict["valid"] is True
+    assert done.verdict["allowed"] == {}
+    assert done.verdict["evidence"]["faults_effective"] == 1
 
 
 @pytest.mark.slow

@@ -181,7 +181,9 @@ def test_at_the_end_somebody_joins_each_group() -> None:
 def test_a_search_varies_the_members() -> None:
     """Each of what is drawn can be run."""
     drawn = [vary(random.Random(seed))["options"] for seed in range(30)]
-    assert all(len({options[name] for options in drawn}) > 2 for name in drawn[0])
+    assert all(
+        len({options[name] for options in drawn}) > 2 for name in drawn[0] if name != "settle_s"
+    )
     assert all(WORKLOAD.refuse(plan(client="aiokafka", **options)) is None for options in drawn)
 
 

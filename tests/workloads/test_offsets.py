@@ -40,6 +40,21 @@ def test_what_is_committed_says_by_whom() -> None:
     assert len(commits) == pytest.approx(50 * 30, rel=0.15)
 
 
+def test_some_are_deleted() -> None:
+    """As often as asked; what is committed afterwards is as large as ever."""
+    plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"delete_p": 0.2})
+    commits = [op for op in simulate(WORKLOAD.main(plan)) if op.f == "commit"]
+    deletions = [op for op in commits if op.type == "invoke" and op.value[0][3] == "delete"]
+    others = [op for op in commits if op.type == "invoke" and op.value[0][3] == "sync"]
+    assert len(deletions) == pytest.approx(0.2 * 50 * 30, rel=0.3)
+    assert {offset for op in deletions for offset in op.value[0][2].values()} == {None}
+    registers: dict[tuple[str, str], list[int]] = {}
+    for op in others:
+        for key, offset in op.value[0][2].items():
+            registers.setdefault((op.value[0][1], key), []).append(offset)
+    assert all(seen == list(range(1, len(seen) + 1)) for seen in registers.values())
+
+
 def test_everything_is_asked_for_all_the_while() -> None:
     """Commits, what is committed, watermarks, records, and crashes, of every thread."""
     history = simulate(WORKLOAD.main(PLAN))
@@ -73,6 +88,16 @@ def test_at_the_end_each_group_says_all_that_it_has() -> None:
     assert any(op.f == "catch-up" and op.type == "ok" for op in history)
 
 
+def test_at_the_end_nobody_is_asked_too_early() -> None:
+    """Not while somebody may still take himself for the coordinator; logs are read meanwhile."""
+    plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"settle_s": 16.0})
+    history = simulate(WORKLOAD.final(plan, ("topic0-0",), 60.0))
+    asked = [op for op in history if op.f == "committed" and op.type == "invoke"]
+    assert min(op.time_ns for op in asked) >= 16e9
+    assert min(op.time_ns for op in history if op.f == "catch-up") < 1e9
+    assert sorted(op.value[0][1] for op in asked) == ["group0", "group1", "group2"]
+
+
 @pytest.mark.parametrize(
     ("name", "made"), [("librdkafka", GroupConfluentClient), ("aiokafka", GroupAioClient)]
 )
@@ -88,6 +113,8 @@ async def test_the_plan_names_the_client(name: str, made: type) -> None:
     [
         ({"options": {**PLAN.options, "groups": 0}}, "options: groups=0: must be"),
         ({"options": {**PLAN.options, "sends_hz": 0}}, "options: sends_hz=0: must be"),
+        ({"options": {**PLAN.options, "delete_p": 0.1}}, "options: delete_p: confluent-kafka"),
+        ({"options": {**PLAN.options, "settle_s": 60}}, "options: settle_s=60: must be less"),
         (
             {"broker": {**PLAN.broker, "offsets.topic.replication.factor": "4"}},
             "--set broker.offsets.topic.replication.factor=4: ",

@@ -11,6 +11,7 @@ from tests.workloads.conftest import simulate, yes
 from workloads.client.aio_txn import TransactionalAioClient
 from workloads.client.confluent_transform import SubscribedConfluentClient
 from workloads.client.confluent_txn import TransactionalConfluentClient
+from workloads.client.raw_txn import RawClient
 from workloads.transactions import WORKLOAD, client, op_timeout_s, refuse
 
 PLAN = Plan(
@@ -52,6 +53,15 @@ def test_transactions_are_rows_of_sends_and_polls() -> None:
     assert len(aborted) / len(rows) == pytest.approx(0.1, rel=0.3)
     assert all(row[-1] == "abort" for row in aborted)
     assert len([row for row in kinds if "delay" in row]) / len(rows) == pytest.approx(0.1, rel=0.3)
+
+
+def test_a_plan_may_write_rows_down() -> None:
+    """They are asked for in turn, whoever asks; a key goes by its number."""
+    written = plan(rows=[[["send", 0], ["poll"]], [["send", 9], ["delay", 20], ["abort"]]])
+    first, second, third = [op.value for op in asked(simulate(WORKLOAD.main(written)), "txn")][:3]
+    assert [micro_op[0] for micro_op in first] == ["send", "poll"]
+    assert second == [["send", second[0][1], 0], ["delay", None, 20], ["abort"]]
+    assert third[0] == ["send", first[0][1], 1]
 
 
 def test_a_process_begins_with_its_id_and_its_keys() -> None:
@@ -138,11 +148,15 @@ def test_the_end_is_read_by_everybody() -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("aiokafka", TransactionalAioClient), ("librdkafka", TransactionalConfluentClient)],
+    [
+        ("aiokafka", TransactionalAioClient),
+        ("librdkafka", TransactionalConfluentClient),
+        ("raw", RawClient),
+    ],
 )
 async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) -> None:
     """Either is told the same."""
-    made = client(plan(client=name), "127.0.0.1:9", 3)
+    made = client(plan(client=name, doubt_ends=False), "127.0.0.1:9", 3)
     assert isinstance(made, kind)
     await made.close()
     member = client(plan(client="librdkafka", subscribe=True), "127.0.0.1:9", 3)
@@ -150,7 +164,7 @@ async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) 
     await member.close()
 
 
-@pytest.mark.parametrize("name", ["aiokafka", "librdkafka"])
+@pytest.mark.parametrize("name", ["aiokafka", "librdkafka", "raw"])
 def test_the_defaults_are_taken(name: str) -> None:
     """By both clients, which are asked."""
     assert refuse(plan(client=name)) is None
@@ -164,6 +178,14 @@ def test_the_defaults_are_taken(name: str) -> None:
         ({"options": {"txn_length_max": 0}}, "txn_length_max=0"),
         ({"options": {"client": "java"}}, "client=java"),
         ({"options": {"subscribe": "yes"}}, "subscribe=yes"),
+        ({"options": {"doubt_ends": 1}}, "doubt_ends=1"),
+        ({"options": {"first_sequence": 7}}, "first_sequence=7"),
+        ({"options": {"client": "raw", "first_sequence": 2**31}}, "first_sequence=2147483648"),
+        ({"options": {"client": "raw", "subscribe": True}}, "subscribe=true: raw"),
+        ({"options": {"rows": "send 0"}}, "rows: send 0"),
+        ({"options": {"rows": [[]]}}, "rows: []"),
+        ({"options": {"rows": [[["send"]]]}}, "rows: [['send']]"),
+        ({"options": {"rows": [[["abort"], ["poll"]]]}}, "abort at the end"),
         ({"options": {"subscribe": True, "client": "aiokafka"}}, "subscribe=true: aiokafka"),
         ({"consumer": {"session.timeout.ms": "400"}}, "session.timeout.ms=400"),
         ({"producer": {"acks": "1"}}, "producer.acks=1"),
@@ -183,3 +205,5 @@ def test_an_operation_ends_before_it_is_given_up() -> None:
     """Its own bounds together are shorter: what is given up tells nothing."""
     longest = 4 * 1.0 + 1.5 + 3 * 0.81
     assert op_timeout_s(PLAN) > longest + 10
+    row = [["send", 0]] * 6 + [["delay", 3000]] * 2
+    assert op_timeout_s(plan(rows=[[["poll"]], row], doubt_ends=False)) > 6 + 6 + 3 * 4.5 + 10

@@ -79,6 +79,7 @@ class AioClient:
         self._topic_config = dict(topic)
         self._replicas = int(self._topic_config.pop("replication.factor"))
         self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
+        self._form = payload.form_of(topic)
         self._writer: Writer | None = None
         self._reader: Reader | None = None
         self._alive = True
@@ -119,13 +120,13 @@ class AioClient:
 
     def _open_reader(self) -> "Reader":
         if self._reader is None:
-            self._reader = Reader({**self._common, **self._consumer_arguments})
+            self._reader = Reader({**self._common, **self._consumer_arguments}, self._form)
         return self._reader
 
     async def _send(self, op: Op) -> Op:
         if self._writer is None:
             arguments = {**self._common, **self._producer_arguments}
-            self._writer = Writer(arguments, self._delivery_timeout_s)
+            self._writer = Writer(arguments, self._delivery_timeout_s, self._form)
         reports = await self._writer.send([(key, value) for _, key, value in op.value])
         told = [
             ["send", key, [report.offset, value] if report.outcome == "ok" else value]
@@ -183,8 +184,14 @@ class Report(msgspec.Struct, frozen=True):
 class Writer:
     """A producer, which starts when it first sends."""
 
-    def __init__(self, arguments: Mapping[str, Any], delivery_timeout_s: float) -> None:
+    def __init__(
+        self,
+        arguments: Mapping[str, Any],
+        delivery_timeout_s: float,
+        form: payload.Form = payload.PLAIN,
+    ) -> None:
         self._delivery_timeout_s = delivery_timeout_s
+        self._form = form
         self._producer = AIOKafkaProducer(**arguments)
         self._starting = asyncio.ensure_future(self._producer.start())
         self._queued: list[asyncio.Future[Any]] = []
@@ -231,9 +238,13 @@ class Writer:
                     await asyncio.shield(self._starting)
                     for key, value in records:
                         topic, partition = split(key)
-                        record_key, record_value = payload.encode(key, value)
+                        record_key, record_value, headers = self._form.encode(key, value)
                         future = await self._producer.send(
-                            topic, value=record_value, key=record_key, partition=partition
+                            topic,
+                            value=record_value,
+                            key=record_key,
+                            partition=partition,
+                            headers=headers,
                         )
                         self._queued.append(future)
         except (KafkaError, TimeoutError) as error:
@@ -244,7 +255,8 @@ class Writer:
 class Reader:
     """A consumer, which finds the cluster when it is first assigned something."""
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, arguments: Mapping[str, Any], form: payload.Form = payload.PLAIN) -> None:
+        self._form = form
         self._consumer = AIOKafkaConsumer(**arguments)
         self._starting: asyncio.Task[None] | None = None
         self._positions: dict[str, int] = {}
@@ -361,7 +373,8 @@ class Reader:
             key = f"{partition.topic}-{partition.partition}"
             pairs = records.setdefault(key, [])
             for message in messages:
-                pairs.append([message.offset, payload.decode(key, message.key, message.value)])
+                value = self._form.decode(key, message.key, message.value, message.headers)
+                pairs.append([message.offset, value])
                 self._positions[key] = message.offset + 1
             count += len(messages)
         return count

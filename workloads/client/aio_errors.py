@@ -18,6 +18,7 @@ from collections.abc import Set as AbstractSet
 
 from aiokafka import errors
 
+from workloads.client.aio_offset_delete import StillSubscribed
 from workloads.client.outcome import Outcome
 
 REFUSED_SENDS: AbstractSet[type[errors.KafkaError]] = frozenset(
@@ -67,6 +68,19 @@ log, and what is refused for one partition may be committed for another."""
 def of_commit(error: Exception) -> Outcome:
     """The outcome of a commit that was sent once, by what it ended in."""
     return "fail" if type(error) in REFUSED_COMMITS else "info"
+
+
+REFUSED_DELETIONS: AbstractSet[type[errors.KafkaError]] = REFUSED_COMMITS | {
+    StillSubscribed,
+    errors.GroupIdNotFound,
+}
+"""Answers to one OffsetDelete by which nothing was deleted; a group that is not found has committed
+nothing."""
+
+
+def of_deletion(error: Exception) -> Outcome:
+    """The outcome of a deletion that was asked for once, by what it ended in."""
+    return "fail" if type(error) in REFUSED_DELETIONS else "info"
 
 
 def of_send(error: Exception | None) -> Outcome:

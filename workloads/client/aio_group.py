@@ -17,7 +17,7 @@ the others go on, but what they would send can wait until the freeze is over.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -37,8 +37,9 @@ from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.structs import OffsetAndMetadata
 
 from model.op import MicroOp, Op
-from workloads.client import aio_errors, payload
+from workloads.client import aio_errors, aio_offset_delete, payload
 from workloads.client.aio import AioClient, Reader, end_task, its_assertions, name_of, stop_client
+from workloads.client.aio_offset_delete import OffsetDeleteRequest
 from workloads.client.aio_settings import member_arguments
 from workloads.client.common import (
     POLL_RECORDS_MAX,
@@ -114,14 +115,15 @@ class GroupAioClient(AioClient):
 
     async def _commit(self, op: Op) -> Op:
         """With a freeze before it: right before the request is sent."""
-        *freeze, (_, group, offsets, _) = op.value
+        *freeze, (_, group, offsets, mode) = op.value
         ms = freeze[0][2] if freeze else 0
         committer = self._of(group)
         error = await committer.start()
         if error is not None:
             return completed(op, "fail", op.value, error)
         async with self._frozen(ms):
-            kind, error = await committer.commit(offsets)
+            ask = committer.delete if mode == "delete" else committer.commit
+            kind, error = await ask(offsets)
         return completed(op, kind, op.value, error)
 
     async def _committed(self, op: Op) -> Op:
@@ -149,6 +151,7 @@ class GroupAioClient(AioClient):
     async def _frozen(self, ms: int) -> AsyncIterator[None]:
         """Nothing reaches the coordinator for so long; then what is done within goes first."""
         if not ms or self._member is None:
+            await asyncio.sleep(ms / 1000)
             yield
             return
         thawed = asyncio.Event()
@@ -186,7 +189,7 @@ class Grouped(Reader):
         """An answer in which nothing is refused to the group as a whole."""
         assert self._send is not None, "it has started"
         answer = await self._send(request)
-        if isinstance(request, OffsetFetchRequest) and answer.error_code:
+        if isinstance(request, OffsetFetchRequest | OffsetDeleteRequest) and answer.error_code:
             refused = for_code(answer.error_code)
             if refused in (NotCoordinatorForGroupError, GroupCoordinatorNotAvailableError):
                 self._coordinator.coordinator_dead()
@@ -195,16 +198,33 @@ class Grouped(Reader):
 
     async def commit(self, offsets: Mapping[str, int]) -> tuple[Outcome, str | None]:
         """Once; what came of it, and the name of the error."""
-        coordinator = self._coordinator
-        try:
-            async with asyncio.timeout(QUERY_TIMEOUT_S):
-                await coordinator.ensure_coordinator_known()
-        except (KafkaError, TimeoutError) as error:
-            return "fail", name_of(error)
-        async with coordinator._commit_lock:
+        if (why := await self._find_coordinator()) is not None:
+            return "fail", why
+        async with self._coordinator._commit_lock:
             if (why := self._may_not_commit(offsets)) is not None:
                 return "fail", why
             return await self._commit_now(offsets)
+
+    async def delete(self, keys: Iterable[str]) -> tuple[Outcome, str | None]:
+        """Have it forgotten what is committed of these, asked for once; as :meth:`commit`."""
+        if (why := await self._find_coordinator()) is not None:
+            return "fail", why
+        places = [TopicPartition(*split(key)) for key in keys]
+        try:
+            with its_assertions():
+                await aio_offset_delete.delete(self._coordinator._send_req, self.group, places)
+        except KafkaError as error:
+            return aio_errors.of_deletion(error), name_of(error)
+        return "ok", None
+
+    async def _find_coordinator(self) -> str | None:
+        """The error by which it was not found."""
+        try:
+            async with asyncio.timeout(QUERY_TIMEOUT_S):
+                await self._coordinator.ensure_coordinator_known()
+        except (KafkaError, TimeoutError) as error:
+            return name_of(error)
+        return None
 
     async def committed(self, keys: list[str]) -> dict[str, int | None]:
         """By key: the offset that is committed, as the coordinator has it; ``None`` for none."""

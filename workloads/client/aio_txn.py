@@ -11,23 +11,32 @@ TxnOffsetCommit up to version 2, before KIP-447).
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from model.op import Op
-from workloads.client import outcome, transaction
+from workloads.client import outcome, payload, transaction
 from workloads.client.aio import AioClient, Report, Writer, its_assertions, name_of
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
 from workloads.client.common import completed, split
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 
+class Beginner(transaction.Producer, Protocol):
+    """A producer that gets its id and epoch here, and ends here."""
+
+    @property
+    def identity(self) -> list[int] | None: ...
+    async def init(self) -> tuple[outcome.Outcome, str | None]: ...
+    async def close(self) -> None: ...
+
+
 class TransactionalAioClient(AioClient):
     """A process by aiokafka that understands ``init`` and ``txn``, too."""
 
-    _producer: "TransactionalWriter | None" = None
+    _producer: "Beginner | None" = None
 
     def __init__(
         self,
@@ -36,11 +45,14 @@ class TransactionalAioClient(AioClient):
         producer: Mapping[str, str],
         consumer: Mapping[str, str],
         topic: Mapping[str, str],
+        *,
+        asks_again: bool = False,
     ) -> None:
+        """``asks_again``: for the end of a transaction that it got no answer to."""
         super().__init__(bootstrap, process, producer, consumer, topic)
         self._arguments = {**self._common, **producer_arguments(producer)}
         self._delivery_s = self._arguments.pop(DELIVERY_TIMEOUT) / 1000
-        self._end_s = transaction.end_timeout_s(producer)
+        self._end_s = transaction.end_timeout_s(producer, asks_again=asks_again)
 
     async def invoke(self, op: Op) -> Op:
         match op.f:
@@ -61,8 +73,7 @@ class TransactionalAioClient(AioClient):
     async def _init(self, op: Op) -> Op:
         ((_, transactional_id, *_),) = op.value
         assert self._producer is None, "a process has one transactional id for life"
-        arguments = {**self._arguments, "transactional_id": transactional_id}
-        producer = TransactionalWriter(arguments, self._delivery_s, self._end_s)
+        producer = self._make_producer(transactional_id)
         kind, error = await producer.init()
         if kind == "ok":
             self._producer = producer
@@ -71,14 +82,22 @@ class TransactionalAioClient(AioClient):
         value = [["init", transactional_id, producer.identity]]
         return completed(op, kind, value, error)
 
+    def _make_producer(self, transactional_id: str) -> "Beginner":
+        arguments = {**self._arguments, "transactional_id": transactional_id}
+        return TransactionalWriter(arguments, self._delivery_s, self._end_s, self._form)
+
 
 class TransactionalWriter(Writer):
     """A producer with a transactional id; see :class:`~workloads.client.transaction.Producer`."""
 
     def __init__(
-        self, arguments: Mapping[str, Any], delivery_timeout_s: float, end_timeout_s: float
+        self,
+        arguments: Mapping[str, Any],
+        delivery_timeout_s: float,
+        end_timeout_s: float,
+        form: payload.Form = payload.PLAIN,
     ) -> None:
-        super().__init__(arguments, delivery_timeout_s)
+        super().__init__(arguments, delivery_timeout_s, form)
         self._end_timeout_s = end_timeout_s
         self._manager = self._producer._txn_manager
         self.reusable = True

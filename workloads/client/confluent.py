@@ -112,6 +112,7 @@ class ConfluentClient:
         self._topic_config = dict(topic)
         self._replicas = int(self._topic_config.pop("replication.factor"))
         self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
+        self._form = payload.form_of(topic)
         self._writer: Writer | None = None
         self._reader: Reader | None = None
         self._alive = True
@@ -159,13 +160,14 @@ class ConfluentClient:
         old, places = self._reader, {} if self._reader is None else self._reader.positions
         if old is not None:
             old.leave()
-        self._reader = Reader(self._consumer_config, {key: places.get(key, -1) for key in op.value})
+        places = {key: places.get(key, -1) for key in op.value}
+        self._reader = Reader(self._consumer_config, places, self._form)
         await self._reader.open()
         return completed(op, "ok", op.value)
 
     async def _send(self, op: Op) -> Op:
         if self._writer is None:
-            self._writer = Writer(self._producer_config)
+            self._writer = Writer(self._producer_config, self._form)
         reports = await self._writer.send([(key, value) for _, key, value in op.value])
         outcomes = [report.outcome for report in reports]
         told = [
@@ -224,7 +226,8 @@ class Report(msgspec.Struct, frozen=True):
 class Writer:
     """A producer and the thread that serves its delivery reports."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], form: payload.Form = payload.PLAIN) -> None:
+        self._form = form
         self._loop = asyncio.get_running_loop()
         self._producer = Producer(dict(config))
         self._stop = threading.Event()
@@ -250,13 +253,14 @@ class Writer:
             _tell(self._loop, _resolve, report, answer)
 
         topic, partition = split(key)
-        record_key, record_value = payload.encode(key, value)
+        record_key, record_value, headers = self._form.encode(key, value)
         try:
             self._producer.produce(
                 topic,
                 value=record_value,
                 key=record_key,
                 partition=partition,
+                headers=headers,
                 on_delivery=delivered,
             )
         except (BufferError, KafkaException) as error:
@@ -288,8 +292,14 @@ class Reader:
     global lock for ever, and with it every other client and the test.
     """
 
-    def __init__(self, config: Mapping[str, Any], places: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        places: Mapping[str, int],
+        form: payload.Form = payload.PLAIN,
+    ) -> None:
         """``places``: by key, the offset to begin at; -1 for the beginning of the log."""
+        self._form = form
         self._config = config
         # Behind the last record there may be markers, which nobody is handed: the end that the
         # consumer reports lies behind them.
@@ -342,7 +352,8 @@ class Reader:
                 first_error = first_error or error.name()
                 continue
             assert offset is not None, "a record that was read has an offset"
-            value = payload.decode(key, message.key(), message.value())
+            headers: Any = message.headers() or ()
+            value = self._form.decode(key, message.key(), message.value(), headers)
             records.setdefault(key, []).append([offset, value])
             self.positions[key] = offset + 1
         return records, first_error

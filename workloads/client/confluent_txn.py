@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from model.op import Op
-from workloads.client import transaction
+from workloads.client import payload, transaction
 from workloads.client.common import completed, split
 from workloads.client.confluent import ConfluentClient, Worker, Writer
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
@@ -30,9 +30,12 @@ class TransactionalConfluentClient(ConfluentClient):
         producer: Mapping[str, str],
         consumer: Mapping[str, str],
         topic: Mapping[str, str],
+        *,
+        asks_again: bool = False,
     ) -> None:
+        """``asks_again``: for the end of a transaction that it got no answer to."""
         super().__init__(bootstrap, process, producer, consumer, topic)
-        self._end_s = transaction.end_timeout_s(producer)
+        self._end_s = transaction.end_timeout_s(producer, asks_again=asks_again)
 
     async def invoke(self, op: Op) -> Op:
         match op.f:
@@ -54,7 +57,7 @@ class TransactionalConfluentClient(ConfluentClient):
         ((_, transactional_id, *_),) = op.value
         assert self._transactor is None, "a process has one transactional id for life"
         config = {**self._producer_config, "transactional.id": transactional_id}
-        self._transactor = TransactionalWriter(config, self._end_s)
+        self._transactor = TransactionalWriter(config, self._end_s, self._form)
         value = [["init", transactional_id, None]]
         try:
             await self._transactor.init()
@@ -68,8 +71,13 @@ class TransactionalWriter(Writer):
 
     reusable = True
 
-    def __init__(self, config: Mapping[str, Any], end_timeout_s: float) -> None:
-        super().__init__(config)
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        end_timeout_s: float,
+        form: payload.Form = payload.PLAIN,
+    ) -> None:
+        super().__init__(config, form)
         self._end_timeout_s = end_timeout_s
         self._worker = Worker("transactions")
 

@@ -2,11 +2,23 @@
 
 A record that comes back from another partition, or with other bytes, is read as a negative number,
 which nobody ever writes: checkers see a phantom.
+
+In a compacted partition records have keys of their own (``model.keyed``), four bytes long, and the
+first two of them are those of a transaction's markers, which are no keys of users. What a record
+stands for is its value, and of a tombstone, which has none, a header.
 """
 
 import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from model import keyed
 
 _LENGTH = 8
+_KEY_LENGTH = 4
+_HEADER = "stands-for"
+
+Headers = Sequence[tuple[str, Any]]
 
 
 def encode(key: str, value: int) -> tuple[bytes, bytes]:
@@ -21,4 +33,52 @@ def decode(key: str, record_key: bytes | None, record_value: bytes | None) -> in
         value = int.from_bytes(record_value, "big", signed=True)
         if value >= 0:
             return value
+    return _nobodys(record_key, record_value)
+
+
+def _nobodys(record_key: bytes | None, record_value: bytes | None) -> int:
     return -1 - zlib.crc32((record_key or b"") + b"\0" + (record_value or b""))
+
+
+class Form(NamedTuple):
+    """How numbers become records of a topic, and records numbers."""
+
+    encode: Callable[[str, int], tuple[bytes | None, bytes | None, list[tuple[str, Any]]]]
+    """Key, value and headers of the record that stands for a number in a partition."""
+    decode: Callable[[str, bytes | None, bytes | None, Headers], int]
+    """The number that these stand for, read from a partition."""
+
+
+PLAIN = Form(
+    encode=lambda key, value: (*encode(key, value), []),
+    decode=lambda key, record_key, record_value, headers: decode(key, record_key, record_value),
+)
+"""Where every record stays."""
+
+
+def _encode_keyed(key: str, value: int) -> tuple[bytes | None, bytes | None, list[tuple[str, Any]]]:
+    number = keyed.key_of(value)
+    record_key = None if number == keyed.NO_KEY else number.to_bytes(_KEY_LENGTH, "big")
+    told = value.to_bytes(_LENGTH, "big") + key.encode()
+    return (record_key, None, [(_HEADER, told)]) if keyed.deletes(value) else (record_key, told, [])
+
+
+def _decode_keyed(
+    key: str, record_key: bytes | None, record_value: bytes | None, headers: Headers
+) -> int:
+    told = dict(headers).get(_HEADER, b"") if record_value is None else record_value
+    value = int.from_bytes(told[:_LENGTH], "big")
+    if len(told) > _LENGTH and value < 1 << 63:
+        written = _encode_keyed(key, value)
+        if (record_key, record_value) == written[:2] and told[_LENGTH:] == key.encode():
+            return value
+    return _nobodys(record_key, told)
+
+
+KEYED = Form(encode=_encode_keyed, decode=_decode_keyed)
+"""Of a compacted topic."""
+
+
+def form_of(topic: Mapping[str, str]) -> Form:
+    """The form of records in topics with these settings."""
+    return KEYED if "compact" in topic.get("cleanup.policy", "") else PLAIN

@@ -9,7 +9,8 @@ answered with an error: an earlier attempt of the same request may have been car
 under way still, and by the protocol of Kafka 2.8 it names no transaction: arriving late, it would
 end the producer's next one in the middle (KAFKA-17754). So it is waited for less long than the
 client waits before it asks again, and whoever takes over the transactional id begins with
-``init_transactions``, by which the broker refuses everything from before.
+``init_transactions``, by which the broker refuses everything from before. Applications know nothing
+of that; a client that is told so does as theirs do, and asks again until it is answered.
 """
 
 import asyncio
@@ -26,15 +27,18 @@ INIT_TIMEOUT_S = 10.0
 first."""
 END_SHARE = 0.9
 """Of the time that a client waits for an answer."""
+END_ATTEMPTS = 5
+"""How often a client that asks again may."""
 
 Records = dict[str, list[list[int]]]
 """By key: offsets and values, in the order they came."""
 
 
-def end_timeout_s(producer: Mapping[str, str]) -> float:
+def end_timeout_s(producer: Mapping[str, str], *, asks_again: bool = False) -> float:
     """How long a commit or an abort is waited for, by a producer's settings."""
     names = ("request.timeout.ms", "socket.timeout.ms")
-    return END_SHARE * min(int(producer.get(name, "30000")) for name in names) / 1000
+    answer_s = min(int(producer.get(name, "30000")) for name in names) / 1000
+    return answer_s * (END_ATTEMPTS if asks_again else END_SHARE)
 
 
 class Failure(Exception):

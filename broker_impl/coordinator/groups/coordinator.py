@@ -32,6 +32,7 @@ from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.loading import Loading
 from broker_impl.coordinator.groups.members import GroupConfig, GroupSnapshot
 from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.records import GroupRecord
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import TopicPartition
 
@@ -65,8 +66,7 @@ class Groups:
         groups = self._led[partition] = {}
         for name in loading.names():
             group = groups[name] = self._new(name, now_ms)
-            if name in loading.groups:
-                group.restore(loading.groups[name], now)
+            restore(group, loading.groups.get(name), now)
         for (name, tp), placed in loading.offsets.items():
             groups[name].offsets.place(placed.at, {tp: placed.committed})
         for producer_id, pending in loading.pending.items():
@@ -177,6 +177,13 @@ class Groups:
             if groups.get(group.name) is group:
                 del groups[group.name]
         return effects
+
+
+def restore(group: Group, record: GroupRecord | None, now: float) -> None:
+    """A group goes on in the generation in which its last coordinator has left it; without a record
+    nobody was ever in it."""
+    if record is not None:
+        group.restore(record, now)
 
 
 def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:

@@ -427,7 +427,7 @@ class Group:
             self._join_deadline = rules.rebalance_deadline(now, timeouts)
             return
         self._join_deadline = rules.NEVER
-        self.generation += 1
+        self.generation = rules.next_generation(self.generation)
         if not self.members:
             self.protocol = None
             self._subscribed = frozenset()

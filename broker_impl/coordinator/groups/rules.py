@@ -44,6 +44,11 @@ def generation_error(said: int, current: int) -> ErrorCode:
     return ErrorCode.NONE if said == current else ErrorCode.ILLEGAL_GENERATION
 
 
+def next_generation(current: int) -> int:
+    """Of those who have come to a rebalance: whoever speaks of the one before it has missed it."""
+    return current + 1
+
+
 def names_nobody(member_id: str, instance_id: str | None, generation: int) -> bool:
     """Does a commit come from outside of any group, by a client that assigns itself?"""
     return generation < 0 and member_id == NO_MEMBER and instance_id is None

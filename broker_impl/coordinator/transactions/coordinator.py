@@ -45,12 +45,9 @@ class TransactionConfig(msgspec.Struct, frozen=True, kw_only=True):
     """transaction.state.log.num.partitions"""
 
 
-class Led(msgspec.Struct):
-    """One partition of ``__transaction_state`` that is led here."""
-
-    epoch: Epoch
-    transactions: dict[str, Transaction] | None = None
-    """None: it is being loaded."""
+Known = dict[int, dict[str, Transaction]]
+"""By partition of ``__transaction_state``: its transactional ids. One that is led and not in here
+is being loaded."""
 
 
 class TransactionCoordinator:
@@ -58,18 +55,19 @@ class TransactionCoordinator:
 
     def __init__(self, config: TransactionConfig) -> None:
         self._config = config
-        self._led: dict[int, Led] = {}
+        self._led: dict[int, Epoch] = {}
+        """By partition: the leader epoch."""
+        self._known: Known = {}
         self._numbers = count(1)
 
     # Leadership.
 
     def begin(self, partition: int, epoch: Epoch) -> list[Effect]:
         """This broker leads the partition; it answers COORDINATOR_LOAD_IN_PROGRESS until loaded."""
-        led = self._led.get(partition)
-        if led is not None and led.epoch >= epoch:
+        if partition in self._led and self._led[partition] >= epoch:
             return []
-        effects = [] if led is None else self._let_go(led)
-        self._led[partition] = Led(epoch)
+        effects = self._let_go(partition)
+        self._led[partition] = epoch
         return effects
 
     def loaded(
@@ -80,38 +78,35 @@ class TransactionCoordinator:
         now_ms: int,
     ) -> list[Effect]:
         """All keys and values of the partition's log, in order."""
-        led = self._led.get(partition)
-        if led is None or led.epoch != epoch or led.transactions is not None:
+        if self._led.get(partition) != epoch or partition in self._known:
             return []
-        led.transactions = {
+        transactions = self._known[partition] = {
             transactional_id: Transaction(transactional_id, metadata, self._next_number)
             for transactional_id, metadata in fold(records).items()
         }
         return [
             effect
-            for transaction in led.transactions.values()
+            for transaction in transactions.values()
             for effect in transaction.handle(Resume(), now_ms)
         ]
 
     def end(self, partition: int, epoch: Epoch) -> list[Effect]:
         """Since this epoch another broker leads the partition."""
-        led = self._led.get(partition)
-        if led is None or led.epoch > epoch:
+        if partition not in self._led or self._led[partition] > epoch:
             return []
         del self._led[partition]
-        return self._let_go(led)
+        return self._let_go(partition)
 
-    def _let_go(self, led: Led) -> list[Effect]:
+    def _let_go(self, partition: int) -> list[Effect]:
         return [
             effect
-            for transaction in (led.transactions or {}).values()
+            for transaction in unloaded(self._known, partition).values()
             for effect in transaction.handle(Unload(), 0)
         ]
 
     def epoch_of(self, transactional_id: str) -> Epoch | None:
         """The leader epoch that markers bear, and writes are made in; None: not led here."""
-        led = self._led.get(self.partition_of(transactional_id))
-        return None if led is None else led.epoch
+        return self._led.get(self.partition_of(transactional_id))
 
     def partition_of(self, transactional_id: str) -> int:
         """Which partition of ``__transaction_state`` an id belongs to."""
@@ -122,10 +117,10 @@ class TransactionCoordinator:
     def _find(self, transactional_id: str) -> dict[str, Transaction] | ErrorCode:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
-        led = self._led.get(self.partition_of(transactional_id))
-        if led is None:
+        partition = self.partition_of(transactional_id)
+        if partition not in self._led:
             return ErrorCode.NOT_COORDINATOR
-        return loaded_of(led)
+        return loaded_of(self._known, partition)
 
     def request(self, transactional_id: str, request: Request, now_ms: int) -> list[Effect]:
         """Hand a client's request to its transactional id."""
@@ -191,10 +186,9 @@ class TransactionCoordinator:
         event = Tick(self._config.expiration_ms)
         return [
             effect
-            for led in self._led.values()
-            if led.transactions is not None
-            for transaction in tuple(led.transactions.values())
-            for effect in self._handle(led.transactions, transaction, event, now_ms)
+            for known in self._led_and_loaded()
+            for transaction in tuple(known.values())
+            for effect in self._handle(known, transaction, event, now_ms)
         ]
 
     def _handle(
@@ -204,6 +198,9 @@ class TransactionCoordinator:
         if transaction.is_blank or any(isinstance(effect, Forgotten) for effect in effects):
             del known[transaction.transactional_id]
         return effects
+
+    def _led_and_loaded(self) -> list[dict[str, Transaction]]:
+        return [self._known[partition] for partition in self._led if partition in self._known]
 
     def _next_number(self) -> int:
         return next(self._numbers)
@@ -238,22 +235,26 @@ class TransactionCoordinator:
 
     def all(self) -> Iterator[tuple[str, Metadata]]:
         """Every id that is known here."""
-        for led in self._led.values():
-            for transactional_id, transaction in (led.transactions or {}).items():
+        for known in self._led_and_loaded():
+            for transactional_id, transaction in known.items():
                 if transaction.metadata.producer_id >= 0:
                     yield transactional_id, transaction.metadata
 
     @property
     def is_loading(self) -> bool:
         """Is one of the partitions not loaded yet?"""
-        return any(led.transactions is None for led in self._led.values())
+        return any(partition not in self._known for partition in self._led)
 
 
-def loaded_of(led: Led) -> dict[str, Transaction] | ErrorCode:
+def loaded_of(known: Known, partition: int) -> dict[str, Transaction] | ErrorCode:
     """All ids of a partition; or who asks must ask again: none is new before all are known."""
-    if led.transactions is None:
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return led.transactions
+    return known.get(partition, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
+    """The ids of a partition, which are known no longer: the next time that it is led here others
+    have coordinated them in between (KAFKA-9307)."""
+    return known.pop(partition, {})
 
 
 def fold(records: Iterable[tuple[bytes, bytes | None]]) -> dict[str, Metadata]:

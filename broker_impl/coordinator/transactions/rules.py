@@ -1,5 +1,6 @@
 """What a producer may do with its transactional id: small rules, each asked through this module."""
 
+from collections.abc import Collection
 from typing import Final
 
 from broker_impl.coordinator.transactions import states
@@ -116,6 +117,11 @@ def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...
 def gives_way(error: ErrorCode) -> bool:
     """May another change be made after a write that ended so? Else none ever could (KAFKA-5351)."""
     return True
+
+
+def is_to_complete(state: State, unmarked: Collection[TopicPartition]) -> bool:
+    """Is a transaction marked everywhere, and not completed since that could not be kept?"""
+    return states.is_decided(state) and not unmarked
 
 
 def is_timed_out(metadata: Metadata, now_ms: int) -> bool:

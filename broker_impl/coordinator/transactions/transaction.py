@@ -350,9 +350,8 @@ class Transaction:
     def _tick(self, event: Tick, now_ms: int, effects: list[Effect]) -> None:
         if self._pending is not None:
             return
-        if states.is_decided(self.metadata.state):
-            if not self._unmarked:  # to be kept, and could not be
-                self._complete(now_ms, effects)
+        if rules.is_to_complete(self.metadata.state, self._unmarked):
+            self._complete(now_ms, effects)
         elif rules.is_timed_out(self.metadata, now_ms):
             self._fence(now_ms, effects)
         elif rules.may_expire(self.metadata, now_ms, event.expiration_ms):

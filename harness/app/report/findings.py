@@ -57,6 +57,8 @@ MEANING = {
     "resume-overlap": "A member began before the committed offset.",
     "double-owner": "Two members of a group owned one partition.",
     "eos-mismatch": "An input became committed output more than once, or never.",
+    "stale-key": "A reader came past the last record of a key, and was given an older one or none.",
+    "resurrected-key": "A reader came past the tombstone of a key, and kept what it deleted.",
     "hw-regress": "A high watermark went back.",
     "lso-regress": "A last stable offset went back.",
     "log-start-regress": "The start of a log went back.",

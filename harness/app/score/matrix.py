@@ -18,7 +18,7 @@ FIRST = 1
 """The tier of those that must be found by chance, too."""
 
 
-class Scripted(msgspec.Struct, frozen=True, kw_only=True):
+class Scripted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the plan of a mutant's own has shown."""
 
     without: Status
@@ -28,9 +28,11 @@ class Scripted(msgspec.Struct, frozen=True, kw_only=True):
     faults: int
     cpu_seconds: float
     """Of both runs."""
+    commit: str | None = None
+    """What was measured; none outside of a repository."""
 
 
-class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+class Drawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a search has shown, with plans drawn from seeds."""
 
     seed: int
@@ -44,6 +46,8 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     anomalies: dict[str, int]
     """In how many runs each was found."""
     cpu_seconds: float
+    commit: str | None = None
+    """What was measured; none outside of a repository."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +143,8 @@ _HEAD = (
     "Each planted bug has a schedule of its own (`examples/mutants/`), which must be red with the",
     "bug, as the anomaly, invariant or `stuck` that its story names, and valid without it. Beside",
     "that, seeds are drawn as `faultline search` draws them, until the third run in which anything",
-    "illegal is found: *found* says in how many of how many runs, *first* which run it was.",
+    "illegal is found: *found* says in how many of how many runs, *first* which run it was. The",
+    "*commits* are those at which it was measured, by schedule and by seeds.",
     "",
 )
 
@@ -159,8 +164,8 @@ def _summary(rows: Sequence[Row]) -> list[str]:
 
 def _mutants(rows: Sequence[Row]) -> list[str]:
     return [
-        "| mutant | source | tier | must show as | schedule | found | first | as |",
-        "|---|---|---|---|---|---|---|---|",
+        "| mutant | source | tier | must show as | schedule | found | first | as | commits |",
+        "|---|---|---|---|---|---|---|---|---|",
         *(_line(row) for row in rows),
     ]
 
@@ -175,7 +180,12 @@ def _line(row: Row) -> str:
             found += f" ({row.drawn.failed} failed)"
         first = str(row.drawn.first or "never")
         how = _named(row.drawn.anomalies)
-    cells = (f"`{row.name}`", row.source, str(row.tier), row.symptom, schedule, found, first, how)
+    measured = (row.scripted, row.drawn)
+    commits = dict.fromkeys(each.commit for each in measured if each and each.commit)
+    cells = (
+        *(f"`{row.name}`", row.source, str(row.tier), row.symptom),
+        *(schedule, found, first, how, ", ".join(commits) or "not noted"),
+    )
     return f"| {' | '.join(cells)} |"
 
 

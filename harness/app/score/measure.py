@@ -24,9 +24,11 @@ from model.plan import Plan
 
 RUNS = 200
 ENOUGH = 3
+COMMIT_DIGITS = 9
 UNSEEN = ("control", "protocol")
 """Kinds of mutants that no anomaly is expected of."""
 STRICTEST: Mapping[str, str] = {
+    "broker.transaction.version": "2",
     "broker.unclean.leader.election.enable": "false",
     "consumer.isolation.level": "read_committed",
     "producer.acks": "all",
@@ -36,6 +38,8 @@ STRICTEST: Mapping[str, str] = {
 CONTROLS = (
     "acks-1-loss",
     "last-replica-standing",
+    "late-abort-hits-next-txn",
+    "late-commit-hits-next-txn",
     "reorder-without-idempotence",
     "simultaneous-power-loss",
     "unclean-election-default-on",
@@ -124,6 +128,7 @@ def _scripted(asked: Asked, plan: Plan, name: str) -> Scripted:
         anomalies=with_it.anomalies,
         faults=without.faults_effective,
         cpu_seconds=round(without.cpu_seconds + with_it.cpu_seconds, 2),
+        commit=_commit(),
     )
 
 
@@ -158,7 +163,14 @@ def _drawn(asked: Asked, mutants: tuple[str, ...], screen: Screen) -> Drawn:
         failed=told.failed,
         anomalies=told.anomalies,
         cpu_seconds=told.cpu_seconds,
+        commit=_commit(),
     )
+
+
+def _commit() -> str | None:
+    """In short, with ``-dirty`` for changes."""
+    number, _, rest = request.commit().partition("-")
+    return "-".join(part for part in (number[:COMMIT_DIGITS], rest) if part) or None
 
 
 def _control_plan(asked: Asked, name: str) -> Path:

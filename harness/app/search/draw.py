@@ -24,7 +24,7 @@ CALM = (0.3, 0.6, 1.0, 1.5)
 GRUDGES = (0.0, 0.0, 0.4, 0.8)
 """How likely a fault strikes whom the last one struck."""
 WEIGHTS = (0.0, 0.3, 0.6, 0.9)
-"""How likely a period of a schedule belongs to one fault alone."""
+"""How likely a period of a schedule belongs to one fault alone, by itself."""
 CLIENTS_CLOCKS_S = (0, 0, 0, -200_000, -30, 300)
 """How far ahead clients' clocks are: records that are older than a day when they come are a
 mirror's, or of a machine that was set wrong. Nothing that a broker decides may hang by it."""
@@ -32,26 +32,37 @@ RATE_HZ_MAX = 15.0
 """Operations a second, at most; batches bring the records, and each operation costs CPU time."""
 PARTITIONS_MAX = 12
 """Of all topics together: each is fetched by its followers all the time."""
-
-
+PROTOCOLS = (None, None, None, "epochs-by-question")
+"""How a follower finds where its log and the leader's part, beside the way that is ours."""
 OWN = ("nemesis", "seed", "results", "inline")
 """Fields of a plan file that are a search's own business."""
 
 
 class Layout(NamedTuple):
-    """How many there are of what."""
+    """How many there are of what, and what of other draws follows from that."""
 
     brokers: int
     replication_factor: int
     min_isr: int
     weight: float
+    always: tuple[str, ...] = ()
+    """Kinds of trouble that no run leaves out, if it has drawn ones."""
+    alone: tuple[float, ...] = WEIGHTS
+    """How likely a period of a schedule belongs to one fault alone."""
+    synced: float = 0.25
+    """How likely records are synced before they are answered for."""
+    segment_bytes: tuple[int, ...] = (2048, 16384, 1 << 30, 1 << 30)
 
 
+SINGLE = Layout(
+    3, 1, 1, 2, always=("power",), alone=(max(WEIGHTS),), synced=0.9, segment_bytes=(2048, 16384)
+)
+"""What is on its disk is all that there is of a partition: the disk is what such runs are about."""
 LAYOUTS = (
     Layout(3, 3, 2, 8),
     Layout(3, 3, 1, 3),
     Layout(3, 2, 1, 3),
-    Layout(3, 1, 1, 2),
+    SINGLE,
     Layout(4, 3, 2, 3),
     Layout(4, 4, 2, 1),
     Layout(5, 3, 2, 2),
@@ -77,7 +88,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "rate_hz": round(min(RATE_HZ_MAX, records_hz * 2 / (1 + batch_max)), 2),
         "concurrency": rng.randint(4, 8),
         "brokers": layout.brokers,
-        "nemesis": _nemesis(rng, wanted, ("power",) if layout.replication_factor == 1 else ()),
+        "nemesis": _nemesis(rng, wanted, layout.always),
     }
     if "schedule" in pinned:
         drawn["nemesis"] = wanted  # for it says itself which faults there are
@@ -88,15 +99,18 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "options": options | {"batch_max": batch_max},
     }
     _clocks(random.Random(f"{seed}:search:clocks"), parts)
-    temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(WEIGHTS))
-    if layout.replication_factor == 1:
-        temper = temper._replace(weight=max(WEIGHTS))
+    temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(layout.alone))
     name = pinned.get("workload", Plan().workload)
     for part, fields in _of_workload(catalogue.WORKLOADS.get(name), parts, seed).items():
         drawn[part] = {**fields, **pinned.get(part, {})}
     if pinned.get("target", "simulated") != "simulated":
         raise Refused(f"--target {pinned['target']}: a search is simulated")
     fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
+    protocol = rng.choice(PROTOCOLS)
+    if protocol is not None:
+        # The first of all: what somebody plants stands, whatever it replaces.
+        planted = tuple(name for name in fixed.get("mutants", ()) if name != protocol)
+        fixed["mutants"] = (protocol, *planted)
     plan = request.resolve(request.plan_of(drawn | fixed), temper)
     if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (request.ALL,):
         return plan
@@ -135,7 +149,9 @@ def _layout(rng: random.Random, pinned: Mapping[str, Any]) -> Layout:
     if fitting and chosen not in fitting:
         [chosen] = random.Random(rng.random()).choices(fitting, [each.weight for each in fitting])
     if not fitting:
-        chosen = Layout(brokers or 3, factor or min(3, brokers or 3), 1, 0)
+        factor = factor or min(3, brokers or 3)
+        alike = SINGLE if factor == 1 else Layout(3, factor, 1, 0)
+        chosen = alike._replace(brokers=brokers or 3)
     return chosen
 
 
@@ -156,7 +172,6 @@ def _options(rng: random.Random, layout: Layout) -> dict[str, Any]:
 
 
 def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
-    alone = layout.replication_factor == 1  # what is on its disk is all that there is
     wait_ms = rng.choice((50, 200, 200, 500))
     drawn = {
         "default.replication.factor": layout.replication_factor,
@@ -173,12 +188,10 @@ def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
         "log.flush.offset.checkpoint.interval.ms": rng.choice((1000, 5000)),
         "leader.imbalance.check.interval.seconds": rng.choice((3, 3, 10, 30)),
         "auto.leader.rebalance.enable": rng.choice(("true", "true", "false")),
-        "log.segment.bytes": rng.choice(
-            (2048, 16384) if alone else (2048, 16384, 1 << 30, 1 << 30)
-        ),
+        "log.segment.bytes": rng.choice(layout.segment_bytes),
         "log.index.interval.bytes": rng.choice((64, 4096)),
     }
-    if rng.random() < (0.9 if alone else 0.25):
+    if rng.random() < layout.synced:
         drawn["log.flush.interval.messages"] = rng.choice((1, 1, 20))
     return {name: str(value) for name, value in drawn.items()}
 

@@ -1,5 +1,6 @@
 """A test case of a shrunk plan: one file for pytest, with everything in it."""
 
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from harness.app import request
+from harness.cluster.mutants import protocols
 from model.plan import Plan
 
 _TEST = '''"""Seed {seed}: {faults}."""
@@ -48,7 +50,7 @@ def test_{name}_is_found(tmp_path: Path) -> None:
     Without it, and with faults that strike, nothing is illegal.
     """
     assert "{anomaly}" in verdict(PLAN, tmp_path / "planted")["anomalies"]
-    correct = verdict(PLAN | {{"mutants": []}}, tmp_path / "correct")
+    correct = verdict(PLAN | {{"mutants": {protocols}}}, tmp_path / "correct")
     assert correct["valid"] is True, correct
 '''
 
@@ -74,8 +76,10 @@ def text(plan: Plan, anomaly: str) -> str:
     """The case: red while the bug is there; or, with a planted bug, green while it is found."""
     small = msgspec.structs.replace(request.masked(plan), versions={}, commit="")
     document = msgspec.json.format(msgspec.json.encode(small), indent=2).decode()
-    shape = _MUTANT if plan.mutants else _BUG
-    test = shape.format(name=_name(anomaly), anomaly=anomaly)
+    correct = protocols(plan.mutants)
+    shape = _BUG if correct == plan.mutants else _MUTANT
+    names = json.dumps(list(correct))
+    test = shape.format(name=_name(anomaly), anomaly=anomaly, protocols=names)
     faults = ", ".join(fault.fault for fault in plan.schedule or ()) or "no faults"
     faults = textwrap.shorten(faults, 80, placeholder=" …")
     return _TEST.format(seed=plan.seed, faults=faults, plan=document, tests=test)

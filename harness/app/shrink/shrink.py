@@ -22,6 +22,7 @@ from harness.app.search.scratch import scratch
 from harness.app.shrink import case
 from harness.app.shrink.reductions import REDUCTIONS, Seen
 from harness.app.shrink.trials import Each, NoTime, Shown, Trials, carried_out
+from harness.cluster.mutants import protocols
 from model.plan import Plan
 
 FILE = "shrink.json"
@@ -88,7 +89,8 @@ def carry_out(
     :class:`~harness.app.run.Interrupted`.
     """
     began_s = time.monotonic()
-    plan = request.resolve(replay.plan_of(origin))
+    recorded = replay.plan_of(origin)
+    plan = request.resolve(recorded)
     if plan.target != "simulated":
         raise Refused(f"{origin}: its target is {plan.target}; what is simulated can be shrunk")
     folder = new_folder(results / "shrunk", f"{plan.workload}-seed{plan.seed}", time.gmtime())
@@ -98,8 +100,12 @@ def carry_out(
                 first = place / "origin"
                 first.mkdir()
                 ran = carried_out(plan, first, each)
-                anomaly = _kept(origin, ran, anomaly)
+                anomaly = _kept(origin, ran, anomaly, replay.changed(recorded))
                 screen.say(f"{folder}: {anomaly}")
+                correct = protocols(plan.mutants)
+                bugs = [name for name in plan.mutants if name not in correct]
+                if bugs and anomaly in _of_the_correct(plan, place, each).anomalies:
+                    screen.say(f"not by {', '.join(bugs)}: it is there without, too")
                 deadline_s = began_s + minutes * 60
                 trials = Trials(anomaly, place, jobs, deadline_s, ending, each)
                 best, is_minimal = _reduced(Shown(plan, _seen(ran, anomaly)), trials, screen)
@@ -171,13 +177,24 @@ def describe(shrunk: Shrunk, again: str) -> str:
     )
 
 
-def _kept(origin: Path, ran: Ran, wanted: str | None) -> str:
+def _of_the_correct(plan: Plan, place: Path, each: Each) -> Ran:
+    """What the plan shows without its bugs."""
+    folder = place / "correct"
+    folder.mkdir()
+    correct = msgspec.structs.replace(plan, mutants=protocols(plan.mutants))
+    return carried_out(correct, folder, each)
+
+
+def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> str:
     """The anomaly to keep: what is lost says more than what follows from it, and what clients saw
-    more than what only the brokers' state shows."""
+    more than what only the brokers' state shows. ``changed``: what is not as it was recorded."""
     if ran.status == "failed":
         raise Failed(f"{origin}: run again, it came to no end: {ran.why[0]}")
     if not ran.anomalies:
-        raise Refused(f"{origin}: run again, it shows nothing illegal; there is nothing to shrink")
+        why = f" ({changed})" if changed else ""
+        raise Refused(
+            f"{origin}: run again, it shows nothing illegal{why}; there is nothing to shrink"
+        )
     if wanted is None:
         return min(ran.anomalies, key=_rank)
     if wanted not in ran.anomalies:

@@ -12,9 +12,9 @@ from broker_impl.replica import acks, fencing, follower, isr, watermark
 
 SYMPTOMS = {
     *("lost-write", "duplicate", "inconsistent-offsets", "stuck", "crash", "phantom"),
-    *("G1a", "precommitted-read", "zombie-write", "stuck-lso", "eos-mismatch"),
+    *("G1a", "precommitted-read", "zombie-write", "stuck-lso", "stuck-producer", "eos-mismatch"),
     "torn-transaction",
-    *("commit-regression", "lost-commit"),
+    *("commit-regression", "lost-commit", "double-owner"),
 }
 
 

@@ -76,7 +76,18 @@ def test_an_open_transaction_is_not_shown_to_readers_of_committed_records() -> N
 
 
 def test_the_end_for_readers_of_committed_records_is_the_last_stable_offset() -> None:
-    """KAFKA-5522: ListOffsets, too; and what others were told stays told."""
+    """KAFKA-5522: ListOffsets, too. It is no end that another leader could be held to."""
+    partition = leader()
+    replicated(partition)
+    send(partition)
+    end(partition, commit=True)
+    replicated(partition)
+    assert partition.list_offset(LATEST, isolation=1, replica_id=CONSUMER).offset == 2
+    assert partition.exposed == 0
+
+
+def test_what_others_were_told_stays_told() -> None:
+    """Who asks for what is stable takes nothing back."""
     partition = leader()
     send(partition)
     replicated(partition)

@@ -110,6 +110,14 @@ def test_nobody_cuts_below_its_own_watermark() -> None:
     assert violated(before, cluster(out, {1: led, 2: broker(cut, life=2)})) == []
 
 
+def test_a_log_that_was_deleted_has_cut_nothing() -> None:
+    """The replica was moved away and is back: its log begins anew."""
+    led = leader(OLD, hw=3)
+    out = state(isr=(1,))
+    before = cluster(out, {1: led, 2: replica(OLD, hw=2, cuts=(2,))})
+    assert violated(before, cluster(out, {1: led, 2: replica([], hw=0)})) == []
+
+
 def test_after_a_power_loss_a_member_of_the_isr_may_lack_what_it_had_not_synced() -> None:
     """Until it has caught up once; others keep what is committed (L4)."""
     led = leader(OLD, hw=3)

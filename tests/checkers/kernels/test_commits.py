@@ -54,6 +54,13 @@ def told(found: list[Found]) -> list[str]:
         ("k:x@5 k1?:x@9 f:x@9 f:x@5", ["commit-regression 5 (3, 1, 7)"]),  # it has arrived
         ("k:x@5 k1?:x@9 k2?:x@9 f:x@9 f:x@5", []),  # one of them has: perhaps another one since
         ("k:x@5 k1?:x@5 k:x@9 f:x@5", []),
+        # deleted
+        ("k:x@5 k:x f:x", []),
+        ("k:x@5 k:x f:x@5", ["commit-regression 5 (3, 1, 5)"]),
+        ("k:x@5 k:x k:x@9 f:x", ["lost-commit 9 (5, 7)"]),
+        ("k:x@5 k?:x f:x", []),
+        ("f:x k1?:x k:x@5 f:x@5 f:x", []),
+        ("k:x@5 k!:x f:x", ["lost-commit 5 (1, 5)"]),
         # from nowhere
         ("f:x@3", ["commit-ahead nobody 3 (1,)"]),
         ("k:x@5 f:x@3", ["commit-regression nobody 3 (1, 3)"]),
@@ -126,7 +133,32 @@ def test_an_answer_from_memory(histories: Any, band: Band, variant: str) -> None
     (settled,) = kernel(
         dataclasses.replace(histories.log("k:x@5 k:x@9 z:60 f:x@5"), faults=(band,))
     )
-    assert settled.variant == ("stale" if band.to_ns is None and band.misleads else "")
+    lasts = band.to_ns is None and band.misleads and not band.from_ns
+    assert settled.variant == ("stale" if lasts else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "bands", "variants"),
+    [
+        ("k:x@5 k:x@9 z:60 f:x@5", [Band(1, 60 * SECOND, None)], [""]),
+        ("k:x@5 z:60 k:x@9 f:x@5", [Band(1, 60 * SECOND, None)], ["stale"]),
+        ("k:x@5 z:60 f:x", [Band(1, 60 * SECOND, None)], [""]),
+        ("z:60 k:x@5 f:x", [Band(1, 60 * SECOND, None)], ["stale"]),
+        # one fault misleads into the next
+        (
+            "k:x@5 k:x@9 z:60 f:x@5",
+            [Band(1, 0, 50 * SECOND), Band(2, 60 * SECOND, None)],
+            ["stale"],
+        ),
+        ("k:x@5 k:x@9 z:60 f:x@5", [Band(1, 0, 40 * SECOND), Band(2, 60 * SECOND, None)], [""]),
+    ],
+)
+def test_memory_goes_back_to_the_fault(
+    histories: Any, text: str, bands: list[Band], variants: list[str]
+) -> None:
+    """Who is misled was the coordinator until about then: he knows what was committed before."""
+    log: Log = dataclasses.replace(histories.log(text), faults=tuple(bands))
+    assert [f.variant for f in kernel(log)] == variants
 
 
 def test_groups_have_registers_of_their_own(histories: Any) -> None:

@@ -85,6 +85,17 @@ def test_an_output_tells_its_input() -> None:
         (txn("1", "2@1", 2, 0, 5) + TWO, []),  # where it began is not told
         ("p1:^in-0@0#1| " + txn("1", "2@1", 2, 0, 5) + TWO, ["eos-mismatch in-0 0 (0,) (1, 13)"]),
         ("p1:^in-0@0#1| t1?:|!? " + txn("2", "2@1", 2, 0, 5) + TWO, []),  # perhaps that one did
+        (
+            "p1:^in-0@0#1| t1?:|!? " + txn("2", "2@1", 2, 0, 5) + TWO + outputs((2, 5), (3, 6)),
+            ["eos-mismatch in-0 0 (0,) (1, 15)"],  # and left nothing
+        ),
+        (
+            "p1:^in-0@0#1| t1?:|!? "
+            + txn("2", "2@1", 2, 0, 5)
+            + TWO
+            + outputs((2, 5), (3, 6), (1, 7)),
+            [],
+        ),
         # a transaction that does something else
         ("t1:in-0=1@0|+out-0=77@0|!in-0@1 t2:in-0=1@0|+out-0=78@1|!in-0@1 ", []),
         ("t1:in-0=1@0|!in-0@1 t2:in-0=1@0|!in-0@1 ", []),

@@ -1,11 +1,12 @@
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkers.kernels.owners import kernel
 
 
-def told(histories: Any, text: str) -> list[str]:
+def told(histories: Any, text: Any) -> list[str]:
     found = kernel(histories.log(text, "x-0"))
     return [f"{f.anomaly} {f.variant} {f.offset} {f.ops}".replace("  ", " ") for f in found]
 
@@ -67,3 +68,18 @@ LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
 def test_a_former_owner_is_refused(histories: Any, text: str, found: list[str]) -> None:
     """Unless it may have become the owner again."""
     assert told(histories, text) == found
+
+
+@pytest.mark.parametrize(
+    ("frozen_ms", "found"),
+    [(0, []), (3000, []), (6000, ["double-owner commit 1 (5, 10, 13)"])],
+)
+def test_a_member_that_stood_still(histories: Any, frozen_ms: int, found: list[str]) -> None:
+    """It commits when it goes on, and no sooner."""
+    text = TWO + "p2: >k1:x-0@1 >p2: <p2:^x-0@0#2| p2: <k1:x-0@1 p1:-x-0#1|"
+    freeze = ["freeze", "g", frozen_ms]
+    ops = [
+        msgspec.structs.replace(op, value=[freeze, *op.value]) if op.f == "commit" else op
+        for op in histories.events(text)
+    ]
+    assert told(histories, ops) == found

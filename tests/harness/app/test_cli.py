@@ -72,7 +72,7 @@ def test_every_verb_explains_itself(
         (["gate", str(QUICK), "--results", "/dev/null"], "--results /dev/null"),
         (
             ["mutants", "show", "x"],
-            "mutants show: no x; there is aborted-not-told, ack-on-local-append",
+            "mutants show: no x; there is aborted-not-told, aborted-",
         ),
     ],
 )

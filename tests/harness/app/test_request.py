@@ -19,7 +19,8 @@ def test_every_default_is_written_out() -> None:
     """A resolved plan needs no default any more: rate, settings, options, faults, versions."""
     plan = request.resolve(ALL)
     assert plan.rate_hz > 0
-    assert plan.nemesis == ("kill", "pause", "restart", "partition", "slow", "zookeeper")
+    classic = ("kill", "pause", "restart", "partition", "slow", "zookeeper")
+    assert plan.nemesis == (*classic, "admin", "apart")
     assert plan.broker["min.insync.replicas"] == "2"
     assert plan.broker["zookeeper.session.timeout.ms"] == "2000"
     assert plan.producer["enable.idempotence"] == "true"
@@ -73,7 +74,7 @@ SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
         ({"workload": "bank"}, "--workload: no bank; there is idempotent"),
         ({"nemesis": ("fire",)}, "--nemesis: no fire; there is kill"),
         ({"nemesis": ("kill", "none")}, "--nemesis: none stands alone"),
-        ({"mutants": ("b",)}, "--mutant: no b; there is aborted-not-told, ack-on-local-append"),
+        ({"mutants": ("b",)}, "--mutant: no b; there is aborted-not-told, aborted-"),
         ({"time_limit_s": 0.0}, "--time-limit 0: must be a number above 0"),
         ({"time_limit_s": float("nan")}, "--time-limit nan: must be a number above 0"),
         ({"time_limit_s": float("inf")}, "--time-limit inf: must be a number above 0"),

@@ -112,7 +112,7 @@ def talk(world: World, what: What) -> tuple[Talk, Messages]:
     """The first Produce is caught; whatever is kept is let go after two seconds."""
     client, server = world.host("client"), world.host("server")
     talk, messages = Talk(world), Messages(world.network)
-    number = messages.trap([("client", "server")], "Produce", what)
+    number = messages.trap([("client", "server")], ["Produce"], what)
     server.spawn(talk.serve)
 
     async def main() -> None:
@@ -165,7 +165,7 @@ def test_links_are_left_clean(world: World) -> None:
     world.host("client")
     world.host("server")
     messages = Messages(world.network)
-    messages.trap([("client", "server")], "Fetch", "drop-response")
+    messages.trap([("client", "server")], ["Fetch"], "drop-response")
     link = world.network.link("client", "server")
     assert (len(link.taps), len(link.back.taps)) == (1, 1)
     messages.open_all()

@@ -1,6 +1,6 @@
 """The catalogue of planted bugs, as others see it."""
 
-from harness.cluster.mutants import catalogue
+from harness.cluster.mutants import catalogue, protocols
 
 
 def test_every_mutant_is_told_in_full() -> None:
@@ -19,3 +19,9 @@ def test_every_mutant_is_told_in_full() -> None:
         assert all((mutant.source, mutant.schedule, mutant.story))
         assert bool(mutant.symptom) == (mutant.kind != "protocol")
         assert "\n" not in mutant.story
+
+
+def test_a_protocol_is_no_bug() -> None:
+    """It stays where bugs are taken out."""
+    planted = ("no-min-isr-check", "epochs-by-question")
+    assert protocols(planted) == ("epochs-by-question",)

@@ -15,11 +15,11 @@ from harness.cluster.address import Address
 from harness.cluster.node import ClusterError, NodeError
 from harness.cluster.process import Process
 from harness.cluster.processes import Commands, Processes
-from harness.cluster.sight import Partition, Registration, Sight, Unseen
+from harness.cluster.sight import Registration, Sight, Unseen
 from harness.cluster.waiting import until
 from model import roles
 from model.plan import Plan
-from model.roles import CLIENTS, ZOOKEEPER, NodeId
+from model.roles import CLIENTS, ZOOKEEPER, NodeId, Partition
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("toxiproxy_server")]
 

@@ -15,8 +15,8 @@ from broker_impl.wire.messages import request_module
 from harness.cluster import readiness
 from harness.cluster.address import Address
 from harness.cluster.ports import HOST
-from harness.cluster.sight import Partition, Registration, Unseen
-from model.roles import NodeId
+from harness.cluster.sight import Registration, Unseen
+from model.roles import NodeId, Partition
 
 A, B = "broker-1", "broker-2"
 

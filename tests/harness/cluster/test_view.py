@@ -14,9 +14,10 @@ from harness.cluster.ports import HOST, Ports
 from harness.cluster.process import Process
 from harness.cluster.processes import Commands
 from harness.cluster.registry import Registry
-from harness.cluster.sight import Partition, Unseen
+from harness.cluster.sight import Unseen
 from harness.cluster.view import View
 from harness.cluster.waiting import until
+from model.roles import Partition
 
 pytestmark = pytest.mark.cluster
 
@@ -121,6 +122,25 @@ async def test_leader_minus_one_is_none(view: View, zookeeper: ZooKeeper) -> Non
     partition = await view.partition("x-0")
     assert partition is not None
     assert partition.leader is None
+    assert not partition.is_whole
+
+
+async def test_a_partition_on_its_way(view: View, zookeeper: ZooKeeper) -> None:
+    """Whoever is being added and removed is told apart; it is whole when it is at rest."""
+    await zookeeper.ensure_path("/brokers/topics")
+    topic = (
+        b'{"version":3,"partitions":{"0":[3,2,1]},'
+        b'"adding_replicas":{"0":[3]},"removing_replicas":{"0":[1]}}'
+    )
+    await zookeeper.create("/brokers/topics/x", topic)
+    await zookeeper.ensure_path("/brokers/topics/x/partitions/0")
+    await zookeeper.create(
+        "/brokers/topics/x/partitions/0/state", STATE.replace(b"[2,1]", b"[2,1,3]")
+    )
+    [partition] = await view.partitions()
+    assert (partition.adding, partition.removing) == (("broker-3",), ("broker-1",))
+    assert partition.target == ("broker-3", "broker-2")
+    assert partition.is_moving
     assert not partition.is_whole
 
 

@@ -168,6 +168,24 @@ def test_an_interruption_comes_between_two_operations() -> None:
     assert not called
 
 
+def test_an_interruption_comes_before_a_rename() -> None:
+    """Of a file whose name ends so, the first of them only; nothing of it has happened."""
+    host = disk()
+    access = host.attach()
+    for name in ("a.swap", "b", "c.swap"):
+        access.open(name, create=True)
+    found: list[list[str]] = []
+    host.interrupt_rename(".swap", lambda: found.append(host.paths()))
+    access.rename("b", "b.swap")
+    access.rename("a.swap", "a")
+    access.rename("c.swap", "c")
+    assert found == [["a.swap", "b.swap", "c.swap"]]
+    host.interrupt_rename("a", lambda: found.append([]))
+    host.cancel_interrupt()
+    access.rename("a", "d")
+    assert len(found) == 1
+
+
 def test_the_seed_decides() -> None:
     """The same seed loses the same bytes; another one, others."""
 

@@ -4,6 +4,7 @@ import pytest
 from aiokafka import errors
 
 from workloads.client import aio_errors
+from workloads.client.aio_offset_delete import StillSubscribed
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,21 @@ def test_of_creation(error: type[errors.KafkaError], expected: str) -> None:
 def test_of_commit(error: Exception, expected: str) -> None:
     """Only what is refused to the whole group, before anything is written, has not happened."""
     assert aio_errors.of_commit(error) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (StillSubscribed("g"), "fail"),
+        (errors.GroupIdNotFound("g"), "fail"),
+        (errors.GroupLoadInProgressError(), "fail"),
+        (errors.NotCoordinatorForGroupError(), "info"),
+        (errors.RequestTimedOutError(), "info"),
+    ],
+)
+def test_of_deletion(error: Exception, expected: str) -> None:
+    """As of a commit; and there is nothing to delete of a group that is not there."""
+    assert aio_errors.of_deletion(error) == expected
 
 
 @pytest.mark.parametrize("error", sorted(aio_errors.REFUSED_SENDS, key=str))

@@ -108,6 +108,24 @@ async def test_outsiders_commit_and_ask(clients: Any) -> None:
     assert none.value == [["committed", "elsewhere", {"a-0": None}]]
 
 
+async def test_offsets_are_deleted(clients: Any) -> None:
+    """As a commit of nothing; not while a member of the group reads the topic, nor of a group that
+    nobody knows."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0))
+    await ask(one, "commit", ["commit", "g", {"a-0": 1, "a-1": 3}, "sync"])
+    deletion = ["commit", "g", {"a-0": None}, "delete"]
+    assert (await ask(one, "commit", deletion)).type == "ok"
+    told = await ask(other, "committed", ["committed", "g", {"a-0": None, "a-1": None}])
+    assert told.value == [["committed", "g", {"a-0": None, "a-1": 3}]]
+    unknown = await ask(one, "commit", ["commit", "elsewhere", {"a-0": None}, "delete"])
+    assert (unknown.type, unknown.error) == ("fail", "GroupIdNotFound")
+    await join(other)
+    await poll_until(other, "poll")
+    refused = await ask(one, "commit", ["commit", "g", {"a-1": None}, "delete"])
+    assert (refused.type, refused.error) == ("fail", "StillSubscribed")
+
+
 async def test_a_coordinator_that_loads_has_not_said_that_nothing_is_committed(
     clients: Any,
 ) -> None:

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model import keyed
 from workloads.client import payload
 
 KEYS = st.from_regex(r"[a-z]{1,8}-[0-9]{1,3}", fullmatch=True)
@@ -32,3 +33,54 @@ def test_foreign_bytes_are_nobodys(
     assert -(2**63) <= read < 2**63
     if record_key != key.encode() or record_value is None or len(record_value) != 8:
         assert read < 0
+
+
+NUMBERS = st.integers(min_value=0, max_value=2**40)
+RECORD_KEYS = st.integers(min_value=0, max_value=keyed.KEYS_MAX - 1)
+
+
+@given(KEYS, KEYS, NUMBERS, RECORD_KEYS, st.booleans())
+def test_records_of_compacted_topics(
+    key: str, other: str, number: int, record_key: int, deletes: bool
+) -> None:
+    """They tell all that they stand for, tombstones too, and are nobody's elsewhere."""
+    value = keyed.value_of(number, record_key, deletes=deletes)
+    assert (keyed.key_of(value), keyed.deletes(value)) == (record_key, deletes)
+    written = payload.KEYED.encode(key, value)
+    assert (written[1] is None) is deletes
+    assert payload.KEYED.decode(key, *written) == value
+    read = payload.KEYED.decode(other, *written)
+    assert (read == value) is (key == other)
+    assert read < 0 or key == other
+
+
+@given(KEYS, st.none() | st.binary(max_size=16), st.none() | st.binary(max_size=24))
+def test_foreign_bytes_of_compacted_topics_are_nobodys(
+    key: str, record_key: bytes | None, told: bytes | None
+) -> None:
+    """In the value as in a header."""
+    for read in (
+        payload.KEYED.decode(key, record_key, told, []),
+        payload.KEYED.decode(key, record_key, None, [("stands-for", told or b"")]),
+    ):
+        assert -(2**63) <= read < 0
+
+
+def test_keys_of_a_compacted_topic_look_like_those_of_markers() -> None:
+    """Version and type of a control record: 0 is an abort, 1 a commit."""
+    first = [payload.KEYED.encode("x-0", keyed.value_of(7, n, deletes=False))[0] for n in (0, 1)]
+    assert first == [b"\0\0\0\0", b"\0\0\0\1"]
+
+
+def test_one_of_them_stands_for_none() -> None:
+    """Which is what a record without a key is read as."""
+    value = keyed.value_of(7, keyed.NO_KEY, deletes=False)
+    record_key, record_value, headers = payload.KEYED.encode("x-0", value)
+    assert record_key is None
+    assert payload.KEYED.decode("x-0", None, record_value, headers) == value
+
+
+def test_only_compacted_topics_have_keys_of_their_own() -> None:
+    """By their settings."""
+    assert payload.form_of({"cleanup.policy": "compact,delete"}) is payload.KEYED
+    assert payload.form_of({"replication.factor": "3"}) is payload.PLAIN

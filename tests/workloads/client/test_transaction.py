@@ -210,3 +210,9 @@ def test_an_end_is_waited_for_less_long_than_the_client_waits(
 ) -> None:
     """Before it asks a second time."""
     assert transaction.end_timeout_s(settings) == pytest.approx(seconds)
+
+
+def test_who_asks_again_gets_the_time_to() -> None:
+    """For several attempts, each as long as an answer may take."""
+    settings = {"request.timeout.ms": "1000"}
+    assert transaction.end_timeout_s(settings, asks_again=True) == pytest.approx(5.0)

@@ -107,6 +107,22 @@ def test_the_page_tells_what_was_not_found() -> None:
     assert "| `c` | nothing | nothing | **no** |" in text
 
 
+def test_the_page_tells_what_was_measured() -> None:
+    """By commit, the schedule's first; once, if it is the same."""
+    seen, drew = scripted(lost_write=2), drawn(1, 4)
+    for one, other, told in (
+        ("abc", "def", "abc, def"),
+        ("abc", "abc", "abc"),
+        (None, "def", "def"),
+        (None, None, "not noted"),
+    ):
+        measured = row(
+            seen=msgspec.structs.replace(seen, commit=one),
+            drew=msgspec.structs.replace(drew, commit=other),
+        )
+        assert f"| stuck | {told} |" in matrix.page(Matrix().with_row(measured))
+
+
 def test_the_page_tells_of_runs_that_failed() -> None:
     """They count as runs, and have shown nothing."""
     drew = msgspec.structs.replace(drawn(1, 4), failed=2)

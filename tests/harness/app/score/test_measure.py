@@ -118,6 +118,26 @@ def test_a_row_is_two_runs_and_a_search(
     assert measure.missed(told) == []
 
 
+@pytest.mark.parametrize(
+    ("commit", "noted"),
+    [("", None), ("0123456789abcdef", "012345678"), ("0123456789abcdef-dirty", "012345678-dirty")],
+)
+def test_what_was_measured_is_noted(
+    asked: Asked,
+    played: list[tuple[str, ...]],
+    drawn: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    commit: str,
+    noted: str | None,
+) -> None:
+    """The commit in short, if there is one."""
+    monkeypatch.setattr(request, "commit", lambda: commit)
+    row = score(replace(asked, names=("a",))).rows["a"]
+    assert row.scripted is not None
+    assert row.drawn is not None
+    assert (row.scripted.commit, row.drawn.commit) == (noted, noted)
+
+
 def test_what_is_known_is_not_measured_again(
     asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:

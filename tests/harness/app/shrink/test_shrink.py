@@ -141,6 +141,30 @@ def test_a_plan_that_shows_nothing_is_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "r" / "shrunk").iterdir())
 
 
+def test_what_differs_from_the_recorded_run_is_told(tmp_path: Path) -> None:
+    """Another interpreter takes another course; whoever cannot repeat a run is to know."""
+    plan = draw.plan_of(1, {})
+    plan = msgspec.structs.replace(plan, versions=plan.versions | {"python": "3.9.1"})
+    with pytest.raises(Refused, match=r"illegal \(the history may be another: python .*3\.9\.1"):
+        _shrunk(tmp_path, plan, lambda plan: False)
+
+
+@pytest.mark.parametrize("is_the_mutants", [True, False])
+def test_what_no_mutant_is_needed_for_is_told(tmp_path: Path, is_the_mutants: bool) -> None:
+    """A bug of the broker's own is not to pass for a planted one."""
+    text = io.StringIO()
+    plan = draw.plan_of(1, {"mutants": ("ack-on-local-append",), "nemesis": ("kill",)})
+    shrink.carry_out(
+        _origin(tmp_path, plan),
+        tmp_path / "r",
+        screen=Screen(text),
+        each=_each(lambda plan: bool(plan.mutants) or not is_the_mutants),
+        minutes=0.01,
+    )
+    told = "not by ack-on-local-append: it is there without, too"
+    assert (told in text.getvalue()) is not is_the_mutants
+
+
 def test_a_run_that_comes_to_no_end_is_a_failure(tmp_path: Path) -> None:
     """One line says how it failed, and no folder is left: it has shown nothing, good or bad."""
 
@@ -240,9 +264,13 @@ def test_a_case_is_a_test(tmp_path: Path) -> None:
     """It is a module with the whole plan; with a planted bug it also has the plan without it."""
     plan = draw.plan_of(1, {})
     planted = draw.plan_of(1, {"mutants": ("ack-on-local-append",)})
+    protocol = msgspec.structs.replace(plan, mutants=("epochs-by-question",))
+    both = msgspec.structs.replace(plan, mutants=("epochs-by-question", "ack-on-local-append"))
     for each, anomaly, name in (
         (plan, "lost-write", "test_no_lost_write"),
         (planted, "lost-write", "test_lost_write_is_found"),
+        (protocol, "lost-write", "test_no_lost_write"),
+        (both, "lost-write", "test_lost_write_is_found"),
         (plan, "invariant:log-matching", "test_no_invariant_log_matching"),
         (planted, "invariant:log-matching", "test_invariant_log_matching_is_found"),
     ):
@@ -256,3 +284,4 @@ def test_a_case_is_a_test(tmp_path: Path) -> None:
         assert subprocess.run([*RUFF, path], check=False).returncode == 0
         held = msgspec.convert(space["PLAN"], Plan)
         assert held == msgspec.structs.replace(each, versions={}, commit="")
+        assert ('PLAN | {"mutants": ["epochs-by-question"]}' in path.read_text()) is (each is both)

@@ -1,0 +1,123 @@
+"""Bugs in committed offsets: what is kept of them, what counts, what a coordinator says of it."""
+
+import asyncio
+
+from broker_impl.api import services
+from broker_impl.coordinator.groups.offsets import Placed
+from broker_impl.coordinator.records import TOPIC
+from broker_impl.errors import ErrorCode
+from broker_impl.mutants import mutant
+from broker_impl.wire.messages.write_txn_markers_request import WritableTxnMarker
+from broker_impl.wire.types import Offset, TopicPartition
+
+_LATER_S = 0.2
+"""How late a queue may be worked off."""
+
+
+@mutant(
+    "offset-cache-stale-on-load",
+    of="broker_impl.coordinator.groups.loading:keep_later",
+    source="F13, KAFKA-5600, KAFKA-4704",
+    kind="historic",
+    symptom="commit-regression",
+    schedule="A coordinator dies after a group has committed more than once.",
+)
+def keep_later(
+    into: dict[tuple[str, TopicPartition], Placed],
+    key: tuple[str, TopicPartition],
+    placed: Placed,
+) -> None:
+    """A coordinator that reads its log keeps what it has, and passes over what comes later.
+
+    What it tells a group's members is where they once were.
+    """
+    into.setdefault(key, placed)
+
+
+@mutant(
+    "commit-acks-1",
+    of="broker_impl.node.internal_topics:stored",
+    source="F15, KAFKA-16735",
+    kind="mutation",
+    symptom="commit-regression",
+    schedule="A group commits, and its coordinator dies before its followers have asked for more.",
+)
+def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
+    """A commit is acknowledged when the coordinator has it, as with
+    ``offsets.commit.required.acks = 1``.
+
+    The next coordinator may lack it, and sends the group back to where it was before.
+    """
+    return ErrorCode.NONE if topic == TOPIC and acknowledged is None else acknowledged
+
+
+@mutant(
+    "serve-offsets-while-loading",
+    of="broker_impl.api.group_offsets:untold",
+    source="F14, KAFKA-5600",
+    kind="mutation",
+    symptom="lost-commit",
+    schedule="A coordinator dies, and somebody asks what is committed while the next one waits for "
+    "its followers.",
+)
+def untold(office: ErrorCode) -> ErrorCode:
+    """A coordinator that still reads its log answers from what it knows: nothing.
+
+    A consumer that is told so begins anew, at the one end of the log or at the other.
+    """
+    is_loading = office is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return ErrorCode.NONE if is_loading else office
+
+
+@mutant(
+    "txn-offsets-visible-early",
+    of="broker_impl.coordinator.groups.rules:counts_at_once",
+    source="T-31, KIP-98",
+    kind="mutation",
+    symptom="eos-mismatch",
+    schedule="A transaction that commits offsets is aborted, and its member leaves.",
+)
+def counts_at_once(producer_id: int) -> bool:
+    """Offsets that a transaction commits count at once, whatever becomes of it.
+
+    Of one that is aborted no output is left. Whoever reads on begins behind its inputs all the
+    same.
+    """
+    return True
+
+
+@mutant(
+    "marker-ack-before-offsets",
+    of="broker_impl.api.markers:offsets_count",
+    source="T-34, KAFKA-17507",
+    kind="historic",
+    symptom="eos-mismatch",
+    schedule="A group's partition is given to another member right after a transaction has ended, "
+    "or its next transaction is aborted.",
+)
+def offsets_count(groups: services.Groups, partition: int, marker: WritableTxnMarker) -> None:
+    """A marker is answered for before the offsets of its transaction count.
+
+    Whoever asks in between begins where the transaction had begun. And what the next transaction of
+    the same producer commits meanwhile counts with it, though it may be aborted.
+    """
+    asyncio.get_running_loop().call_later(
+        _LATER_S,
+        lambda: groups.marked(partition, marker.producer_id, is_commit=marker.transaction_result),
+    )
+
+
+@mutant(
+    "tombstone-ignored-on-load",
+    of="broker_impl.coordinator.groups.loading:takes_back",
+    source="F18, KAFKA-4704, KAFKA-12520",
+    kind="mutation",
+    symptom="commit-regression",
+    schedule="Offsets are deleted, and their coordinator dies.",
+)
+def takes_back(at: Offset, placed: Placed | None) -> bool:
+    """A coordinator that reads its log passes over records that take an offset back.
+
+    What was deleted is there again, until compaction forgets the one and the other.
+    """
+    return False

@@ -1,0 +1,192 @@
+"""Compacted partitions: of each record key the last record stays, and readers get to know it.
+
+A record may be gone once a later one of its key is there (``model.keyed`` says which key a value
+was written to). Whoever reads on past a place at which a record was, and is not given it, must have
+been able to meet a later one: one whose write had begun by then. What is last of its key stays, and
+a tombstone for ``delete.retention.ms`` at least, so that nobody is left with what was deleted.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from checkers.kernels.order import placed
+from checkers.kernels.rows import (
+    FAIL,
+    FOREVER,
+    I64,
+    OK,
+    UNKNOWN,
+    Bools,
+    CatchUp,
+    Found,
+    Log,
+    Polls,
+    Sends,
+    at,
+)
+from model import keyed
+
+
+def replaced_from(log: Log, value: I64, offset: I64, *, known_only: bool = False) -> I64:
+    """Of each value at an offset: the event at which the first write began that may have replaced
+    it, a later one of its key; FOREVER if there is none, and where there is no key.
+
+    known_only: only by what is known to lie behind it. Else what nobody can place may.
+    """
+    sends = log.sends.where(log.sends.outcome != FAIL)
+    place = np.where(sends.offset != UNKNOWN, sends.offset, log.known.offset_of(sends.value))
+    if known_only:
+        sends, place = sends.where(place != UNKNOWN), place[place != UNKNOWN]
+    place = np.where(place == UNKNOWN, FOREVER, place)
+    order = np.argsort(place, kind="stable")
+    sends, place, key = sends.where(order), place[order], keyed.key_of(sends.value[order])
+    begun = np.full(len(value), FOREVER)
+    for one in set(keyed.key_of(value).tolist()) - {keyed.NO_KEY}:
+        mine, asked = key == one, np.flatnonzero(keyed.key_of(value) == one)
+        first = np.minimum.accumulate(sends.invoked[mine][::-1])[::-1]
+        behind = np.searchsorted(place[mine], offset[asked], side="right")
+        begun[asked] = np.append(first, FOREVER)[behind]
+    return begun
+
+
+def excused(log: Log, rows: I64, offset: I64) -> Bools:
+    """Which of these rows of ``log.sends``, at these offsets, may be gone from a compacted log.
+
+    One that nobody can place, by any other record of its key that was not answered before.
+    """
+    sends = log.sends.where(rows)
+    finally_read = log.caught_up is not None
+    gone: Bools = replaced_from(log, sends.value, offset, known_only=finally_read) < FOREVER
+    for row in np.flatnonzero(offset == UNKNOWN).tolist():
+        gone[row] = _others(log, sends, row).any()
+    return gone
+
+
+def deleted_for_ms(log: Log, row: int) -> int | None:
+    """How long ago the tombstone was sent that this row of ``log.sends`` is, or by which it may
+    have been replaced that nobody has read; None: there is none."""
+    sends = log.sends
+    tombstone = _others(log, sends, row) & (keyed.deletes(sends.value))
+    tombstone[row] = keyed.deletes(int(sends.value[row]))
+    if not tombstone.any():
+        return None
+    end_ns = max(
+        int(log.polls.end_ns.max(initial=0)), log.caught_up.time_ns if log.caught_up else 0
+    )
+    return max(end_ns - int(sends.start_ns[tombstone].min()), 0) // 1_000_000
+
+
+def _others(log: Log, sends: Sends, row: int) -> Bools:
+    """Which of all records may lie behind this one of ``sends``, of its key and not answered
+    before it was sent."""
+    every = log.sends
+    key = keyed.key_of(int(sends.value[row]))
+    same = (keyed.key_of(every.value) == key) & (key != keyed.NO_KEY)
+    possible = (every.outcome != FAIL) & (every.op >= sends.invoked[row])
+    others: Bools = same & possible & (every.value != sends.value[row])
+    return others
+
+
+class _Pass(NamedTuple):
+    """A process reads a log from its beginning."""
+
+    polls: Polls
+    end: CatchUp | None
+
+    def passed(self, offset: I64) -> tuple[I64, I64]:
+        """Of each offset the row of ``polls`` and the event by which this reader was past it;
+        FOREVER: it never was."""
+        reach = np.maximum.accumulate(self.polls.offset)
+        row = np.searchsorted(reach, offset, side="right")
+        event = np.append(self.polls.op, FOREVER)[row]
+        if self.end is not None:
+            ended = (event == FOREVER) & (offset < self.end.position)
+            event = np.where(ended, self.end.op, event)
+        return row, event
+
+
+def _passes(log: Log) -> Iterator[_Pass]:
+    """Those of which each ends where its process gives its position up. Not of processes that read
+    within transactions: these go back."""
+    polls = log.polls.where(log.polls.offset != UNKNOWN)
+    end = log.caught_up
+    for process in np.unique(polls.process).tolist():
+        mine = polls.where(polls.process == process)
+        if mine.txn.any():
+            continue
+        resets = np.sort(log.resets.op[log.resets.process == process])
+        epoch = np.searchsorted(resets, mine.op)
+        for number in np.unique(epoch).tolist():
+            of_this = end is not None and end.process == process
+            if of_this and end is not None:
+                of_this = np.searchsorted(resets, end.op) == number
+            yield _Pass(mine.where(epoch == number), end if of_this else None)
+
+
+def stale_keys(log: Log) -> list[Found]:
+    """``stale-key``: a reader came past the last record of a key, was not given it, and holds an
+    older one for the last, or none. ``resurrected-key``: that record was a tombstone, and what it
+    was to delete is there; ``also`` is how long ago it was sent, in milliseconds.
+
+    One finding for each record that was not given, whoever missed it.
+    """
+    if not log.is_compacted:
+        return []
+    writes = placed(log)
+    writes = writes.where(writes.accountable)
+    since = replaced_from(log, writes.value, writes.offset)
+    found: dict[int, Found] = {}
+    for reader in _passes(log):
+        row, event = reader.passed(writes.offset)
+        missing = (event < FOREVER) & (since >= event) & ~np.isin(writes.value, reader.polls.value)
+        for number in np.flatnonzero(missing).tolist():
+            told = _stale(log, writes, number, reader, int(row[number]), int(event[number]))
+            if told is None:
+                continue
+            value = int(writes.value[number])
+            first = found.get(value)
+            found[value] = (
+                told if first is None else msgspec.structs.replace(first, folded=first.folded + 1)
+            )
+    return [found[value] for value in sorted(found)]
+
+
+def _stale(
+    log: Log, writes: Sends, number: int, reader: _Pass, row: int, event: int
+) -> Found | None:
+    value = int(writes.value[number])
+    key, is_tombstone = keyed.key_of(value), keyed.deletes(value)
+    before = reader.polls.where(np.arange(len(reader.polls.op)) < row)
+    held = before.where(keyed.key_of(before.value) == key)
+    holds = bool(len(held.op)) and not keyed.deletes(int(held.value[-1]))
+    if is_tombstone and not holds:
+        return None
+    if row < len(reader.polls.op):
+        passed_ns = int(reader.polls.end_ns[row])
+    else:
+        assert reader.end is not None, "it came to the end"
+        passed_ns = reader.end.time_ns
+    process = int(reader.polls.process[0])
+    what = "deleted" if is_tombstone else "written"
+    who = "was acknowledged" if writes.outcome[number] == OK else "was in doubt, and is proven"
+    has = f"value {held.value[-1]} at offset {held.offset[-1]}" if holds else "nothing"
+    return Found(
+        anomaly="resurrected-key" if is_tombstone else "stale-key",
+        key=log.key,
+        offset=int(writes.offset[number]),
+        value=value,
+        variant="proven" if writes.txn[number] and writes.outcome[number] != OK else "",
+        ops=tuple(
+            dict.fromkeys(
+                [int(writes.op[number]), *(held.op[-1:].tolist() if holds else []), event]
+            )
+        ),
+        also=((passed_ns - int(writes.start_ns[number])) // 1_000_000,) if is_tombstone else (),
+        why=f"record key {key} was {what} by value {value} at offset {writes.offset[number]}, which"
+        f" {who} at {at(int(writes.end_ns[number]))}; process {process} had come past it by"
+        f" {at(passed_ns)} and was given {has} for that key, though nobody had begun to write it"
+        " again",
+    )

@@ -1,0 +1,177 @@
+"""Operators, on a cluster in memory."""
+
+import random
+
+import pytest
+
+from model.roles import broker
+from nemesis import admin
+from nemesis.package import Shape
+from tests.nemesis.conftest import FakeCluster
+
+pytestmark = pytest.mark.usefixtures("impatient")
+
+KEYS = ("x-0", "x-1", "y-0")
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster(brokers=4)
+    cluster.place("x-0", 1, 2, 3)
+    cluster.place("x-1", 2, 3, 4)
+    cluster.place("__consumer_offsets-0", 1, 2, 3)
+    return cluster
+
+
+async def test_who_is_struck_leaves(cluster: FakeCluster, rng: random.Random) -> None:
+    """Somebody else has its replica then, until the partition moves back."""
+    applied = await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
+    assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
+    assert sorted(cluster.placed["x-0"].replicas) == ["broker-2", "broker-3", "broker-4"]
+    assert applied.effect.how.startswith("x-0 from [broker-1 broker-2 broker-3] to [broker-")
+    assert cluster.placed["x-1"].replicas == ("broker-2", "broker-3", "broker-4")
+    healed = await admin.heal(cluster, applied)
+    assert (healed.proved, healed.how) == (True, "1 partitions are where they should be")
+    assert cluster.placed["x-0"].replicas == ("broker-1", "broker-2", "broker-3")
+
+
+async def test_or_takes_a_place(cluster: FakeCluster, rng: random.Random) -> None:
+    """Where it had none; and stays, if it is to."""
+    options = {"keys": ["x-1"], "end": "stay"}
+    applied = await admin.apply(cluster, "reassign", ["broker-1"], options, rng)
+    there = cluster.placed["x-1"].replicas
+    assert len(there) == 3
+    assert "broker-1" in there
+    assert (await admin.heal(cluster, applied)).proved
+    assert cluster.placed["x-1"].replicas == there
+
+
+async def test_without_anywhere_to_go_there_are_fewer(rng: random.Random) -> None:
+    """For a while: that is no end of it. Missing ones are made up for."""
+    cluster = FakeCluster(brokers=3)
+    cluster.place("x-0", 1, 2, 3)
+    applied = await admin.apply(cluster, "reassign", ["broker-2"], {"end": "stay"}, rng)
+    assert sorted(cluster.placed["x-0"].replicas) == ["broker-1", "broker-3"]
+    assert (await admin.heal(cluster, applied)).proved
+    assert sorted(cluster.placed["x-0"].replicas) == ["broker-1", "broker-2", "broker-3"]
+    cluster.place("x-0", 1)
+    await admin.apply(cluster, "reassign", ["broker-1"], {"factor": 2}, rng)
+    assert sorted(cluster.placed["x-0"].replicas) == ["broker-2", "broker-3"]
+
+
+async def test_replicas_by_number(cluster: FakeCluster, rng: random.Random) -> None:
+    """In that order, whoever is struck."""
+    options = {"keys": ["x-0"], "replicas": [4, 1]}
+    assert (await admin.apply(cluster, "reassign", "controller", options, rng)).effect.proved
+    assert cluster.placed["x-0"].replicas == (broker(4), broker(1))
+
+
+async def test_a_move_is_cancelled(cluster: FakeCluster, rng: random.Random) -> None:
+    """While it is under way; what has come to its end goes back."""
+    options = {"keys": ["x-0"], "end": "cancel"}
+    cluster.slow_moves = True
+    applied = await admin.apply(cluster, "reassign", ["broker-1"], options, rng)
+    assert applied.effect.proved
+    assert cluster.placed["x-0"].is_moving
+    assert (await admin.heal(cluster, applied)).proved
+    assert cluster.log[1] == "reassign {'x-0': None}"
+    assert cluster.placed["x-0"].replicas == ("broker-1", "broker-2", "broker-3")
+    cluster.slow_moves = False
+    applied = await admin.apply(cluster, "reassign", ["broker-1"], options, rng)
+    assert (await admin.heal(cluster, applied)).proved
+    assert cluster.log[-1] == "reassign {'x-0': ['broker-1', 'broker-2', 'broker-3']}"
+
+
+async def test_what_is_refused_stays(cluster: FakeCluster, rng: random.Random) -> None:
+    """A partition may be anywhere; but without an answer nobody knows."""
+    applied = await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
+    cluster.refusal = "INVALID_REPLICA_ASSIGNMENT"
+    healed = await admin.heal(cluster, applied)
+    assert (healed.proved, healed.how) == (
+        True,
+        "where they are stay x-0: INVALID_REPLICA_ASSIGNMENT",
+    )
+    cluster.controls = None
+    healed = await admin.heal(cluster, applied)
+    assert (healed.proved, healed.how) == (False, "where they are stay x-0: no answer")
+
+
+async def test_nothing_moves(cluster: FakeCluster, rng: random.Random) -> None:
+    """No controller, or one that refuses: no effect."""
+    cluster.refusal = "NOT_CONTROLLER"
+    applied = await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
+    assert (applied.effect.proved, applied.effect.how) == (
+        False,
+        "nothing moves: x-0: NOT_CONTROLLER",
+    )
+    assert (await admin.heal(cluster, applied)).proved
+    applied = await admin.apply(cluster, "elect-leaders", ["broker-2"], {"keys": ["x-0"]}, rng)
+    assert (applied.effect.proved, applied.effect.how) == (False, "nobody else leads")
+    with pytest.raises(ValueError, match="end = never"):
+        await admin.apply(cluster, "reassign", ["broker-1"], {"end": "never"}, rng)
+
+
+async def test_who_is_struck_leads(cluster: FakeCluster, rng: random.Random) -> None:
+    """It is preferred, and elected; where it is no replica, another leads."""
+    applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
+    assert (applied.effect.proved, applied.effect.how) == (True, "x-0 by broker-3")
+    assert cluster.placed["x-0"].leader == "broker-3"
+    assert sorted(cluster.placed["x-0"].replicas) == ["broker-1", "broker-2", "broker-3"]
+    await admin.apply(cluster, "elect-leaders", ["broker-1"], {"keys": ["x-1"]}, rng)
+    assert cluster.placed["x-1"].leader in ("broker-3", "broker-4")
+    assert (await admin.heal(cluster, applied)).proved
+
+
+async def test_who_is_not_in_sync_is_asked_for_first(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """In vain, so that somebody in sync leads at last."""
+    cluster.place("x-0", 1, 2, 3, isr=(1, 2))
+    applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
+    assert cluster.log[0] == "reassign {'x-0': ['broker-3', 'broker-1', 'broker-2']}"
+    assert (applied.effect.proved, cluster.placed["x-0"].leader) == (True, "broker-2")
+
+
+async def test_without_anybody_in_sync_somebody_is_preferred(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """The controller has done what it could."""
+    cluster.place("x-0", 1, 2, 3, isr=(1,))
+    applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
+    assert applied.effect.proved
+    assert applied.effect.how.startswith("x-0 is to be led by broker-")
+    assert cluster.placed["x-0"].leader == "broker-1"
+
+
+async def test_leaders_in_turn(cluster: FakeCluster, rng: random.Random) -> None:
+    """Each leads for a moment."""
+    options = {"keys": ["x-0"], "times": 3, "gap_s": 0.01}
+    applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], options, rng)
+    assert applied.effect.how.count("x-0 by") == 3
+
+
+async def test_those_of_brokers(cluster: FakeCluster, rng: random.Random) -> None:
+    """Partitions of coordinators are moved when that is asked for, and else never."""
+    await admin.apply(cluster, "reassign", ["broker-1"], {"internal": True}, rng)
+    assert "broker-4" in cluster.placed["__consumer_offsets-0"].replicas
+    assert cluster.placed["x-0"].replicas == ("broker-1", "broker-2", "broker-3")
+    cluster.place("__consumer_offsets-0", 1, 2, 3)
+    await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["not-yet-0"]}, rng)
+    assert "broker-4" in cluster.placed["x-0"].replicas
+    assert "broker-4" not in cluster.placed["__consumer_offsets-0"].replicas
+
+
+def test_draws() -> None:
+    """Both faults, all ends; elections only where there are several to elect from."""
+    rng = random.Random(3)
+    shape = Shape(tuple(map(broker, range(1, 4))), KEYS, coordinators=("group-coordinator:g",))
+    faults = [admin.draw(rng, shape) for _ in range(100)]
+    assert {fault.fault for fault in faults} == set(admin.FAULTS)
+    ends = {fault.options["end"] for fault in faults if fault.fault == "reassign"}
+    assert ends == set(admin.ENDS)
+    assert {"internal" in fault.options for fault in faults} == {True, False}
+    alone = Shape(shape.brokers, KEYS, replicas=1)
+    assert {admin.draw(rng, alone).fault for _ in range(50)} == {"reassign"}
+    assert admin.room(alone)
+    assert not admin.room(Shape(("broker-1",), KEYS))
+    assert not admin.room(Shape(shape.brokers))

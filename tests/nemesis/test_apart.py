@@ -1,0 +1,55 @@
+"""Elections among those who do not hear each other, on a cluster in memory."""
+
+import random
+
+import pytest
+
+from model.roles import broker
+from nemesis import apart
+from nemesis.package import Shape
+from tests.nemesis.conftest import FakeCluster
+
+pytestmark = pytest.mark.usefixtures("impatient")
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster(brokers=4)
+    cluster.place("x-0", 2, 3, 4)
+    return cluster
+
+
+async def test_leaders_follow_one_another(cluster: FakeCluster, rng: random.Random) -> None:
+    """The first before links are cut, none of them the controller's, and some behind that."""
+    options = {"keys": ["x-0"], "times": 2, "gap_s": 0.0}
+    applied = await apart.apply(cluster, "elect-apart", ["broker-3"], options, rng)
+    assert applied.effect.proved
+    assert applied.effect.how.startswith("x-0 by broker-3; then x-0 by broker-")
+    assert applied.effect.how.count("; then x-0 by") == 2
+    cut = {link for link, count in cluster.cuts.items() if count}
+    assert cut == {(one, other) for one in cluster.brokers[1:] for other in cluster.brokers[1:]} - {
+        (one, one) for one in cluster.brokers
+    }
+    healed = await apart.PACKAGE.heal(cluster, applied)
+    assert healed.proved
+    assert not any(cluster.cuts.values())
+
+
+async def test_both_are_proved(cluster: FakeCluster, rng: random.Random) -> None:
+    """An election without a cut is none of it, nor a cut without an election."""
+    options = {"keys": ["x-0"], "times": 1, "gap_s": 0.0}
+    cluster.immortal = True
+    assert not (await apart.apply(cluster, "elect-apart", ["broker-3"], options, rng)).effect.proved
+    cluster.immortal, cluster.refusal = False, "NOT_CONTROLLER"
+    assert not (await apart.apply(cluster, "elect-apart", ["broker-3"], options, rng)).effect.proved
+
+
+def test_draws() -> None:
+    """Several elections; and only with three who could lead."""
+    shape = Shape(tuple(map(broker, range(1, 4))), ("x-0", "x-1"))
+    faults = [apart.draw(random.Random(seed), shape) for seed in range(50)]
+    low, high = apart.TIMES
+    assert {fault.options["times"] for fault in faults} == set(range(low, high + 1))
+    assert apart.room(shape)
+    assert not apart.room(Shape(shape.brokers, shape.keys, replicas=2))
+    assert not apart.room(Shape(shape.brokers))

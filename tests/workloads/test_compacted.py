@@ -1,0 +1,159 @@
+"""What the workload asks, simulated: its generator against clients that answer as told."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from model import keyed
+from model.op import Op
+from model.plan import Plan
+from tests.workloads.conftest import simulate, yes
+from workloads.compacted import WORKLOAD, client, op_timeout_s, refuse
+
+PLAN = Plan(
+    workload="compacted",
+    time_limit_s=60.0,
+    rate_hz=20.0,
+    concurrency=6,
+    broker=dict(WORKLOAD.broker),
+    options=dict(WORKLOAD.options),
+    producer=dict(WORKLOAD.producer),
+    consumer=dict(WORKLOAD.consumer),
+)
+
+
+def asked(history: list[Op], f: str) -> list[Op]:
+    return [op for op in history if op.f == f and op.type == "invoke"]
+
+
+def with_options(**changed: Any) -> Plan:
+    return msgspec.structs.replace(PLAN, options={**PLAN.options, **changed})
+
+
+def test_every_key_is_written_and_deleted() -> None:
+    """Alone and in transactions; the numbers of a partition rise."""
+    history = simulate(WORKLOAD.main(PLAN), threads=6)
+    values: dict[str, list[int]] = {}
+    for op in sorted(asked(history, "send") + asked(history, "txn"), key=lambda op: op.index):
+        for micro_op in op.value:
+            if micro_op[0] == "send":
+                values.setdefault(micro_op[1], []).append(micro_op[2])
+    assert sorted(values) == ["topic0-0", "topic0-1", "topic1-0", "topic1-1"]
+    for written in values.values():
+        assert written == sorted(set(written))
+        assert {keyed.key_of(value) for value in written} == set(range(8))
+        share = sum(map(keyed.deletes, written)) / len(written)
+        assert share == pytest.approx(0.2, abs=0.1)
+    rows = [[micro_op[0] for micro_op in op.value] for op in asked(history, "txn")]
+    aborted = sum(row[-1] == "abort" for row in rows) / len(rows)
+    assert aborted == pytest.approx(0.3, abs=0.1)
+    assert any("delay" in row for row in rows)
+
+
+def test_topics_are_asked_for_as_compacted() -> None:
+    """So that a history tells, and the client says so to the broker."""
+    history = simulate(WORKLOAD.main(PLAN), threads=6)
+    assert [op.value for op in asked(history, "create-topic")] == [
+        [["create-compacted", "topic0", 2]],
+        [["create-compacted", "topic1", 2]],
+    ]
+    made: Any = client(with_options(client="aiokafka"), "localhost:1", 0)
+    assert made._topic_config == {
+        "cleanup.policy": "compact",
+        "segment.bytes": "4096",
+        "segment.ms": "5000",
+        "min.cleanable.dirty.ratio": "0.01",
+        "delete.retention.ms": "86400000",
+    }
+
+
+def test_some_have_no_key() -> None:
+    """Each is sent alone: a broker refuses all that comes with it."""
+    history = simulate(WORKLOAD.main(with_options(keyless_p=0.5, txn_p=0.0)), threads=6)
+    rows = [[keyed.key_of(send[2]) for send in op.value] for op in asked(history, "send")]
+    keyless = [row for row in rows if keyed.NO_KEY in row]
+    assert all(row == [keyed.NO_KEY] for row in keyless)
+    assert len(keyless) / len(rows) == pytest.approx(0.5, abs=0.1)
+
+
+def test_no_transaction_without_an_id() -> None:
+    """A process asks for one when it first needs it."""
+    history = simulate(WORKLOAD.main(PLAN), threads=6)
+    for process in {op.process for op in asked(history, "txn")}:
+        mine = [op for op in history if op.process == process and op.f in ("init", "txn")]
+        assert [(op.f, op.type) for op in mine[:2]] == [("init", "invoke"), ("init", "ok")]
+
+
+class Reading:
+    """The first poll of a process brings something; each partition is caught up with at the second
+    attempt."""
+
+    def __init__(self) -> None:
+        self.polled: dict[int, int] = {}
+        self.tried: dict[tuple[int, str], int] = {}
+
+    def __call__(self, op: Op) -> Op:
+        if op.f == "poll":
+            count = self.polled[op.process] = self.polled.get(op.process, 0) + 1
+            records = {"topic0-0": [[0, 1000]]} if count == 1 else {}
+            return msgspec.structs.replace(op, type="ok", value=[["poll", records]])
+        if op.f == "catch-up":
+            place = op.process, op.value[0][1]
+            self.tried[place] = self.tried.get(place, 0) + 1
+            if self.tried[place] == 1:
+                return msgspec.structs.replace(op, type="fail")
+        return yes(op)
+
+
+def test_readers_begin_anew_once_they_have_read_everything() -> None:
+    """Each partition, as far as there are any; who has found nothing new asks whether it is so."""
+    reading = Reading()
+    history = simulate(WORKLOAD.main(PLAN), reading, threads=6)
+    ended = [op for op in asked(history, "crash") if op.process in reading.polled]
+    assert len(ended) > 20
+    for op in ended:
+        mine = [other for other in history if other.process == op.process]
+        (assigned,) = [other.value for other in mine if (other.f, other.type) == ("assign", "ok")]
+        reached = [o.value[0][1] for o in mine if (o.f, o.type) == ("catch-up", "ok")]
+        assert sorted(reached) == sorted(assigned)
+        order = [other.f for other in mine if other.type == "invoke"]
+        assert order[:4] == ["assign", "poll", "poll", "catch-up"]
+        failed = order.index("catch-up")
+        assert order[failed + 1] == "poll"
+
+
+def test_at_the_end_everything_is_read() -> None:
+    """By whoever is there."""
+    history = simulate(WORKLOAD.final(PLAN, ("topic0-0", "topic0-1"), 30.0), threads=6)
+    reached = {op.value[0][1] for op in history if (op.f, op.type) == ("catch-up", "ok")}
+    assert reached == {"topic0-0", "topic0-1"}
+
+
+@pytest.mark.parametrize("name", ["aiokafka", "librdkafka"])
+def test_the_defaults_are_taken(name: str) -> None:
+    """By both clients, which are asked."""
+    assert refuse(with_options(client=name)) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"options": {**PLAN.options, "delete_p": 2}}, "delete_p=2"),
+        ({"options": {**PLAN.options, "abort_p": 2}}, "abort_p=2"),
+        ({"options": {**PLAN.options, "dirty_ratio": "x"}}, "dirty_ratio=x"),
+        ({"options": {**PLAN.options, "keys": 100}}, "keys=100"),
+        ({"concurrency": 1}, "--concurrency"),
+        ({"producer": {**PLAN.producer, "acks": "0"}}, "producer.acks=0"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> None:
+    """In a line that names it."""
+    assert why in (refuse(msgspec.structs.replace(PLAN, **changes)) or "")
+
+
+def test_an_operation_ends_before_it_is_given_up() -> None:
+    """However long its transaction pauses."""
+    assert op_timeout_s(with_options(delay_max_ms=7000)) == pytest.approx(
+        op_timeout_s(with_options(delay_max_ms=1000)) + 6.0
+    )

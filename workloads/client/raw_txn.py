@@ -1,0 +1,303 @@
+"""A transactional producer of our own, which does what aiokafka's and librdkafka's have unlearned.
+
+It gives a batch up that is not answered in time and aborts at once, in the same epoch, while the
+batch may be under way still: so did clients before they could ask for another epoch (KIP-360). And
+a new producer id begins with whatever sequence number it is told to, so that a test need not write
+two thousand million records to come to the last one.
+
+It speaks over the connections of aiokafka's client, whose consumer reads for its process. A process
+whose request stayed without an answer never acts again, as with the other clients; what was refused
+for certain has taken no sequence number.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, NoError, for_code
+from aiokafka.protocol.produce import ProduceRequest
+from aiokafka.protocol.transaction import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+)
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+from workloads.client import aio_errors, outcome, payload
+from workloads.client.aio import Report, name_of, stop_client
+from workloads.client.aio_txn import TransactionalAioClient
+from workloads.client.common import split
+from workloads.client.transaction import INIT_TIMEOUT_S, Failure
+
+BACKOFF_S = 0.05
+"""Before a request is sent anew."""
+SEQUENCES = 2**31
+_ASK_AGAIN = frozenset(map(for_code, (3, 14, 15, 16, 51)))
+"""Unknown partition; a coordinator that loads, is not available, is none, or is at a change."""
+_SEND_AGAIN = frozenset(map(for_code, (3, 5, 6, 7, 19, 20)))
+"""Unknown partition, no leader, not the leader, timed out, too few in sync: what has been appended
+all the same is known again by its sequence number."""
+_IN_DOUBT = frozenset(map(for_code, (7, 20)))
+"""Of these: it has been appended."""
+
+
+class RawClient(TransactionalAioClient):
+    """A process that reads by aiokafka and writes by a :class:`RawWriter`."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        process: int,
+        producer: Mapping[str, str],
+        consumer: Mapping[str, str],
+        topic: Mapping[str, str],
+        *,
+        asks_again: bool = False,
+        first_sequence: int = 0,
+    ) -> None:
+        """``first_sequence``: of each partition, under a new producer id."""
+        super().__init__(bootstrap, process, producer, consumer, topic, asks_again=asks_again)
+        self._asks_again = asks_again
+        self._first_sequence = first_sequence
+
+    def _make_producer(self, transactional_id: str) -> "RawWriter":
+        request_ms = self._arguments["request_timeout_ms"]
+        return RawWriter(
+            AIOKafkaClient(**self._common, request_timeout_ms=request_ms),
+            transactional_id,
+            timeout_ms=self._arguments["transaction_timeout_ms"],
+            delivery_s=self._delivery_s,
+            end_s=self._end_s,
+            asks_again=self._asks_again,
+            first_sequence=self._first_sequence,
+            form=self._form,
+        )
+
+
+class RawWriter:
+    """See the module, and :class:`~workloads.client.transaction.Producer`."""
+
+    def __init__(
+        self,
+        client: AIOKafkaClient,
+        transactional_id: str,
+        *,
+        timeout_ms: int,
+        delivery_s: float,
+        end_s: float,
+        asks_again: bool,
+        first_sequence: int,
+        form: payload.Form,
+    ) -> None:
+        self._client = client
+        self._name = transactional_id
+        self._timeout_ms = timeout_ms
+        self._delivery_s = delivery_s
+        self._end_s = end_s
+        self._asks_again = asks_again
+        self._first_sequence = first_sequence
+        self._form = form
+        self._next: dict[str, int] = {}
+        """By key: the sequence number of the next record."""
+        self._added: set[str] = set()
+        """Keys of the transaction."""
+        self._has_offsets = False
+        self._coordinators: dict[tuple[CoordinationType, str], int] = {}
+        self._under_way: list[asyncio.Future[tuple[type[KafkaError], int]]] = []
+        """Batches of the transaction, also those that are given up."""
+        self.identity: list[int] | None = None
+        self.reusable = True
+
+    async def init(self) -> tuple[outcome.Outcome, str | None]:
+        """Get an id and an epoch; the outcome, and the name of the error."""
+        request = InitProducerIdRequest(self._name, self._timeout_ms)
+        try:
+            async with asyncio.timeout(INIT_TIMEOUT_S):
+                await self._client.bootstrap()
+                answer = await self._ask(request, lambda told: [told.error_code])
+        except KafkaConnectionError as error:
+            return "fail", name_of(error)  # it found nobody to ask
+        except (KafkaError, TimeoutError) as error:
+            return "info", name_of(error)
+        except Failure as failure:
+            return "info", failure.name
+        self.identity = [answer.producer_id, answer.producer_epoch]
+        return "ok", None
+
+    async def begin(self) -> None:
+        self._added.clear()
+        self._under_way.clear()
+        self._has_offsets = False
+
+    async def send(self, records: list[tuple[str, int]]) -> list[Report]:
+        """One batch for each key, all at once."""
+        rows: dict[str, list[int]] = {}
+        for key, value in records:
+            rows.setdefault(key, []).append(value)
+        try:
+            async with asyncio.timeout(self._delivery_s):
+                await self._add(rows)
+        except (Failure, TimeoutError) as error:
+            self.reusable = False
+            return [Report("fail", None, str(error) or name_of(error))] * len(records)
+        told = await asyncio.gather(*(self._produce(key, values) for key, values in rows.items()))
+        reports = dict(zip(rows, map(iter, told), strict=True))
+        return [next(reports[key]) for key, _ in records]
+
+    async def send_offsets(self, offsets: Mapping[str, int], group: str) -> None:
+        assert self.identity is not None
+        topics: dict[str, list[tuple[int, int, str]]] = {}
+        for key, offset in offsets.items():
+            topic, partition = split(key)
+            topics.setdefault(topic, []).append((partition, offset, ""))
+        await self._step(
+            AddOffsetsToTxnRequest(self._name, *self.identity, group),
+            lambda told: [told.error_code],
+        )
+        self._has_offsets = True
+        await self._step(
+            TxnOffsetCommitRequest(self._name, group, *self.identity, list(topics.items())),
+            lambda told: [code for _, partitions in told.errors for _, code in partitions],
+            (CoordinationType.GROUP, group),
+        )
+
+    async def commit(self) -> None:
+        await self._end(is_commit=True)
+
+    async def abort(self) -> None:
+        await self._end(is_commit=False)
+
+    async def close(self) -> None:
+        """Once the last request is answered, or its connection given up."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await stop_client(self._client.close, self._client.close)
+
+    async def _end(self, *, is_commit: bool) -> None:
+        assert self.identity is not None
+        if self._added or self._has_offsets:
+            request = EndTxnRequest(self._name, *self.identity, is_commit)
+            await self._step(request, lambda told: [told.error_code])
+
+    async def _add(self, keys: Iterable[str]) -> None:
+        """Make these part of the transaction."""
+        assert self.identity is not None
+        topics: dict[str, list[int]] = {}
+        for key in keys:
+            if key not in self._added:
+                topic, partition = split(key)
+                topics.setdefault(topic, []).append(partition)
+        if topics:
+            await self._ask(
+                AddPartitionsToTxnRequest(self._name, *self.identity, list(topics.items())),
+                lambda told: [code for _, partitions in told.errors for _, code in partitions],
+            )
+            self._added.update(keys)
+
+    async def _step(
+        self,
+        request: Any,
+        codes: Callable[[Any], list[int]],
+        role: tuple[CoordinationType, str] | None = None,
+    ) -> None:
+        try:
+            async with asyncio.timeout(self._end_s):
+                await self._ask(request, codes, role)
+        except TimeoutError as error:
+            raise Failure(name_of(error), can_abort=False) from None
+
+    async def _ask(
+        self,
+        request: Any,
+        codes: Callable[[Any], list[int]],
+        role: tuple[CoordinationType, str] | None = None,
+    ) -> Any:
+        """A coordinator's answer, however often it takes. Raises :class:`Failure` when it refuses,
+        or does not answer."""
+        role = role or (CoordinationType.TRANSACTION, self._name)
+        while True:
+            node = await self._coordinator(*role)
+            try:
+                answer = await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+            except KafkaError as error:
+                in_doubt = not isinstance(error, NodeNotReadyError)
+                if in_doubt and not self._asks_again and isinstance(request, EndTxnRequest):
+                    raise Failure(name_of(error), can_abort=False) from None
+            else:
+                errors = [error for error in map(for_code, codes(answer)) if error is not NoError]
+                if not errors:
+                    return answer
+                if errors[0] not in _ASK_AGAIN:
+                    raise Failure(errors[0].__name__, can_abort=False)
+            self._coordinators.pop(role, None)
+            await asyncio.sleep(BACKOFF_S)
+
+    async def _coordinator(self, kind: CoordinationType, name: str) -> int:
+        """Who it was the last time, or is said to be now: by anybody, which may take a while."""
+        while (kind, name) not in self._coordinators:
+            try:
+                found = await self._client.coordinator_lookup(kind, name)
+                self._coordinators[kind, name] = int(found)
+            except KafkaError:
+                await self._client.force_metadata_update()
+                await asyncio.sleep(BACKOFF_S)
+        return self._coordinators[kind, name]
+
+    async def _produce(self, key: str, values: list[int]) -> list[Report]:
+        """What came of a batch: one request, and others only where it was answered."""
+        sequence, data = self._batch(key, values)
+        is_sent = False
+        try:
+            async with asyncio.timeout(self._delivery_s):
+                while True:
+                    leader = await self._leader(key)
+                    sending = asyncio.ensure_future(self._send(leader, key, data))
+                    self._under_way.append(sending)
+                    is_sent = True
+                    error, offset = await asyncio.shield(sending)
+                    if error not in _SEND_AGAIN:
+                        break
+                    self.reusable = self.reusable and error not in _IN_DOUBT
+                    self._client.force_metadata_update()
+                    await asyncio.sleep(BACKOFF_S)
+        except (KafkaError, TimeoutError) as failed:
+            self.reusable = self.reusable and not is_sent
+            return [Report("info" if is_sent else "fail", None, name_of(failed))] * len(values)
+        if error is NoError:
+            self._next[key] = (sequence + len(values)) % SEQUENCES
+            return [Report("ok", offset + at) for at in range(len(values))]
+        return [Report(aio_errors.of_send(error()), None, error.__name__)] * len(values)
+
+    def _batch(self, key: str, values: list[int]) -> tuple[int, bytes]:
+        """Its first sequence number, and the batch."""
+        assert self.identity is not None
+        producer_id, epoch = self.identity
+        sequence = self._next.get(key, 0 if epoch else self._first_sequence)
+        builder = DefaultRecordBatchBuilder(2, 0, 1, producer_id, epoch, sequence, 2**20)
+        for at, value in enumerate(values):
+            record_key, record_value, headers = self._form.encode(key, value)
+            builder.append(at, None, record_key, record_value, headers or [])
+        return sequence, bytes(builder.build())
+
+    async def _send(self, leader: int, key: str, data: bytes) -> tuple[type[KafkaError], int]:
+        """The error of a batch, and its offset."""
+        topic, partition = split(key)
+        timeout_ms = int(self._delivery_s * 1000)
+        request = ProduceRequest(self._name, -1, timeout_ms, [(topic, [(partition, data)])])
+        answer = await self._client.send(leader, request)
+        (((_, ((_, code, offset, *_),)),)) = answer.topics
+        return for_code(code), int(offset)
+
+    async def _leader(self, key: str) -> int:
+        """A leader that there is a connection to."""
+        topic, partition = split(key)
+        while True:
+            await self._client._wait_on_metadata(topic)
+            leader = self._client.cluster.leader_for_partition(TopicPartition(topic, partition))
+            if leader is not None and leader >= 0 and await self._client.ready(leader):
+                return int(leader)
+            await self._client.force_metadata_update()
+            await asyncio.sleep(BACKOFF_S)

@@ -1,0 +1,321 @@
+"""Compacted topics: keys are written again and again, deleted, and read from the beginning.
+
+Every record replaces the one before it of its key (``model.keyed``), so that old ones may go, and
+do: segments are small and the cleaner is busy. Writers send alone or in transactions, of which many
+are aborted; some (``keyless_p``) try what no compacted topic takes, records without a key. Readers
+read everything from the beginning to the end, start anew, and read it again; what they know then of
+a key must be what was last written to it. They read slowly, so that a log is compacted while they
+are in the midst of it.
+"""
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from model import keyed, options
+from model.generator import (
+    PENDING,
+    Answer,
+    AnyOf,
+    Context,
+    Generator,
+    Invocation,
+    Repeat,
+    Reserve,
+    Stagger,
+    Until,
+)
+from model.op import MicroOp, Op
+from model.plan import Plan
+from model.roles import Client
+from workloads import idempotent, send_poll, transactions
+from workloads.client import transaction
+from workloads.idempotent import CatchUp, Topics, created, topics_of
+from workloads.package import Workload
+
+LEAST: Mapping[str, float] = {
+    **idempotent.LEAST,
+    "keys": 1,
+    "delete_p": 0.0,
+    "keyless_p": 0.0,
+    "txn_p": 0.0,
+    "txn_length_max": 1,
+    "abort_p": 0.0,
+    "delay_p": 0.0,
+    "delay_max_ms": 1,
+    "new_id_p": 0.0,
+    "polls_hz": 0.01,
+    "segment_bytes": 512,
+    "segment_ms": 1,
+    "dirty_ratio": 0.0,
+    "delete_retention_ms": 0,
+}
+"""The smallest number that each of the plan's options may be."""
+
+SHARES = ("delete_p", "keyless_p", "txn_p", "dirty_ratio")
+"""Options that are probabilities, or parts of a whole, besides those of transactions."""
+
+WATCHES_HZ = 1.0
+"""How often watermarks are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """Writes some keys of a partition at a time, or of several in a transaction."""
+
+    batch_max: int
+    record_keys: int
+    delete_p: float
+    keyless_p: float
+    txn_p: float
+    length_max: int
+    abort_p: float
+    delay_p: float
+    delay_max_ms: int
+    new_id_p: float
+    keys: tuple[str, ...] = ()
+    next_numbers: dict[str, int] = field(default_factory=dict)
+    ready: frozenset[int] = frozenset()
+    """Processes with a transactional id, asked about by membership only."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        rng, process = ctx.rng, ctx.rng.choice(ctx.free)
+        numbers = dict(self.next_numbers)
+        if rng.random() >= self.txn_p:
+            key = rng.choice(self.keys)
+            count = rng.randint(1, self.batch_max)
+            value = [self._send(rng, key, numbers) for _ in range(count)]
+            if rng.random() < self.keyless_p:
+                number = self.next_numbers[key]
+                value = [["send", key, keyed.value_of(number, keyed.NO_KEY, deletes=False)]]
+            later = dataclasses.replace(self, next_numbers=numbers)
+            return Invocation(process=process, f="send", value=value), later
+        if process not in self.ready:
+            init = [transactions.identity(ctx, process, self.new_id_p)]
+            return Invocation(process=process, f="init", value=init), self
+        row = [
+            self._send(rng, rng.choice(self.keys), numbers)
+            for _ in range(rng.randint(1, self.length_max))
+        ]
+        if rng.random() < self.delay_p:
+            row.insert(rng.randint(0, len(row)), ["delay", None, rng.randint(1, self.delay_max_ms)])
+        if rng.random() < self.abort_p:
+            row.append(["abort"])
+        later = dataclasses.replace(self, next_numbers=numbers)
+        return Invocation(process=process, f="txn", value=row), later
+
+    def update(self, event: Op) -> Generator:
+        if new := created(event):
+            next_numbers = self.next_numbers | dict.fromkeys(new, 0)
+            return dataclasses.replace(self, keys=(*self.keys, *new), next_numbers=next_numbers)
+        if event.f == "init" and event.type == "ok":
+            return dataclasses.replace(self, ready=self.ready | {event.process})
+        return self
+
+    def _send(self, rng: random.Random, key: str, numbers: dict[str, int]) -> MicroOp:
+        deletes = rng.random() < self.delete_p
+        value = keyed.value_of(numbers[key], rng.randrange(self.record_keys), deletes=deletes)
+        numbers[key] += 1
+        return ["send", key, value]
+
+
+@dataclass(frozen=True, slots=True)
+class Rereaders:
+    """Reads every partition to its end, gives way to a new process, and so on."""
+
+    keys: tuple[str, ...] = ()
+    left: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """By process: what it has not caught up with."""
+    idle: frozenset[int] = frozenset()
+    """Processes whose last poll brought nothing, asked about by membership only."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        process = ctx.rng.choice(ctx.free)
+        left = self.left.get(process)
+        if left is None:
+            return Invocation(process=process, f="assign", value=list(self.keys)), self
+        if not left:
+            return Invocation(process=process, f="crash", value=None), self
+        if process not in self.idle:
+            return Invocation(process=process, f="poll", value=[["poll"]]), self
+        value = [["catch-up", ctx.rng.choice(left)]]
+        return Invocation(process=process, f="catch-up", value=value), self
+
+    def update(self, event: Op) -> Generator:
+        if new := created(event):
+            return dataclasses.replace(self, keys=(*self.keys, *new))
+        process = frozenset({event.process})
+        match event.f, event.type:
+            case "assign", "ok":
+                left = self.left | {event.process: tuple(event.value)}
+                return dataclasses.replace(self, left=left)
+            case "poll", "ok":
+                brought = any(event.value[-1][1].values())
+                idle = self.idle - process if brought else self.idle | process
+                return dataclasses.replace(self, idle=idle)
+            case "catch-up", "ok" if event.process in self.left:
+                rest = tuple(key for key in self.left[event.process] if key != event.value[0][1])
+                left = self.left | {event.process: rest}
+                return dataclasses.replace(self, left=left, idle=self.idle - process)
+            case "catch-up", "fail":
+                return dataclasses.replace(self, idle=self.idle - process)
+            case _, "info":
+                left = {p: keys for p, keys in self.left.items() if p != event.process}
+                return dataclasses.replace(self, left=left, idle=self.idle - process)
+            case _:
+                return self
+
+
+def _readers(plan: Plan) -> int:
+    """How many of the threads read: about half, at least one, and never all."""
+    return max(1, min(plan.concurrency - 1, plan.concurrency // 2))
+
+
+def main(plan: Plan) -> Generator:
+    """Writers and readers until the time limit."""
+    asked = plan.options
+    readers = _readers(plan)
+    writers = plan.concurrency - readers
+    gap_s = float(asked["process_life_s"]) / writers
+    work = Writers(
+        batch_max=int(asked["batch_max"]),
+        record_keys=int(asked["keys"]),
+        delete_p=float(asked["delete_p"]),
+        keyless_p=float(asked["keyless_p"]),
+        txn_p=float(asked["txn_p"]),
+        length_max=int(asked["txn_length_max"]),
+        abort_p=float(asked["abort_p"]),
+        delay_p=float(asked["delay_p"]),
+        delay_max_ms=int(asked["delay_max_ms"]),
+        new_id_p=float(asked["new_id_p"]),
+    )
+    topics = Topics(topics_of(plan), int(asked["partitions"]), "create-compacted")
+    writing = AnyOf(
+        (
+            topics,
+            Stagger(gap_s, Repeat("crash"), next_s=gap_s),
+            Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
+            Stagger(1 / plan.rate_hz, work),
+        )
+    )
+    reading = Stagger(1 / float(asked["polls_hz"]), Rereaders())
+    return Until(plan.time_limit_s, Reserve(((writers, writing), (readers, reading))))
+
+
+def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """Reads these partitions to their ends, with every thread."""
+    return Until(until_s, CatchUp(left=keys, keys=keys, watches=True))
+
+
+def client(plan: Plan, bootstrap: str, process: int) -> Client:
+    """A process by the client that the plan names."""
+    make = transactions.CLIENTS[plan.options["client"]]
+    topic = idempotent.topic_settings(plan) | {
+        "cleanup.policy": "compact",
+        "segment.bytes": str(plan.options["segment_bytes"]),
+        "segment.ms": str(plan.options["segment_ms"]),
+        "min.cleanable.dirty.ratio": str(plan.options["dirty_ratio"]),
+        "delete.retention.ms": str(plan.options["delete_retention_ms"]),
+    }
+    return make(bootstrap, process, plan.producer, plan.consumer, topic)
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why this plan cannot be run."""
+    if plan.concurrency < 2:
+        return "--concurrency: compacted needs at least 2, a writer and a reader"
+    if (misfit := options.refusal(plan.options, LEAST)) is not None:
+        return misfit
+    for name in SHARES:
+        if plan.options[name] > 1:
+            return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
+    if plan.options["keys"] > keyed.NO_KEY:
+        return f"options: keys={plan.options['keys']}: at most {keyed.NO_KEY}"
+    return transactions.refuse_transactions(plan)
+
+
+def op_timeout_s(plan: Plan) -> float:
+    """Longer than the longest transaction: each of its steps is bounded by its client."""
+    sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000 * int(plan.options["txn_length_max"])
+    delay_s = int(plan.options["delay_max_ms"]) / 1000
+    return sends_s + delay_s + 4 * transaction.end_timeout_s(plan.producer) + 15.0
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """How much is replaced, deleted and aborted; how small segments are, how slow readers."""
+    timeout_ms = rng.choice((1000, 1000, 2000, 4000))
+    settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
+    settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))
+    drawn = {
+        "keys": rng.choice((2, 4, 12, 50)),
+        "delete_p": rng.choice((0.05, 0.2, 0.4)),
+        "keyless_p": rng.choice((0.0, 0.0, 0.05)),
+        "txn_p": rng.choice((0.0, 0.3, 0.7, 1.0)),
+        "abort_p": rng.choice((0.1, 0.3, 0.6)),
+        "delay_p": rng.choice((0.1, 0.4)),
+        "delay_max_ms": rng.choice((100, timeout_ms, 2 * timeout_ms)),
+        "new_id_p": rng.choice((0.0, 0.25, 0.75)),
+        "segment_bytes": rng.choice((2048, 4096, 16384)),
+        "dirty_ratio": rng.choice((0.01, 0.01, 0.3)),
+        "polls_hz": rng.choice((4.0, 10.0, 20.0)),
+    }
+    consumer = {"max.partition.fetch.bytes": rng.choice(("1024", "4096", "1048576"))}
+    broker = {"log.cleaner.backoff.ms": rng.choice(("100", "300", "2000"))}
+    return {"producer": settings, "options": drawn, "consumer": consumer, "broker": broker}
+
+
+WORKLOAD = Workload(
+    name="compacted",
+    idea="keys of compacted topics are written, deleted, and read from the beginning",
+    checkers=(*idempotent.WORKLOAD.checkers, "compacted"),
+    rate_hz=150.0,
+    options={
+        "client": "librdkafka",
+        "topics": 1,
+        "late_topics": 1,
+        "partitions": 2,
+        "replication_factor": 3,
+        "replicas": [],
+        "keys": 8,
+        "batch_max": 6,
+        "delete_p": 0.2,
+        "keyless_p": 0.0,
+        "txn_p": 0.4,
+        "txn_length_max": 4,
+        "abort_p": 0.3,
+        "delay_p": 0.2,
+        "delay_max_ms": 800,
+        "new_id_p": 0.25,
+        "polls_hz": 20.0,
+        "segment_bytes": 4096,
+        "segment_ms": 5000,
+        "dirty_ratio": 0.01,
+        # A day, as Kafka has it: no tombstone goes within a run, whatever clocks do.
+        "delete_retention_ms": 86_400_000,
+        "process_life_s": 10.0,
+        "final_time_limit_s": 60.0,
+    },
+    broker={**transactions.BROKER, "log.cleaner.backoff.ms": "300"},
+    producer=transactions.WORKLOAD.producer,
+    consumer={
+        **idempotent.WORKLOAD.consumer,
+        "isolation.level": "read_committed",
+        # Little at a time, so that a log changes while it is read.
+        "max.partition.fetch.bytes": "4096",
+    },
+    refuse=refuse,
+    main=main,
+    final=final,
+    client=client,
+    op_timeout_s=op_timeout_s,
+    topics=idempotent.first_keys,
+    coordinators=transactions.coordinators,
+    moments=("txn",),
+    vary=vary,
+)
