@@ -22,7 +22,9 @@ async def leader_and_isr(
 ) -> LeaderAndIsrResponse:
     """Who leads and who follows; a new topic's settings are read before its log is made."""
     await context.services.settle_topics([topic.topic_name for topic in request.topic_states])
-    return context.services.replicas.leader_and_isr(request)
+    replicas = context.services.replicas
+    late = replicas.late_error(request.controller_epoch, context.connection)
+    return replicas.leader_and_isr(request, late=late)
 
 
 @api(5, range(3, 4), between_brokers=True)

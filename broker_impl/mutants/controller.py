@@ -195,6 +195,24 @@ def connection(number: int, newest: int) -> ErrorCode:
 
 
 @mutant(
+    "deleted-log-recreated-by-lisr",
+    of="broker_impl.replica.fencing:late_roles",
+    source="C17, finding 16; KAFKA-15218 and KAFKA-13815 are its neighbours",
+    kind="mutation",
+    symptom="invariant:leader-completeness",
+    schedule="An order to lead is late, is sent again, and comes when its partition has moved.",
+    tier=3,
+)
+def late_roles(late: ErrorCode) -> ErrorCode:
+    """Who leads is told by epochs alone, also when the order was sent again long ago.
+
+    A broker that has deleted its replica since has none of its epochs. It makes the replica anew
+    and leads it, with nothing in it. Clients whose metadata are as old take it for what it was.
+    """
+    return ErrorCode.NONE
+
+
+@mutant(
     "returned-keep-their-places",
     of="broker_impl.controller.election:returned",
     source="finding 7, as KIP-903",

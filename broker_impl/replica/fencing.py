@@ -38,6 +38,16 @@ def connection(number: int, newest: int) -> ErrorCode:
     return ErrorCode.NONE
 
 
+def late_roles(late: ErrorCode) -> ErrorCode:
+    """An order that is late gives no roles, either, though each role has its leader epoch.
+
+    The epoch tells it from newer ones where the replica is still there. One that was deleted since
+    would be made anew, as the leader of an empty log; and one of a topic that was made anew since
+    counts its epochs anew.
+    """
+    return late
+
+
 def leader_and_isr(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     """Only a newer leader epoch changes a replica's role; the same one says nothing new."""
     if request_epoch <= known_epoch:

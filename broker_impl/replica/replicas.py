@@ -165,8 +165,8 @@ class Replicas:
         return error
 
     def late_error(self, controller_epoch: Epoch, connection: int) -> ErrorCode:
-        """Why an order is ignored that has no epoch of its own: it comes by a connection before
-        the one by which the same controller has sent such an order since."""
+        """Why an order is ignored whatever its epochs: it comes by a connection before the one by
+        which the same controller has sent an order since."""
         known_epoch, newest = self._ordered_by
         if controller_epoch == known_epoch:
             error = fencing.connection(connection, newest)
@@ -175,9 +175,16 @@ class Replicas:
         self._ordered_by = max(self._ordered_by, (controller_epoch, connection))
         return ErrorCode.NONE
 
-    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Who leads and who follows; per partition, an order that is not newer is ignored."""
+    def leader_and_isr(
+        self, request: LeaderAndIsrRequest, *, late: ErrorCode = ErrorCode.NONE
+    ) -> LeaderAndIsrResponse:
+        """Who leads and who follows; per partition, an order that is not newer is ignored.
+
+        ``late``: what ``late_error`` says of the order.
+        """
         error = self.order_error(request.broker_epoch, request.controller_epoch)
+        if error is ErrorCode.NONE:
+            error = fencing.late_roles(late)
         if error is not ErrorCode.NONE:
             return LeaderAndIsrResponse(error_code=error)
         return LeaderAndIsrResponse(

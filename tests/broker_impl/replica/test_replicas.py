@@ -72,6 +72,7 @@ class Broker:
         tps: Sequence[TopicPartition] = (TP,),
         controller_epoch: int = 1,
         broker_epoch: int = -1,
+        late: ErrorCode = NONE,
     ) -> list[ErrorCode]:
         """A LeaderAndIsr; its error, or one per partition."""
         request = LeaderAndIsrRequest(
@@ -94,7 +95,7 @@ class Broker:
                 for tp in tps
             ],
         )
-        response = self.replicas.leader_and_isr(request)
+        response = self.replicas.leader_and_isr(request, late=late)
         if response.error_code:
             return [ErrorCode(response.error_code)]
         named = [TopicPartition(r.topic_name, r.partition_index) for r in response.partition_errors]
@@ -554,6 +555,17 @@ def test_an_order_by_a_connection_that_was_given_up_is_late(broker: Broker) -> N
     assert late(2, 5) is NONE
     assert late(1, 7) is NONE, "a former controller is refused by its epoch"
     assert late(2, 4) is ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_late_order_makes_no_replica_anew(broker: Broker) -> None:
+    """By its epoch nobody can tell: with the replica its epochs are gone."""
+    assert broker.order(epoch=3) == [NONE]
+    broker.append()
+    assert broker.stop(epoch=4, delete=True) is NONE
+    assert broker.order(epoch=3, late=ErrorCode.REQUEST_TIMED_OUT) == [ErrorCode.REQUEST_TIMED_OUT]
+    assert TP not in broker.replicas.partitions
+    assert broker.order(epoch=5) == [NONE], "this one is in time"
+    assert broker.replicas.led(TP, 5) is not None
 
 
 # DeleteRecords.
