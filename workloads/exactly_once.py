@@ -330,7 +330,7 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """As transactions, and how long a member may be silent; it lives longer, or its group would
     wait for the dead all the time."""
-    drawn = transactions.vary(rng)
+    drawn = transactions.patience(rng)
     session_ms = rng.choice((600, 1000, 2000))
     drawn["consumer"] = {
         "session.timeout.ms": str(session_ms),

@@ -335,16 +335,22 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How many groups there are, how often somebody sleeps, and who is static."""
-    return {
-        "options": {
-            "groups": rng.choice((1, 2, 2, 3)),
-            "freeze_p": rng.choice((0.0, 0.01, 0.03)),
-            "leave_p": rng.choice((0.2, 0.5, 0.8)),
-            "static_p": rng.choice((0.0, 0.3, 1.0)),
-            "settle_s": offsets.SETTLED_S,
-        }
+    """How many groups there are, how often somebody sleeps and how soon he is missed, and who is
+    static."""
+    drawn = {
+        "groups": rng.choice((1, 2, 2, 3)),
+        "freeze_p": rng.choice((0.0, 0.01, 0.03, 0.1)),
+        "leave_p": rng.choice((0.2, 0.5, 0.8)),
+        "static_p": rng.choice((0.0, 0.3, 1.0)),
+        "settle_s": offsets.SETTLED_S,
     }
+    session_ms = rng.choice((1000, 1500, 3000))
+    consumer = {
+        "session.timeout.ms": str(session_ms),
+        "heartbeat.interval.ms": str(rng.choice((200, 300))),
+        "max.poll.interval.ms": str(rng.choice((session_ms, 5000))),
+    }
+    return {"options": drawn, "consumer": consumer}
 
 
 WORKLOAD = dataclasses.replace(

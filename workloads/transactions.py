@@ -348,7 +348,17 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How patient coordinators are, and how often a transaction tries them."""
+    """How patient coordinators are, how often a transaction tries them, and who gives up early,
+    sometimes with sequence numbers that are about to wrap."""
+    drawn = patience(rng)
+    client = rng.choice(("aiokafka", "aiokafka", "aiokafka", RAW))
+    first = rng.choice((0, raw_txn.SEQUENCES - rng.randint(1, 50)))
+    drawn["options"] |= {"client": client, "first_sequence": first if client == RAW else 0}
+    return drawn
+
+
+def patience(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """How long transactions may take, and do, and how often they are aborted."""
     timeout_ms = rng.choice((1000, 1000, 2000, 4000))
     settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
     settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))

@@ -1,5 +1,6 @@
 """What the workload asks, simulated: its generator against clients that answer as told."""
 
+import random
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from workloads.client.aio_txn import TransactionalAioClient
 from workloads.client.confluent_transform import SubscribedConfluentClient
 from workloads.client.confluent_txn import TransactionalConfluentClient
 from workloads.client.raw_txn import RawClient
-from workloads.transactions import WORKLOAD, client, op_timeout_s, refuse
+from workloads.transactions import WORKLOAD, client, op_timeout_s, refuse, vary
 
 PLAN = Plan(
     workload="transactions",
@@ -118,6 +119,16 @@ def test_keys_that_appear_are_assigned() -> None:
     assert {len(keys) for process, keys in last.items() if process >= 5} >= {8}
     some = simulate(WORKLOAD.main(plan(assign_p=0.5)))
     assert {len(op.value) for op in asked(some, "assign")} == set(range(1, 9))
+
+
+def test_a_search_varies_who_gives_up() -> None:
+    """Most seeds have a library for a client, some one that gives up early, and some of these
+    begin where sequence numbers wrap. Each can be run."""
+    drawn = [vary(random.Random(seed))["options"] for seed in range(40)]
+    raw = [options for options in drawn if options["client"] == "raw"]
+    assert 3 <= len(raw) <= 20
+    assert {bool(options["first_sequence"]) for options in raw} == {False, True}
+    assert all(refuse(plan(**options)) is None for options in drawn)
 
 
 def test_rate_and_time_limit_are_kept() -> None:
