@@ -15,6 +15,15 @@ def may_join(
     return eligible and follower_end >= high_watermark and follower_end >= epoch_start
 
 
+def begins_there(follower_start: Offset, leader_start: Offset) -> bool:
+    """Does this follower know that its leader's log begins here?
+
+    What a deposed leader holds may differ from what was deleted since; where its log and the
+    leader's part is not told below the leader's start. Led by it, the partition would show that.
+    """
+    return follower_start >= leader_start or leader_start == 0
+
+
 def eligible(live_epoch: Epoch | None, fetch_epoch: Epoch) -> bool:
     """Is the fetching broker the incarnation that is registered (KIP-841, KIP-903)?
 

@@ -448,6 +448,7 @@ class Partition:
             self.pending_isr is None
             and event.broker not in self.isr
             and isr.may_join(event.offset, self.high_watermark, self.epoch_start, event.eligible)
+            and isr.begins_there(event.log_start, self.log.start_offset)
         ):
             self._propose(self.isr | {event.broker}, effects)
         self._advance(now, effects)

@@ -25,6 +25,15 @@ def test_may_join(
 
 
 @pytest.mark.parametrize(
+    ("follower_start", "leader_start", "expected"),
+    [(3, 3, True), (4, 3, True), (2, 3, False), (-1, 3, False), (-1, 0, True)],
+)
+def test_begins_there(follower_start: int, leader_start: int, expected: bool) -> None:
+    """A log that begins with the first record of all begins there, whoever has told it."""
+    assert isr.begins_there(follower_start, leader_start) is expected
+
+
+@pytest.mark.parametrize(
     ("live_epoch", "fetch_epoch", "expected"),
     [
         (7, 7, True),

@@ -13,6 +13,7 @@ from broker_impl.replica.events import (
     BecomeLeader,
     BoundsAnswered,
     Configure,
+    DeleteRecords,
     Diverged,
     Effect,
     EpochEndAnswered,
@@ -27,6 +28,7 @@ from broker_impl.replica.events import (
     LeadershipLost,
     LeadershipTaken,
     LogEndAdvanced,
+    LogStartAdvanced,
     PartitionState,
     RefreshIsr,
     Replicated,
@@ -393,6 +395,20 @@ def refused() -> Driver:
     assert driver(Tick()) == [WriteIsr(TP, 1, 0, (1,), 1, 0)]
     assert driver(IsrWriteRefused()) == [RefreshIsr(TP)]
     return driver
+
+
+def test_who_does_not_know_where_the_log_begins_does_not_join() -> None:
+    """A deposed leader may hold something else below the start, where nobody compares (finding
+    17)."""
+    driver = leader()
+    driver.append(5)
+    driver.fetched(2, 5)
+    driver(DeleteRecords(3))
+    assert driver(FollowerFetched(3, 0, 5, 0, True)) == []
+    assert driver(FollowerFetched(3, 0, 5, 3, True)) == [
+        LogStartAdvanced(TP),
+        WriteIsr(TP, 1, 0, (1, 2, 3), 1, 0),
+    ]
 
 
 def test_a_refused_write_is_not_repeated_blindly() -> None:
