@@ -153,7 +153,7 @@ class Contract:
             case "precommitted-read" | "dirty-read" | "wr-cycle":
                 return not self.read_committed
             case "duplicate":
-                return not self.idempotent
+                return found.variant == "deleted" or not self.idempotent
             case "inconsistent-offsets":
                 return found.variant == "ack" and self.acks != "all" and self.replication_factor > 1
             case "nonmonotonic-send" | "int-nonmonotonic-send":

@@ -5,9 +5,10 @@ fields ``op, key, offset, value, records, name``; a ``catch-up`` holds the posit
 and the high watermark in ``value``. What a consumer group is told or tells of partitions
 (``commit``, ``committed``, ``assigned``, ``revoked``, ``lost``) holds the group in ``name``, the
 generation in ``value``, and a record per partition with its offset; ``watermarks`` hold a record
-per end, whose ``value`` is a place in ``WATERMARKS``. What is no list of micro-operations (a
-fault's description), and what a process does once (``subscribe``, ``init``, ``leave``), is JSON in
-``detail``.
+per end, whose ``value`` is a place in ``WATERMARKS``; ``delete-records`` one for the offset that
+was asked for (``DELETED``), and one for the log's start that was told. What is no list of
+micro-operations (a fault's description), and what a process does once (``subscribe``, ``init``,
+``leave``), is JSON in ``detail``.
 """
 
 import gc
@@ -37,6 +38,9 @@ COMMIT, COMMITTED, WATERMARK = "commit", "committed", "watermarks"
 REBALANCES = ("assigned", "revoked", "lost")
 """What a member is told of partitions: they are given, asked back, or gone already."""
 WATERMARKS = ("start", "high", "stable")
+DELETE_RECORDS = "delete-records"
+DELETED = len(WATERMARKS)
+"""Stands for the offset before which records are to be deleted."""
 CREATE_COMPACTED = "create-compacted"
 """Asks for a topic of which only the last record of each key need stay."""
 ONCE = ("subscribe", "init", "leave")
@@ -191,6 +195,8 @@ class _Columns:
             self._add_places(*micro_op)
         elif micro_op[0] == WATERMARK:
             self._add_watermarks(*micro_op)
+        elif micro_op[0] == DELETE_RECORDS:
+            self._add_deletion(*micro_op)
         else:
             self._add_other(*micro_op)
         self.op_records_end.append(len(self.record_key))
@@ -222,6 +228,12 @@ class _Columns:
         for place, name in enumerate(WATERMARKS):
             if told and told.get(name) is not None:
                 self._add_place(key, told[name], place)
+        self._add_other(kind, key)
+
+    def _add_deletion(self, kind: str, key: str, asked: int, start: int | None = None) -> None:
+        self._add_place(key, asked, DELETED)
+        if start is not None:
+            self._add_place(key, start, WATERMARKS.index("start"))
         self._add_other(kind, key)
 
     def _add_place(self, key: str, offset: int | None, value: int) -> None:

@@ -20,6 +20,7 @@ from checkers.kernels.receipts import Receipt
 from checkers.kernels.rows import (
     I64,
     Band,
+    Begins,
     CatchUp,
     Found,
     Group,
@@ -105,6 +106,7 @@ class _Around(NamedTuple):
     caught_up: CatchUp | None
     faults: tuple[Band, ...]
     groups: tuple[Group, ...]
+    begins: Begins
     is_compacted: bool
 
 
@@ -141,6 +143,7 @@ def judge_together(
                     caught_up=caught_up.get(number),
                     faults=tables.bands,
                     groups=tables.groups,
+                    begins=tables.begins(number),
                     is_compacted=number in tables.compacted,
                 )
             first += len(tables.keys)
@@ -208,6 +211,7 @@ def _by_key(
             faults=mine.faults,
             steps=Steps(*_columns(told.filter(told["is_step"]), Steps._fields)),
             groups=mine.groups,
+            begins=mine.begins,
             is_compacted=mine.is_compacted,
         )
         return pa.Table.from_pylist([_row(number, key.judge(log))], schema=_arrow())

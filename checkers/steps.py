@@ -41,7 +41,7 @@ _KINDS = {
     "revoked": REVOKED,
     "lost": LOST,
 }
-KINDS = (*_KINDS, parse.WATERMARK)
+KINDS = (*_KINDS, parse.WATERMARK, parse.DELETE_RECORDS)
 """The micro-operations that are looked at here."""
 
 

@@ -22,6 +22,7 @@ from checkers.kernels.rows import (
     UNKNOWN,
     Attempts,
     Band,
+    Begins,
     Bools,
     CatchUp,
     Group,
@@ -167,6 +168,12 @@ class Tables(History):
             np.concatenate((event[gone], self.steps.invoked[told])),
         )
 
+    def begins(self, key: int) -> Begins:
+        """Who was assigned a key, and had none of its place before."""
+        process, event, _ = (column[self.assigned[2] == key] for column in self.assigned)
+        operations = self.operations
+        return Begins(process, operations.invoked[np.searchsorted(operations.op, event)])
+
     def logs(self) -> Iterator[Log]:
         """Each key's rows."""
         send_rows, poll_rows, step_rows = (
@@ -183,6 +190,7 @@ class Tables(History):
                 faults=self.bands,
                 steps=self.steps.where(step_rows[key]),
                 groups=self.groups,
+                begins=self.begins(key),
                 is_compacted=key in self.compacted,
             )
 

@@ -2,13 +2,15 @@
 
 Each writing process keeps to one key for its life and sends one to several records of it at a time;
 lives end in doubt, in a refusal, or in a planned ``crash``, so that producers are born under faults
-too. Topics appear during the run. At the end new processes read every key from its beginning up to
-the high watermark.
+too. Topics appear during the run. Writers may delete records, too; whoever reads what is gone ends
+in doubt. At the end new processes read every key from its beginning up to the high watermark.
 """
 
 import dataclasses
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from model import options
 from model.generator import (
@@ -28,6 +30,7 @@ from model.op import Op
 from model.plan import Plan
 from model.roles import Client
 from workloads.client import aio, confluent
+from workloads.deletion import Deleters
 from workloads.package import Workload
 
 Make = Callable[[str, int, Mapping[str, str], Mapping[str, str], Mapping[str, str]], Client]
@@ -53,6 +56,11 @@ LEAST: Mapping[str, float] = {
 }
 """The smallest number that each of the plan's options may be."""
 
+DELETIONS: Mapping[str, float] = {"deletes_hz": 0.0}
+"""How often records are deleted, and the least of it; an option of those workloads alone that know
+what becomes of it."""
+DELETES_HZ = (0.0, 0.0, 0.2, 0.6)
+"""What a search chooses from."""
 WATCH_SHARE = 0.25
 """How often a reader that has got nothing asks for watermarks, and not whether it has caught up."""
 RETRY_CREATION_S = 1.0
@@ -258,6 +266,12 @@ def topics_of(plan: Plan) -> tuple[tuple[float, str], ...]:
     )
 
 
+def deleting(plan: Plan) -> tuple[Generator, ...]:
+    """Who deletes records, if the plan has anybody do so."""
+    rate_hz = float(plan.options["deletes_hz"])
+    return (Stagger(1 / rate_hz, Deleters(), next_s=1 / rate_hz),) if rate_hz else ()
+
+
 def main(plan: Plan) -> Generator:
     """Writers and readers until the time limit."""
     readers = _readers(plan)
@@ -267,6 +281,7 @@ def main(plan: Plan) -> Generator:
         (
             Topics(topics_of(plan), int(plan.options["partitions"])),
             Stagger(life_s / writers, Repeat("crash"), next_s=life_s / writers),
+            *deleting(plan),
             Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),
         )
     )
@@ -300,7 +315,12 @@ def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
     if plan.concurrency < 2:
         return "--concurrency: idempotent needs at least 2, a writer and a reader"
-    return options.refusal(plan.options, LEAST) or refuse_cluster(plan)
+    return options.refusal(plan.options, {**LEAST, **DELETIONS}) or refuse_cluster(plan)
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """Whether records are deleted, and how often."""
+    return {"options": {"deletes_hz": rng.choice(DELETES_HZ)}}
 
 
 def refuse_cluster(plan: Plan) -> str | None:
@@ -354,6 +374,8 @@ WORKLOAD = Workload(
         "batch_max": 12,
         "process_life_s": 5.0,
         "final_time_limit_s": 60.0,
+        # How often records are deleted, of one partition at a time; 0: never.
+        "deletes_hz": 0.0,
     },
     broker={
         "default.replication.factor": "3",
@@ -397,4 +419,5 @@ WORKLOAD = Workload(
     client=client,
     op_timeout_s=op_timeout_s,
     topics=first_keys,
+    vary=vary,
 )

@@ -28,11 +28,11 @@ from model.generator import (
 from model.op import MicroOp, Op
 from model.plan import Plan
 from workloads import coordinated, idempotent
-from workloads.idempotent import CatchUp, Topics, created, topics_of
+from workloads.idempotent import CatchUp, Topics, created, deleting, topics_of
 
 GROUP = "send-poll"
 
-LEAST: Mapping[str, float] = {**idempotent.LEAST, "followed_max": 1}
+LEAST: Mapping[str, float] = {**idempotent.LEAST, **idempotent.DELETIONS, "followed_max": 1}
 """The smallest number that each of the plan's options may be."""
 
 WATCHES_HZ = 1.0
@@ -138,6 +138,7 @@ def main(plan: Plan) -> Generator:
             Topics(topics_of(plan), int(plan.options["partitions"])),
             Stagger(gap_s, Repeat("crash"), next_s=gap_s),
             Stagger(1 / WATCHES_HZ, Watchers()),
+            *deleting(plan),
             Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),
             Followers(int(plan.options["followed_max"]), plan.options["subscribe"]),
         )
@@ -154,6 +155,8 @@ def refuse(plan: Plan) -> str | None:
     """Why this plan cannot be run."""
     if not isinstance(plan.options["subscribe"], bool):
         return f"options: subscribe={plan.options['subscribe']}: true or false"
+    if plan.options["subscribe"] and plan.options["deletes_hz"]:
+        return "options: deletes_hz: not with subscribe, where a group would begin at what is gone"
     refuse_cluster = coordinated.refuse if plan.options["subscribe"] else idempotent.refuse_cluster
     return options.refusal(plan.options, LEAST) or refuse_cluster(plan)
 
@@ -169,13 +172,19 @@ def asked(plan: Plan) -> tuple[str, ...]:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """What is acknowledged when, with sequence numbers or without; who assigns."""
+    """What is acknowledged when, with sequence numbers or without; who assigns; what is deleted."""
     acks, idempotence = rng.choice(
         (("all", True), ("all", False), ("all", False), ("1", False), ("1", False), ("0", False))
     )
+    followed_max, subscribe = rng.choice((2, 4, 8)), rng.random() < 0.5
+    deletes_hz = rng.choice(idempotent.DELETES_HZ)
     return {
         "producer": {"acks": acks, "enable.idempotence": str(idempotence).lower()},
-        "options": {"followed_max": rng.choice((2, 4, 8)), "subscribe": rng.random() < 0.5},
+        "options": {
+            "followed_max": followed_max,
+            "subscribe": subscribe,
+            "deletes_hz": 0.0 if subscribe else deletes_hz,
+        },
     }
 
 

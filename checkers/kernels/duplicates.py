@@ -1,12 +1,14 @@
 """Duplicates: one value at more than one offset. Reading one offset twice is not this."""
 
-from checkers.kernels.rows import Found, Log, at, groups
+from checkers.kernels.rows import UNKNOWN, Found, Log, at, groups
 
 
 def duplicates(log: Log) -> list[Found]:
     """Values at two offsets or more, whoever tells of them. Jepsen's ``duplicate``.
 
-    ``offset`` is the last of the offsets; ``also`` are all of them.
+    ``offset`` is the last of the offsets; ``also`` are all of them. The variant is ``deleted`` when
+    all others may have been deleted by the time at which the last is told: a replica that begins
+    with what is left knows nothing of the producers of what is gone.
     """
     known = log.known
     begins, ends = groups(known.value[known.by_value])
@@ -27,9 +29,16 @@ def duplicates(log: Log) -> list[Found]:
                 key=log.key,
                 offset=offsets[-1],
                 value=value,
+                variant="deleted" if offsets[-2] < _asked_before(log, known.op[rows[-1]]) else "",
                 ops=tuple(dict.fromkeys(log.senders(value) + known.op[rows].tolist())),
                 also=offsets,
                 why=f"value {value} was sent once and is in the log {len(offsets)} times: {told}",
             )
         )
     return found
+
+
+def _asked_before(log: Log, event: int) -> int:
+    """Up to where records may have been deleted before an event."""
+    deletions = log.deletions
+    return int(deletions.offset[deletions.invoked < event].max(initial=UNKNOWN))

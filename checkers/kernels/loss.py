@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from checkers.kernels import compacted
-from checkers.kernels.rows import I64, OK, UNKNOWN, CatchUp, Found, Log, at, groups
+from checkers.kernels.rows import I64, OK, UNKNOWN, Bools, CatchUp, Found, Log, at, groups
 
 DELAY_NS = 30_000_000_000
 """A record that is first seen later than this after its acknowledgement came late."""
@@ -37,9 +37,10 @@ def lost_writes(log: Log) -> list[Found]:
     acknowledged, and ``proven`` of one in doubt, of which something was read: it was committed, if
     readers are given nothing else.
 
-    From a compacted log only what is last of its record key can be lost; the variant is
-    ``deleted`` of a tombstone, or of what one may have deleted, and ``also`` is how long ago that
-    was sent, in milliseconds."""
+    What somebody may have deleted is not lost: it lies before an offset that was asked for, and was
+    sent before the answer. From a compacted log only what is last of its record key can be lost;
+    the variant is ``deleted`` of a tombstone, or of what one may have deleted, and ``also`` is how
+    long ago that was sent, in milliseconds."""
     known, sends = log.known, log.sends
     was_read = np.isin(sends.value, log.polls.value)
     offset = np.where(sends.offset != UNKNOWN, sends.offset, known.offset_of(sends.value))
@@ -50,6 +51,7 @@ def lost_writes(log: Log) -> list[Found]:
         gone = ~np.isin(sends.value, _seen_finally(log, log.caught_up))
         gone &= (offset != UNKNOWN) | (sends.outcome == OK) | sends.txn
     rows = np.flatnonzero(sends.accountable & gone)
+    rows = rows[~_may_be_deleted(log, rows, offset[rows])]
     if log.is_compacted:
         rows = rows[~compacted.excused(log, rows, offset[rows])]
     proofs = _Proofs(log)
@@ -57,6 +59,16 @@ def lost_writes(log: Log) -> list[Found]:
         _deleted(log, row, proofs.found(row, int(offset[row]), was_read=bool(was_read[row])))
         for row in rows.tolist()
     ]
+
+
+def _may_be_deleted(log: Log, rows: I64, offset: I64) -> Bools:
+    """Nothing that is written later than a deletion lies before what it deletes. A record without a
+    known place may lie anywhere."""
+    invoked, deletions = log.sends.invoked[rows], log.deletions
+    found = np.zeros(len(rows), dtype=np.bool_)
+    for asked, until in zip(deletions.offset.tolist(), deletions.until.tolist(), strict=True):
+        found |= (offset < asked) & (invoked < until)  # which an unknown offset is
+    return found
 
 
 def _deleted(log: Log, row: int, found: Found) -> Found:

@@ -85,6 +85,16 @@ class Resets(NamedTuple):
     op: I64
 
 
+class Begins(NamedTuple):
+    """Processes that were assigned a key, and from when on each may have looked where it begins."""
+
+    process: I64
+    invoked: I64
+
+
+NO_BEGINS = Begins(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 class CatchUp(NamedTuple):
     """A reader that had begun at the beginning of the log reached the high watermark as it was
     measured after the last acknowledgement."""
@@ -112,8 +122,10 @@ SETTLED_NS = 15_000_000_000
 COMMIT, FETCH, ASSIGNED, REVOKED, LOST = 0, 1, 2, 3, 4
 """Steps of a group: an offset is committed, or asked for; a member is given a key, is asked to give
 it back, has lost it."""
-START, HIGH, STABLE = 5, 6, 7
-"""Steps of a log: a leader told its start, its high watermark, its last stable offset."""
+START, HIGH, STABLE, DELETE = 5, 6, 7, 8
+"""Steps of a log: a leader told its start, its high watermark, its last stable offset; it was asked
+to delete all records before an offset, in which case the start that it told is that of all
+replicas."""
 
 ANY = -2
 """The offset of a commit that nobody told."""
@@ -137,9 +149,9 @@ class _Steps(NamedTuple):
     """When the process began the last poll before it: what its library did on its own since then is
     told by the next one."""
     until: I64
-    """Of a commit, the event from which on it has taken effect everywhere or never will, FOREVER
-    when there is none; of an assignment, the first poll of the process from then on that did not
-    end well."""
+    """Of a commit or deletion, the event from which on it has taken effect everywhere or never
+    will, FOREVER when there is none; of an assignment, the first poll of the process from then on
+    that did not end well."""
     after: I64
     """Of a commit by a member's listener: the generation that the member joined then, whose members
     all know of it."""
@@ -226,6 +238,7 @@ class Log:
     faults: tuple[Band, ...] = ()
     steps: Steps = NO_STEPS
     groups: tuple[Group, ...] = ()
+    begins: Begins = NO_BEGINS
     is_compacted: bool = False
     """May a record be gone once there is a later one of its record key (``model.keyed``)?"""
 
@@ -237,6 +250,11 @@ class Log:
             and (band.to_ns is None or band.to_ns + SETTLED_NS >= begin_ns)
             for band in self.faults
         )
+
+    @cached_property
+    def deletions(self) -> Steps:
+        """Deletions that were made or may have been."""
+        return self.steps.where((self.steps.kind == DELETE) & (self.steps.outcome != FAIL))
 
     @cached_property
     def firm(self) -> I64:

@@ -1,8 +1,10 @@
 """The ends of a log, as leaders tell them: its start, its high watermark, its last stable offset.
 
 Each of them only ever grows. Probes that did not overlap are compared, and each with what was
-acknowledged, or read, before it began. A leader that was replaced and has not heard of it may tell
-an older end: such an answer excuses itself (variant ``stale``).
+acknowledged, or read, before it began. Where records are deleted, a leader may have told a start
+before others had it, and only that counts which was answered to a deletion: it is the start of all
+replicas, and no reader is given what lies before it any more. A leader that was replaced and has
+not heard of it may tell an older end: such an answer excuses itself (variant ``stale``).
 """
 
 from collections.abc import Iterable
@@ -12,6 +14,7 @@ import numpy as np
 
 from checkers.kernels.availability import STUCK_NS
 from checkers.kernels.rows import (
+    DELETE,
     HIGH,
     I64,
     OK,
@@ -20,6 +23,7 @@ from checkers.kernels.rows import (
     UNKNOWN,
     Found,
     Log,
+    Polls,
     Steps,
     at,
 )
@@ -37,9 +41,13 @@ def kernel(log: Log) -> list[Found]:
     One finding of each and variant: the one that falls deepest, the others folded into it.
     """
     found: list[Found] = []
+    answers = np.isin(log.steps.op, log.steps.op[log.steps.kind == DELETE])
+    confirmed = log.steps.where((log.steps.kind == START) & answers)
     for kind, (anomaly, name) in _ENDS.items():
-        probes = log.steps.where(log.steps.kind == kind)
-        found += _deepest(_regresses(log, probes, anomaly, name))
+        probes = log.steps.where((log.steps.kind == kind) & ~answers)
+        firm = confirmed if kind == START and len(log.deletions.op) else probes
+        found += _deepest(_regresses(log, firm, probes, anomaly, name))
+    found += _deepest(_given(log, confirmed))
     high = log.steps.where(log.steps.kind == HIGH)
     found += _deepest(_above(log, high))
     found += _stuck(log, high)
@@ -66,25 +74,77 @@ def _before(op: I64, offset: I64, invoked: I64) -> I64:
     return np.where(count > 0, row[np.maximum(count - 1, 0)], -1) if len(op) else count - 1
 
 
-def _regresses(log: Log, probes: Steps, anomaly: str, name: str) -> Iterable[tuple[int, Found]]:
-    before = _before(probes.op, probes.offset, probes.invoked)
-    fell = (before >= 0) & (probes.offset[before] > probes.offset) if len(before) else before > 0
+def _regresses(
+    log: Log, firm: Steps, probes: Steps, anomaly: str, name: str
+) -> Iterable[tuple[int, Found]]:
+    """Probes that tell less than was told for certain before they began."""
+    before = _before(firm.op, firm.offset, probes.invoked)
+    fell = (before >= 0) & (firm.offset[before] > probes.offset) if len(firm.op) else before > 0
     for row in np.flatnonzero(fell).tolist():
         earlier = int(before[row])
         yield (
-            int(probes.offset[earlier] - probes.offset[row]),
+            int(firm.offset[earlier] - probes.offset[row]),
             Found(
                 anomaly=anomaly,
                 key=log.key,
                 offset=int(probes.offset[row]),
                 variant=_variant(log, probes, row),
-                ops=(int(probes.op[earlier]), int(probes.op[row])),
-                why=f"process {probes.process[earlier]} was told that the {name} is"
-                f" {probes.offset[earlier]} by {at(int(probes.end_ns[earlier]))}; process"
+                ops=(int(firm.op[earlier]), int(probes.op[row])),
+                why=f"process {firm.process[earlier]} was told that the {name} is"
+                f" {firm.offset[earlier]} by {at(int(firm.end_ns[earlier]))}; process"
                 f" {probes.process[row]} asked after that, and was told by"
                 f" {at(int(probes.end_ns[row]))} that it is {probes.offset[row]}",
             ),
         )
+
+
+def _given(log: Log, confirmed: Steps) -> Iterable[tuple[int, Found]]:
+    """Records that were deleted on all replicas before their reader had begun to look where the
+    log begins."""
+    if not len(confirmed.op):
+        return
+    polls = log.polls.where(log.polls.offset != UNKNOWN)
+    began = _began(log, polls)
+    before = _before(confirmed.op, confirmed.offset, began)
+    given = (before >= 0) & (confirmed.offset[before] > polls.offset)
+    for row in np.flatnonzero(given).tolist():
+        told = int(before[row])
+        begun_ns = int(confirmed.end_ns[told])
+        yield (
+            int(confirmed.offset[told] - polls.offset[row]),
+            Found(
+                anomaly="log-start-regress",
+                key=log.key,
+                offset=int(polls.offset[row]),
+                value=int(polls.value[row]),
+                variant="stale" if log.is_disturbed(begun_ns, int(polls.end_ns[row])) else "read",
+                ops=(int(confirmed.op[told]), int(polls.op[row])),
+                why=f"process {confirmed.process[told]} was told that the log begins at"
+                f" {confirmed.offset[told]} on all replicas by {at(begun_ns)}; process"
+                f" {polls.process[row]} began to read after that, and was given value"
+                f" {polls.value[row]} at offset {polls.offset[row]} by"
+                f" {at(int(polls.end_ns[row]))}",
+            ),
+        )
+
+
+def _began(log: Log, polls: Polls) -> I64:
+    """Of each record: an event at or before which its reader had no place in the log; UNKNOWN where
+    nobody tells."""
+    found = np.full(len(polls.op), UNKNOWN)
+    for process in np.unique(polls.process).tolist():
+        mine = polls.process == process
+        begins = np.sort(log.begins.invoked[log.begins.process == process])
+        resets = np.sort(log.resets.op[log.resets.process == process])
+        if not len(begins):
+            continue
+        reset = np.searchsorted(resets, polls.op[mine])
+        last = np.where(reset > 0, resets[reset - 1] if len(resets) else UNKNOWN, UNKNOWN)
+        first = np.searchsorted(begins, last)
+        found[mine] = np.where(
+            first < len(begins), begins[np.minimum(first, len(begins) - 1)], UNKNOWN
+        )
+    return found
 
 
 def _variant(log: Log, probes: Steps, row: int) -> str:

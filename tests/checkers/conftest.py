@@ -27,6 +27,7 @@ _F = {
     "f": "committed",
     "l": "leave",
     "w": "watermarks",
+    "d": "delete-records",
     "i": "init",
 }
 GROUP = "g"
@@ -132,6 +133,7 @@ def events(text: str) -> list[Op]:
         t1:x=a@5|!x@6   a transaction polls and commits offset 6 of x; !? commits nobody knows what
         i1:t@7.2        it takes over the transactional id t, as producer 7 in epoch 2
         w:x@0/7/5       a leader tells the start, high watermark, last stable offset of x
+        d:x@4/4         the records of x before offset 4 are deleted, and its log begins at 4
         z:40            40 seconds pass
         >s1:x=a  <s1:x=a@0   the invocation and the completion, with others between them
 
@@ -186,6 +188,11 @@ def events(text: str) -> list[Op]:
             numbers = [int(end) if end else None for end in ends.split("/")]
             told_ends = dict(zip(("start", "high", "stable"), numbers, strict=True))
             asked, done = [["watermarks", key]], [["watermarks", key, told_ends]]
+        elif f == "d":
+            key, _, offsets = rest.partition("@")
+            numbers = [int(offset) for offset in offsets.split("/")]
+            asked = [["delete-records", key, numbers[0]]]
+            done = [["delete-records", key, *numbers]]
         elif f == "i":
             name, _, taken = rest.partition("@")
             asked = [["init", name]]

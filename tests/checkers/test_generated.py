@@ -314,6 +314,23 @@ def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path
 
 
 @pytest.mark.spark
+def test_both_executors_know_what_was_deleted(histories: Any, spark: Any, tmp_path: Path) -> None:
+    """And from when on nobody may be given it."""
+    from checkers import spark as spark_
+
+    text = "s:x=a@0,x=b@1,x=c@2 d:x@1/1 d?:x@2 a2:x p2:x=a@0 c2:x@3 w:x@0/3/3"
+    tables = histories.tables(text)
+    one = inline.judge(tables, lambda done: None)["x"]
+    other = spark_.judge(tables, spark, tmp_path, lambda done: None)["x"]
+    assert one.found == other.found
+    assert sorted(f"{f.anomaly} {f.value}" for f in one.found) == [
+        "log-start-regress 1",
+        "log-start-regress None",
+        "lost-write 3",
+    ]
+
+
+@pytest.mark.spark
 def test_histories_are_judged_together_as_each_by_itself(
     histories: Any, spark: Any, tmp_path: Path
 ) -> None:

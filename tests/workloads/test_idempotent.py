@@ -12,6 +12,7 @@ from model.plan import Plan
 from tests.workloads.conftest import sends, simulate, yes
 from workloads.client.aio import AioClient
 from workloads.client.confluent import ConfluentClient
+from workloads.deletion import AHEAD_MAX
 from workloads.idempotent import WORKLOAD, Topics, first_keys
 
 PLAN = Plan(
@@ -135,6 +136,33 @@ def test_a_process_after_doubt_begins_anew() -> None:
     assert {first[p] for p in readers} == {"assign"}
 
 
+def test_records_are_deleted_up_to_what_is_known() -> None:
+    """Or a little beyond, of every partition."""
+    plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"deletes_hz": 20.0})
+    offsets: dict[str, int] = {}
+
+    def answer(op: Op) -> Op:
+        if op.f != "send":
+            return yes(op)
+        told = []
+        for _, key, value in op.value:
+            offsets[key] = offsets.get(key, -1) + 1
+            told.append(["send", key, [offsets[key], value]])
+        return msgspec.structs.replace(op, type="ok", value=told)
+
+    known: dict[str, int] = {}
+    asked: dict[str, int] = {}
+    for op in simulate(WORKLOAD.main(plan), answer):
+        if op.f == "send" and op.type == "ok":
+            known |= {key: offset + 1 for _, key, (offset, _) in op.value}
+        if op.f == "delete-records" and op.type == "invoke":
+            [[_, key, offset]] = op.value
+            assert 0 < offset <= known[key] + AHEAD_MAX
+            asked[key] = max(offset - known[key], asked.get(key, offset - known[key]))
+    assert set(asked) == set(offsets)
+    assert max(asked.values()) == AHEAD_MAX
+
+
 def test_final_reads_end_when_all_keys_are_caught_up() -> None:
     """Each reader assigns everything and polls; it asks whether it has caught up when a poll
     brought nothing, reads on when not, and all ends with the last key."""
@@ -207,6 +235,7 @@ def test_nothing_written_nothing_to_read() -> None:
         ({"options": {**PLAN.options, "partitions": 0}}, "options: partitions=0: must be"),
         ({"options": {**PLAN.options, "batch_max": "x"}}, "options: batch_max=x: must be"),
         ({"options": {**PLAN.options, "process_life_s": -1.0}}, "options: process_life_s=-1.0: "),
+        ({"options": {**PLAN.options, "deletes_hz": -1.0}}, "options: deletes_hz=-1.0: must be"),
         ({"options": {**PLAN.options, "replicas": [1, 2]}}, "options: replicas=[1, 2]: "),
         ({"options": {**PLAN.options, "replicas": [1, 2, 2]}}, "options: replicas=[1, 2, 2]: "),
         ({"options": {**PLAN.options, "replicas": [1, 2, 4]}}, "options: replicas=[1, 2, 4]: "),

@@ -81,8 +81,9 @@ def test_every_thread_reads_to_the_end() -> None:
 
 def test_a_search_varies_the_contract() -> None:
     """Acknowledgements by all, one and nobody, sequence numbers or none, with subscriptions and
-    without; each can be run."""
+    without, and then with deletions and without; each can be run."""
     contracts = set()
+    deletes = set()
     for seed in range(60):
         parts = vary(random.Random(seed))
         plan = msgspec.structs.replace(
@@ -92,9 +93,11 @@ def test_a_search_varies_the_contract() -> None:
         )
         assert WORKLOAD.refuse(plan) is None
         contract = Contract.of(plan)
+        deletes.add(plan.options["deletes_hz"] > 0)
         contracts.add((contract.acks, contract.idempotent, contract.subscribes))
     acks = {("all", True), ("all", False), ("1", False), ("0", False)}
     assert contracts == {(*each, subscribes) for each in acks for subscribes in (True, False)}
+    assert deletes == {True, False}
 
 
 def test_members_subscribe_to_every_topic() -> None:
@@ -122,6 +125,10 @@ def test_members_subscribe_to_every_topic() -> None:
     [
         ({"options": {**PLAN.options, "followed_max": 0}}, "options: followed_max=0: must be"),
         ({"options": {**PLAN.options, "subscribe": 1}}, "options: subscribe=1: true or false"),
+        (
+            {"options": {**PLAN.options, "subscribe": True, "deletes_hz": 1.0}},
+            "options: deletes_hz: not with subscribe",
+        ),
         ({"brokers": 2}, "--brokers"),
         ({"producer": {"acks": "most"}}, "--set producer"),
     ],

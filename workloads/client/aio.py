@@ -22,14 +22,15 @@ within bounds, which needs a few of its private names.
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Literal
 
 import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, NoError, ProducerClosed, for_code
+from aiokafka.protocol.admin import DeleteRecordsRequest
 
 from model.op import Op
 from workloads.client import aio_errors, aio_offsets, outcome, payload
@@ -40,6 +41,7 @@ from workloads.client.aio_settings import (
     refusal,
 )
 from workloads.client.common import (
+    DELETION_TIMEOUT_S,
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
@@ -58,7 +60,7 @@ silenced("aiokafka")
 
 class AioClient:
     """A process by aiokafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
-    ``catch-up``, ``watermarks`` and ``crash``."""
+    ``catch-up``, ``watermarks``, ``delete-records`` and ``crash``."""
 
     def __init__(
         self,
@@ -107,6 +109,8 @@ class AioClient:
                 return await self._watermarks(op)
             case "create-topic":
                 return await self._create_topic(op)
+            case "delete-records":
+                return await self._delete_records(op)
             case "crash":
                 return completed(op, "info", op.value, "crash")
             case _:
@@ -169,6 +173,12 @@ class AioClient:
         new = NewTopic(topic, **size, topic_configs=self._topic_config)
         kind, error = await _create(self._common, new)
         return completed(op, kind, op.value, error)
+
+    async def _delete_records(self, op: Op) -> Op:
+        ((_, key, offset, *_),) = op.value
+        kind, low, error = await _delete(self._common, TopicPartition(*split(key)), offset)
+        value = [["delete-records", key, offset, *([] if low is None else [low])]]
+        return completed(op, kind, value, error)
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -410,28 +420,62 @@ def _known_offsets(keys: list[str], reports: list[Report]) -> list[Report]:
     return known
 
 
-async def _create(common: Mapping[str, Any], new: NewTopic) -> tuple[outcome.Outcome, str | None]:
-    """Ask for a topic; the outcome, and the name of the error."""
+@asynccontextmanager
+async def _administering(common: Mapping[str, Any]) -> AsyncIterator[AIOKafkaAdminClient]:
+    """A client that is up, for as long as one question may take. Raises ``KafkaError`` and
+    ``TimeoutError``."""
     admin = AIOKafkaAdminClient(**common, request_timeout_ms=int(QUERY_TIMEOUT_S * 1000))
     starting = asyncio.ensure_future(admin.start())
-    # Until it has found the controller, nothing is asked for.
-    in_doubt: Literal["fail", "info"] = "fail"
     try:
         async with asyncio.timeout(QUERY_TIMEOUT_S):
             with its_assertions():
                 await asyncio.shield(starting)
-                if admin._client.cluster.controller is None:
-                    return "fail", "NoController"  # it would look that up, and not look whether
-                in_doubt = "info"
-                answer = await admin.create_topics([new])
-    except (KafkaError, TimeoutError) as error:
-        return in_doubt, name_of(error)
+                yield admin
     finally:
         await _end_start(starting)
         await stop_client(admin.close, admin._client.close)
+
+
+async def _create(common: Mapping[str, Any], new: NewTopic) -> tuple[outcome.Outcome, str | None]:
+    """Ask for a topic; the outcome, and the name of the error."""
+    # Until it has found the controller, nothing is asked for.
+    in_doubt: Literal["fail", "info"] = "fail"
+    try:
+        async with _administering(common) as admin:
+            if admin._client.cluster.controller is None:
+                return "fail", "NoController"  # it would look that up, and not look whether
+            in_doubt = "info"
+            answer = await admin.create_topics([new])
+    except (KafkaError, TimeoutError) as error:
+        return in_doubt, name_of(error)
     ((_, code, *_),) = answer.topic_errors
     answered = for_code(code)
     return aio_errors.of_creation(answered), None if answered is NoError else answered.__name__
+
+
+async def _delete(
+    common: Mapping[str, Any], partition: TopicPartition, offset: int
+) -> tuple[outcome.Outcome, int | None, str | None]:
+    """Ask once for the deletion of all records before an offset; the outcome, where the log begins
+    on all replicas then, and the name of the error."""
+    is_asked = False
+    try:
+        async with _administering(common) as admin:
+            admin._client.cluster.update_metadata(await admin._get_cluster_metadata())
+            leader = admin._client.cluster.leader_for_partition(partition)
+            if leader is None or leader < 0:
+                return "fail", None, "LeaderNotAvailableError"
+            is_asked = True
+            places = [(partition.topic, [(partition.partition, offset)])]
+            request = DeleteRecordsRequest(places, int(DELETION_TIMEOUT_S * 1000))
+            answer = await admin._client.send(leader, request)
+    except (KafkaError, TimeoutError) as error:
+        return "info" if is_asked else "fail", None, name_of(error)
+    (((_, ((_, low, code, *_),), *_)),) = answer.topics
+    refused = for_code(code)
+    if refused is not NoError:
+        return aio_errors.of_records_deletion(refused()), None, refused.__name__
+    return "ok", int(low), None
 
 
 async def end_task(task: "asyncio.Future[Any]") -> None:

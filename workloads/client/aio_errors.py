@@ -83,6 +83,23 @@ def of_deletion(error: Exception) -> Outcome:
     return "fail" if type(error) in REFUSED_DELETIONS else "info"
 
 
+REFUSED_RECORDS_DELETIONS: AbstractSet[type[errors.KafkaError]] = frozenset(
+    {
+        errors.InvalidTopicError,
+        errors.OffsetOutOfRangeError,
+        errors.PolicyViolationError,
+        errors.UnknownTopicOrPartitionError,
+    }
+)
+"""Answers to one DeleteRecords by which no record was deleted. Not among them: who leads no longer
+may have led when it moved the log's start."""
+
+
+def of_records_deletion(error: Exception) -> Outcome:
+    """The outcome of a deletion of records that was asked for once, by what it ended in."""
+    return "fail" if type(error) in REFUSED_RECORDS_DELETIONS else "info"
+
+
 def of_send(error: Exception | None) -> Outcome:
     """The outcome of a record by what its future ended in."""
     if error is None:

@@ -14,6 +14,8 @@ POLL_TIMEOUT_S = 0.1
 """How long a poll gathers records; and the pause between two attempts to find the cluster."""
 QUERY_TIMEOUT_S = 5.0
 """How long to wait for offsets, for a consumer to find the cluster, or for a topic's creation."""
+DELETION_TIMEOUT_S = 3.0
+"""How long a leader may wait for other replicas to delete records, too."""
 
 
 def silenced(library: str) -> logging.Logger:

@@ -30,6 +30,7 @@ from confluent_kafka.cimpl import NewTopic
 from model.op import Op
 from workloads.client import outcome, payload
 from workloads.client.common import (
+    DELETION_TIMEOUT_S,
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
@@ -92,7 +93,7 @@ def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | N
 
 class ConfluentClient:
     """A process by librdkafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
-    ``catch-up``, ``watermarks`` and ``crash``."""
+    ``catch-up``, ``watermarks``, ``delete-records`` and ``crash``."""
 
     def __init__(
         self,
@@ -140,6 +141,8 @@ class ConfluentClient:
                 return await self._watermarks(op)
             case "create-topic":
                 return await self._create_topic(op)
+            case "delete-records":
+                return await self._delete_records(op)
             case "crash":
                 return completed(op, "info", op.value, "crash")
             case _:
@@ -212,6 +215,13 @@ class ConfluentClient:
         new = NewTopic(topic, num_partitions=partitions, **size, config=self._topic_config)
         error = await _in_thread(lambda: _create(self._admin_config, new))
         return completed(op, outcome.of_creation(error), op.value, error)
+
+    async def _delete_records(self, op: Op) -> Op:
+        ((_, key, offset, *_),) = op.value
+        place = TopicPartition(*split(key), offset)
+        low, error = await _in_thread(lambda: _delete(self._admin_config, place))
+        value = [["delete-records", key, offset, *([] if low is None else [low])]]
+        return completed(op, outcome.of_records_deletion(error), value, error)
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -460,6 +470,19 @@ def _create(config: Mapping[str, Any], new: NewTopic) -> str | None:
         name: str = error.args[0].name()
         return name
     return None
+
+
+def _delete(config: Mapping[str, Any], place: TopicPartition) -> tuple[int | None, str | None]:
+    """Ask for the deletion of all records before a place; where the log begins on all replicas
+    then, or the name of the error."""
+    admin = AdminClient(dict(config))
+    (deleted,) = admin.delete_records(
+        [place], operation_timeout=DELETION_TIMEOUT_S, request_timeout=QUERY_TIMEOUT_S
+    ).values()
+    try:
+        return deleted.result().low_watermark, None
+    except KafkaException as error:
+        return None, error.args[0].name()
 
 
 def _place(key: str, offset: int) -> TopicPartition:

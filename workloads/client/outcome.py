@@ -60,6 +60,12 @@ REFUSED_COMMITS: AbstractSet[str] = frozenset(
 attempt."""
 
 
+def of_records_deletion(error: str | None) -> Outcome:
+    """The outcome of a deletion of records. Whether it was asked for once is not told: an offset
+    that is refused as not committed may have been deleted by another leader before."""
+    return "ok" if error is None else "info"
+
+
 def of_commit(error: str | None, *, is_first: bool) -> Outcome:
     """The outcome of a commit by the name of its error; ``is_first``: no other attempt can have
     come before this answer."""

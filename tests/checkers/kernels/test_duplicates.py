@@ -25,6 +25,22 @@ def test_duplicates(histories: Any, text: str, doubled: list[str]) -> None:
     assert [f"{f.value} at {f.also}" for f in found] == doubled
 
 
+@pytest.mark.parametrize(
+    ("text", "variants"),
+    [
+        ("s:x=a@0 d:x@1/1 p:x=a@3", ["deleted"]),
+        ("s:x=a@0 d?:x@1 p:x=a@3", ["deleted"]),
+        ("s:x=a@0 d!:x@1 p:x=a@3", [""]),
+        ("s:x=a@1 d:x@1/1 p:x=a@3", [""]),
+        ("s:x=a@0 p:x=a@3 d:x@1/1", [""]),  # both were there at one time
+        ("s:x=a@0 p:x=a@3 d:x@1/1 p2:x=a@5", [""]),
+    ],
+)
+def test_a_double_of_what_was_deleted(histories: Any, text: str, variants: list[str]) -> None:
+    """Nobody need remember the producer of a record that is gone."""
+    assert [f.variant for f in duplicates(histories.log(text))] == variants
+
+
 def test_all_of_many_doubles_are_told(histories: Any) -> None:
     """Ten values at the same two offsets are ten duplicates, each with both."""
     values = [chr(97 + n) for n in range(10)]

@@ -63,6 +63,29 @@ def test_what_was_read_and_vanished_is_lost(histories: Any, text: str, lost: lis
 
 
 @pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("s:x=a@0 s:x=b@1 d:x@1/1 p2:x=b@1 c2:x@2", []),
+        ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 d:x@1/1 p2:x=b@1 c2:x@2", []),
+        ("s:x=a@0 s:x=b@1 d?:x@1 p2:x=b@1 c2:x@2", []),  # perhaps it was done
+        ("s:x=a@0 s:x=b@1 >d:x@1 p2:x=b@1 c2:x@2", []),
+        ("s:x=a@0 s:x=b@1 d!:x@1 p2:x=b@1 c2:x@2", ["1@0"]),  # it was refused
+        ("s:x=a@0 s:x=b@1 d:x@1/1 c2:x@2", ["2@1"]),  # nobody had that deleted
+        ("s:x=a@0 s:x=b@1 d:y@2/2 c2:x@2", ["1@0", "2@1"]),  # that was another log
+        ("d:x@2/2 s:x=a@0 s:x=b@2 p2:x=b@2 c2:x@3", ["1@0"]),  # it was not there yet
+        ("d?:x@2 s:x=a@0 s:x=b@2 p2:x=b@2 c2:x@3", []),  # who knows when that was
+        ("s:x=a s:x=b@1 d:x@1/1 p2:x=b@1 c2:x@2", []),  # it may lie anywhere
+        ("d:x@1/1 s:x=a s:x=b@1 p2:x=b@1 c2:x@2", ["1@None"]),  # but behind what was there
+    ],
+)
+def test_what_somebody_may_have_deleted_is_not_lost(
+    histories: Any, text: str, lost: list[str]
+) -> None:
+    """It lies before an offset that was asked for, and was sent before the answer."""
+    assert [f"{f.value}@{f.offset}" for f in lost_writes(histories.log(text))] == lost
+
+
+@pytest.mark.parametrize(
     ("text", "ops", "why"),
     [
         (

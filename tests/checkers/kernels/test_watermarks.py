@@ -55,6 +55,39 @@ def test_ends_only_grow(histories: Any, text: str, found: list[str]) -> None:
     assert told(histories, text) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("d:x@3/3 w:x@3/7/7", []),
+        ("d:x@3/4 w:x@3/7/7", ["log-start-regress 3 (1, 3)"]),
+        ("d:x@3/3 d:x@2/3", []),
+        ("d:x@5/5 d:x@2/3 w:x@5/7/7", []),  # another replica was away, and is back
+        ("d?:x@3 w:x@3/7/7 w:x@0/7/7", []),  # only one leader had heard of it
+        ("w:x@3/7/7 w:x@0/7/7 d?:x@3", []),
+        ("d!:x@3 w:x@3/7/7 w:x@0/7/7", ["log-start-regress 0 (3, 5)"]),  # nobody asked for that
+        (">w1:x@0/7/7 d:x@3/3 <w1:x@0/7/7", []),
+        # whoever begins to read then is not given what is gone
+        ("d:x@3/3 a:x p:x=a@3", []),
+        ("d:x@3/3 a:x p:x=a@2", ["log-start-regress read 2 (1, 5)"]),
+        ("d?:x@3 a:x p:x=a@2", []),
+        ("a:x d:x@3/3 p:x=a@2", []),
+        (">a:x d1:x@3/3 <a:x p:x=a@2", []),
+        ("a:x d:x@3/3 a:x,y p:x=a@2", []),  # it keeps its place
+        ("a:x d:x@3/3 a:y a:x p:x=a@2", ["log-start-regress read 2 (3, 9)"]),
+        ("d:x@3/3 p:x=a@2", []),  # when did it begin?
+    ],
+)
+def test_what_was_deleted_stays_so(histories: Any, text: str, found: list[str]) -> None:
+    """Once all replicas are told to begin there."""
+    assert told(histories, text) == found
+
+
+def test_a_former_leader_still_has_what_was_deleted(histories: Any) -> None:
+    """Whoever reads from it is told apart."""
+    cut_off = Band(1, 0, None)
+    assert told(histories, "d:x@3/3 a:x p:x=a@2", cut_off) == ["log-start-regress stale 2 (1, 5)"]
+
+
 def test_an_end_from_memory(histories: Any) -> None:
     """Who was cut off may not know that it leads no longer; such an answer is told apart."""
     text = "s:x=a@6 w:x@0/7/5 w:x@0/5/5 z:60 w:x@0/6/6"

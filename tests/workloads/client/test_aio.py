@@ -393,3 +393,25 @@ async def test_a_crash_is_doubt(clients: Any) -> None:
     """A planned crash ends in info: the interpreter retires the process."""
     crashed = await ask(clients(0, NOWHERE), "crash")
     assert (crashed.type, crashed.error) == ("info", "crash")
+
+
+async def test_records_are_deleted_as_far_as_they_are_committed(
+    cluster: ClusterInLoop, clients: Any
+) -> None:
+    """The answer tells where the log begins on all replicas; what is refused was certainly not
+    done, and what lies before the start is not read."""
+    client = clients(0, cluster.bootstrap)
+    await create(client, "t")
+    await send(client, "t-0", 0, 1, 2)
+    deleted = await ask(client, "delete-records", [["delete-records", "t-0", 2]])
+    assert (deleted.type, deleted.value) == ("ok", [["delete-records", "t-0", 2, 2]])
+    refused = await ask(client, "delete-records", [["delete-records", "t-0", 9]])
+    assert (refused.type, refused.error) == ("fail", "OffsetOutOfRangeError")
+    await ask(client, "assign", ["t-0"])
+    assert await read(client, 1) == {"t-0": [[2, 2]]}
+
+
+async def test_nobody_to_delete_records(clients: Any) -> None:
+    """Certainly nothing is gone: there was nobody to ask."""
+    answer = await ask(clients(0, NOWHERE), "delete-records", [["delete-records", "t-0", 2]])
+    assert (answer.type, answer.error) == ("fail", "KafkaConnectionError")

@@ -84,3 +84,18 @@ def test_of_deletion(error: Exception, expected: str) -> None:
 def test_what_is_refused_is_not_retried(error: type[errors.KafkaError]) -> None:
     """aiokafka itself takes it for final: otherwise it would not be the only attempt's answer."""
     assert not error.retriable
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (errors.OffsetOutOfRangeError(), "fail"),
+        (errors.PolicyViolationError(), "fail"),
+        (errors.NotLeaderForPartitionError(), "info"),  # it may have led when it was asked
+        (errors.RequestTimedOutError(), "info"),
+        (TimeoutError(), "info"),
+    ],
+)
+def test_of_records_deletion(error: Exception, expected: str) -> None:
+    """What is refused before a log is touched."""
+    assert aio_errors.of_records_deletion(error) == expected
