@@ -4,11 +4,11 @@
 fields ``op, key, offset, value, records, name``; a ``catch-up`` holds the position in ``offset``
 and the high watermark in ``value``. What a consumer group is told or tells of partitions
 (``commit``, ``committed``, ``assigned``, ``revoked``, ``lost``) holds the group in ``name``, the
-generation in ``value``, and a record per partition with its offset; ``watermarks`` hold a record
-per end, whose ``value`` is a place in ``WATERMARKS``; ``delete-records`` one for the offset that
-was asked for (``DELETED``), and one for the log's start that was told. What is no list of
-micro-operations (a fault's description), and what a process does once (``subscribe``, ``init``,
-``leave``), is JSON in ``detail``.
+generation in ``value``, and a record per partition with its offset, whose ``value`` is the metadata
+of a commit; ``watermarks`` hold a record per end, whose ``value`` is a place in ``WATERMARKS``;
+``delete-records`` one for the offset that was asked for (``DELETED``), and one for the log's start
+that was told. What is no list of micro-operations (a fault's description), and what a process does
+once (``subscribe``, ``init``, ``leave``), is JSON in ``detail``.
 """
 
 import gc
@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.kernels.rows import I64, UNKNOWN
+from checkers.kernels.rows import I64, NO_METADATA, UNKNOWN
 from model.history import BadHistory
 from model.op import NEMESIS
 
@@ -216,10 +216,10 @@ class _Columns:
         generation: int | None,
         places: dict[str, Any] | list[str] | None,
     ) -> None:
-        """Partitions of a group, with an offset each where there is one."""
+        """Partitions of a group, with an offset each where there is one, and its metadata."""
         offsets = places if isinstance(places, dict) else dict.fromkeys(places or ())
         for key, offset in offsets.items():
-            self._add_place(key, offset, 0)
+            self._add_place(key, *(offset if type(offset) is list else (offset, NO_METADATA)))
         self.named.append(len(self.op))
         self.op_group.append(self.groups[group])
         self._add_other(kind, None, None, generation)

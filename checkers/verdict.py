@@ -270,6 +270,7 @@ _CHECKER_OF = {
     "G0": "cycles",
     "lost-commit": "commits",
     "commit-regression": "commits",
+    "commit-mismatch": "commits",
     "commit-ahead": "deliveries",
     "resume-gap": "deliveries",
     "resume-overlap": "deliveries",

@@ -3,8 +3,9 @@
 No group has members: processes commit offsets from outside, each number of a group and partition
 once and each larger than the one before, delete some (``delete_p``; not by librdkafka), and ask
 what is committed. So whatever is read says which commit it comes from, and an acknowledged commit
-is never followed by a smaller one but by those that were under way with it. At the end, or
-``settle_s`` later, new processes ask for all that is committed.
+is never followed by a smaller one but by those that were under way with it. Most say more beside
+it, their metadata, which has to come back as it was. At the end, or ``settle_s`` later, new
+processes ask for all that is committed.
 
 Records are written and read beside that: a log that nobody writes shows no trouble of its leader.
 """
@@ -14,6 +15,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 from model import options
 from model.generator import (
@@ -58,6 +60,12 @@ def names_of(groups: int) -> tuple[str, ...]:
     return tuple(f"group{number}" for number in range(groups))
 
 
+def with_metadata(group: str, key: str, offset: int) -> int | list[int]:
+    """An offset with what is committed beside it: a number of its own, and of one in eight none."""
+    metadata = crc32(f"{group} {key} {offset}".encode())
+    return [offset, metadata] if metadata % 8 else offset
+
+
 @dataclass(frozen=True, slots=True)
 class Committers:
     """Commits the next numbers of some keys of a group, or deletes what is committed of them: that
@@ -84,7 +92,8 @@ class Committers:
         offsets = {key: self.next_offsets.get((group, key), 1) for key in chosen}
         passed = {(group, key): offset + 1 for key, offset in offsets.items()}
         later = dataclasses.replace(self, next_offsets=self.next_offsets | passed)
-        value = [["commit", group, offsets, "sync"]]
+        places = {key: with_metadata(group, key, offset) for key, offset in offsets.items()}
+        value = [["commit", group, places, "sync"]]
         return Invocation(process=process, f="commit", value=value), later
 
     def update(self, event: Op) -> Generator:

@@ -4,6 +4,9 @@ A fetch finds what the last commit has put there. Which one is last is not alway
 overlap each other and the fetch, some are in doubt, and those of a transaction take effect after it
 was acknowledged. So a fetch is wrong only if no order of the commits that agrees with what followed
 what explains it: it finds an offset that was certainly overwritten before, or that nobody wrote.
+
+What is committed beside an offset, its metadata, belongs to it: a fetch that finds the one finds
+the other, whichever commit was last.
 """
 
 from collections import Counter
@@ -22,6 +25,7 @@ from checkers.kernels.rows import (
     FOREVER,
     I64,
     INFO,
+    NO_METADATA,
     OK,
     SETTLED_NS,
     UNKNOWN,
@@ -172,8 +176,14 @@ def kernel(log: Log) -> list[Found]:
     contradicted; further fetches are folded into it. The variant ``stale`` may come from a
     coordinator that was one: nobody who answers from memory can know that he is no longer asked.
     What he remembers was right in his time, which was not over long before he was misled.
+
+    ``commit-mismatch``: an offset is found with other metadata than it was committed with, by
+    whomever.
     """
-    return [f for _, register in registers(log) for f in _misread(log, register)]
+    found: list[Found] = []
+    for _, register in registers(log):
+        found += [*_misread(log, register), *_mismatched(log, register)]
+    return found
 
 
 def _misread(log: Log, register: Register) -> Iterable[Found]:
@@ -196,6 +206,42 @@ def _misread(log: Log, register: Register) -> Iterable[Found]:
         else:
             found[place] = one
     return found.values()
+
+
+def _mismatched(log: Log, register: Register) -> Iterable[Found]:
+    """One for each offset."""
+    commits, found = register.commits, dict[int, Found]()
+    fetches = register.steps.where(register.steps.kind == FETCH)
+    says_any = (commits.metadata != NO_METADATA).any() or (fetches.metadata != NO_METADATA).any()
+    if register.group.commits_alone or not says_any:
+        return []
+    for row in np.flatnonzero(fetches.offset != UNKNOWN).tolist():
+        offset, metadata = int(fetches.offset[row]), int(fetches.metadata[row])
+        begun = commits.invoked < fetches.op[row]
+        if (begun & (commits.offset == ANY)).any():
+            continue
+        same = np.flatnonzero(begun & (commits.offset == offset))
+        if not len(same) or metadata in commits.metadata[same]:
+            continue
+        if first := found.get(offset):
+            found[offset] = msgspec.structs.replace(first, folded=first.folded + 1)
+            continue
+        last = int(same[-1])
+        found[offset] = Found(
+            anomaly="commit-mismatch",
+            key=log.key,
+            group=register.group.name,
+            offset=offset,
+            ops=(int(commits.op[last]), int(fetches.op[row])),
+            why=f"{register.told(last)} with {_beside(int(commits.metadata[last]))};"
+            f" process {fetches.process[row]} asked what is committed until"
+            f" {at(int(fetches.end_ns[row]))}, and it was that offset with {_beside(metadata)}",
+        )
+    return found.values()
+
+
+def _beside(metadata: int) -> str:
+    return "no metadata" if metadata == NO_METADATA else f"metadata {metadata}"
 
 
 class _Fetch:

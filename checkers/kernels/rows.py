@@ -129,6 +129,8 @@ replicas."""
 
 ANY = -2
 """The offset of a commit that nobody told."""
+NO_METADATA = 0
+"""What a commit says beside its offset, if it says nothing."""
 FOREVER = 1 << 62
 """After every event."""
 
@@ -141,6 +143,8 @@ class _Steps(NamedTuple):
     """Of a rebalance; UNKNOWN where nobody told."""
     offset: I64
     """UNKNOWN for a fetch that found nothing and for a position that the client could not tell."""
+    metadata: I64
+    """What was committed beside the offset, or found there."""
     op: I64
     invoked: I64
     """From when on it may have happened: the invocation; what a listener committed may have

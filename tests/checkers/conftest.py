@@ -65,10 +65,15 @@ def _txn(text: str, *, done: bool) -> list[MicroOp]:
     return micro_ops
 
 
-def _places(text: str) -> dict[str, int | None]:
-    """Keys, each with an offset or none."""
+def _places(text: str) -> dict[str, int | list[int] | None]:
+    """Keys, each with an offset or none, perhaps with metadata."""
     parts = (part.partition("@") for part in filter(None, text.split(",")))
-    return {key: int(offset) if offset else None for key, _, offset in parts}
+    return {key: _place(place) if place else None for key, _, place in parts}
+
+
+def _place(text: str) -> int | list[int]:
+    offset, _, metadata = text.partition("%")
+    return [int(offset), int(metadata)] if metadata else int(offset)
 
 
 def _rebalance(text: str) -> MicroOp:
@@ -127,7 +132,8 @@ def events(text: str) -> list[Op]:
         m1:x#i          … with the group.instance.id i; m1:x#auto, m1:x#listener … and commits so
         p1:^x@5#3|x=a@5 its poll tells first that generation 3 gave it x, to begin at 5
         p1:-x#3|~y#3|   … that x is asked back, and y lost
-        k1:x@6          it commits offset 6 of x; k1:x deletes what is committed of x;
+        k1:x@6          it commits offset 6 of x, k1:x@6%7 with metadata 7; k1:x deletes what is
+                        committed of x;
                         f1:x@6 and f1:x ask what is committed
         l1:             it leaves
         t1:x=a@5|!x@6   a transaction polls and commits offset 6 of x; !? commits nobody knows what

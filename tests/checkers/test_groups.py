@@ -72,7 +72,9 @@ def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path
     """Rows of groups come to the kernels whole and in order, also of keys without records."""
     from checkers import spark as spark_
 
-    text = SOUND.replace("f:x-0@3", "f:x-0 k:y-0@5 f:y-0@3 w:x-0@0/3/3").replace("#2", "#1")
+    text = SOUND.replace("f:x-0@3", "f:x-0 k:y-0@5%7 f:y-0@3 f:y-0@5%8 w:x-0@0/3/3").replace(
+        "#2", "#1"
+    )
     tables = histories.tables(text)
     one, other = (
         {key: report._replace(receipts=[]) for key, report in reports.items()}
@@ -86,4 +88,4 @@ def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path
         "double-owner",
         "lost-commit",
     ]
-    assert [f.anomaly for f in one["y-0"].found] == ["commit-regression"]
+    assert [f.anomaly for f in one["y-0"].found] == ["commit-regression", "commit-mismatch"]

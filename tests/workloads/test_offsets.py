@@ -25,19 +25,26 @@ PLAN = Plan(
 
 
 def test_what_is_committed_says_by_whom() -> None:
-    """Of a group and key each offset is committed once, and they only grow."""
+    """Of a group and key each offset is committed once, and they only grow; most have metadata, of
+    their own."""
     history = simulate(WORKLOAD.main(PLAN))
     commits = [op for op in history if op.f == "commit" and op.type == "invoke"]
     registers: dict[tuple[str, str], list[int]] = {}
+    beside: dict[int | None, list[tuple[str, str, int]]] = {}
     for op in commits:
         [[_, group, offsets, mode]] = op.value
         assert mode == "sync"
         assert 1 <= len(offsets) <= PLAN.options["committed_max"]
-        for key, offset in offsets.items():
+        for key, place in offsets.items():
+            offset, metadata = place if isinstance(place, list) else (place, None)
             registers.setdefault((group, key), []).append(offset)
+            beside.setdefault(metadata, []).append((group, key, offset))
     assert len(registers) == 3 * 6
     assert all(seen == list(range(1, len(seen) + 1)) for seen in registers.values())
     assert len(commits) == pytest.approx(50 * 30, rel=0.15)
+    without = beside.pop(None)
+    assert len(without) == pytest.approx(sum(map(len, registers.values())) / 8, rel=0.25)
+    assert all(len(places) == 1 for places in beside.values())
 
 
 def test_some_are_deleted() -> None:
@@ -50,7 +57,8 @@ def test_some_are_deleted() -> None:
     assert {offset for op in deletions for offset in op.value[0][2].values()} == {None}
     registers: dict[tuple[str, str], list[int]] = {}
     for op in others:
-        for key, offset in op.value[0][2].items():
+        for key, place in op.value[0][2].items():
+            offset = place[0] if isinstance(place, list) else place
             registers.setdefault((op.value[0][1], key), []).append(offset)
     assert all(seen == list(range(1, len(seen) + 1)) for seen in registers.values())
 

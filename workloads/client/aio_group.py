@@ -45,8 +45,11 @@ from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
+    Place,
+    as_committed,
     completed,
     split,
+    to_commit,
 )
 from workloads.client.membership import Feed
 from workloads.client.outcome import Outcome
@@ -196,7 +199,7 @@ class Grouped(Reader):
             raise refused(self.group)
         return answer
 
-    async def commit(self, offsets: Mapping[str, int]) -> tuple[Outcome, str | None]:
+    async def commit(self, offsets: Mapping[str, Place]) -> tuple[Outcome, str | None]:
         """Once; what came of it, and the name of the error."""
         if (why := await self._find_coordinator()) is not None:
             return "fail", why
@@ -226,7 +229,7 @@ class Grouped(Reader):
             return name_of(error)
         return None
 
-    async def committed(self, keys: list[str]) -> dict[str, int | None]:
+    async def committed(self, keys: list[str]) -> dict[str, Place | None]:
         """By key: the offset that is committed, as the coordinator has it; ``None`` for none."""
         async with asyncio.timeout(QUERY_TIMEOUT_S):
             if (error := await self._start()) is not None:
@@ -234,7 +237,8 @@ class Grouped(Reader):
             places = {key: TopicPartition(*split(key)) for key in keys}
             found = await self._coordinator.fetch_committed_offsets(list(places.values()))
         return {
-            key: found[place].offset if place in found else None for key, place in places.items()
+            key: as_committed(*found[place]) if place in found else None
+            for key, place in places.items()
         }
 
     async def close(self) -> None:
@@ -260,15 +264,15 @@ class Grouped(Reader):
         assert isinstance(coordinator, GroupCoordinator), "it has started, and has a group"
         return coordinator
 
-    def _may_not_commit(self, offsets: Mapping[str, int]) -> str | None:
+    def _may_not_commit(self, offsets: Mapping[str, Place]) -> str | None:
         """Why nothing is sent."""
         return "CoordinatorUnknown" if self._coordinator.coordinator_id is None else None
 
-    async def _commit_now(self, offsets: Mapping[str, int]) -> tuple[Outcome, str | None]:
+    async def _commit_now(self, offsets: Mapping[str, Place]) -> tuple[Outcome, str | None]:
         """What is sent is under the generation of this moment."""
         places = {
-            TopicPartition(*split(key)): OffsetAndMetadata(offset, "")
-            for key, offset in offsets.items()
+            TopicPartition(*split(key)): OffsetAndMetadata(*to_commit(place))
+            for key, place in offsets.items()
         }
         try:
             with its_assertions():
@@ -372,7 +376,7 @@ class Member(Grouped):
     def assigned(self, keys: set[str]) -> None:
         self._feed.assigned(self._coordinator.generation, keys)
 
-    def _may_not_commit(self, offsets: Mapping[str, int]) -> str | None:
+    def _may_not_commit(self, offsets: Mapping[str, Place]) -> str | None:
         subscription = self._consumer._subscription
         if self._coordinator.generation <= 0:
             return "UnknownMember"

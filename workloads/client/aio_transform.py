@@ -23,7 +23,7 @@ from workloads.client.aio import its_assertions, name_of
 from workloads.client.aio_group import GroupAioClient, Member
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
 from workloads.client.aio_txn import TransactionalWriter
-from workloads.client.common import completed, split
+from workloads.client.common import completed, split, to_commit
 
 
 class TransformingAioClient(GroupAioClient):
@@ -148,8 +148,7 @@ class TransformingMember(Member):
             raise KafkaError(error)
         try:
             with its_assertions():
-                offset = (await self.committed([key]))[key]
-                place = 0 if offset is None else offset
+                place, _ = to_commit((await self.committed([key]))[key] or 0)
                 self._consumer.seek(TopicPartition(*split(key)), place)
         except (KafkaError, TimeoutError) as failed:
             await producer.close()

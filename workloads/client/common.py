@@ -18,6 +18,14 @@ DELETION_TIMEOUT_S = 3.0
 """How long a leader may wait for other replicas to delete records, too."""
 
 
+Place = int | list[int]
+"""An offset to commit; with metadata that is a number, the two of them."""
+DIGITS_MAX = 18
+"""Metadata of more cannot be a number of the history's."""
+FOREIGN = -1
+"""Stands for metadata that is no such number."""
+
+
 def silenced(library: str) -> logging.Logger:
     """The logger of a library, which nobody hears: what it has to say is in the history."""
     logger = logging.getLogger(library)
@@ -31,6 +39,20 @@ def split(key: str) -> tuple[str, int]:
     """Topic and partition of a key."""
     topic, _, partition = key.rpartition("-")
     return topic, int(partition)
+
+
+def to_commit(place: Place) -> tuple[int, str]:
+    """Offset and metadata as they go over the wire."""
+    offset, metadata = place if isinstance(place, list) else (place, 0)
+    return offset, str(metadata) if metadata else ""
+
+
+def as_committed(offset: int, metadata: str | None) -> Place:
+    """What a coordinator has told, as the history has it."""
+    if not metadata:
+        return offset
+    is_ours = metadata.isdecimal() and metadata.isascii() and len(metadata) <= DIGITS_MAX
+    return [offset, int(metadata) if is_ours else FOREIGN]
 
 
 def completed(op: Op, kind: Outcome, value: list[Any] | None, error: str | None = None) -> Op:

@@ -24,8 +24,11 @@ from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
+    Place,
+    as_committed,
     completed,
     split,
+    to_commit,
 )
 from workloads.client.confluent import ConfluentClient, Worker
 from workloads.client.membership import Feed
@@ -135,11 +138,11 @@ class Grouped:
         )
         self._worker = Worker("member")
 
-    async def commit(self, offsets: Mapping[str, int], mode: str) -> tuple[Outcome, str | None]:
+    async def commit(self, offsets: Mapping[str, Place], mode: str) -> tuple[Outcome, str | None]:
         """What came of it, and the name of the error."""
         return await self._worker.call(lambda: self._commit(offsets, mode == "async"))
 
-    async def committed(self, keys: list[str]) -> dict[str, int | None]:
+    async def committed(self, keys: list[str]) -> dict[str, Place | None]:
         """By key: the offset that is committed; ``None`` for none. Raises ``KafkaException``."""
         return await self._worker.call(lambda: self._committed(keys))
 
@@ -151,8 +154,8 @@ class Grouped:
         """Nobody waits, for it may take for ever."""
         self._worker.last(self._close)
 
-    def _commit(self, offsets: Mapping[str, int], is_async: bool) -> tuple[Outcome, str | None]:
-        places = [TopicPartition(*split(key), offset) for key, offset in offsets.items()]
+    def _commit(self, offsets: Mapping[str, Place], is_async: bool) -> tuple[Outcome, str | None]:
+        places = [TopicPartition(*split(key), *to_commit(place)) for key, place in offsets.items()]
         began_s = self._loop.time()
         try:
             error, done = self._commit_async(places) if is_async else self._commit_sync(places)
@@ -183,14 +186,14 @@ class Grouped:
     def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
         self._answers.append((error, places))
 
-    def _committed(self, keys: list[str]) -> dict[str, int | None]:
+    def _committed(self, keys: list[str]) -> dict[str, Place | None]:
         places = [TopicPartition(*split(key)) for key in keys]
         found = self._consumer.committed(places, timeout=QUERY_TIMEOUT_S)
         for place in found:
             if place.error is not None:
                 raise KafkaException(place.error)
         return {
-            key: place.offset if place.offset >= 0 else None
+            key: as_committed(place.offset, place.metadata) if place.offset >= 0 else None
             for key, place in zip(keys, found, strict=True)
         }
 

@@ -52,6 +52,7 @@ MEANING = {
     "realtime-order": "A record sent after another's acknowledgement got an earlier offset.",
     "commit-regression": "A committed offset went back to what it had been before.",
     "lost-commit": "A committed offset is gone.",
+    "commit-mismatch": "An offset is there, with other metadata than it was committed with.",
     "commit-ahead": "An offset is committed beyond anything that the group was given.",
     "resume-gap": "A member began behind the committed offset, and left records out.",
     "resume-overlap": "A member began before the committed offset.",

@@ -66,11 +66,26 @@ def told(found: list[Found]) -> list[str]:
         ("k:x@5 f:x@3", ["commit-regression nobody 3 (1, 3)"]),
         ("k:x@5 f:x@7", ["commit-ahead nobody 7 (1, 3)"]),
         ("f:x@5 k:x@5", ["commit-ahead nobody 5 (1,)"]),
+        # with metadata
+        ("k:x@5%7 k:x@9 f:x@9", []),
+        ("k:x@5%7 f:x@5%7", []),
+        ("k:x@5%7 f:x@5%8 f:x@5", ["commit-mismatch 5 (1, 3)"]),  # one of this offset
+        ("k:x@5%7 f:x@5", ["commit-mismatch 5 (1, 3)"]),
+        ("k:x@5 f:x@5%7", ["commit-mismatch 5 (1, 3)"]),
+        ("k:x@5%7 f:x", ["lost-commit 5 (1, 3)"]),
+        ("k:x@5%7 k:x@5%8 f:x@5%8", []),
+        ("k1:x@5%7 >k2:x@5%8 f:x@5%7 f:x@5%8 <k2:x@5%8", []),
+        ("k1:x@5%7 k2?:x@5%8 f:x@5%8", []),
+        ("k1:x@5%7 k2!:x@5%8 f:x@5%8", ["commit-mismatch 5 (1, 5)"]),
+        ("k:x@5%7 k:y@5%8 f:x@5%8", ["commit-mismatch 5 (1, 5)"]),
+        ("f:x@3%7", ["commit-ahead nobody 3 (1,)"]),
+        ("k:x@5%7 k:x@9%8 f:x@5%8", ["commit-regression 5 (3, 1, 5)", "commit-mismatch 5 (1, 5)"]),
         # other keys of one commit
         ("k:x@5,y@7 k:y@8 f:x@5,y@8", []),
         # a client that commits alone: only that something was committed is known
         ("m1:x#auto k:x@5 k:x@9 f:x@5 f:x@7", []),
         ("m1:x#auto k:x@5 f:x", ["lost-commit 5 (3, 5)"]),
+        ("m1:x#auto k:x@5%7 f:x@5", []),
     ],
 )
 def test_fetches(histories: Any, text: str, found: list[str]) -> None:
@@ -110,7 +125,7 @@ def test_a_commit_in_doubt_ends_with_its_generation(histories: Any) -> None:
 
 def test_a_commit_that_nobody_told_may_be_any(histories: Any) -> None:
     """While it may take effect, nothing is wrong."""
-    text = "i1:t@1.0 m1:x p1:^x@0#1| k2:x@5 t1?:|!? f:x@77 f:x"
+    text = "i1:t@1.0 m1:x p1:^x@0#1| k2:x@5 t1?:|!? f:x@77 f:x f:x@5%7"
     assert kernel(histories.log(text)) == []
     (found,) = kernel(histories.log(text + " i2:t@1.1 k2:x@9 f:x@77"))
     assert (found.anomaly, found.variant) == ("commit-ahead", "nobody")

@@ -11,6 +11,7 @@ import pytest
 from model.op import Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
 from workloads.client.aio_group import GroupAioClient
+from workloads.client.common import as_committed
 from workloads.offsets import WORKLOAD
 
 pytestmark = pytest.mark.slow
@@ -106,6 +107,26 @@ async def test_outsiders_commit_and_ask(clients: Any) -> None:
     assert (told.type, told.value) == ("ok", [["committed", "g", {"a-0": 7, "a-1": None}]])
     none = await ask(other, "committed", ["committed", "elsewhere", {"a-0": None}])
     assert none.value == [["committed", "elsewhere", {"a-0": None}]]
+
+
+async def test_metadata_comes_back(clients: Any) -> None:
+    """As it was committed."""
+    one, other = clients(0), clients(1)
+    await written(one, ("a-0", 0))
+    places: dict[str, int | list[int]] = {"a-0": [7, 1234567890], "a-1": 3}
+    done = await ask(one, "commit", ["commit", "g", places, "sync"])
+    assert (done.type, done.value) == ("ok", [["commit", "g", places, "sync"]])
+    told = await ask(other, "committed", ["committed", "g", {"a-0": None, "a-1": None}])
+    assert (told.type, told.value) == ("ok", [["committed", "g", places]])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "told"),
+    [("", 7), (None, 7), ("12", [7, 12]), ("later", [7, -1]), ("9" * 19, [7, -1]), ("²", [7, -1])],
+)
+def test_metadata_of_anybody(metadata: str | None, told: Any) -> None:
+    """A number of ours is known again; anything else is known to be none."""
+    assert as_committed(7, metadata) == told
 
 
 async def test_offsets_are_deleted(clients: Any) -> None:

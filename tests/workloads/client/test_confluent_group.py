@@ -90,11 +90,11 @@ async def test_outsiders_commit_and_ask(clients: Any) -> None:
     """What one commits the other is told; of what nobody has committed, nothing."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0))
-    for offset, mode in ((7, "sync"), (8, "async")):
-        done = await ask(one, "commit", ["commit", "g", {"a-0": offset}, mode])
-        assert (done.type, done.value) == ("ok", [["commit", "g", {"a-0": offset}, mode]])
+    for place, mode in (([7, 1234567890], "sync"), (8, "async"), ([9, 5], "async")):
+        done = await ask(one, "commit", ["commit", "g", {"a-0": place}, mode])
+        assert (done.type, done.value) == ("ok", [["commit", "g", {"a-0": place}, mode]])
         told = await ask(other, "committed", ["committed", "g", {"a-0": None, "a-1": None}])
-        assert (told.type, told.value) == ("ok", [["committed", "g", {"a-0": offset, "a-1": None}]])
+        assert (told.type, told.value) == ("ok", [["committed", "g", {"a-0": place, "a-1": None}]])
 
 
 @pytest.mark.parametrize("assignor", confluent_group.ASSIGNORS)
