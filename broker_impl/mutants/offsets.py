@@ -2,9 +2,12 @@
 
 import asyncio
 
+import msgspec
+
 from broker_impl.api import services
+from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.offsets import Placed
-from broker_impl.coordinator.records import TOPIC
+from broker_impl.coordinator.records import TOPIC, Committed
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
 from broker_impl.wire.messages.write_txn_markers_request import WritableTxnMarker
@@ -12,6 +15,7 @@ from broker_impl.wire.types import Offset, TopicPartition
 
 _LATER_S = 0.2
 """How late a queue may be worked off."""
+_encode_offset = records.encode_offset
 
 
 @mutant(
@@ -121,3 +125,20 @@ def takes_back(at: Offset, placed: Placed | None) -> bool:
     What was deleted is there again, until compaction forgets the one and the other.
     """
     return False
+
+
+@mutant(
+    "commit-metadata-dropped",
+    of="broker_impl.coordinator.records:encode_offset",
+    source="F24",
+    kind="historic",
+    symptom="commit-mismatch",
+    schedule="Offsets are committed with metadata, and their coordinator dies.",
+)
+def encode_offset(committed: Committed) -> bytes:
+    """What is committed beside an offset is remembered, and not written.
+
+    The next coordinator has the offset alone. A consumer that keeps there how far its own state
+    goes begins with none; and without the leader epoch none asks whether its log was cut.
+    """
+    return _encode_offset(msgspec.structs.replace(committed, metadata="", leader_epoch=-1))
