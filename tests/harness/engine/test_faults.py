@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.engine.faults import MOMENT_S, Faults
+from harness.engine.faults import HEAL_TRIES, MOMENT_S, Faults
 from harness.engine.recorder import Recorder
 from model import history
 from model.op import Op
@@ -181,13 +181,78 @@ class Stubborn(FakeNemesis):
         return done
 
 
-@pytest.mark.parametrize(("failures", "healed_ns"), [(0, 6.2e9), (2, 8.4e9), (3, None)])
+@pytest.mark.parametrize(("failures", "healed_ns"), [(0, 6.2e9), (2, 8.4e9), (HEAL_TRIES, None)])
 def test_a_mend_is_tried_again_until_it_is_proved(
     virtually: Any, recorder: Recorder, tmp_path: Path, failures: int, healed_ns: float | None
 ) -> None:
-    """After three tries the fault stands as one that was not healed."""
+    """After so many the fault stands as one that was not healed."""
     ([row], _) = run(virtually, recorder, tmp_path, Stubborn(failures), [fault(1, 1, 5)])
     assert row["healed_ns"] == (None if healed_ns is None else pytest.approx(healed_ns))
+
+
+class Hindered(FakeNemesis):
+    """Nothing else is proved while the network is bad, and it waits for three seconds before it
+    says so."""
+
+    is_bad = False
+
+    async def invoke(self, op: Op) -> Op:
+        done = await super().invoke(op)
+        if op.f == "network":
+            self.is_bad = op.value["phase"] == "apply"
+        if op.f == "network" or not self.is_bad:
+            return done
+        await asyncio.sleep(3.0)
+        value = done.value | {"effect": {"proved": False, "how": "no answer"}}
+        return msgspec.structs.replace(done, value=value)
+
+
+def test_a_mend_that_is_hindered_comes_after_the_next(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """Which does not wait for its tries."""
+    nemesis = Hindered()
+    schedule = [fault(1, 1, 3, "move"), fault(2, 2, 6, "network")]
+    rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule)
+    assert nemesis.calls[2:] == [
+        (pytest.approx(4.1), "move", "heal"),
+        (pytest.approx(8.1), "network", "heal"),
+        (pytest.approx(8.2), "move", "heal"),
+    ]
+    assert [row["healed_ns"] for row in rows] == pytest.approx([8.2e9, 8.3e9])
+
+
+def test_a_fault_that_is_hindered_strikes_after_the_mend(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """That it has held up; then it lasts as long as planned."""
+    nemesis = Hindered()
+    schedule = [fault(1, 1, 2, "network"), fault(2, 2, 4, "move")]
+    rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule)
+    assert nemesis.calls[1:] == [
+        (pytest.approx(2.0), "move", "apply"),
+        (pytest.approx(5.1), "move", "heal"),
+        (pytest.approx(8.2), "network", "heal"),
+        (pytest.approx(8.3), "move", "apply"),
+        (pytest.approx(12.4), "move", "heal"),
+    ]
+    assert [row["id"] for row in rows] == [1, 2]
+    assert rows[1]["effect"]["proved"] is True
+
+
+def test_a_fault_that_is_hindered_to_the_end_has_its_line(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """It does not strike again when the main phase is over."""
+    nemesis = Hindered()
+    schedule = [fault(1, 1, 2, "network"), fault(2, 2, 4, "move")]
+    rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule, ending_s=8.25)
+    assert [(f, phase) for _, f, phase in nemesis.calls[3:]] == [
+        ("network", "heal"),
+        ("move", "heal"),
+    ]
+    assert [row["id"] for row in rows] == [1, 2]
+    assert rows[1]["effect"]["proved"] is False
 
 
 def test_an_interruption_while_a_fault_is_applied_leaves_its_line(
