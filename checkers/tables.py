@@ -603,6 +603,7 @@ class _Builder:
                     fault["to_ns"] = time_ns if healed else None
                     fault["unhealed"] = None if healed else str(told.get("how", ""))
             elif done and isinstance(effect, dict):
+                fault["to_ns"] = fault["unhealed"] = None  # it may be another try
                 fault["proved"] = effect.get("proved") is True
                 fault["how"] = str(effect.get("how", ""))
                 fault["targets"] = value.get("targets")

@@ -116,6 +116,22 @@ def test_faults_are_bands_with_their_proof(histories: Any) -> None:
     assert (second.id, second.to_ns, second.proved) == (2, None, False)
 
 
+def test_a_fault_that_is_tried_again_lasts_until_its_last_mend(histories: Any) -> None:
+    """From when it was first asked for; the effect is that of the last try."""
+    tries = [
+        fault(0, "invoke", 1, "apply"),
+        fault(1, "info", 1, "apply", effect={"proved": False, "how": "no answer"}),
+        fault(2, "invoke", 1, "heal"),
+        fault(3, "info", 1, "heal", effect={"proved": True, "how": "nothing to mend"}),
+        fault(4, "invoke", 1, "apply"),
+        fault(5, "info", 1, "apply", effect={"proved": True, "how": "moved"}),
+    ]
+    (unhealed,) = histories.tables(tries).faults
+    assert (unhealed.from_ns, unhealed.to_ns, unhealed.how) == (0, None, "moved")
+    (healed,) = histories.tables([*tries, fault(6, "info", 1, "heal")]).faults
+    assert (healed.to_ns, healed.proved) == (60, True)
+
+
 def line(index: int, **changes: Any) -> bytes:
     fields: dict[str, Any] = {"time_ns": 0, "process": 0, "type": "invoke", "f": "send"}
     return encode(Op(index=index, **(fields | {"value": [["send", "x", 1]]} | changes)))
