@@ -118,14 +118,16 @@ class World:
             yield from self._heal() if self._broken is not None else self._break()
 
     def _break(self) -> Iterator[Op]:
-        value = {"id": self._fault, "phase": "apply", "targets": ["broker-1"], "options": {}}
+        value: dict[str, Any] = {"id": self._fault, "phase": "apply", "targets": ["broker-1"]}
+        value["options"] = {}
         yield self._event(NEMESIS, "invoke", "pause", value)
         effect = {"proved": True, "how": "state T"}
         yield self._event(NEMESIS, "info", "pause", value | {"effect": effect})
         self._broken, self._fault = self._fault, self._fault + 1
 
     def _heal(self) -> Iterator[Op]:
-        value = {"id": self._broken, "phase": "heal", "targets": ["broker-1"], "options": {}}
+        value: dict[str, Any] = {"id": self._broken, "phase": "heal", "targets": ["broker-1"]}
+        value["options"] = {}
         yield self._event(NEMESIS, "invoke", "pause", value)
         yield self._event(NEMESIS, "info", "pause", value)
         self._broken = None
