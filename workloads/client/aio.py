@@ -26,13 +26,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Literal
 
-import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, NoError, ProducerClosed, for_code
 from aiokafka.protocol.admin import DeleteRecordsRequest
 
-from model.op import Op
 from workloads.client import aio_errors, aio_offsets, outcome, payload
 from workloads.client.aio_settings import (
     DELIVERY_TIMEOUT,
@@ -45,10 +43,10 @@ from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
-    completed,
     silenced,
     split,
 )
+from workloads.client.plain import PlainClient, Report
 
 __all__ = ["AioClient", "refusal"]
 
@@ -58,9 +56,10 @@ STOP_TIMEOUT_S = 2.0
 silenced("aiokafka")
 
 
-class AioClient:
-    """A process by aiokafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
-    ``catch-up``, ``watermarks``, ``delete-records`` and ``crash``."""
+class AioClient(PlainClient):
+    """A process by aiokafka."""
+
+    FAILURES = (KafkaError, TimeoutError)
 
     def __init__(
         self,
@@ -70,51 +69,15 @@ class AioClient:
         consumer: Mapping[str, str],
         topic: Mapping[str, str],
     ) -> None:
-        """``producer`` and ``consumer`` are settings by Kafka's names; ``topic`` those of topics
-        that this process creates, ``replication.factor`` among them, or in its place ``replicas``:
-        the ids of the brokers that hold each partition, the preferred leader first. Raises
+        """``producer`` and ``consumer`` are settings by Kafka's names. Raises
         :class:`~workloads.client.aio_settings.BadSetting`."""
+        super().__init__(topic)
         self._common = {"bootstrap_servers": bootstrap, "client_id": f"process-{process}"}
         self._producer_arguments = producer_arguments(producer)
         self._delivery_timeout_s = self._producer_arguments.pop(DELIVERY_TIMEOUT) / 1000
         self._consumer_arguments = consumer_arguments(consumer)
-        self._topic_config = dict(topic)
-        self._replicas = int(self._topic_config.pop("replication.factor"))
-        self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
-        self._form = payload.form_of(topic)
         self._writer: Writer | None = None
         self._reader: Reader | None = None
-        self._alive = True
-
-    @property
-    def alive(self) -> bool:
-        """False after a refused send: the sequence numbers of what was refused are gone."""
-        return self._alive
-
-    async def open(self) -> None:
-        """Nothing to do: producer and consumer are made when they are first needed."""
-
-    async def invoke(self, op: Op) -> Op:
-        match op.f:
-            case "send":
-                return await self._send(op)
-            case "poll":
-                return await self._poll(op)
-            case "assign":
-                error = await self._open_reader().assign(op.value)
-                return completed(op, "ok" if error is None else "fail", op.value, error)
-            case "catch-up":
-                return await self._catch_up(op)
-            case "watermarks":
-                return await self._watermarks(op)
-            case "create-topic":
-                return await self._create_topic(op)
-            case "delete-records":
-                return await self._delete_records(op)
-            case "crash":
-                return completed(op, "info", op.value, "crash")
-            case _:
-                raise ValueError(f"no operation is called {op.f}")
 
     async def close(self) -> None:
         """Give up what is queued and under way, and close every connection, within a bound."""
@@ -122,73 +85,40 @@ class AioClient:
         used, self._writer, self._reader = (self._writer, self._reader), None, None
         await asyncio.gather(*(each.close() for each in used if each is not None))
 
-    def _open_reader(self) -> "Reader":
+    def _name_of(self, error: Exception) -> str:
+        return name_of(error)
+
+    def _writes(self) -> "Writer":
+        if self._writer is None:
+            arguments = {**self._common, **self._producer_arguments}
+            self._writer = Writer(arguments, self._delivery_timeout_s, self._form)
+        return self._writer
+
+    def _reads(self) -> "Reader":
         if self._reader is None:
             self._reader = Reader({**self._common, **self._consumer_arguments}, self._form)
         return self._reader
 
-    async def _send(self, op: Op) -> Op:
-        if self._writer is None:
-            arguments = {**self._common, **self._producer_arguments}
-            self._writer = Writer(arguments, self._delivery_timeout_s, self._form)
-        reports = await self._writer.send([(key, value) for _, key, value in op.value])
-        told = [
-            ["send", key, [report.offset, value] if report.outcome == "ok" else value]
-            for (_, key, value), report in zip(op.value, reports, strict=True)
-        ]
-        errors = [report.error for report in reports if report.error is not None]
-        combined = outcome.of_several([report.outcome for report in reports])
-        self._alive = self._alive and combined == "ok"
-        return completed(op, combined, told, errors[0] if errors else None)
+    async def _assign(self, keys: list[str]) -> str | None:
+        return await self._reads().assign(keys)
 
-    async def _poll(self, op: Op) -> Op:
-        records, error = await self._open_reader().poll()
-        if error is not None:
-            return completed(op, "info", [["poll", records]], error)
-        return completed(op, "ok", [["poll", records]])
+    async def _places(self, key: str) -> dict[str, int]:
+        return await self._reads().watermarks(key)
 
-    async def _catch_up(self, op: Op) -> Op:
-        ((_, key),) = op.value
-        try:
-            position, end = await self._open_reader().progress(key)
-        except (KafkaError, TimeoutError) as error:
-            return completed(op, "fail", op.value, name_of(error))
-        value = [["catch-up", key, position, end]]
-        return completed(op, "ok" if position >= end else "fail", value)
-
-    async def _watermarks(self, op: Op) -> Op:
-        ((_, key, *_),) = op.value
-        try:
-            places = await self._open_reader().watermarks(key)
-        except (KafkaError, TimeoutError) as error:
-            return completed(op, "fail", op.value, name_of(error))
-        return completed(op, "ok", [["watermarks", key, places]])
-
-    async def _create_topic(self, op: Op) -> Op:
-        ((_, topic, partitions),) = op.value
+    async def _create_topic(
+        self, topic: str, partitions: int
+    ) -> tuple[outcome.Outcome, str | None]:
         size: dict[str, Any] = {"num_partitions": partitions, "replication_factor": self._replicas}
         if self._placed:
             size = dict.fromkeys(size, -1)
             size["replica_assignments"] = dict.fromkeys(range(partitions), self._placed)
         new = NewTopic(topic, **size, topic_configs=self._topic_config)
-        kind, error = await _create(self._common, new)
-        return completed(op, kind, op.value, error)
+        return await _create(self._common, new)
 
-    async def _delete_records(self, op: Op) -> Op:
-        ((_, key, offset, *_),) = op.value
-        kind, low, error = await _delete(self._common, TopicPartition(*split(key)), offset)
-        value = [["delete-records", key, offset, *([] if low is None else [low])]]
-        return completed(op, kind, value, error)
-
-
-class Report(msgspec.Struct, frozen=True):
-    """What came of one record."""
-
-    outcome: outcome.Outcome
-    offset: int | None = None
-    """Unknown without acknowledgements, and for a record that the broker calls a duplicate of one
-    it no longer remembers."""
-    error: str | None = None
+    async def _delete_records(
+        self, key: str, offset: int
+    ) -> tuple[outcome.Outcome, int | None, str | None]:
+        return await _delete(self._common, TopicPartition(*split(key)), offset)
 
 
 class Writer:

@@ -18,9 +18,10 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from model.op import Op
 from workloads.client import outcome, payload, transaction
-from workloads.client.aio import AioClient, Report, Writer, its_assertions, name_of
+from workloads.client.aio import AioClient, Writer, its_assertions, name_of
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
 from workloads.client.common import completed, split
+from workloads.client.plain import Report
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 

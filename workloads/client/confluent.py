@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import msgspec
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
@@ -27,17 +26,16 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from model.op import Op
 from workloads.client import outcome, payload
 from workloads.client.common import (
     DELETION_TIMEOUT_S,
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
-    completed,
     silenced,
     split,
 )
+from workloads.client.plain import PlainClient, Report
 
 T = TypeVar("T")
 
@@ -91,9 +89,10 @@ def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | N
     return None
 
 
-class ConfluentClient:
-    """A process by librdkafka. Understands ``send``, ``create-topic``, ``assign``, ``poll``,
-    ``catch-up``, ``watermarks``, ``delete-records`` and ``crash``."""
+class ConfluentClient(PlainClient):
+    """A process by librdkafka."""
+
+    FAILURES = (KafkaException,)
 
     def __init__(
         self,
@@ -103,50 +102,14 @@ class ConfluentClient:
         consumer: Mapping[str, str],
         topic: Mapping[str, str],
     ) -> None:
-        """``producer`` and ``consumer`` are librdkafka's settings; ``topic`` those of topics that
-        this process creates, ``replication.factor`` among them, or in its place ``replicas``: the
-        ids of the brokers that hold each partition, the preferred leader first."""
+        """``producer`` and ``consumer`` are librdkafka's settings."""
+        super().__init__(topic)
         common = {**_QUIET, "bootstrap.servers": bootstrap, "client.id": f"process-{process}"}
         self._producer_config = {**common, **producer}
         self._consumer_config = {**common, "group.id": f"process-{process}", **consumer}
         self._admin_config = common
-        self._topic_config = dict(topic)
-        self._replicas = int(self._topic_config.pop("replication.factor"))
-        self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
-        self._form = payload.form_of(topic)
         self._writer: Writer | None = None
         self._reader: Reader | None = None
-        self._alive = True
-
-    @property
-    def alive(self) -> bool:
-        """False after a refused send: a producer that has failed once may double what it sends
-        next (librdkafka #4953)."""
-        return self._alive
-
-    async def open(self) -> None:
-        """Nothing to do: producer and consumer are made when they are first needed."""
-
-    async def invoke(self, op: Op) -> Op:
-        match op.f:
-            case "send":
-                return await self._send(op)
-            case "poll":
-                return await self._poll(op)
-            case "assign":
-                return await self._assign(op)
-            case "catch-up":
-                return await self._catch_up(op)
-            case "watermarks":
-                return await self._watermarks(op)
-            case "create-topic":
-                return await self._create_topic(op)
-            case "delete-records":
-                return await self._delete_records(op)
-            case "crash":
-                return completed(op, "info", op.value, "crash")
-            case _:
-                raise ValueError(f"no operation is called {op.f}")
 
     async def close(self) -> None:
         """Give up what is queued and under way; returns when librdkafka has let go of it."""
@@ -158,79 +121,48 @@ class ConfluentClient:
         if reader is not None:
             await reader.close()
 
-    async def _assign(self, op: Op) -> Op:
+    def _name_of(self, error: Exception) -> str:
+        name: str = error.args[0].name()
+        return name
+
+    def _writes(self) -> "Writer":
+        if self._writer is None:
+            self._writer = Writer(self._producer_config, self._form)
+        return self._writer
+
+    def _reads(self) -> "Reader":
+        assert self._reader is not None, "a process has keys assigned before it reads"
+        return self._reader
+
+    async def _assign(self, keys: list[str]) -> str | None:
         """By a new consumer, which goes on where the one before it has stopped."""
         old, places = self._reader, {} if self._reader is None else self._reader.positions
         if old is not None:
             old.leave()
-        places = {key: places.get(key, -1) for key in op.value}
+        places = {key: places.get(key, -1) for key in keys}
         self._reader = Reader(self._consumer_config, places, self._form)
         await self._reader.open()
-        return completed(op, "ok", op.value)
+        return None
 
-    async def _send(self, op: Op) -> Op:
-        if self._writer is None:
-            self._writer = Writer(self._producer_config, self._form)
-        reports = await self._writer.send([(key, value) for _, key, value in op.value])
-        outcomes = [report.outcome for report in reports]
-        told = [
-            ["send", key, [report.offset, value] if report.outcome == "ok" else value]
-            for (_, key, value), report in zip(op.value, reports, strict=True)
-        ]
-        errors = [report.error for report in reports if report.error is not None]
-        combined = outcome.of_several(outcomes)
-        self._alive = self._alive and combined == "ok"
-        return completed(op, combined, told, errors[0] if errors else None)
+    async def _places(self, key: str) -> dict[str, int]:
+        return await _in_thread(lambda: watermarks(self._consumer_config, key))
 
-    async def _poll(self, op: Op) -> Op:
-        assert self._reader is not None, "a process has keys assigned before it polls"
-        records, error = await self._reader.poll()
-        if error is not None:
-            return completed(op, "info", [["poll", records]], error)
-        return completed(op, "ok", [["poll", records]])
-
-    async def _catch_up(self, op: Op) -> Op:
-        assert self._reader is not None, "a process has keys assigned before it catches up"
-        ((_, key),) = op.value
-        try:
-            position, end = await self._reader.progress(key)
-        except KafkaException as error:
-            return completed(op, "fail", op.value, error.args[0].name())
-        value = [["catch-up", key, position, end]]
-        return completed(op, "ok" if position >= end else "fail", value)
-
-    async def _watermarks(self, op: Op) -> Op:
-        ((_, key, *_),) = op.value
-        try:
-            places = await _in_thread(lambda: watermarks(self._consumer_config, key))
-        except KafkaException as error:
-            return completed(op, "fail", op.value, error.args[0].name())
-        return completed(op, "ok", [["watermarks", key, places]])
-
-    async def _create_topic(self, op: Op) -> Op:
-        ((_, topic, partitions),) = op.value
+    async def _create_topic(
+        self, topic: str, partitions: int
+    ) -> tuple[outcome.Outcome, str | None]:
         size: dict[str, Any] = {"replication_factor": self._replicas}
         if self._placed:
             size = {"replica_assignment": [self._placed] * partitions}
         new = NewTopic(topic, num_partitions=partitions, **size, config=self._topic_config)
         error = await _in_thread(lambda: _create(self._admin_config, new))
-        return completed(op, outcome.of_creation(error), op.value, error)
+        return outcome.of_creation(error), error
 
-    async def _delete_records(self, op: Op) -> Op:
-        ((_, key, offset, *_),) = op.value
+    async def _delete_records(
+        self, key: str, offset: int
+    ) -> tuple[outcome.Outcome, int | None, str | None]:
         place = TopicPartition(*split(key), offset)
         low, error = await _in_thread(lambda: _delete(self._admin_config, place))
-        value = [["delete-records", key, offset, *([] if low is None else [low])]]
-        return completed(op, outcome.of_records_deletion(error), value, error)
-
-
-class Report(msgspec.Struct, frozen=True):
-    """What came of one record."""
-
-    outcome: outcome.Outcome
-    offset: int | None = None
-    """Unknown for a record that the broker calls a duplicate of one it no longer remembers."""
-    error: str | None = None
+        return outcome.of_records_deletion(error), low, error
 
 
 class Writer:

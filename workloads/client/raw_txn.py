@@ -28,9 +28,10 @@ from aiokafka.protocol.transaction import (
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from workloads.client import aio_errors, outcome, payload
-from workloads.client.aio import Report, name_of, stop_client
+from workloads.client.aio import name_of, stop_client
 from workloads.client.aio_txn import TransactionalAioClient
 from workloads.client.common import split
+from workloads.client.plain import Report
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 BACKOFF_S = 0.05

@@ -363,13 +363,13 @@ async def test_a_poll_that_meets_an_error_is_doubt(cluster: Any, clients: Any) -
     client = clients(0, cluster.bootstrap)
     await create(client, "k")
     await send(client, "k-0", 0)
-    client._open_reader()._positions["k-0"] = 99
+    client._reads()._positions["k-0"] = 99
     await ask(client, "assign", ["k-0"])
     async with asyncio.timeout(10):
         while (polled := await ask(client, "poll", [["poll"]])).type == "ok":
             pass
     assert (polled.type, polled.error) == ("info", "OffsetOutOfRangeError")
-    fetcher = client._open_reader()._consumer._fetcher
+    fetcher = client._reads()._consumer._fetcher
     fetcher.error_future.cancel()
     polled = await ask(client, "poll", [["poll"]])
     assert (polled.type, polled.error) == ("info", KafkaError.__name__)

@@ -1,0 +1,159 @@
+"""What every process understands, whatever its library: operations come in, completions go out.
+
+How a library is asked, and what it calls its errors, is told by those who use it.
+"""
+
+import abc
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+import msgspec
+
+from model.op import Op
+from workloads.client import outcome, payload
+from workloads.client.common import completed
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What came of one record."""
+
+    outcome: outcome.Outcome
+    offset: int | None = None
+    """Unknown without acknowledgements, and for a record that the broker calls a duplicate of one
+    it no longer remembers."""
+    error: str | None = None
+
+
+class Writes(Protocol):
+    """A producer."""
+
+    async def send(self, records: list[tuple[str, int]]) -> list[Report]: ...
+
+
+class Reads(Protocol):
+    """A consumer."""
+
+    async def poll(self) -> tuple[dict[str, list[list[int]]], str | None]: ...
+    async def progress(self, key: str) -> tuple[int, int]: ...
+
+
+class PlainClient(abc.ABC):
+    """Understands ``send``, ``create-topic``, ``assign``, ``poll``, ``catch-up``, ``watermarks``,
+    ``delete-records`` and ``crash``."""
+
+    FAILURES: ClassVar[tuple[type[Exception], ...]]
+    """What the library raises when a question stays without an answer."""
+
+    def __init__(self, topic: Mapping[str, str]) -> None:
+        """``topic``: settings of topics that this process creates, ``replication.factor`` among
+        them, or in its place ``replicas``: the ids of the brokers that hold each partition, the
+        preferred leader first."""
+        self._topic_config = dict(topic)
+        self._replicas = int(self._topic_config.pop("replication.factor"))
+        self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
+        self._form = payload.form_of(topic)
+        self._alive = True
+
+    @property
+    def alive(self) -> bool:
+        """False after a refused send: a producer that has failed once is not to be trusted with
+        the next (sequence numbers that are gone; librdkafka #4953)."""
+        return self._alive
+
+    async def open(self) -> None:  # noqa: B027 - few have something to do
+        """Nothing to do: producer and consumer are made when they are first needed."""
+
+    async def invoke(self, op: Op) -> Op:
+        match op.f:
+            case "send":
+                return await self._send(op)
+            case "poll":
+                records, error = await self._reads().poll()
+                return completed(op, "ok" if error is None else "info", [["poll", records]], error)
+            case "assign":
+                error = await self._assign(op.value)
+                return completed(op, "ok" if error is None else "fail", op.value, error)
+            case "catch-up":
+                return await self._catch_up(op)
+            case "watermarks":
+                return await self._watermarks(op)
+            case "create-topic":
+                ((_, topic, partitions),) = op.value
+                kind, error = await self._create_topic(topic, partitions)
+                return completed(op, kind, op.value, error)
+            case "delete-records":
+                ((_, key, offset, *_),) = op.value
+                kind, low, error = await self._delete_records(key, offset)
+                value = [["delete-records", key, offset, *([] if low is None else [low])]]
+                return completed(op, kind, value, error)
+            case "crash":
+                return completed(op, "info", op.value, "crash")
+            case _:
+                raise ValueError(f"no operation is called {op.f}")
+
+    @abc.abstractmethod
+    async def close(self) -> None:
+        """Give up what is queued and under way."""
+
+    async def _send(self, op: Op) -> Op:
+        reports = await self._writes().send([(key, value) for _, key, value in op.value])
+        told = [
+            ["send", key, [report.offset, value] if report.outcome == "ok" else value]
+            for (_, key, value), report in zip(op.value, reports, strict=True)
+        ]
+        errors = [report.error for report in reports if report.error is not None]
+        combined = outcome.of_several([report.outcome for report in reports])
+        self._alive = self._alive and combined == "ok"
+        return completed(op, combined, told, errors[0] if errors else None)
+
+    async def _catch_up(self, op: Op) -> Op:
+        ((_, key),) = op.value
+        try:
+            position, end = await self._reads().progress(key)
+        except self.FAILURES as error:
+            return completed(op, "fail", op.value, self._name_of(error))
+        value = [["catch-up", key, position, end]]
+        return completed(op, "ok" if position >= end else "fail", value)
+
+    async def _watermarks(self, op: Op) -> Op:
+        ((_, key, *_),) = op.value
+        try:
+            places = await self._places(key)
+        except self.FAILURES as error:
+            return completed(op, "fail", op.value, self._name_of(error))
+        return completed(op, "ok", [["watermarks", key, places]])
+
+    # What a library does.
+
+    @abc.abstractmethod
+    def _name_of(self, error: Exception) -> str:
+        """Of one of ``FAILURES``."""
+
+    @abc.abstractmethod
+    def _writes(self) -> Writes:
+        """The producer, made when there is none."""
+
+    @abc.abstractmethod
+    def _reads(self) -> Reads:
+        """The consumer."""
+
+    @abc.abstractmethod
+    async def _assign(self, keys: list[str]) -> str | None:
+        """Read these keys from now on; the error by which nothing was assigned."""
+
+    @abc.abstractmethod
+    async def _places(self, key: str) -> dict[str, int]:
+        """Log start, last stable offset and high watermark."""
+
+    @abc.abstractmethod
+    async def _create_topic(
+        self, topic: str, partitions: int
+    ) -> tuple[outcome.Outcome, str | None]:
+        """Ask for a topic; the outcome, and the name of the error."""
+
+    @abc.abstractmethod
+    async def _delete_records(
+        self, key: str, offset: int
+    ) -> tuple[outcome.Outcome, int | None, str | None]:
+        """Ask for the deletion of all records before an offset; the outcome, where the log begins
+        on all replicas then, and the name of the error."""
