@@ -11,10 +11,6 @@ from dataclasses import dataclass, field
 from model.generator import PENDING, Answer, Context, Generator, Invocation
 from model.op import Op
 
-ALL = 0.4
-"""How often everything that is known goes."""
-AHEAD = 0.25
-"""How often more than is known is to go."""
 AHEAD_MAX = 8
 """How many offsets more, at most."""
 
@@ -23,6 +19,10 @@ AHEAD_MAX = 8
 class Deleters:
     """Asks for the deletion of a part of what a partition holds."""
 
+    all_p: float
+    """How often everything that is known is to go."""
+    ahead_p: float
+    """How often more than that."""
     ends: Mapping[str, int] = field(default_factory=dict)
     """By key: behind the last record that was acknowledged or read."""
     asked: Mapping[str, int] = field(default_factory=dict)
@@ -36,10 +36,10 @@ class Deleters:
         end = self.ends[key]
         how = ctx.rng.random()
         offset = ctx.rng.randint(self.asked.get(key, 0) + 1, end)
-        if how < ALL:
-            offset = end
-        elif how < ALL + AHEAD:
+        if how < self.ahead_p:
             offset = end + ctx.rng.randint(1, AHEAD_MAX)
+        elif how < self.ahead_p + self.all_p:
+            offset = end
         process = ctx.rng.choice(ctx.free)
         value = [["delete-records", key, offset]]
         return Invocation(process=process, f="delete-records", value=value), self

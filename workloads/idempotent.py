@@ -56,10 +56,13 @@ LEAST: Mapping[str, float] = {
 }
 """The smallest number that each of the plan's options may be."""
 
-DELETIONS: Mapping[str, float] = {"deletes_hz": 0.0}
-"""How often records are deleted, and the least of it; an option of those workloads alone that know
-what becomes of it."""
-DELETES_HZ = (0.0, 0.0, 0.2, 0.6)
+DELETIONS: Mapping[str, float] = {
+    "deletes_hz": 0.0,
+    "deletes_all_p": 0.0,
+    "deletes_ahead_p": 0.0,
+}
+"""The smallest number of each option that is about deleted records, which some workloads have."""
+DELETES_HZ = (0.0, 0.0, 0.0, 0.15, 0.5)
 """What a search chooses from."""
 WATCH_SHARE = 0.25
 """How often a reader that has got nothing asks for watermarks, and not whether it has caught up."""
@@ -269,7 +272,9 @@ def topics_of(plan: Plan) -> tuple[tuple[float, str], ...]:
 def deleting(plan: Plan) -> tuple[Generator, ...]:
     """Who deletes records, if the plan has anybody do so."""
     rate_hz = float(plan.options["deletes_hz"])
-    return (Stagger(1 / rate_hz, Deleters(), next_s=1 / rate_hz),) if rate_hz else ()
+    all_p, ahead_p = (float(plan.options[name]) for name in ("deletes_all_p", "deletes_ahead_p"))
+    deleters = Deleters(all_p, ahead_p)
+    return (Stagger(1 / rate_hz, deleters, next_s=1 / rate_hz),) if rate_hz else ()
 
 
 def main(plan: Plan) -> Generator:
@@ -376,6 +381,9 @@ WORKLOAD = Workload(
         "final_time_limit_s": 60.0,
         # How often records are deleted, of one partition at a time; 0: never.
         "deletes_hz": 0.0,
+        # How often all that are known, and how often up to where nobody knows of one yet.
+        "deletes_all_p": 0.4,
+        "deletes_ahead_p": 0.25,
     },
     broker={
         "default.replication.factor": "3",

@@ -200,3 +200,23 @@ def follows(last: int, first: int) -> bool:
     last that is a step back, which it refuses for ever.
     """
     return first == last + 1
+
+
+@mutant(
+    "unaligned-start-stuck",
+    of="broker_impl.log.partition_log:may_start_within",
+    source="G09, KAFKA-6975",
+    kind="historic",
+    symptom="stuck",
+    tier=2,
+    schedule="Records are deleted up to the midst of a batch, and a replica that was away has none "
+    "of that batch.",
+)
+def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:
+    """A log that is empty begins where it was told to, and with nothing before that.
+
+    DeleteRecords may let a log begin in the midst of a batch, which the leader can only send as a
+    whole. The follower refuses it, as it does not continue its log, and asks for it again, for
+    ever; it is never in sync any more, and one more replica lost is one too many.
+    """
+    return False

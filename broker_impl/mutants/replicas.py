@@ -160,3 +160,23 @@ def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
     answered with success.
     """
     return False
+
+
+@mutant(
+    "deleterecords-beyond-hw",
+    of="broker_impl.replica.watermark:deletable_end",
+    source="G10, L1, KIP-107",
+    kind="mutation",
+    symptom="inconsistent-offsets",
+    tier=2,
+    schedule="A leader that reaches no follower is asked to delete what it has only appended, and "
+    "dies.",
+)
+def deletable_end(high_watermark: Offset, log_end: Offset) -> Offset:
+    """All that a leader has may be deleted, committed or not.
+
+    The watermark is never below the log's start and goes up with it, past what followers have yet
+    to fetch. Whoever waits there is told that his record is committed; the next leader has never
+    seen it, and gives its offset to another one.
+    """
+    return log_end

@@ -628,7 +628,8 @@ class Partition:
     def deletable(self, offset: Offset) -> Offset | None:
         """Where the log is to begin when records before ``offset`` are deleted (-1: all that are
         committed); None: it must not."""
-        return watermark.deletable(offset, self.high_watermark)
+        end = watermark.deletable_end(self.high_watermark, self.log.end_offset)
+        return watermark.deletable(offset, end)
 
     def low_watermark(self, live: Container[BrokerId]) -> Offset:
         """Where the log begins on all live replicas, as far as they have told; -1: one has not."""

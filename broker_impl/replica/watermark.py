@@ -53,14 +53,20 @@ def last_stable_offset(
     return max(log_start, min(high_watermark, first_unstable))
 
 
-def deletable(offset: Offset, high_watermark: Offset) -> Offset | None:
-    """Where a log may begin that is to lose what lies before ``offset``; -1 means all that may go.
+def deletable_end(high_watermark: Offset, log_end: Offset) -> Offset:
+    """Up to where records may be deleted.
 
-    None: what is not committed must stay, for a leader to come may have to send it (KIP-107).
+    What is not committed must stay: a leader to come may have to send it (KIP-107).
     """
+    return high_watermark
+
+
+def deletable(offset: Offset, end: Offset) -> Offset | None:
+    """Where a log may begin that is to lose what lies before ``offset``; -1 means all up to
+    ``end``, and None that it is not to be had."""
     if offset == -1:
-        return high_watermark
-    return offset if 0 <= offset <= high_watermark else None
+        return end
+    return offset if 0 <= offset <= end else None
 
 
 def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offset:
