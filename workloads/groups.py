@@ -335,10 +335,11 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How many groups there are, how often somebody sleeps and how soon he is missed, and who is
-    static."""
-    drawn = {
-        "groups": rng.choice((1, 2, 2, 3)),
+    """How many groups there are, and members in them; how long these live, how often they sleep,
+    and how soon they are missed; and who is static."""
+    options = {
+        "groups": rng.choice((1, 1, 2)),
+        "process_life_s": rng.choice((4.0, 10.0, 20.0, 40.0)),
         "freeze_p": rng.choice((0.0, 0.01, 0.03, 0.1)),
         "leave_p": rng.choice((0.2, 0.5, 0.8)),
         "static_p": rng.choice((0.0, 0.3, 1.0)),
@@ -350,7 +351,8 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
         "heartbeat.interval.ms": str(rng.choice((200, 300))),
         "max.poll.interval.ms": str(rng.choice((session_ms, 5000))),
     }
-    return {"options": drawn, "consumer": consumer}
+    plan = {"rate_hz": round(rng.uniform(10.0, 20.0), 2), "concurrency": rng.randint(6, 10)}
+    return {"plan": plan, "options": options, "consumer": consumer}
 
 
 WORKLOAD = dataclasses.replace(

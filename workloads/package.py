@@ -52,4 +52,4 @@ class Workload:
     """Operations in whose midst faults should strike."""
     vary: Callable[[random.Random], Mapping[str, Mapping[str, Any]]] = lambda rng: {}
     """What a search varies of this workload alone: settings by part of a plan (``options``,
-    ``producer``, …), drawn from the generator."""
+    ``producer``, …; ``plan``, its own fields), drawn from the generator."""

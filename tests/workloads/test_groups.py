@@ -183,7 +183,7 @@ def test_a_search_varies_the_members() -> None:
     parts = [vary(random.Random(seed)) for seed in range(30)]
     drawn = [part["options"] for part in parts]
     assert all(
-        len({options[name] for options in drawn}) > 2 for name in drawn[0] if name != "settle_s"
+        len({options[name] for options in drawn}) > 1 for name in drawn[0] if name != "settle_s"
     )
     for consumer in (part["consumer"] for part in parts):
         session_ms = int(consumer["session.timeout.ms"])

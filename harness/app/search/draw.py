@@ -101,7 +101,9 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     _clocks(random.Random(f"{seed}:search:clocks"), parts)
     temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(layout.alone))
     name = pinned.get("workload", Plan().workload)
-    for part, fields in _of_workload(catalogue.WORKLOADS.get(name), parts, seed).items():
+    varied = _of_workload(catalogue.WORKLOADS.get(name), {"plan": {}, **parts}, seed)
+    drawn |= varied.pop("plan")
+    for part, fields in varied.items():
         drawn[part] = {**fields, **pinned.get(part, {})}
     if pinned.get("target", "simulated") != "simulated":
         raise Refused(f"--target {pinned['target']}: a search is simulated")

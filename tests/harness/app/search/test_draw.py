@@ -97,6 +97,15 @@ def test_a_workload_varies_what_it_alone_has() -> None:
     assert acks == {"all", "1", "0"}
 
 
+def test_a_workload_may_vary_how_much_is_asked() -> None:
+    """Fields of a plan that are no part; a pinned one stands."""
+    plans = [draw.plan_of(seed, {"workload": "groups"}) for seed in range(20)]
+    assert {plan.concurrency for plan in plans} == {6, 7, 8, 9, 10}
+    assert all(10 <= plan.rate_hz <= 20 for plan in plans)
+    held = draw.plan_of(3, {"workload": "groups", "concurrency": 3})
+    assert (held.concurrency, held.rate_hz) == (3, plans[3].rate_hz)
+
+
 @pytest.mark.parametrize(
     ("pinned", "brokers", "factor", "min_isr"),
     [
