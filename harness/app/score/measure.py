@@ -6,6 +6,7 @@ All of it is simulated, each run in a child process, so that a row can be measur
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -108,7 +109,8 @@ def _row(asked: Asked, mutant: Mutant, before: Row | None, screen: Screen) -> Ro
     scripted = _scripted(asked, plan, mutant.name)
     drawn = None if before is None else before.drawn
     if asked.draws:
-        drawn = _drawn(asked, (*plan.mutants, mutant.name), screen)
+        pinned = {"workload": plan.workload, "mutants": (*plan.mutants, mutant.name)}
+        drawn = _drawn(asked, pinned, screen)
     return Row(
         name=mutant.name,
         source=mutant.source,
@@ -140,10 +142,11 @@ def _played(asked: Asked, plan: Plan, each: Each) -> Ran:
         return carried_out(request.resolve(plan), folder, each)
 
 
-def _drawn(asked: Asked, mutants: tuple[str, ...], screen: Screen) -> Drawn:
+def _drawn(asked: Asked, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
+    """Of the workload that its schedule has, where the bug can show."""
     told = campaign.carry_out(
         campaign.Asked(
-            pinned={"mutants": mutants},
+            pinned=pinned,
             first=asked.seed,
             runs=asked.runs,
             jobs=asked.jobs,

@@ -22,6 +22,7 @@ from model.plan import Plan
 
 PLAN = """
 target = "simulated"
+workload = "offsets"
 nemesis = ["kill"]
 time-limit = 12
 mutants = ["other"]
@@ -100,12 +101,14 @@ def score(asked: Asked) -> matrix.Matrix:
 def test_a_row_is_two_runs_and_a_search(
     asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
-    """Without it and with it, whatever else the plan plants; the search plants the same."""
+    """Without it and with it, whatever else the plan plants; the search plants the same, and asks
+    the same questions."""
     told = score(asked)
     assert list(told.rows) == ["a", "b"]
     assert played == [("other",), ("other", "a"), ("other",), ("other", "b")]
     assert [search.pinned for search in drawn] == [
-        {"mutants": ("other", "a")}, {"mutants": ("other", "b")},
+        {"workload": "offsets", "mutants": ("other", "a")},
+        {"workload": "offsets", "mutants": ("other", "b")},
     ]  # fmt: skip
     assert {(s.first, s.runs, s.enough, s.jobs) for s in drawn} == {(10, 200, 3, 2)}
     row = told.rows["a"]
