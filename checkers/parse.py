@@ -3,12 +3,12 @@
 ``history.parquet`` is this table. An event's ``value`` is a list of micro-operations with the
 fields ``op, key, offset, value, records, name``; a ``catch-up`` holds the position in ``offset``
 and the high watermark in ``value``. What a consumer group is told or tells of partitions
-(``commit``, ``committed``, ``assigned``, ``revoked``, ``lost``) holds the group in ``name``, the
-generation in ``value``, and a record per partition with its offset, whose ``value`` is the metadata
-of a commit; ``watermarks`` hold a record per end, whose ``value`` is a place in ``WATERMARKS``;
-``delete-records`` one for the offset that was asked for (``DELETED``), and one for the log's start
-that was told. What is no list of micro-operations (a fault's description), and what a process does
-once (``subscribe``, ``init``, ``leave``), is JSON in ``detail``.
+(``commit``, ``commit-plainly``, ``committed``, ``assigned``, ``revoked``, ``lost``) holds the group
+in ``name``, the generation in ``value``, and a record per partition with its offset, whose
+``value`` is the metadata of a commit; ``watermarks`` hold a record per end, whose ``value`` is a
+place in ``WATERMARKS``; ``delete-records`` one for the offset that was asked for (``DELETED``), and
+one for the log's start that was told. What is no list of micro-operations (a fault's description),
+and what a process does once (``subscribe``, ``init``, ``leave``), is JSON in ``detail``.
 """
 
 import gc
@@ -35,6 +35,8 @@ ABORT, DELAY = "abort", "delay"
 """What else a transaction does; a delay has its milliseconds in ``offset``."""
 FREEZE = "freeze"
 COMMIT, COMMITTED, WATERMARK = "commit", "committed", "watermarks"
+COMMIT_PLAINLY = "commit-plainly"
+"""Commits in the middle of a transaction and outside of it."""
 REBALANCES = ("assigned", "revoked", "lost")
 """What a member is told of partitions: they are given, asked back, or gone already."""
 WATERMARKS = ("start", "high", "stable")
@@ -189,7 +191,7 @@ class _Columns:
             self._add_other(POLL)
         elif type(micro_op) is str:
             self._add_other(ASSIGN, micro_op)
-        elif micro_op[0] in (COMMIT, COMMITTED):
+        elif micro_op[0] in (COMMIT, COMMIT_PLAINLY, COMMITTED):
             self._add_places(micro_op[0], micro_op[1], None, micro_op[2])
         elif micro_op[0] in REBALANCES:
             self._add_places(*micro_op)

@@ -37,6 +37,7 @@ from checkers.kernels.rows import (
 
 _KINDS = {
     parse.COMMIT: COMMIT,
+    parse.COMMIT_PLAINLY: COMMIT,
     parse.COMMITTED: FETCH,
     "assigned": ASSIGNED,
     "revoked": REVOKED,
@@ -125,14 +126,20 @@ def steps(
     kind = column(code, COMMIT)
     operation = column(micro.operation[micro.place], of_untold[:, 0])
     is_told = np.arange(count + extra) < count
-    commits, txn = kind == COMMIT, ops.txn[operation]
-    listens = commits & ops.polls[operation] & ~txn & is_told
+    is_plain = np.array([kind == parse.COMMIT_PLAINLY for kind in micro.kind], dtype=np.bool_)
+    commits, txn = (
+        kind == COMMIT,
+        ops.txn[operation] & (column(is_plain[micro.place].astype(np.int64), 0) == 0),
+    )
+    listens = commits & ops.polls[operation] & ~ops.txn[operation] & is_told
     doubtful = column(micro.is_asked[micro.place].astype(np.int64), 1) > 0
     outcome = np.where(listens, OK, ops.outcome[operation])
     outcome = np.where(commits & doubtful & (~is_told | (outcome == OK)), INFO, outcome)
     since = _told_before(ops)[operation]
     until = np.where(outcome == INFO, FOREVER, ops.op[operation])
     until[commits & txn] = _ended(ops, once)[operation[commits & txn]]
+    overwritten = _overwritten(micro, is_plain, ops.outcome)
+    until[:count][overwritten] = ops.invoked[operation[:count][overwritten]] - 1
     until[kind == ASSIGNED] = _ends_badly(ops)[operation[kind == ASSIGNED]]
     generation = column(micro.generation[micro.place], UNKNOWN)
     found = Steps(
@@ -162,6 +169,22 @@ def steps(
     keep = keep[np.argsort(operation[keep], kind="stable")]
     key = column(micro.key, of_untold[:, 2])
     return found.where(keep), key[keep], tuple(_groups(ops, micro, once, groups))
+
+
+def _overwritten(micro: MicroOps, is_plain: Bools, outcome: I8) -> Bools:
+    """Records of transactions' commits that never count: each waits for the transaction's end, and
+    meanwhile something was committed plainly."""
+    found = np.zeros(len(micro.place), dtype=np.bool_)
+    operation, group = micro.operation[micro.place], micro.group[micro.place]
+    plain = is_plain[micro.place] & (outcome[operation] == OK)
+    later: set[tuple[int, int, int]] = set()
+    for row in reversed(np.flatnonzero(np.isin(operation, operation[plain])).tolist()):
+        what = int(operation[row]), int(group[row]), int(micro.key[row])
+        if plain[row]:
+            later.add(what)
+        else:
+            found[row] = what in later
+    return found
 
 
 def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Sequence[_Untold]]:

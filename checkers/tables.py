@@ -504,8 +504,9 @@ class _Builder:
             frozen_ns=self._frozen_ns(last),
         )
         rows, operation = self._micro_ops(last, wanted)
-        asked, asker = self._micro_ops(first, self._is(parse.COMMIT))
-        untold = ~np.isin(asker, operation[self._is(parse.COMMIT)[rows]])
+        is_commit = self._is(parse.COMMIT, parse.COMMIT_PLAINLY)
+        asked, asker = self._micro_ops(first, is_commit)
+        untold = ~np.isin(asker, operation[is_commit[rows]])
         is_asked = np.concatenate((np.zeros(len(rows), np.bool_), np.ones(untold.sum(), np.bool_)))
         rows = np.concatenate((rows, asked[untold]))
         operation = np.concatenate((operation, asker[untold]))

@@ -4,8 +4,9 @@ No group has members: processes commit offsets from outside, each number of a gr
 once and each larger than the one before, delete some (``delete_p``; not by librdkafka), and ask
 what is committed. So whatever is read says which commit it comes from, and an acknowledged commit
 is never followed by a smaller one but by those that were under way with it. Most say more beside
-it, their metadata, which has to come back as it was. At the end, or ``settle_s`` later, new
-processes ask for all that is committed.
+it, their metadata, which has to come back as it was. Some are made in a transaction (``txn_p``; by
+aiokafka), and now and then something is committed plainly in the middle of it: that comes later,
+and counts. At the end, or ``settle_s`` later, new processes ask for all that is committed.
 
 Records are written and read beside that: a log that nobody writes shows no trouble of its leader.
 """
@@ -32,7 +33,9 @@ from model.generator import (
 )
 from model.op import Op
 from model.plan import Plan
-from workloads import coordinated, idempotent, send_poll
+from model.roles import Client
+from workloads import coordinated, idempotent, send_poll, transactions
+from workloads.client import raw_group, transaction
 from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
 from workloads.package import Workload
 
@@ -42,6 +45,7 @@ LEAST: Mapping[str, float] = {
     "committed_max": 1,
     "sends_hz": 0.01,
     "delete_p": 0.0,
+    "txn_p": 0.0,
     "settle_s": 0.0,
 }
 """The smallest number that each of the plan's options may be."""
@@ -49,6 +53,8 @@ LEAST: Mapping[str, float] = {
 WATCHES_HZ = 1.0
 """How often watermarks are asked for."""
 POLLS_HZ = 4.0
+PLAINLY_P = 0.5
+"""How often a key of a transaction is committed plainly in the middle of it."""
 FOLLOWED_MAX = 4
 """How many keys a process reads."""
 SETTLED_S = 16.0
@@ -75,6 +81,10 @@ class Committers:
     count_max: int
     delete_p: float = 0.0
     """How often it deletes instead."""
+    txn_p: float = 0.0
+    """How often it does so in a transaction."""
+    ready: frozenset[int] = frozenset()
+    """Processes with a transactional id, asked about by membership only."""
     keys: tuple[str, ...] = ()
     next_offsets: dict[tuple[str, str], int] = field(default_factory=dict)
     """By group and key."""
@@ -89,16 +99,34 @@ class Committers:
         if self.delete_p and ctx.rng.random() < self.delete_p:
             value = [["commit", group, dict.fromkeys(chosen), "delete"]]
             return Invocation(process=process, f="commit", value=value), self
-        offsets = {key: self.next_offsets.get((group, key), 1) for key in chosen}
+        if not self.txn_p or ctx.rng.random() >= self.txn_p:
+            places, later = self._next(group, chosen)
+            value = [["commit", group, places, "sync"]]
+            return Invocation(process=process, f="commit", value=value), later
+        if process not in self.ready:
+            value = [transactions.identity(ctx, process, new_id_p=0.0)]
+            return Invocation(process=process, f="init", value=value), self
+        places, later = self._next(group, chosen)
+        value = [["commit", group, places]]
+        again = [key for key in chosen if ctx.rng.random() < PLAINLY_P]
+        if again:
+            places, later = later._next(group, again)
+            value.append(["commit-plainly", group, places])
+        return Invocation(process=process, f="txn", value=value), later
+
+    def _next(self, group: str, keys: list[str]) -> tuple[dict[str, int | list[int]], "Committers"]:
+        """What is committed next of these, and who knows that it was."""
+        offsets = {key: self.next_offsets.get((group, key), 1) for key in keys}
         passed = {(group, key): offset + 1 for key, offset in offsets.items()}
-        later = dataclasses.replace(self, next_offsets=self.next_offsets | passed)
         places = {key: with_metadata(group, key, offset) for key, offset in offsets.items()}
-        value = [["commit", group, places, "sync"]]
-        return Invocation(process=process, f="commit", value=value), later
+        return places, dataclasses.replace(self, next_offsets=self.next_offsets | passed)
 
     def update(self, event: Op) -> Generator:
-        new = created(event)
-        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+        if new := created(event):
+            return dataclasses.replace(self, keys=(*self.keys, *new))
+        if event.f == "init" and event.type == "ok":
+            return dataclasses.replace(self, ready=self.ready | {event.process})
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +188,7 @@ def main(plan: Plan) -> Generator:
     life_s = float(plan.options["process_life_s"])
     gap_s = life_s / plan.concurrency
     groups, count_max = groups_of(plan), int(plan.options["committed_max"])
-    delete_p = float(plan.options["delete_p"])
+    delete_p, txn_p = float(plan.options["delete_p"]), float(plan.options["txn_p"])
     sends_hz = float(plan.options["sends_hz"])
     senders = send_poll.Senders(int(plan.options["batch_max"]))
     work = AnyOf(
@@ -170,7 +198,7 @@ def main(plan: Plan) -> Generator:
             Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
             Stagger(1 / sends_hz, senders),
             Stagger(1 / POLLS_HZ, send_poll.Followers(FOLLOWED_MAX)),
-            Stagger(1 / plan.rate_hz, Committers(groups, count_max, delete_p)),
+            Stagger(1 / plan.rate_hz, Committers(groups, count_max, delete_p, txn_p)),
             Stagger(1 / plan.rate_hz, Askers(groups, count_max)),
         )
     )
@@ -197,8 +225,9 @@ def groups_of(plan: Plan) -> tuple[str, ...]:
 
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
-    """Of its groups."""
-    return tuple(f"group-coordinator:{group}" for group in groups_of(plan))
+    """Of its groups, and of their transactions."""
+    of_ids = transactions.coordinators(plan) if plan.options["txn_p"] else ()
+    return (*(f"group-coordinator:{group}" for group in groups_of(plan)), *of_ids)
 
 
 def refuse(plan: Plan) -> str | None:
@@ -207,6 +236,8 @@ def refuse(plan: Plan) -> str | None:
         return misfit
     if plan.options["delete_p"] and plan.options["client"] == "librdkafka":
         return "options: delete_p: confluent-kafka deletes no offsets; aiokafka as the client can"
+    if plan.options["txn_p"] and plan.options["client"] == "librdkafka":
+        return "options: txn_p: of librdkafka's clients none does both; aiokafka as the client does"
     return coordinated.refuse(plan) or refuse_settling(plan)
 
 
@@ -218,10 +249,32 @@ def refuse_settling(plan: Plan) -> str | None:
     return f"options: settle_s={settle_s}: must be less than final_time_limit_s={limit_s}"
 
 
+def client(plan: Plan, bootstrap: str, process: int) -> Client:
+    """A process by the client that the plan names."""
+    if not plan.options["txn_p"]:
+        return coordinated.client(plan, bootstrap, process)
+    topic = idempotent.topic_settings(plan)
+    return raw_group.RawGroupClient(bootstrap, process, plan.producer, plan.consumer, topic)
+
+
+def op_timeout_s(plan: Plan) -> float:
+    """Longer than a client needs to give a record up, or a transaction's offsets: each of its four
+    steps is bounded."""
+    bounded_s = 4 * transaction.end_timeout_s(plan.producer) + transaction.INIT_TIMEOUT_S
+    return max(idempotent.op_timeout_s(plan), bounded_s + 15.0 if plan.options["txn_p"] else 0.0)
+
+
+def asked(plan: Plan) -> tuple[str, ...]:
+    """APIs that its clients call again and again."""
+    of_txn = ("AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn") if plan.options["txn_p"] else ()
+    return ("Produce", "Fetch", "OffsetCommit", "OffsetFetch", *of_txn)
+
+
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How much is deleted. At the end everybody is asked when no former coordinator can answer: in
-    simulation time costs nothing."""
-    return {"options": {"delete_p": rng.choice((0.0, 0.05, 0.2)), "settle_s": SETTLED_S}}
+    """How much is deleted, and done in transactions. At the end everybody is asked when no former
+    coordinator can answer: in simulation time costs nothing."""
+    delete_p, txn_p = rng.choice((0.0, 0.05, 0.2)), rng.choice((0.0, 0.1, 0.5))
+    return {"options": {"delete_p": delete_p, "txn_p": txn_p, "settle_s": SETTLED_S}}
 
 
 WORKLOAD = Workload(
@@ -242,20 +295,22 @@ WORKLOAD = Workload(
         "committed_max": 3,
         "process_life_s": 10.0,
         "delete_p": 0.0,
+        "txn_p": 0.0,
         "settle_s": 0.0,
         "final_time_limit_s": 60.0,
     },
-    broker=coordinated.BROKER,
-    producer=idempotent.WORKLOAD.producer,
+    # Few partitions: as coordinators of groups have.
+    broker={**coordinated.BROKER, "transaction.state.log.num.partitions": "4"},
+    producer={**idempotent.WORKLOAD.producer, "transaction.timeout.ms": "4000"},
     consumer=coordinated.CONSUMER,
     refuse=refuse,
     main=main,
     final=final,
-    client=coordinated.client,
-    op_timeout_s=idempotent.op_timeout_s,
+    client=client,
+    op_timeout_s=op_timeout_s,
     topics=idempotent.first_keys,
     coordinators=coordinators,
-    asked=lambda plan: ("Produce", "Fetch", "OffsetCommit", "OffsetFetch"),
+    asked=asked,
     moments=("commit",),
     vary=vary,
 )

@@ -142,3 +142,21 @@ def encode_offset(committed: Committed) -> bytes:
     goes begins with none; and without the leader epoch none asks whether its log was cut.
     """
     return _encode_offset(msgspec.structs.replace(committed, metadata="", leader_epoch=-1))
+
+
+@mutant(
+    "txn-offsets-in-marker-order",
+    of="broker_impl.coordinator.groups.rules:supersedes",
+    source="T-33, KAFKA-5247",
+    kind="historic",
+    symptom="commit-regression",
+    schedule="A group commits in a transaction, and plainly before that has ended.",
+)
+def supersedes(new: Offset, old: Offset | None) -> bool:
+    """Offsets of a transaction count from its marker on, and so replace whatever was committed
+    between the two.
+
+    Whoever has committed since then is sent back to before it. And the log says otherwise: once the
+    older record is gone by compaction, the group is elsewhere.
+    """
+    return True

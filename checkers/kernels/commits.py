@@ -65,6 +65,7 @@ class Register:
         self.end = _ends(commits, steps)
         """The event from which on each has taken effect, or never will."""
         certain = (commits.outcome == OK) | commits.proven | _were_found(commits, steps, self.end)
+        certain &= self.end >= commits.invoked
         closed = np.flatnonzero(self.end < FOREVER)
         self._closed = closed[np.argsort(self.end[closed], kind="stable")]
         self._open = np.flatnonzero(self.end == FOREVER)
@@ -129,8 +130,11 @@ class _Latest:
 def _ends(commits: Steps, steps: Steps) -> I64:
     """A member's commit in doubt is refused once somebody else was given its key. A transaction has
     ended everywhere once its producer has committed the next one: if a process has several, then
-    each is of a key."""
+    each is of a key. What was overwritten before it could count may count all the same where what
+    has overwritten it is deleted."""
     end = commits.until.copy()
+    if (commits.offset == UNKNOWN).any():
+        end[end < commits.invoked] = FOREVER
     next_: dict[int, int] = {}
     for row in reversed(np.flatnonzero(commits.txn).tolist()):
         process = int(commits.process[row])

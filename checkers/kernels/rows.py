@@ -154,8 +154,9 @@ class _Steps(NamedTuple):
     told by the next one."""
     until: I64
     """Of a commit or deletion, the event from which on it has taken effect everywhere or never
-    will, FOREVER when there is none; of an assignment, the first poll of the process from then on
-    that did not end well."""
+    will, FOREVER when there is none; it is before the invocation if the same operation has
+    overwritten it before it could take effect. Of an assignment, the first poll of the process from
+    then on that did not end well."""
     after: I64
     """Of a commit by a member's listener: the generation that the member joined then, whose members
     all know of it."""

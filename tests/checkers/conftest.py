@@ -93,6 +93,8 @@ def _asked(micro_ops: list[MicroOp]) -> list[MicroOp]:
                 asked.append(["poll"])
             case ["commit", group, _]:
                 asked.append(["commit", group, None])
+            case ["commit-plainly", *_]:
+                asked.append(micro_op)
             case _:
                 pass  # what a rebalance tells
     return asked
@@ -103,6 +105,9 @@ def _poll(text: str) -> list[MicroOp]:
     for poll in text.split("|"):
         if poll[:1] in ("^", "-", "~"):
             micro_ops.append(_rebalance(poll))
+            continue
+        if poll.startswith("!!"):
+            micro_ops.append(["commit-plainly", GROUP, _places(poll[2:])])
             continue
         if poll.startswith("!"):
             places = None if poll == "!?" else _places(poll[1:])
@@ -136,7 +141,8 @@ def events(text: str) -> list[Op]:
                         committed of x;
                         f1:x@6 and f1:x ask what is committed
         l1:             it leaves
-        t1:x=a@5|!x@6   a transaction polls and commits offset 6 of x; !? commits nobody knows what
+        t1:x=a@5|!x@6   a transaction polls and commits offset 6 of x; !? commits nobody knows what;
+        t1:!x@6|!!x@7   in the middle of it offset 7 is committed plainly
         i1:t@7.2        it takes over the transactional id t, as producer 7 in epoch 2
         w:x@0/7/5       a leader tells the start, high watermark, last stable offset of x
         d:x@4/4         the records of x before offset 4 are deleted, and its log begins at 4

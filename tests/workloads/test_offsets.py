@@ -10,6 +10,7 @@ from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
 from workloads.client.aio_group import GroupAioClient
 from workloads.client.confluent_group import GroupConfluentClient
+from workloads.client.raw_group import RawGroupClient
 from workloads.offsets import WORKLOAD
 
 PLAN = Plan(
@@ -60,6 +61,28 @@ def test_some_are_deleted() -> None:
         for key, place in op.value[0][2].items():
             offset = place[0] if isinstance(place, list) else place
             registers.setdefault((op.value[0][1], key), []).append(offset)
+    assert all(seen == list(range(1, len(seen) + 1)) for seen in registers.values())
+
+
+def test_some_are_made_in_transactions() -> None:
+    """Each process begins with the transactional id of its thread; what is committed plainly in the
+    middle of one is of some of its keys, and comes after it."""
+    plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"txn_p": 0.5})
+    asked = [op for op in simulate(WORKLOAD.main(plan)) if op.type == "invoke"]
+    ids = {op.process: op.value[0][1] for op in asked if op.f == "init"}
+    assert all(name == f"thread-{process % 5}" for process, name in ids.items())
+    rows = [op.value for op in asked if op.f == "txn"]
+    assert {op.process for op in asked if op.f == "txn"} <= ids.keys()
+    assert len(rows) == pytest.approx(0.5 * 50 * 30, rel=0.3)
+    shapes = {tuple(micro_op[0] for micro_op in row) for row in rows}
+    assert shapes == {("commit",), ("commit", "commit-plainly")}
+    registers: dict[tuple[str, str], list[int]] = {}
+    for op in (op for op in asked if op.f in ("commit", "txn")):
+        for _, group, places, *_ in op.value:
+            assert places.keys() <= op.value[0][2].keys()
+            for key, place in places.items():
+                offset = place[0] if isinstance(place, list) else place
+                registers.setdefault((group, key), []).append(offset)
     assert all(seen == list(range(1, len(seen) + 1)) for seen in registers.values())
 
 
@@ -116,12 +139,24 @@ async def test_the_plan_names_the_client(name: str, made: type) -> None:
     assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), made)
 
 
+async def test_who_commits_in_transactions_does_so_plainly_too() -> None:
+    """And coordinators of both are worth a fault."""
+    plan = msgspec.structs.replace(
+        PLAN, options=PLAN.options | {"client": "aiokafka", "txn_p": 0.1}
+    )
+    assert WORKLOAD.refuse(plan) is None
+    assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), RawGroupClient)
+    both = {"group-coordinator:group0", "transaction-coordinator:thread-0"}
+    assert both <= set(WORKLOAD.coordinators(plan))
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"options": {**PLAN.options, "groups": 0}}, "options: groups=0: must be"),
         ({"options": {**PLAN.options, "sends_hz": 0}}, "options: sends_hz=0: must be"),
         ({"options": {**PLAN.options, "delete_p": 0.1}}, "options: delete_p: confluent-kafka"),
+        ({"options": {**PLAN.options, "txn_p": 0.1}}, "options: txn_p: of librdkafka's"),
         ({"options": {**PLAN.options, "settle_s": 60}}, "options: settle_s=60: must be less"),
         (
             {"broker": {**PLAN.broker, "offsets.topic.replication.factor": "4"}},

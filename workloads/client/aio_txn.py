@@ -15,12 +15,13 @@ from typing import Any, Protocol
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.structs import OffsetAndMetadata
 
 from model.op import Op
 from workloads.client import outcome, payload, transaction
 from workloads.client.aio import AioClient, Writer, its_assertions, name_of
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
-from workloads.client.common import completed, split
+from workloads.client.common import Place, completed, split, to_commit
 from workloads.client.plain import Report
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
@@ -130,8 +131,11 @@ class TransactionalWriter(Writer):
         self.reusable = self.reusable and all(report.outcome == "ok" for report in reports)
         return reports
 
-    async def send_offsets(self, offsets: Mapping[str, int], group: str) -> None:
-        places = {TopicPartition(*split(key)): offset for key, offset in offsets.items()}
+    async def send_offsets(self, offsets: Mapping[str, Place], group: str) -> None:
+        places = {
+            TopicPartition(*split(key)): OffsetAndMetadata(*to_commit(place))
+            for key, place in offsets.items()
+        }
         await self._step(lambda: self._producer.send_offsets_to_transaction(places, group))
 
     async def commit(self) -> None:

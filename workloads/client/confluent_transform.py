@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from model.op import MicroOp, Op
 from workloads.client import transaction, transform
-from workloads.client.common import POLL_TIMEOUT_S, completed, split
+from workloads.client.common import POLL_TIMEOUT_S, Place, completed, split
 from workloads.client.confluent_group import GroupConfluentClient, Member, keys_of
 from workloads.client.confluent_txn import TransactionalConfluentClient, TransactionalWriter
 from workloads.client.transaction import Failure, Records
@@ -178,7 +178,7 @@ class _Named:
     def reusable(self) -> bool:
         return self._producer.reusable
 
-    async def send_offsets(self, offsets: Mapping[str, int], _: str) -> None:
+    async def send_offsets(self, offsets: Mapping[str, Place], _: str) -> None:
         identity = self._member.identity
         if identity is None:
             raise Failure("NotAssigned")

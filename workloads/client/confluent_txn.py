@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from model.op import Op
 from workloads.client import payload, transaction
-from workloads.client.common import completed, split
+from workloads.client.common import Place, completed, split, to_commit
 from workloads.client.confluent import ConfluentClient, Worker, Writer
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
@@ -88,8 +88,8 @@ class TransactionalWriter(Writer):
     async def begin(self) -> None:
         await self._step(self._producer.begin_transaction)
 
-    async def send_offsets(self, offsets: Mapping[str, int], group: Any) -> None:
-        places = [TopicPartition(*split(key), offset) for key, offset in offsets.items()]
+    async def send_offsets(self, offsets: Mapping[str, Place], group: Any) -> None:
+        places = [TopicPartition(*split(key), *to_commit(place)) for key, place in offsets.items()]
         bound = self._end_timeout_s
         await self._step(lambda: self._producer.send_offsets_to_transaction(places, group, bound))
 

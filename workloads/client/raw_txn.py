@@ -30,7 +30,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from workloads.client import aio_errors, outcome, payload
 from workloads.client.aio import name_of, stop_client
 from workloads.client.aio_txn import TransactionalAioClient
-from workloads.client.common import split
+from workloads.client.common import Place, split, to_commit
 from workloads.client.plain import Report
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
@@ -149,12 +149,12 @@ class RawWriter:
         reports = dict(zip(rows, map(iter, told), strict=True))
         return [next(reports[key]) for key, _ in records]
 
-    async def send_offsets(self, offsets: Mapping[str, int], group: str) -> None:
+    async def send_offsets(self, offsets: Mapping[str, Place], group: str) -> None:
         assert self.identity is not None
         topics: dict[str, list[tuple[int, int, str]]] = {}
-        for key, offset in offsets.items():
+        for key, place in offsets.items():
             topic, partition = split(key)
-            topics.setdefault(topic, []).append((partition, offset, ""))
+            topics.setdefault(topic, []).append((partition, *to_commit(place)))
         await self._step(
             AddOffsetsToTxnRequest(self._name, *self.identity, group),
             lambda told: [told.error_code],
@@ -225,7 +225,7 @@ class RawWriter:
                 answer = await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
             except KafkaError as error:
                 in_doubt = not isinstance(error, NodeNotReadyError)
-                if in_doubt and not self._asks_again and isinstance(request, EndTxnRequest):
+                if in_doubt and self._must_not_be_late(request):
                     raise Failure(name_of(error), can_abort=False) from None
             else:
                 errors = [error for error in map(for_code, codes(answer)) if error is not NoError]
@@ -235,6 +235,12 @@ class RawWriter:
                     raise Failure(errors[0].__name__, can_abort=False)
             self._coordinators.pop(role, None)
             await asyncio.sleep(BACKOFF_S)
+
+    def _must_not_be_late(self, request: Any) -> bool:
+        """Would it do harm after what is asked next? Of offsets those count that come last."""
+        if isinstance(request, EndTxnRequest):
+            return not self._asks_again
+        return isinstance(request, TxnOffsetCommitRequest)
 
     async def _coordinator(self, kind: CoordinationType, name: str) -> int:
         """Who it was the last time, or is said to be now: by anybody, which may take a while."""

@@ -14,12 +14,12 @@ of that; a client that is told so does as theirs do, and asks again until it is 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from model.op import MicroOp, Op
-from workloads.client.common import completed
+from workloads.client.common import Place, completed
 from workloads.client.outcome import Outcome
 
 INIT_TIMEOUT_S = 10.0
@@ -75,9 +75,14 @@ class Producer(Protocol):
         """All of them at once; what came of each, in time. Raises nothing."""
         ...
 
-    async def send_offsets(self, offsets: Mapping[str, int], group: str) -> None: ...
+    async def send_offsets(self, offsets: Mapping[str, Place], group: str) -> None: ...
     async def commit(self) -> None: ...
     async def abort(self) -> None: ...
+
+
+Commit = Callable[[Mapping[str, Place], str], Awaitable[None]]
+"""Commits offsets of a group outside of any transaction. Raises :class:`Failure`: one that cannot
+abort when nobody knows what came of it."""
 
 
 class Reader(Protocol):
@@ -103,6 +108,8 @@ class _Course:
     after: dict[str, int] = field(default_factory=dict)
     """By key: the offset behind the last one that was polled."""
     commit_asked: bool = False
+    committed_outside: bool = False
+    """Was something committed, or may have been, whatever becomes of the transaction?"""
     lost_its_place: bool = False
     """Has the consumer failed?"""
 
@@ -113,26 +120,29 @@ class _Course:
                 self.after[key] = pairs[-1][0] + 1
 
 
-async def carry_out(op: Op, producer: Producer, reader: Reader | None) -> tuple[Op, bool]:
+async def carry_out(
+    op: Op, producer: Producer, reader: Reader | None, commit_plainly: Commit | None = None
+) -> tuple[Op, bool]:
     """The completion of a ``txn``, and whether its process can go on.
 
     Understands ``send``, ``poll``, ``["delay", null, milliseconds]``, ``["commit", group, null]``
-    (the positions behind what this transaction has polled) and, at the end, ``abort``. What was
-    polled by a transaction that was not committed will be polled again.
+    (the positions behind what this transaction has polled), ``["commit", group, {key: offset}]``,
+    ``["commit-plainly", …]`` (the same outside of the transaction, in the middle of it) and, at the
+    end, ``abort``. What was polled by a transaction that was not committed will be polled again.
     """
     course = _Course(told=[list(micro_op) for micro_op in op.value])
     kind: Outcome = "fail"
     goes_on = True
     try:
         await producer.begin()
-        await _work(course, producer, reader)
+        await _work(course, producer, reader, commit_plainly)
         course.commit_asked = True
         await producer.commit()
     except Failure as failure:
         error = failure.name
         goes_on = failure.can_abort and await _aborted(producer)
-        if course.commit_asked and not goes_on:
-            kind = "info"
+        if (course.commit_asked and not goes_on) or course.committed_outside:
+            kind, goes_on = "info", False
         goes_on = goes_on and producer.reusable and not course.lost_its_place
         if goes_on and reader is not None and course.first:
             goes_on = await reader.rewind(course.first) is None
@@ -140,7 +150,9 @@ async def carry_out(op: Op, producer: Producer, reader: Reader | None) -> tuple[
     return completed(op, "ok", course.told), True
 
 
-async def _work(course: _Course, producer: Producer, reader: Reader | None) -> None:
+async def _work(
+    course: _Course, producer: Producer, reader: Reader | None, commit_plainly: Commit | None
+) -> None:
     """Everything between begin and commit; neighbouring sends are under way together."""
     row: list[int] = []
     for number, micro_op in enumerate(course.told):
@@ -164,6 +176,16 @@ async def _work(course: _Course, producer: Producer, reader: Reader | None) -> N
                 micro_op[2] = dict(course.after)
                 if course.after:
                     await producer.send_offsets(course.after, group)
+            case ["commit", group, dict(places)]:
+                await producer.send_offsets(places, group)
+            case ["commit-plainly", group, places]:
+                assert commit_plainly is not None, "not every client can"
+                try:
+                    await commit_plainly(places, group)
+                except Failure as failure:
+                    course.committed_outside |= not failure.can_abort
+                    raise
+                course.committed_outside = True
             case ["abort"]:
                 raise Failure("aborted")
             case _:

@@ -106,6 +106,16 @@ def test_fetches(histories: Any, text: str, found: list[str]) -> None:
         ("i1:t@1.0 t1:|!x@5 t1?:|!x@9 f:x@9", []),
         ("i1:t@1.0 t1:|!x@5 t1?:|!x@9 i2:t@1.1 t2:|!x@12 t2:|!x@15 f:x@9", ["-"]),
         ("i1:t@1.0 t1:|!x@5 t1?:|!x@9 t2:|!x@12 t2:|!x@15 f:x@9", []),
+        # something is committed plainly in the middle of it
+        ("i1:t@1.0 t1:|!x@5|!!x@6 f:x@6", []),
+        ("i1:t@1.0 t1:|!x@5|!!x@6 f:x@5", ["commit-regression 5 (3, 5)"]),
+        ("i1:t@1.0 k:x@4 t1:|!x@5|!!x@6 f:x@4", ["commit-regression 4 (5, 3, 7)"]),
+        ("i1:t@1.0 t1:|!x@5,y@5|!!y@6 f:x@5 f:x", []),
+        ("i1:t@1.0 >t1:|!x@5|!!x@6 f:x@6 f:x@5 f:x <t1:|!x@5|!!x@6", []),
+        ("i1:t@1.0 t1?:|!x@5|!!x@6 f:x@6 f:x@5", []),
+        ("i1:t@1.0 t1!:|!x@5|!!x@6 f:x@6", ["commit-ahead nobody 6 (3, 5)"]),
+        ("i1:t@1.0 t1:|!x@5|!!x@6 k:x f:x@5 f:x", []),  # the commit may come to count now
+        ("i1:t@1.0 t1:|!x@5|!!x@6 t1:|!x@7 f:x@6 f:x@7", []),
     ],
 )
 def test_commits_of_transactions(histories: Any, text: str, found: list[str]) -> None:

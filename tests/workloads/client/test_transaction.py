@@ -7,6 +7,7 @@ import pytest
 
 from model.op import MicroOp, Op
 from workloads.client import transaction
+from workloads.client.common import Place
 from workloads.client.outcome import Outcome
 from workloads.client.transaction import Failure
 
@@ -40,7 +41,7 @@ class Scripted:
         self.calls.append(("send", records))
         return self.reports or [Sent()] * len(records)
 
-    async def send_offsets(self, offsets: Mapping[str, int], group: str) -> None:
+    async def send_offsets(self, offsets: Mapping[str, Place], group: str) -> None:
         self._step("offsets", group, dict(offsets))
 
     async def commit(self) -> None:
@@ -115,6 +116,35 @@ async def test_positions_are_committed_with_it() -> None:
     answer, _ = await carry_out(*row, producer=producer, reader=Reader())
     assert producer.calls == ["begin", "commit"]
     assert answer.value[-1] == ["commit", "g", {}]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "end", "outcome", "calls"),
+    [
+        (None, None, ("ok", None, True), ["commit"]),
+        (None, Failure("fenced", can_abort=False), ("info", "fenced", False), ["commit"]),
+        (Failure("refused"), None, ("fail", "refused", True), ["abort"]),
+        (Failure("late", can_abort=False), None, ("info", "late", False), []),
+    ],
+)
+async def test_what_is_committed_plainly_has_happened(
+    refusal: Failure | None, end: Failure | None, outcome: Any, calls: list[str]
+) -> None:
+    """Whatever becomes of the transaction in the middle of which it was; places are as asked."""
+    producer = Scripted({"commit": end} if end else {})
+
+    async def plainly(places: Mapping[str, Place], group: str) -> None:
+        producer.calls.append(("plainly", group, dict(places)))
+        if refusal:
+            raise refusal
+
+    row = [["commit", "g", {"a-0": [5, 7]}], ["commit-plainly", "g", {"a-0": 6}]]
+    op = Op(index=0, time_ns=0, process=0, type="invoke", f="txn", value=row)
+    answer, goes_on = await transaction.carry_out(op, producer, None, plainly)
+    assert (answer.type, answer.error, goes_on) == outcome
+    assert answer.value == row
+    begun = ["begin", ("offsets", "g", {"a-0": [5, 7]}), ("plainly", "g", {"a-0": 6})]
+    assert producer.calls == begun + calls
 
 
 REFUSED = Sent("info", None, "MSG_TIMED_OUT")

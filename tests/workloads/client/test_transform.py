@@ -8,6 +8,7 @@ import pytest
 from model import transform as made
 from model.op import MicroOp, Op
 from workloads.client import transform
+from workloads.client.common import Place
 from workloads.client.transaction import Failure
 
 
@@ -36,7 +37,7 @@ class Producer:
         self.calls.append(records)
         return [Sent()] * len(records)
 
-    async def send_offsets(self, offsets: Mapping[str, int], group: str) -> None:
+    async def send_offsets(self, offsets: Mapping[str, Place], group: str) -> None:
         self.calls.append((group, dict(offsets)))
         self._step("offsets")
 
