@@ -39,6 +39,8 @@ class Loaded:
     producers: ProducerStates
     start_offset: Offset
     recovery_point: Offset
+    begins_anew: bool = False
+    """Is nothing left of what was there?"""
 
 
 def load(
@@ -64,7 +66,8 @@ def load(
     segments, found = _load_segments(disk, directory, config, clean, recovery_point, now_ms)
     if segments and not clean:
         segments[-1].fsync()
-    if segments and segments[-1].next_offset < start_offset:
+    begins_anew = bool(segments) and segments[-1].next_offset < start_offset
+    if begins_anew:
         logger.warning(
             "%s: ends at %d, before its start %d; it begins anew there",
             *(directory, segments[-1].next_offset, start_offset),
@@ -86,6 +89,7 @@ def load(
         replay(snapshots, segments, now_ms),
         start_offset,
         still_synced(recovery_point, end_offset),
+        begins_anew,
     )
 
 

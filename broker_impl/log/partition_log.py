@@ -92,7 +92,7 @@ class PartitionLog:
         """How often segments were replaced by copies that hold less."""
         self.offline: StorageError | None = None
         """Why nothing may be changed any more."""
-        self.cuts: list[Offset] = []
+        self.cuts: list[Offset] = [loaded.start_offset] if loaded.begins_anew else []
         """Where records were cut off, each time: what was read from there on is wrong since."""
         self.directory = directory
         self._disk = disk

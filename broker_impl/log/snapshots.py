@@ -14,6 +14,11 @@ SNAPSHOT_SUFFIX = ".snapshot"
 _NAME = re.compile(r"(\d{20})\.snapshot")
 
 
+def store(disk: Disk, path: str, data: bytes) -> None:
+    """Durable on return: of records that are deleted later nothing else will tell (KAFKA-9892)."""
+    disk.write(path, data)
+
+
 class Snapshots:
     """The producer snapshots in one log's directory."""
 
@@ -26,8 +31,8 @@ class Snapshots:
         return [int(name[1]) for name in names if name]
 
     def take(self, offset: Offset, states: ProducerStates) -> None:
-        """Write down the state at `offset`. Durable on return (KAFKA-9892)."""
-        self._disk.write(self._path(offset), states.encode())
+        """Write down the state at `offset`. Durable on return."""
+        store(self._disk, self._path(offset), states.encode())
 
     def newest(self, now_ms: int, not_above: Offset | None = None) -> tuple[Offset, ProducerStates]:
         """The newest sound snapshot; without one the empty state at offset 0."""

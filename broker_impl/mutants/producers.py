@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.log.disk import Disk
 from broker_impl.log.producers import BatchMetadata, ProducerEntry, ProducerStates
 from broker_impl.log.segment import Segment
 from broker_impl.log.snapshots import Snapshots
@@ -151,6 +152,28 @@ def remembered(write: Callable[[], None], remember: Callable[[], None]) -> None:
     """
     remember()
     write()
+
+
+@mutant(
+    "pstate-snapshot-unsynced",
+    of="broker_impl.log.snapshots:store",
+    source="D04, KAFKA-9892",
+    kind="historic",
+    symptom="invariant:producer-state",
+    schedule="Records of a producer are deleted with their segments, and the power goes.",
+    tier=2,
+)
+def store(disk: Disk, path: str, data: bytes) -> None:
+    """A snapshot of the producers is written, and left to the system to sync.
+
+    As long as the log holds their records a lost one is made up for. Of who has written nothing
+    since, and whose records were deleted, only the snapshot told: what such a producer sends again
+    is taken for new.
+    """
+    file = disk.open(path, create=True)
+    file.truncate(0)
+    file.append([data])
+    file.close()
 
 
 @mutant(

@@ -1,9 +1,9 @@
 """What one replica must be by itself: its offsets, its epochs, its producers."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from checkers.invariants.step import Changed, Rules, Step
 from model.snapshot import Batch, EpochStart, Producer, RememberedBatch, ReplicaState
@@ -148,22 +148,33 @@ class Producers:
     Per producer that is its epoch and its last five batches of it; a coordinator's marker tells the
     epoch, and is none of them. Where retention has deleted the
     beginning, more may be remembered than the log still tells (KIP-360), so only what it does tell
-    is compared; and who was silent for ``producer.id.expiration.ms`` may be forgotten: of who has
-    come back since, only the last batches are remembered.
+    is compared, and that nobody is forgotten, not even by a start, whose records are all deleted,
+    unless the log was cut or begun anew. Who was silent for ``producer.id.expiration.ms`` may be
+    forgotten: of who has come back since, only the last batches are remembered.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._expiration_ns = rules.producer_expiration_s * 1e9
         self._replays: dict[tuple[int, str], _Replay] = {}
+        self._last: dict[tuple[int, str], _Last] = {}
+        """By replica: who was remembered when that was last looked at, of a log that is the same
+        since."""
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Take the next snapshot in."""
         may_forget = step.now.time_ns >= self._expiration_ns
         for seen in step.changed:
+            place = seen.broker, seen.key
+            last = self._last.pop(place, None)
+            before = last.producers if last is not None and last.is_of(seen) else None
             remembered = seen.now.producers
+            newest = before if remembered is None else remembered
+            if newest is not None:
+                self._last[place] = _Last(seen.life, seen.now.cuts, newest)
             if remembered is None:
                 continue
-            place = seen.broker, seen.key
+            if before is not None and not may_forget:
+                yield from _forgotten(step, seen, before, remembered)
             replay = self._replays.get(place)
             if replay is None or replay.batches is not seen.now.batches.all:
                 replay = self._replays[place] = _Replay(seen.now.batches.all)
@@ -185,6 +196,39 @@ class Producers:
                         (seen.now.leader_epoch,),
                     )
                     break
+
+
+class _Last(NamedTuple):
+    """What was remembered of a log, and of which."""
+
+    life: int
+    cuts: tuple[int, ...]
+    producers: Mapping[int, Producer]
+
+    def is_of(self, seen: Changed) -> bool:
+        """Is the log that is seen this one, started anew perhaps, and has lost nothing since?"""
+        if seen.life == self.life:
+            return seen.before is not None and seen.now.cuts == self.cuts
+        return not seen.now.cuts
+
+
+def _forgotten(
+    step: Step, seen: Changed, known: Mapping[int, Producer], remembered: Mapping[int, Producer]
+) -> Iterator[Violation]:
+    """Is there a producer whose records were deleted, and who is not known any more?"""
+    for producer in sorted(known.keys() - remembered.keys()):
+        batches = known[producer].batches
+        if batches and batches[-1].last_offset < seen.now.log_start:
+            yield _of(
+                step,
+                seen,
+                "producer-state",
+                batches[-1].last_offset,
+                f"producer {producer}, whose records are deleted, was remembered by"
+                f" {_said(known[producer])}, and is not any more",
+                (seen.now.leader_epoch,),
+            )
+            return
 
 
 class _Replay:

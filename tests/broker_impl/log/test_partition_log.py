@@ -487,6 +487,7 @@ def test_a_log_that_ends_before_its_start_begins_anew() -> None:
     disk.crash()
     again = opened(disk, clean=False, start_offset=2)
     assert (again.start_offset, again.end_offset) == (2, 2)
+    assert again.cuts == [2]
     assert again.epochs.entries == ()
     assert again.producers.entries == {}
 

@@ -191,3 +191,50 @@ def test_another_life_is_folded_anew() -> None:
     first = cluster(state(isr=(1,)), {2: replica(SENT, producers={7: remembered(0, *LAST)})})
     short = replica(SENT[:1], producers={7: remembered(0, (0, 0))})
     assert violated(first, cluster(state(isr=(1,)), {2: broker(short, life=2)})) == []
+
+
+GONE = {8: remembered(3, (9, 1))}
+"""Somebody of whose records the log holds none any more."""
+LATER: dict[str, Any] = {"hw": 4, "log_start": 4, "epochs": (EpochStart(0, 4),)}
+
+
+@pytest.mark.parametrize(
+    ("life", "then", "names"),
+    [
+        (1, {}, ["producer-state"]),
+        (2, {}, ["producer-state"]),  # nothing else would tell
+        (2, {"producers": {7: remembered(0, *LAST), **GONE}}, []),
+        (1, {"cuts": (4,)}, []),
+        (2, {"cuts": (4,)}, []),  # it has begun anew
+        (1, {"log_start": 1, "epochs": (EpochStart(0, 1),)}, []),  # those are not deleted
+    ],
+)
+def test_whose_records_are_deleted_is_not_forgotten(
+    life: int, then: dict[str, Any], names: list[str]
+) -> None:
+    """In one life of a broker or the next, unless the log was cut."""
+    known = {7: remembered(0, *LAST), **GONE}
+    first = replica(SENT[4:], **LATER, producers=known)
+    next_ = replica(SENT[4:], **{**LATER, "producers": {7: remembered(0, *LAST)}, **then})
+    isr = state(isr=(1,))
+    stream = cluster(isr, {2: first}), cluster(isr, {2: broker(next_, life=life)})
+    assert violated(*stream) == names
+
+
+def test_a_cut_is_not_forgotten_when_the_broker_is_started_again() -> None:
+    """Nobody had looked at producers in between."""
+    first = replica(SENT[4:], **LATER, producers={7: remembered(0, *LAST), **GONE})
+    cut = replica(SENT[4:], **LATER, cuts=(4,))
+    again = replica(SENT[4:], **LATER, producers={7: remembered(0, *LAST)})
+    isr = state(isr=(1,))
+    stream = [cluster(isr, {2: held}) for held in (first, cut, broker(again, life=2))]
+    assert violated(*stream) == []
+
+
+def test_a_replica_that_is_made_anew_knows_nobody() -> None:
+    """Its broker has given up another one of its name in the same life."""
+    first = replica(SENT[4:], **LATER, producers={7: remembered(0, *LAST), **GONE})
+    again = replica(SENT[4:], **LATER, producers={7: remembered(0, *LAST)})
+    isr = state(isr=(1,))
+    stream = [cluster(isr, {2: broker(held)}) for held in (first, None, again)]
+    assert violated(*stream) == []
