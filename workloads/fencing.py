@@ -164,15 +164,13 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """How fast takeovers follow each other, and how long anybody pauses."""
-    return {
-        "producer": dict(TIMEOUTS),
-        "options": {
-            "takeover_s": rng.choice((0.3, 1.0, 2.0, 4.0)),
-            "delay_p": rng.choice((0.1, 0.3, 0.6)),
-            "delay_max_ms": rng.choice((50, 500, 2000)),
-            "abort_p": rng.choice((0.05, 0.1, 0.3)),
-        },
+    options = {
+        "takeover_s": rng.choice((0.3, 1.0, 2.0, 4.0)),
+        "delay_p": rng.choice((0.1, 0.3, 0.6)),
+        "delay_max_ms": rng.choice((50, 500, 2000)),
+        "abort_p": rng.choice((0.05, 0.1, 0.3)),
     }
+    return {"producer": dict(TIMEOUTS), "options": options, "plan": transactions.often(rng)}
 
 
 TIMEOUTS: Mapping[str, str] = {

@@ -354,7 +354,13 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     client = rng.choice(("aiokafka", "aiokafka", "aiokafka", RAW))
     first = rng.choice((0, raw_txn.SEQUENCES - rng.randint(1, 50)))
     drawn["options"] |= {"client": client, "first_sequence": first if client == RAW else 0}
-    return drawn
+    return {**drawn, "plan": often(rng)}
+
+
+def often(rng: random.Random) -> dict[str, Any]:
+    """How many transactions are begun; batches, by which other workloads ask for less, have none
+    of them."""
+    return {"rate_hz": round(rng.uniform(8.0, 15.0), 2)}
 
 
 def patience(rng: random.Random) -> dict[str, dict[str, Any]]:
