@@ -1,6 +1,8 @@
 """Operators, on a cluster in memory."""
 
+import asyncio
 import random
+from typing import Any
 
 import pytest
 
@@ -148,6 +150,24 @@ async def test_leaders_in_turn(cluster: FakeCluster, rng: random.Random) -> None
     options = {"keys": ["x-0"], "times": 3, "gap_s": 0.01}
     applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], options, rng)
     assert applied.effect.how.count("x-0 by") == 3
+
+
+async def test_leaders_in_turn_have_one_time_together(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When nothing can be elected any more the others are not waited for one by one."""
+    elect = cluster.elect_preferred
+
+    async def once(keys: Any) -> Any:
+        answers = await elect(keys)
+        cluster.refusal = "NOT_CONTROLLER"
+        return answers
+
+    monkeypatch.setattr(cluster, "elect_preferred", once)
+    options = {"keys": ["x-0"], "times": 9, "gap_s": 0.01}
+    async with asyncio.timeout(4 * admin.WITHIN_S):
+        applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], options, rng)
+    assert (applied.effect.proved, applied.effect.how) == (True, "x-0 by broker-3")
 
 
 async def test_those_of_brokers(cluster: FakeCluster, rng: random.Random) -> None:
