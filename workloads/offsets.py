@@ -224,10 +224,15 @@ def groups_of(plan: Plan) -> tuple[str, ...]:
     return names_of(int(plan.options["groups"]))
 
 
+def group_coordinators(plan: Plan) -> tuple[str, ...]:
+    """Those of its groups, as roles."""
+    return tuple(f"group-coordinator:{group}" for group in groups_of(plan))
+
+
 def coordinators(plan: Plan) -> tuple[str, ...]:
     """Of its groups, and of their transactions."""
     of_ids = transactions.coordinators(plan) if plan.options["txn_p"] else ()
-    return (*(f"group-coordinator:{group}" for group in groups_of(plan)), *of_ids)
+    return (*group_coordinators(plan), *of_ids)
 
 
 def refuse(plan: Plan) -> str | None:
