@@ -22,6 +22,8 @@ MARKERS: Final = "transactions.before-markers"
 """A coordinator has decided and stored how a transaction ends, and no leader has heard of it."""
 GROUPS_READ: Final = "groups.before-loaded"
 """A coordinator has read what its groups have committed, and says nothing of it yet."""
+CLEANER: Final = "cleaner.in-a-pass"
+"""A pass over a compacted log pauses: what was read or copied has replaced nothing yet."""
 
 POINTS: Final = (
     ISR_WRITE,
@@ -30,6 +32,7 @@ POINTS: Final = (
     CONTROLLER_WRITE,
     MARKERS,
     GROUPS_READ,
+    CLEANER,
 )
 
 _hold: Hold | None = None

@@ -72,6 +72,15 @@ class Batches(msgspec.Struct, frozen=True):
         return cls(batches, len(batches))
 
 
+class Compaction(NamedTuple):
+    """What was compacted of one log."""
+
+    passes: int = 0
+    """How often segments were replaced in this life of the broker."""
+    is_wanted: bool = False
+    """Does the ``cleanup.policy`` that the broker knows of its topic ask for it?"""
+
+
 class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     """One replica of one partition. Offsets of ends are exclusive."""
 
@@ -112,6 +121,8 @@ class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     """By key: of which epoch the leader is that clients are told (Metadata)."""
     replicas: Mapping[str, ReplicaState]
     """By key (``topic-partition``)."""
+    compactions: Mapping[str, Compaction] = {}
+    """By key; none of a log of which nothing was replaced, nor is to be."""
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True):

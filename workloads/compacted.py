@@ -5,7 +5,8 @@ do: segments are small and the cleaner is busy. Writers send alone or in transac
 are aborted; some (``keyless_p``) try what no compacted topic takes, records without a key. Readers
 read everything from the beginning to the end, start anew, and read it again; what they know then of
 a key must be what was last written to it. They read slowly, so that a log is compacted while they
-are in the midst of it.
+are in the midst of it. Meanwhile topics may lose ``compact`` from their ``cleanup.policy``, and get
+it again (``policies_s``).
 """
 
 import dataclasses
@@ -26,6 +27,7 @@ from model.generator import (
     Reserve,
     Stagger,
     Until,
+    Wait,
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
@@ -124,6 +126,44 @@ class Writers:
 
 
 @dataclass(frozen=True, slots=True)
+class Policies:
+    """Takes ``compact`` away from the policies of all topics that there are, gives it back, and so
+    on."""
+
+    due: tuple[float, ...]
+    """When, in seconds since the run began."""
+    is_compacted: bool = True
+    """Is it theirs by now?"""
+    topics: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    """Those that are to be told yet."""
+
+    def op(self, ctx: Context) -> Answer:
+        if not ctx.free:
+            return PENDING, self
+        if self.left:
+            topic, *rest = self.left
+            what = "compacted" if self.is_compacted else "uncompacted"
+            process = ctx.rng.choice(ctx.free)
+            later = dataclasses.replace(self, left=tuple(rest))
+            return Invocation(process=process, f="alter-topic", value=[[what, topic]]), later
+        if not self.due:
+            return PENDING, self
+        if self.due[0] > ctx.now_s:
+            return Wait(self.due[0]), self
+        later = dataclasses.replace(
+            self, due=self.due[1:], is_compacted=not self.is_compacted, left=self.topics
+        )
+        return later.op(ctx) if later.left else (PENDING, later)
+
+    def update(self, event: Op) -> Generator:
+        if event.f == "create-topic" and event.type == "ok":
+            topics = dict.fromkeys((*self.topics, *(topic for _, topic, _ in event.value)))
+            return dataclasses.replace(self, topics=tuple(topics))
+        return self
+
+
+@dataclass(frozen=True, slots=True)
 class Rereaders:
     """Reads every partition to its end, gives way to a new process, and so on."""
 
@@ -201,6 +241,7 @@ def main(plan: Plan) -> Generator:
             topics,
             Stagger(gap_s, Repeat("crash"), next_s=gap_s),
             Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
+            Policies(tuple(asked["policies_s"])),
             Stagger(1 / plan.rate_hz, work),
         )
     )
@@ -235,6 +276,11 @@ def refuse(plan: Plan) -> str | None:
     for name in SHARES:
         if plan.options[name] > 1:
             return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
+    policies_s = plan.options["policies_s"]
+    if not all(isinstance(at_s, int | float) for at_s in policies_s):
+        return f"options: policies_s={policies_s}: times in seconds"
+    if policies_s and plan.options["keyless_p"]:
+        return "options: policies_s: not with keyless_p, which a topic takes without compact"
     if plan.options["keys"] > keyed.NO_KEY:
         return f"options: keys={plan.options['keys']}: at most {keyed.NO_KEY}"
     return transactions.refuse_transactions(plan)
@@ -252,7 +298,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     timeout_ms = rng.choice((1000, 1000, 2000, 4000))
     settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
     settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))
-    drawn = {
+    drawn: dict[str, Any] = {
         "keys": rng.choice((2, 4, 12, 50)),
         "delete_p": rng.choice((0.05, 0.2, 0.4)),
         "keyless_p": rng.choice((0.0, 0.0, 0.05)),
@@ -267,6 +313,8 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     }
     consumer = {"max.partition.fetch.bytes": rng.choice(("1024", "4096", "1048576"))}
     broker = {"log.cleaner.backoff.ms": rng.choice(("100", "300", "2000"))}
+    if gap_s := rng.choice((0.0, 0.0, 3.0, 10.0)):
+        drawn |= {"keyless_p": 0.0, "policies_s": [gap_s * number for number in (1, 2, 3, 4)]}
     return {"producer": settings, "options": drawn, "consumer": consumer, "broker": broker}
 
 
@@ -293,6 +341,8 @@ WORKLOAD = Workload(
         "delay_max_ms": 800,
         "new_id_p": 0.25,
         "polls_hz": 20.0,
+        # When topics lose compact from their cleanup.policy, get it again, and so on.
+        "policies_s": [],
         "segment_bytes": 4096,
         "segment_ms": 5000,
         "dirty_ratio": 0.01,

@@ -78,6 +78,9 @@ def clean(log: PartitionLog, end: Offset, now_ms: int, keys_max: int) -> Pass:
                 if not is_as_it_was(group):
                     return False
             if copying.has_changed or len(group) > 1:
+                yield
+                if not is_as_it_was(group):
+                    return False
                 log.replace(group, copy)
         finally:
             copy.close()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from broker_impl.log.compaction import Fates
+from broker_impl.log.config import LogConfig
 from broker_impl.log.producers import ProducerEntry
 from broker_impl.log.transactions import ABORT, COMMIT, AbortedTransaction, Marker
 from broker_impl.mutants import mutant
@@ -141,6 +142,24 @@ def counts(name: str) -> bool:
     removed before it gets its own name.
     """
     return False
+
+
+@mutant(
+    "compaction-after-policy-change",
+    of="broker_impl.log.compaction:goes_on",
+    source="H08, KAFKA-12840",
+    kind="historic",
+    symptom="invariant:compaction-as-configured",
+    schedule="A topic loses compact from its cleanup.policy while its log is compacted.",
+    tier=2,
+)
+def goes_on(config: LogConfig) -> bool:
+    """A pass that has begun is brought to its end, whatever the topic's policy is by then.
+
+    Whoever has taken ``compact`` away, to keep every record from now on, is told that it is done,
+    and loses those that are not the last of their key.
+    """
+    return True
 
 
 @mutant(

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from broker_impl import points
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import WireError
 from broker_impl.log import cleaner, compaction
@@ -72,6 +73,7 @@ class Cleaner:
         try:
             for _ in running:
                 await asyncio.sleep(0)
+                await points.point(points.CLEANER)
                 if self._logs.logs.get(tp) is not log:
                     return
         finally:

@@ -46,6 +46,8 @@ class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Where records were cut off since the start, oldest first."""
     rewrites: int
     """How often it was compacted since: what was read before may not be in it any more."""
+    is_compacted: bool
+    """Does its topic's ``cleanup.policy`` ask for that?"""
     producers: tuple[ProducerSnapshot, ...] | None
     """None when they were not asked for."""
 
@@ -155,6 +157,7 @@ class _Reading:
             log.end_offset,
             len(log.cuts),
             log.rewrites,
+            log.config.is_compacted,
             log.start_offset,
             log.offline,
             log.epochs.entries,
@@ -188,6 +191,7 @@ class _Reading:
                 epochs=log.epochs.entries,
                 cuts=tuple(log.cuts),
                 rewrites=log.rewrites,
+                is_compacted=log.config.is_compacted,
                 producers=_producers(log) if producers else None,
             ),
             state=None if partition is None else partition.snapshot(),

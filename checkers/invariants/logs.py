@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from checkers.invariants.step import Changed, Rules, Step
-from model.snapshot import Batch, EpochStart, Producer, RememberedBatch, ReplicaState
+from model.snapshot import Batch, Compaction, EpochStart, Producer, RememberedBatch, ReplicaState
 from model.violation import Violation
 
 _REMEMBERED: Final = 5
@@ -229,6 +229,30 @@ def _forgotten(
                 (seen.now.leader_epoch,),
             )
             return
+
+
+class Compactions:
+    """``compaction-as-configured``: segments are replaced only where ``cleanup.policy`` says so.
+
+    Who takes ``compact`` away wants every record to stay that is there, be it the last of its key
+    or not. A pass under way is given up as soon as the broker has heard of that (KAFKA-12840).
+    """
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Take the next snapshot in."""
+        for number, broker in step.now.brokers.items():
+            before = None if step.before is None else step.before.brokers.get(number)
+            if before is None or before.life != broker.life:
+                continue
+            for key, now in broker.compactions.items():
+                was = before.compactions.get(key, Compaction())
+                if now.passes > was.passes and not (now.is_wanted or was.is_wanted):
+                    yield step.violation(
+                        "compaction-as-configured",
+                        f"broker {number} replaced segments of a log whose topic is not compacted",
+                        key=key,
+                        brokers=(number,),
+                    )
 
 
 class _Replay:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from checkers.invariants.committed import Committed
 from checkers.invariants.leaders import Leaders, OneLogPerEpoch, Watermarks
 from checkers.invariants.liveness import Liveness
-from checkers.invariants.logs import Epochs, Offsets, Producers
+from checkers.invariants.logs import Compactions, Epochs, Offsets, Producers
 from checkers.invariants.step import Fold, Rules, Stepper
 from checkers.invariants.views import Views
 from checkers.invariants.zookeeper import Controllers, States
@@ -26,6 +26,7 @@ class Watch:
             Offsets(),
             Epochs(),
             Producers(rules),
+            Compactions(),
             Leaders(),
             Watermarks(rules),
             OneLogPerEpoch(),

@@ -24,6 +24,7 @@ from model.snapshot import (
     Batches,
     BrokerState,
     ClusterState,
+    Compaction,
     EpochStart,
     PartitionState,
     Producer,
@@ -160,6 +161,11 @@ class _Life:
                 term=shot.term,
                 told=self._told_by(shot),
                 replicas={_key(replica.tp): self._replica(replica) for replica in shot.replicas},
+                compactions={
+                    _key(each.tp): Compaction(each.log.rewrites, each.log.is_compacted)
+                    for each in shot.replicas
+                    if each.log.rewrites or each.log.is_compacted
+                },
             )
             self._last = shot, state
         return self._last[1]

@@ -123,6 +123,17 @@ def test_readers_begin_anew_once_they_have_read_everything() -> None:
         assert order[failed + 1] == "poll"
 
 
+def test_topics_lose_their_policy_and_get_it_again() -> None:
+    """All that there are by then, at the times that the plan says."""
+    history = simulate(WORKLOAD.main(with_options(policies_s=[10.0, 40.0])), threads=6)
+    told = [(round(op.time_ns / 1e9), *op.value[0]) for op in asked(history, "alter-topic")]
+    assert sorted(told) == [
+        (10, "uncompacted", "topic0"),
+        (40, "compacted", "topic0"),
+        (40, "compacted", "topic1"),
+    ]
+
+
 def test_at_the_end_everything_is_read() -> None:
     """By whoever is there."""
     history = simulate(WORKLOAD.final(PLAN, ("topic0-0", "topic0-1"), 30.0), threads=6)
@@ -143,6 +154,11 @@ def test_the_defaults_are_taken(name: str) -> None:
         ({"options": {**PLAN.options, "abort_p": 2}}, "abort_p=2"),
         ({"options": {**PLAN.options, "dirty_ratio": "x"}}, "dirty_ratio=x"),
         ({"options": {**PLAN.options, "keys": 100}}, "keys=100"),
+        ({"options": {**PLAN.options, "policies_s": ["x"]}}, "policies_s=['x']"),
+        (
+            {"options": {**PLAN.options, "policies_s": [1], "keyless_p": 0.1}},
+            "policies_s: not with",
+        ),
         ({"concurrency": 1}, "--concurrency"),
         ({"producer": {**PLAN.producer, "acks": "0"}}, "producer.acks=0"),
     ],

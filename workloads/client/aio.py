@@ -28,6 +28,7 @@ from typing import Any, Literal
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, NoError, ProducerClosed, for_code
 from aiokafka.protocol.admin import DeleteRecordsRequest
 
@@ -119,6 +120,9 @@ class AioClient(PlainClient):
         self, key: str, offset: int
     ) -> tuple[outcome.Outcome, int | None, str | None]:
         return await _delete(self._common, TopicPartition(*split(key)), offset)
+
+    async def _alter_topic(self, topic: str, settings: Mapping[str, str]) -> str | None:
+        return await _alter(self._common, topic, settings)
 
 
 class Writer:
@@ -406,6 +410,18 @@ async def _delete(
     if refused is not NoError:
         return aio_errors.of_records_deletion(refused()), None, refused.__name__
     return "ok", int(low), None
+
+
+async def _alter(common: Mapping[str, Any], topic: str, settings: Mapping[str, str]) -> str | None:
+    """Ask for these settings of a topic; the name of the error."""
+    try:
+        async with _administering(common) as admin:
+            asked = ConfigResource(ConfigResourceType.TOPIC, topic, dict(settings))
+            [answer] = await admin.alter_configs([asked])
+    except (KafkaError, TimeoutError) as error:
+        return name_of(error)
+    ((code, *_),) = answer.resources
+    return None if code == NoError.errno else str(for_code(code).__name__)
 
 
 async def end_task(task: "asyncio.Future[Any]") -> None:

@@ -23,7 +23,13 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewTopic
 
 from workloads.client import outcome, payload
@@ -163,6 +169,9 @@ class ConfluentClient(PlainClient):
         place = TopicPartition(*split(key), offset)
         low, error = await _in_thread(lambda: _delete(self._admin_config, place))
         return outcome.of_records_deletion(error), low, error
+
+    async def _alter_topic(self, topic: str, settings: Mapping[str, str]) -> str | None:
+        return await _in_thread(lambda: _alter(self._admin_config, topic, settings))
 
 
 class Writer:
@@ -415,6 +424,26 @@ def _delete(config: Mapping[str, Any], place: TopicPartition) -> tuple[int | Non
         return deleted.result().low_watermark, None
     except KafkaException as error:
         return None, error.args[0].name()
+
+
+def _alter(config: Mapping[str, Any], topic: str, settings: Mapping[str, str]) -> str | None:
+    """The name of the error by which a topic may not have these settings."""
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in settings.items()
+    ]
+    asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    (altered,) = (
+        AdminClient(dict(config))
+        .incremental_alter_configs([asked], request_timeout=QUERY_TIMEOUT_S)
+        .values()
+    )
+    try:
+        altered.result()
+    except KafkaException as error:
+        name: str = error.args[0].name()
+        return name
+    return None
 
 
 def _place(key: str, offset: int) -> TopicPartition:

@@ -39,7 +39,7 @@ class Reads(Protocol):
 
 class PlainClient(abc.ABC):
     """Understands ``send``, ``create-topic``, ``assign``, ``poll``, ``catch-up``, ``watermarks``,
-    ``delete-records`` and ``crash``."""
+    ``delete-records``, ``alter-topic`` and ``crash``."""
 
     FAILURES: ClassVar[tuple[type[Exception], ...]]
     """What the library raises when a question stays without an answer."""
@@ -86,6 +86,12 @@ class PlainClient(abc.ABC):
                 kind, low, error = await self._delete_records(key, offset)
                 value = [["delete-records", key, offset, *([] if low is None else [low])]]
                 return completed(op, kind, value, error)
+            case "alter-topic":
+                ((what, topic),) = op.value
+                policy = "compact" if what == "compacted" else "delete"
+                settings = {**self._topic_config, "cleanup.policy": policy}
+                error = await self._alter_topic(topic, settings)
+                return completed(op, "ok" if error is None else "info", op.value, error)
             case "crash":
                 return completed(op, "info", op.value, "crash")
             case _:
@@ -157,3 +163,8 @@ class PlainClient(abc.ABC):
     ) -> tuple[outcome.Outcome, int | None, str | None]:
         """Ask for the deletion of all records before an offset; the outcome, where the log begins
         on all replicas then, and the name of the error."""
+
+    @abc.abstractmethod
+    async def _alter_topic(self, topic: str, settings: Mapping[str, str]) -> str | None:
+        """Give a topic these settings, and no others; the name of the error, if it may have kept
+        those that it had."""

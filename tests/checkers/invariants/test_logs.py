@@ -3,8 +3,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from model.snapshot import Batch, EpochStart, ReplicaState
+from model.snapshot import Batch, Compaction, EpochStart, ReplicaState
 from tests.checkers.invariants.streams import (
+    KEY,
     broker,
     cluster,
     log,
@@ -238,3 +239,24 @@ def test_a_replica_that_is_made_anew_knows_nobody() -> None:
     isr = state(isr=(1,))
     stream = [cluster(isr, {2: broker(held)}) for held in (first, None, again)]
     assert violated(*stream) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "life", "names"),
+    [
+        (Compaction(1, True), Compaction(2, True), 1, []),
+        (Compaction(1, True), Compaction(1, False), 1, []),
+        (Compaction(1, True), Compaction(2, False), 1, []),  # it had not heard yet
+        (Compaction(1, False), Compaction(2, False), 1, ["compaction-as-configured"]),
+        (None, Compaction(1, False), 1, ["compaction-as-configured"]),
+        (Compaction(2, False), Compaction(1, False), 1, []),  # another log of the same name
+        (None, Compaction(1, False), 2, []),  # when that was nobody saw
+    ],
+)
+def test_what_is_not_compacted_is_not_rewritten(
+    before: Compaction | None, now: Compaction, life: int, names: list[str]
+) -> None:
+    """Both snapshots tell that nobody asks for it."""
+    first = broker(None, compactions={KEY: before} if before else {})
+    then = broker(None, life=life, compactions={KEY: now})
+    assert violated(cluster(state(), {2: first}), cluster(state(), {2: then})) == names

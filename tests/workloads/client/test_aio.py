@@ -415,3 +415,23 @@ async def test_nobody_to_delete_records(clients: Any) -> None:
     """Certainly nothing is gone: there was nobody to ask."""
     answer = await ask(clients(0, NOWHERE), "delete-records", [["delete-records", "t-0", 2]])
     assert (answer.type, answer.error) == ("fail", "KafkaConnectionError")
+
+
+async def test_a_topic_gets_other_settings(cluster: ClusterInLoop, clients: Any) -> None:
+    """Its policy; the others are as they were made. Where nobody answers, that is in doubt."""
+    client = clients(0, cluster.bootstrap)
+    await create(client, "t")
+    assert (await ask(client, "alter-topic", [["compacted", "t"]])).type == "ok"
+
+    def is_compacted() -> bool:
+        return all(
+            running.broker is not None
+            and all(log.config.is_compacted for log in running.broker._logs.logs.values())
+            for running in cluster.brokers.values()
+        )
+
+    await cluster.until(is_compacted)
+    unknown = await ask(client, "alter-topic", [["compacted", "nobody"]])
+    assert (unknown.type, unknown.error) == ("info", "UnknownTopicOrPartitionError")
+    nobody = await ask(clients(1, NOWHERE), "alter-topic", [["compacted", "t"]])
+    assert (nobody.type, nobody.error) == ("info", "KafkaConnectionError")
