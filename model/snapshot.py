@@ -93,9 +93,12 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     batches: Batches
     """All that the log holds, and perhaps some that retention has deleted in front of it."""
     epochs: tuple[EpochStart, ...] = ()
+    log_number: int = 0
+    """Of the logs that this partition has had on this broker in this life of it: a replica that was
+    deleted and is back has another."""
     cuts: tuple[int, ...] = ()
-    """Where records were cut off in this life of the broker, oldest first: what is fetched again at
-    once would otherwise go unnoticed."""
+    """Where records were cut off of this log in this life of the broker, oldest first: what is
+    fetched again at once would otherwise go unnoticed."""
     isr: tuple[int, ...] = ()
     """As a leader knows it to be in ZooKeeper; empty for others."""
     maximal_isr: tuple[int, ...] = ()

@@ -5,6 +5,7 @@ on from there; without one nobody pays. It reads through a function that is hand
 the broker's own disk, for which a read is an event.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -34,6 +35,9 @@ class ProducerSnapshot(msgspec.Struct, frozen=True):
 class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One log, with the headers of all its batches."""
 
+    number: int
+    """Of the logs that this partition has had here in this life: a replica that was deleted and is
+    back has another."""
     start: Offset
     end: Offset
     is_offline: bool
@@ -85,6 +89,7 @@ class Onlooker:
     def __init__(self, peek: Peek) -> None:
         self._peek = peek
         self._logs: dict[TopicPartition, _Reading] = {}
+        self._numbers: Counter[TopicPartition] = Counter()
         self._last: BrokerSnapshot | None = None
         self._told: tuple[int, Mapping[TopicPartition, Epoch]] = (0, {})
 
@@ -105,7 +110,8 @@ class Onlooker:
         for tp, log in logs.items():
             reading = self._logs.get(tp)
             if reading is None or reading.log is not log:
-                reading = self._logs[tp] = _Reading(tp, log)
+                reading = self._logs[tp] = _Reading(tp, log, self._numbers[tp])
+                self._numbers[tp] += 1
             shots.append(reading.look(replicas.partitions.get(tp), self._peek, producers))
         if self._told[0] != view.updates:
             self._told = view.updates, view.leader_epochs()
@@ -137,9 +143,10 @@ def _is(a: object, b: object) -> bool:
 class _Reading:
     """What was read of one log so far."""
 
-    def __init__(self, tp: TopicPartition, log: PartitionLog) -> None:
+    def __init__(self, tp: TopicPartition, log: PartitionLog, number: int) -> None:
         self.log = log
         self._tp = tp
+        self._number = number
         self._begin()
         self._seen: tuple[object, ...] = ()
         self._last: ReplicaSnapshot
@@ -183,6 +190,7 @@ class _Reading:
         self._last = ReplicaSnapshot(
             tp=self._tp,
             log=LogSnapshot(
+                number=self._number,
                 start=log.start_offset,
                 end=log.end_offset,
                 is_offline=log.offline is not None,

@@ -145,11 +145,11 @@ class Committed:
     def _cut(self, step: Step, seen: Changed) -> Iterator[Violation]:
         """Was too much cut off since the last snapshot, even if it has been fetched again?"""
         before, line = seen.before, self._line(seen.key)
-        if before is None or line.is_lost:
+        if before is None or before.log_number != seen.now.log_number or line.is_lost:
             return
         cuts = seen.now.cuts[len(before.cuts) :]
         if not cuts:
-            return  # perhaps it is another log: the replica was deleted, and is back
+            return
         cut = min(cuts)
         if cut < before.high_watermark and before.role not in ("untold", "offline"):
             yield step.violation(

@@ -170,7 +170,7 @@ class Producers:
             remembered = seen.now.producers
             newest = before if remembered is None else remembered
             if newest is not None:
-                self._last[place] = _Last(seen.life, seen.now.cuts, newest)
+                self._last[place] = _Last(seen.life, seen.now.log_number, seen.now.cuts, newest)
             if remembered is None:
                 continue
             if before is not None and not may_forget:
@@ -202,13 +202,15 @@ class _Last(NamedTuple):
     """What was remembered of a log, and of which."""
 
     life: int
+    log_number: int
     cuts: tuple[int, ...]
     producers: Mapping[int, Producer]
 
     def is_of(self, seen: Changed) -> bool:
         """Is the log that is seen this one, started anew perhaps, and has lost nothing since?"""
         if seen.life == self.life:
-            return seen.before is not None and seen.now.cuts == self.cuts
+            same = (self.log_number, self.cuts) == (seen.now.log_number, seen.now.cuts)
+            return seen.before is not None and same
         return not seen.now.cuts
 
 

@@ -233,6 +233,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
             log_end=log.end,
             batches=batches,
             epochs=epochs,
+            log_number=log.number,
             cuts=log.cuts,
             producers=producers,
         )
@@ -244,6 +245,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
         log_end=log.end,
         batches=batches,
         epochs=epochs,
+        log_number=log.number,
         cuts=log.cuts,
         isr=state.isr,
         maximal_isr=state.maximal_isr,

@@ -133,6 +133,18 @@ def test_what_clients_are_told_is_part_of_it(broker: Watched) -> None:
     assert (first.told, broker.look().told) == ({TP: 4}, {TP: 5})
 
 
+def test_a_log_that_was_deleted_and_is_back_is_another(broker: Watched) -> None:
+    """Even if nobody has looked meanwhile."""
+    broker.order(1, 0)
+    broker.append()
+    assert broker.replica().log.number == 0
+    del broker.replicas.partitions[TP]
+    broker.logs.delete(TP)
+    broker.order(1, 0)
+    shot = broker.replica()
+    assert (shot.log.number, shot.log.end, offsets(shot)) == (1, 0, [])
+
+
 def test_a_log_that_was_cut_is_read_anew(broker: Watched) -> None:
     """Even when it has grown to the same length again."""
     broker.order(1, 0)

@@ -115,7 +115,12 @@ def test_a_log_that_was_deleted_has_cut_nothing() -> None:
     led = leader(OLD, hw=3)
     out = state(isr=(1,))
     before = cluster(out, {1: led, 2: replica(OLD, hw=2, cuts=(2,))})
-    assert violated(before, cluster(out, {1: led, 2: replica([], hw=0)})) == []
+    assert violated(before, cluster(out, {1: led, 2: replica([], hw=0, log_number=1)})) == []
+    anew: dict[str, Any] = {"hw": 0, "cuts": (2, 0)}  # where its leader's log began, say
+    assert violated(before, cluster(out, {1: led, 2: replica([], **anew, log_number=1)})) == []
+    assert violated(before, cluster(out, {1: led, 2: replica([], **anew)})) == [
+        "truncation-below-hw"
+    ]
 
 
 def test_after_a_power_loss_a_member_of_the_isr_may_lack_what_it_had_not_synced() -> None:
