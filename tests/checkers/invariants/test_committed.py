@@ -1,3 +1,5 @@
+from typing import Any
+
 from tests.checkers.invariants.streams import (
     broker,
     cluster,
