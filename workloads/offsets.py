@@ -276,10 +276,15 @@ def asked(plan: Plan) -> tuple[str, ...]:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How much is deleted, and done in transactions. At the end everybody is asked when no former
-    coordinator can answer: in simulation time costs nothing."""
+    """How much is deleted, or done in transactions; whether what coordinators read is compacted
+    meanwhile. At the end everybody is asked when no former coordinator can answer: in simulation
+    time costs nothing."""
     delete_p, txn_p = rng.choice((0.0, 0.05, 0.2)), rng.choice((0.0, 0.1, 0.5))
-    return {"options": {"delete_p": delete_p, "txn_p": txn_p, "settle_s": SETTLED_S}}
+    compacted = {"offsets.topic.segment.bytes": "2048", "log.cleaner.backoff.ms": "500"}
+    return {
+        "options": {"delete_p": delete_p, "txn_p": txn_p, "settle_s": SETTLED_S},
+        "broker": rng.choice(({}, compacted)),
+    }
 
 
 WORKLOAD = Workload(
