@@ -40,7 +40,7 @@ KNOWN = (
 misspelt one would change nothing unnoticed. ``transaction.version`` is Kafka's feature (KIP-890)
 and no broker's setting here: ours all speak 1, and are judged as if it were 2."""
 
-_LATE = ("precommitted-read", "dirty-read", "wr-cycle")
+_LATE = ("precommitted-read", "dirty-read", "wr-cycle", "lso-ahead")
 _LATE_OF_TXN = ("G1a", "lost-write", "torn-transaction")
 """What comes of a commit or abort that hits the producer's next transaction (KAFKA-17754): the
 latter only of transactions."""

@@ -265,6 +265,7 @@ _CHECKER_OF = {
     "precommitted-read": "precommitted",
     "dirty-read": "transactions",
     "zombie-write": "transactions",
+    "lso-ahead": "transactions",
     "wr-cycle": "cycles",
     "G1c": "cycles",
     "G0": "cycles",

@@ -8,7 +8,7 @@ process, unless ``doubt_ends`` is false. Most processes take over the transactio
 before them on their thread, and with it what that one has left behind; the others' ids are new, and
 what they leave open ends by time-out. A row of nothing but polls is a plain poll. A plan may write
 the rows down that are asked for, in turn (``rows``: ``[["send", 0], ["delay", 100], ["abort"]]``,
-where a key goes by its number).
+where a key goes by its number). With ``watches_hz`` somebody asks where logs end, all the while.
 
 At the end new processes read every key from its beginning up to the high watermark, as long as that
 takes: a transaction that never ends holds them up, and shows in the ``watermarks`` that they ask
@@ -39,7 +39,7 @@ from model.generator import (
 from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
-from workloads import idempotent
+from workloads import idempotent, send_poll
 from workloads.client import aio_txn, confluent_transform, confluent_txn, raw_txn, transaction
 from workloads.idempotent import Topics, created, topics_of
 from workloads.package import Workload
@@ -55,6 +55,7 @@ LEAST: Mapping[str, float] = {
     "assign_p": 0.0,
     "new_id_p": 0.0,
     "first_sequence": 0,
+    "watches_hz": 0.0,
 }
 """The smallest number that each of the plan's options may be."""
 
@@ -180,6 +181,7 @@ def main(plan: Plan) -> Generator:
     """Transactions until the time limit."""
     life_s = float(plan.options["process_life_s"])
     crash_every_s = life_s / plan.concurrency
+    watches_hz = float(plan.options["watches_hz"])
     asked = plan.options
     transactors = Transactors(
         length_max=int(asked["txn_length_max"]),
@@ -196,6 +198,7 @@ def main(plan: Plan) -> Generator:
             Topics(topics_of(plan), int(plan.options["partitions"])),
             Stagger(crash_every_s, Repeat("crash"), next_s=crash_every_s),
             Stagger(1 / plan.rate_hz, transactors),
+            *([Stagger(1 / watches_hz, send_poll.Watchers())] if watches_hz else []),
         )
     )
     return Until(plan.time_limit_s, work)
@@ -348,13 +351,16 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How patient coordinators are, how often a transaction tries them, and who gives up early,
-    sometimes with sequence numbers that are about to wrap."""
+    """How patient coordinators are, how often a transaction tries them, who gives up early,
+    sometimes with sequence numbers that are about to wrap, and whether somebody asks where logs
+    end."""
     drawn = patience(rng)
     client = rng.choice(("aiokafka", "aiokafka", "aiokafka", RAW))
     first = rng.choice((0, raw_txn.SEQUENCES - rng.randint(1, 50)))
     drawn["options"] |= {"client": client, "first_sequence": first if client == RAW else 0}
-    return {**drawn, "plan": often(rng)}
+    drawn["plan"] = often(rng)
+    drawn["options"] |= {"watches_hz": rng.choice((0.0, 4.0))}
+    return drawn
 
 
 def often(rng: random.Random) -> dict[str, Any]:
@@ -419,6 +425,7 @@ WORKLOAD = Workload(
         "assign_p": 1 / 64,
         "new_id_p": 0.25,
         "first_sequence": 0,
+        "watches_hz": 0.0,
         "rows": [],
         "final_time_limit_s": 60.0,
     },

@@ -432,3 +432,21 @@ def refuse_unverified(guard: int | None, valid: int | None) -> None:
     """
     if guard is None:
         raise ApiError(ErrorCode.INVALID_TXN_STATE, "no transaction is known to be open")
+
+
+@mutant(
+    "listoffsets-rc-uses-hw",
+    of="broker_impl.replica.watermark:listed_end",
+    source="T-41, KAFKA-5522",
+    kind="historic",
+    symptom="lso-ahead",
+    schedule="A transaction is open while somebody asks for the end of what is committed.",
+    tier=2,
+)
+def listed_end(limit: Offset, high_watermark: Offset) -> Offset:
+    """Readers of committed records are told that the log ends at the high watermark.
+
+    Whoever begins there is behind a transaction that is open still, and never gets its records.
+    Whoever was to read up to there waits for as long as it is open.
+    """
+    return max(limit, high_watermark)

@@ -750,7 +750,8 @@ class Partition:
                 return ListedOffset(error=ErrorCode.OFFSET_NOT_AVAILABLE)
             if consumer and not isolation:
                 self.exposed = max(self.exposed, limit)
-            return ListedOffset(offset=limit, leader_epoch=self.leader_epoch)
+            end = watermark.listed_end(limit, self.high_watermark)
+            return ListedOffset(offset=end, leader_epoch=self.leader_epoch)
         if timestamp == EARLIEST:
             first = log.epochs.entries[:1]
             epoch = first[0].epoch if first and first[0].start <= log.start_offset else -1

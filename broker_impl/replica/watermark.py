@@ -40,6 +40,11 @@ def read_limit(
     return last_stable_offset if isolation else high_watermark
 
 
+def listed_end(limit: Offset, high_watermark: Offset) -> Offset:
+    """What ListOffsets calls the latest, for who may read up to ``limit``: that (KAFKA-5522)."""
+    return limit
+
+
 def last_stable_offset(
     high_watermark: Offset, first_unstable: Offset | None, log_start: Offset
 ) -> Offset:

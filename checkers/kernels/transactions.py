@@ -7,13 +7,25 @@ each operation had begun that sent any of these. And it was open until it had wa
 to.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Found, History, Init, Rows, at, groups
+from checkers.kernels.rows import (
+    FAIL,
+    I64,
+    OK,
+    STABLE,
+    UNKNOWN,
+    Found,
+    History,
+    Init,
+    Rows,
+    at,
+    groups,
+)
 
 _NEVER = 1 << 62
 """After every event."""
@@ -43,11 +55,15 @@ class _Lives(Rows, _Columns):
 
 
 def kernel(history: History) -> list[Found]:
-    """``dirty-read`` and ``zombie-write``."""
+    """``dirty-read``, ``lso-ahead`` and ``zombie-write``."""
     if not history.sends.txn.any():
         return []
     lives = _lives(history)
-    return [*_dirty_reads(history, lives), *_zombie_writes(history, lives)]
+    return [
+        *_dirty_reads(history, lives),
+        *_stable_ahead(history, lives),
+        *_zombie_writes(history, lives),
+    ]
 
 
 def _lives(history: History) -> _Lives:
@@ -118,6 +134,39 @@ def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
             f" {at(int(polls.end_ns[row]))}, and the transaction of process {sends.process[sent]}"
             f" that had sent it was open still: {how}",
             folded=int(end - begin) - 1,
+        )
+
+
+def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
+    """Last stable offsets above a record of a transaction that was open still, and was committed
+    later. One finding for each such transaction."""
+    sends, steps = history.sends, history.steps
+    stable = steps.where(steps.kind == STABLE)
+    stable_key = history.step_key[steps.kind == STABLE]
+    rows = np.flatnonzero(sends.txn & (sends.outcome == OK) & (sends.offset != UNKNOWN))
+    life = np.searchsorted(lives.op, sends.op[rows])
+    until = lives.open[life]
+    found: dict[int, tuple[int, int]] = {}
+    count: Counter[int] = Counter()
+    for probe, (op, offset, key) in enumerate(
+        zip(stable.op, stable.offset, stable_key, strict=True)
+    ):
+        below = (until >= op) & (sends.offset[rows] < offset) & (history.send_key[rows] == key)
+        for row in rows[below].tolist():
+            found.setdefault(int(sends.op[row]), (row, probe))
+            count[int(sends.op[row])] += 1
+    for op, (row, probe) in found.items():
+        yield Found(
+            anomaly="lso-ahead",
+            key=history.keys[history.send_key[row]],
+            offset=int(sends.offset[row]),
+            value=int(sends.value[row]),
+            ops=(int(stable.op[probe]), op),
+            why=f"process {stable.process[probe]} was told by {at(int(stable.end_ns[probe]))} that"
+            f" the last stable offset is {stable.offset[probe]}, and a transaction of process"
+            f" {sends.process[row]} with value {sends.value[row]} at offset {sends.offset[row]} was"
+            f" open still: it was committed by {at(int(sends.end_ns[row]))}",
+            folded=count[op] - 1,
         )
 
 

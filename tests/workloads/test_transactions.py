@@ -56,6 +56,14 @@ def test_transactions_are_rows_of_sends_and_polls() -> None:
     assert len([row for row in kinds if "delay" in row]) / len(rows) == pytest.approx(0.1, rel=0.3)
 
 
+def test_ends_are_asked_for_all_the_while() -> None:
+    """As often as the plan says, of every key; not at all without."""
+    told = asked(simulate(WORKLOAD.main(plan(watches_hz=4.0))), "watermarks")
+    assert len(told) == pytest.approx(4 * 60, rel=0.2)
+    assert len({op.value[0][1] for op in told}) == 8
+    assert not asked(simulate(WORKLOAD.main(PLAN)), "watermarks")
+
+
 def test_a_plan_may_write_rows_down() -> None:
     """They are asked for in turn, whoever asks; a key goes by its number."""
     written = plan(rows=[[["send", 0], ["poll"]], [["send", 9], ["delay", 20], ["abort"]]])

@@ -40,6 +40,7 @@ MEANING = {
     "precommitted-read": "A transaction read what it had sent itself and not committed yet.",
     "dirty-read": "A record was read while the transaction that had sent it was still open.",
     "zombie-write": "A transaction of a producer took effect after another had replaced it.",
+    "lso-ahead": "The last stable offset was told to be above an open transaction.",
     "wr-cycle": "Transactions read each other's records in a circle: none can have been first.",
     "G0": "Records of transactions stand among each other: each comes before the other.",
     "G1c": "Transactions depend on each other in a circle of what they read and wrote.",

@@ -48,6 +48,31 @@ def test_dirty_reads(histories: Any, text: str, found: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
+        (">t1:+x=a@0|.2500 w:x@0/1/1 <t1:+x=a@0|.2500", ["lso-ahead x=1 (2, 3)"]),
+        (">t1:+x=a@0|.2500 w:x@0/1/0 <t1:+x=a@0|.2500", []),
+        (">t1:+x=a@1|.2500 w:x@0/2/1 <t1:+x=a@1|.2500", []),
+        (">t1:+x=a@0|.2500 w:y@0/1/1 <t1:+x=a@0|.2500", []),
+        (">t1:+x=a@0|.2000 w:x@0/1/1 <t1:+x=a@0|.2000", []),  # it may have been committed by then
+        (">t1:+x=a@0|.2500 >w:x@0/1/1 <t1:+x=a@0|.2500 <w:x@0/1/1", []),
+        (">t1:+x=a@0|y=b@0 w:x@0/1/1 s:y=b@0 <t1:+x=a@0|y=b@0", ["lso-ahead x=1 (2, 5)"]),
+        # whoever waits for too long is aborted in the meantime
+        (">t1:+x=a@0|.2500 w:x@0/1/1 <t1!:+x=a@0|.2500", []),
+        (">t1:+x=a@0|.2500 w:x@0/1/1 <t1?:+x=a@0|.2500", []),
+        # one for each transaction
+        (
+            ">t1:+x=a@0,+x=b@1|.3500 w:x@0/1/1 w:x@0/2/2 <t1:+x=a@0,+x=b@1|.3500",
+            ["lso-ahead x=1 (2, 5)"],
+        ),
+    ],
+)
+def test_stable_offsets_ahead(histories: Any, text: str, found: list[str]) -> None:
+    """Nothing is stable behind a record of a transaction that is open."""
+    assert told(histories, text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
         ("i1:t@7.0 i2:t@7.1 t1:+x=a@0", ["zombie-write x=1 (3, 5)"]),
         ("i1:t@7.0 i2:u@8.0 t1:+x=a@0", []),
         ("i1:t@7.0 i2:t@7.1 t1!:+x=a@0", []),
