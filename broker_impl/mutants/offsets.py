@@ -134,6 +134,7 @@ def takes_back(at: Offset, placed: Placed | None) -> bool:
     kind="historic",
     symptom="commit-mismatch",
     schedule="Offsets are committed with metadata, and their coordinator dies.",
+    tier=2,
 )
 def encode_offset(committed: Committed) -> bytes:
     """What is committed beside an offset is remembered, and not written.
@@ -151,6 +152,7 @@ def encode_offset(committed: Committed) -> bytes:
     kind="historic",
     symptom="commit-regression",
     schedule="A group commits in a transaction, and plainly before that has ended.",
+    tier=2,
 )
 def supersedes(new: Offset, old: Offset | None) -> bool:
     """Offsets of a transaction count from its marker on, and so replace whatever was committed
@@ -160,3 +162,20 @@ def supersedes(new: Offset, old: Offset | None) -> bool:
     older record is gone by compaction, the group is elsewhere.
     """
     return True
+
+
+@mutant(
+    "load-stops-at-gap",
+    of="broker_impl.node.internal_topics:goes_on",
+    source="T-18, KAFKA-9065",
+    kind="historic",
+    symptom="lost-commit",
+    schedule="The coordinator's log is compacted, and the coordinator dies.",
+    tier=2,
+)
+def goes_on(offset: Offset, first: Offset | None) -> bool:
+    """A coordinator that reads its log takes offsets that compaction has left out for its end.
+
+    What lies behind them is as if it had never been, and is told so as soon as somebody asks.
+    """
+    return first == offset

@@ -72,6 +72,16 @@ def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode 
     return acknowledged
 
 
+def goes_on(offset: Offset, first: Offset | None) -> bool:
+    """Is there more to read, if a read from ``offset`` on has brought a batch at ``first``, or
+    none?
+
+    Between the two compaction may have left something out. Whoever was brought nothing would ask
+    for ever (KAFKA-9065).
+    """
+    return first is not None
+
+
 class InternalTopics:
     """Reads and appends of this broker as the leader of partitions of internal topics."""
 
@@ -108,7 +118,13 @@ class InternalTopics:
         offset = 0 if log is None else log.start_offset
         end = 0 if log is None else log.end_offset
         while log is not None and offset < end:
-            for data in log.read(offset, bytes_max=_CHUNK_BYTES, limit=end):
+            piece = log.read(offset, bytes_max=_CHUNK_BYTES, limit=end)
+            first = next(
+                (each.base_offset for data in piece for _, each in batch.batches(data)), None
+            )
+            if not goes_on(offset, first):
+                break
+            for data in piece:
                 for at, header in batch.batches(data):
                     yield header, batch.records(data[at : at + header.size])
                     offset = header.next_offset

@@ -11,6 +11,7 @@ from broker_impl.errors import ErrorCode
 from broker_impl.log.config import LogConfig
 from broker_impl.log.manager import LogManager
 from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.log.partition_log import PartitionLog
 from broker_impl.node import internal_topics
 from broker_impl.node.internal_topics import InternalTopics
 from broker_impl.replica.events import (
@@ -131,6 +132,23 @@ async def test_an_append_of_another_epoch_is_refused() -> None:
     here.append(epoch=0)
     assert here.done == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
     assert await here.read(epoch=0) == []
+
+
+@pytest.mark.parametrize(("first", "goes_on"), [(5, True), (9, True), (None, False)])
+def test_offsets_may_be_missing(first: int | None, goes_on: bool) -> None:
+    """Compaction leaves gaps; only where there is no batch at all reading is over."""
+    assert internal_topics.goes_on(5, first) is goes_on
+
+
+async def test_a_read_that_brings_nothing_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the log's end is said to be (KAFKA-9065)."""
+    here = Here()
+    here.append()
+    here.fetched(1)
+    assert await here.read() == [b"v"]
+    monkeypatch.setattr(PartitionLog, "read", lambda *_, **__: [])
+    async with asyncio.timeout(5):
+        assert await here.read() == []
 
 
 async def test_what_is_read_is_committed_in_the_end() -> None:
