@@ -14,7 +14,7 @@ SYMPTOMS = {
     *("lost-write", "duplicate", "inconsistent-offsets", "stuck", "crash", "phantom"),
     *("G1a", "precommitted-read", "zombie-write", "stuck-lso", "stuck-producer", "eos-mismatch"),
     "torn-transaction",
-    *("commit-regression", "lost-commit", "double-owner"),
+    *("commit-regression", "commit-mismatch", "lost-commit", "double-owner", "lso-ahead"),
 }
 
 
