@@ -26,6 +26,7 @@ MEANING = {
     "log-in-order": "A log's offsets or leader epochs do not rise.",
     "epoch-cache": "A leader epoch cache does not agree with its log, or does not rise.",
     "producer-state": "What a log remembers of a producer is not what its batches tell.",
+    "compaction-as-configured": "Segments were replaced of a log whose topic is not compacted.",
     "state-version": "A partition's state changed in ZooKeeper without a conditional write.",
     "leader-epoch-monotone": "Leader epochs went back, or two leaders stand under one.",
     "isr-within-replicas": "An ISR is empty, lacks the leader, or holds who is not assigned.",
