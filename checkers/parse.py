@@ -43,6 +43,7 @@ WATERMARKS = ("start", "high", "stable")
 DELETE_RECORDS = "delete-records"
 DELETED = len(WATERMARKS)
 """Stands for the offset before which records are to be deleted."""
+DELETE_TOPIC = "delete-topic"
 CREATE_COMPACTED = "create-compacted"
 """Asks for a topic of which only the last record of each key need stay."""
 ONCE = ("subscribe", "init", "leave")

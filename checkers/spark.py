@@ -107,6 +107,7 @@ class _Around(NamedTuple):
     faults: tuple[Band, ...]
     groups: tuple[Group, ...]
     begins: Begins
+    is_deleted: bool
     is_compacted: bool
 
 
@@ -144,6 +145,7 @@ def judge_together(
                     faults=tables.bands,
                     groups=tables.groups,
                     begins=tables.begins(number),
+                    is_deleted=number in tables.deleted,
                     is_compacted=number in tables.compacted,
                 )
             first += len(tables.keys)
@@ -212,6 +214,7 @@ def _by_key(
             steps=Steps(*_columns(told.filter(told["is_step"]), Steps._fields)),
             groups=mine.groups,
             begins=mine.begins,
+            is_deleted=mine.is_deleted,
             is_compacted=mine.is_compacted,
         )
         return pa.Table.from_pylist([_row(number, key.judge(log))], schema=_arrow())

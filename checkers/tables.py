@@ -110,6 +110,8 @@ class Tables(History):
     crashes: tuple[Crash, ...]
     compacted: frozenset[int]
     """Keys of which only the last record of each record key need stay."""
+    deleted: frozenset[int]
+    """Keys of topics that were deleted, or may have been."""
     recovered: bool | None
     """Was the cluster whole before the final reads? ``None``: the history does not tell."""
     event_index: I64
@@ -191,6 +193,7 @@ class Tables(History):
                 steps=self.steps.where(step_rows[key]),
                 groups=self.groups,
                 begins=self.begins(key),
+                is_deleted=key in self.deleted,
                 is_compacted=key in self.compacted,
             )
 
@@ -322,6 +325,7 @@ class _Builder:
             faults=faults,
             crashes=self._crashes(),
             compacted=self._compacted(),
+            deleted=self._deleted(last[outcome != FAIL]),
             recovered=self._recovered(),
             event_index=self.index,
             event_ns=self.time_ns,
@@ -611,8 +615,14 @@ class _Builder:
         return tuple(Fault(id=id_, **fault) for id_, fault in sorted(found.items()))
 
     def _compacted(self) -> frozenset[int]:
-        codes = np.unique(self.op_key[self._is(parse.CREATE_COMPACTED)])
-        topics = {self.keys[code] for code in codes.tolist()}
+        return self._of_topics(np.flatnonzero(self._is(parse.CREATE_COMPACTED)))
+
+    def _deleted(self, events: I64) -> frozenset[int]:
+        return self._of_topics(self._micro_ops(events, self._is(parse.DELETE_TOPIC))[0])
+
+    def _of_topics(self, rows: I64) -> frozenset[int]:
+        """The keys of the topics that micro-operations name."""
+        topics = {self.keys[code] for code in np.unique(self.op_key[rows]).tolist()}
         return frozenset(
             code for code, key in enumerate(self.keys) if key.rpartition("-")[0] in topics
         )

@@ -156,7 +156,7 @@ def _evidence(
     unchecked = {f.key for f in results if f.anomaly == "unseen-unchecked"}
     if not has_final_phase:
         caught_up |= reports.keys() - tried - unchecked
-    keys = {tables.keys[key] for key in tables.record_keys}
+    keys = {tables.keys[key] for key in tables.record_keys if key not in tables.deleted}
     late = sorted(keys - caught_up)
     evidence = {
         "ops": len(done),

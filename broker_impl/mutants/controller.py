@@ -4,6 +4,7 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 
 from broker_impl.controller.context import Leadership
+from broker_impl.controller.deletion import State
 from broker_impl.controller.election import Choice
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
@@ -235,3 +236,20 @@ def returned(
     keep records of a former life of the same epoch, which nothing tells from those of this one.
     """
     return None
+
+
+@mutant(
+    "recreate-no-topic-id",
+    of="broker_impl.controller.deletion:is_gone",
+    source="C14, KIP-516",
+    kind="historic",
+    symptom="phantom",
+    schedule="A topic is deleted while a broker is down, and made anew once it is back.",
+)
+def is_gone(state: State) -> bool:
+    """A topic is deleted once all of its replicas are that can be told.
+
+    Whoever is down keeps his, and there is nothing but the name to tell it from that of the next
+    topic of that name. He leads it with the old records in it, which everybody copies.
+    """
+    return state is not State.STARTED

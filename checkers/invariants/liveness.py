@@ -66,7 +66,7 @@ class Liveness:
             held = None if member is None else member.replicas.get(key)
             if held is None or held.leader_epoch != state.leader_epoch:
                 return f"broker {number} is in the ISR, but does not follow"
-        end = self._committed_end(key)
+        end = None if key in step.deleted else self._committed_end(key)
         if end is not None and replica.high_watermark < end:
             return f"only offsets below {replica.high_watermark} can be read of {end} committed"
         return None

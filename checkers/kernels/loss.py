@@ -207,5 +207,7 @@ def unseen(log: Log) -> list[Found]:
 
 
 def kernel(log: Log) -> list[Found]:
-    """Both: they share nothing but the question."""
+    """Both: they share nothing but the question, which nobody asks of a topic that was deleted."""
+    if log.is_deleted:
+        return []
     return lost_writes(log) + unseen(log)

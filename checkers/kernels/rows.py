@@ -244,6 +244,8 @@ class Log:
     steps: Steps = NO_STEPS
     groups: tuple[Group, ...] = ()
     begins: Begins = NO_BEGINS
+    is_deleted: bool = False
+    """Was its topic deleted, or may it have been? Nothing of it need be there."""
     is_compacted: bool = False
     """May a record be gone once there is a later one of its record key (``model.keyed``)?"""
 

@@ -40,6 +40,7 @@ from workloads import (
     groups,
     idempotent,
     offsets,
+    recreated,
     send_poll,
     transactions,
 )
@@ -129,7 +130,7 @@ WORKLOADS: dict[str, Workload] = {
     module.WORKLOAD.name: module.WORKLOAD
     for module in (
         *(idempotent, send_poll, offsets, groups),
-        *(transactions, exactly_once, fencing, compacted),
+        *(transactions, exactly_once, fencing, compacted, recreated),
     )
 }
 

@@ -295,7 +295,10 @@ class _ZooKeeper:
     def _read_partitions(self) -> dict[str, PartitionState]:
         nodes, states = self._database.nodes, {}
         topics = nodes.get(zk_paths.TOPICS)
+        going = nodes.get(zk_paths.DELETE_TOPICS)
         for topic in () if topics is None else topics.children:
+            if going is not None and topic in going.children:
+                continue  # it is as good as gone: brokers delete it, each at its own time
             path = zk_paths.topic(topic)
             node = nodes[path]
             replicas: dict[str, list[int]] | None = None

@@ -28,6 +28,7 @@ _F = {
     "l": "leave",
     "w": "watermarks",
     "d": "delete-records",
+    "x": "delete-topic",
     "i": "init",
 }
 GROUP = "g"
@@ -146,6 +147,7 @@ def events(text: str) -> list[Op]:
         i1:t@7.2        it takes over the transactional id t, as producer 7 in epoch 2
         w:x@0/7/5       a leader tells the start, high watermark, last stable offset of x
         d:x@4/4         the records of x before offset 4 are deleted, and its log begins at 4
+        x:t             the topic t is deleted, with all of its partitions
         z:40            40 seconds pass
         >s1:x=a  <s1:x=a@0   the invocation and the completion, with others between them
 
@@ -200,6 +202,8 @@ def events(text: str) -> list[Op]:
             numbers = [int(end) if end else None for end in ends.split("/")]
             told_ends = dict(zip(("start", "high", "stable"), numbers, strict=True))
             asked, done = [["watermarks", key]], [["watermarks", key, told_ends]]
+        elif f == "x":
+            asked = done = [["delete-topic", rest]]
         elif f == "d":
             key, _, offsets = rest.partition("@")
             numbers = [int(offset) for offset in offsets.split("/")]

@@ -121,6 +121,9 @@ class AioClient(PlainClient):
     ) -> tuple[outcome.Outcome, int | None, str | None]:
         return await _delete(self._common, TopicPartition(*split(key)), offset)
 
+    async def _delete_topic(self, topic: str) -> tuple[outcome.Outcome, str | None]:
+        return await _delete_topic(self._common, topic)
+
     async def _alter_topic(self, topic: str, settings: Mapping[str, str]) -> str | None:
         return await _alter(self._common, topic, settings)
 
@@ -205,6 +208,8 @@ class Reader:
         self._starting: asyncio.Task[None] | None = None
         self._positions: dict[str, int] = {}
         """By assigned key: the offset after the last record read; -1 before the first."""
+        self._names: dict[tuple[str, int], str] = {}
+        """The assigned keys, by topic and partition."""
 
     async def assign(self, keys: list[str]) -> str | None:
         """Read these keys from now on: new ones from the beginning, kept ones go on. The error by
@@ -213,6 +218,7 @@ class Reader:
         if error is not None:
             return error
         self._positions = {key: self._positions.get(key, -1) for key in keys}
+        self._names = {split(key): key for key in keys}
         self._consumer.assign([TopicPartition(*split(key)) for key in keys])
         # An assignment replaces the former one, places and all. Between it and the last of the
         # places nothing may be awaited: aiokafka would look for places of its own.
@@ -314,7 +320,7 @@ class Reader:
         count = 0
         taken = await self._consumer.getmany(timeout_ms=0, max_records=count_max)
         for partition, messages in taken.items():
-            key = f"{partition.topic}-{partition.partition}"
+            key = self._names.get(partition) or f"{partition.topic}-{partition.partition}"
             pairs = records.setdefault(key, [])
             for message in messages:
                 value = self._form.decode(key, message.key, message.value, message.headers)
@@ -410,6 +416,26 @@ async def _delete(
     if refused is not NoError:
         return aio_errors.of_records_deletion(refused()), None, refused.__name__
     return "ok", int(low), None
+
+
+async def _delete_topic(
+    common: Mapping[str, Any], topic: str
+) -> tuple[outcome.Outcome, str | None]:
+    """Ask for a topic to be deleted; the outcome, and the name of the error."""
+    in_doubt: Literal["fail", "info"] = "fail"
+    try:
+        async with _administering(common) as admin:
+            if admin._client.cluster.controller is None:
+                return "fail", "NoController"
+            in_doubt = "info"
+            answer = await admin.delete_topics([topic], int(DELETION_TIMEOUT_S * 1000))
+    except (KafkaError, TimeoutError) as error:
+        return in_doubt, name_of(error)
+    ((_, code, *_),) = answer.topic_error_codes
+    answered = for_code(code)
+    return aio_errors.of_topic_deletion(
+        answered
+    ), None if answered is NoError else answered.__name__
 
 
 async def _alter(common: Mapping[str, Any], topic: str, settings: Mapping[str, str]) -> str | None:

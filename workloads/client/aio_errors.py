@@ -83,6 +83,12 @@ def of_deletion(error: Exception) -> Outcome:
     return "fail" if type(error) in REFUSED_DELETIONS else "info"
 
 
+def of_topic_deletion(error: type[Exception]) -> Outcome:
+    """The outcome of a topic's deletion by the error answered for it; one that is unknown was
+    deleted by an earlier attempt."""
+    return "ok" if error in (errors.NoError, errors.UnknownTopicOrPartitionError) else "info"
+
+
 REFUSED_RECORDS_DELETIONS: AbstractSet[type[errors.KafkaError]] = frozenset(
     {
         errors.InvalidTopicError,

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from model import lives
 from model.op import Op
 from workloads.client.outcome import Outcome
 
@@ -36,9 +37,9 @@ def silenced(library: str) -> logging.Logger:
 
 
 def split(key: str) -> tuple[str, int]:
-    """Topic and partition of a key."""
-    topic, _, partition = key.rpartition("-")
-    return topic, int(partition)
+    """Topic and partition of a key, as brokers know them."""
+    life, _, partition = key.rpartition("-")
+    return lives.topic_of(life), int(partition)
 
 
 def to_commit(place: Place) -> tuple[int, str]:

@@ -170,6 +170,10 @@ class ConfluentClient(PlainClient):
         low, error = await _in_thread(lambda: _delete(self._admin_config, place))
         return outcome.of_records_deletion(error), low, error
 
+    async def _delete_topic(self, topic: str) -> tuple[outcome.Outcome, str | None]:
+        error = await _in_thread(lambda: _delete_topic(self._admin_config, topic))
+        return outcome.of_topic_deletion(error), error
+
     async def _alter_topic(self, topic: str, settings: Mapping[str, str]) -> str | None:
         return await _in_thread(lambda: _alter(self._admin_config, topic, settings))
 
@@ -262,6 +266,7 @@ class Reader:
         self._worker = Worker("reader")
         self.positions = dict(places)
         """By assigned key: the offset after the last record read; -1 before the first."""
+        self._names = {split(key): key for key in places}
 
     async def open(self) -> None:
         await self._worker.call(
@@ -293,7 +298,8 @@ class Reader:
         first_error: str | None = None
         for message in self._consumer.consume(POLL_RECORDS_MAX, POLL_TIMEOUT_S):
             error = message.error()
-            key = f"{message.topic()}-{message.partition()}"
+            topic, partition = str(message.topic()), int(message.partition() or 0)
+            key = self._names[topic, partition]
             offset = message.offset()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
                 assert offset is not None, "an end is somewhere"
@@ -426,6 +432,20 @@ def _delete(config: Mapping[str, Any], place: TopicPartition) -> tuple[int | Non
         return None, error.args[0].name()
 
 
+def _delete_topic(config: Mapping[str, Any], topic: str) -> str | None:
+    """The name of the error by which a topic may not be gone."""
+    admin = AdminClient(dict(config))  # which gives up what it is asked for when it goes
+    (deleted,) = admin.delete_topics(
+        [topic], operation_timeout=DELETION_TIMEOUT_S, request_timeout=QUERY_TIMEOUT_S
+    ).values()
+    try:
+        deleted.result()
+    except KafkaException as error:
+        name: str = error.args[0].name()
+        return name
+    return None
+
+
 def _alter(config: Mapping[str, Any], topic: str, settings: Mapping[str, str]) -> str | None:
     """The name of the error by which a topic may not have these settings."""
     entries = [
@@ -433,11 +453,8 @@ def _alter(config: Mapping[str, Any], topic: str, settings: Mapping[str, str]) -
         for name, value in settings.items()
     ]
     asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    (altered,) = (
-        AdminClient(dict(config))
-        .incremental_alter_configs([asked], request_timeout=QUERY_TIMEOUT_S)
-        .values()
-    )
+    admin = AdminClient(dict(config))
+    (altered,) = admin.incremental_alter_configs([asked], request_timeout=QUERY_TIMEOUT_S).values()
     try:
         altered.result()
     except KafkaException as error:

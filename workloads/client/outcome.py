@@ -60,6 +60,11 @@ REFUSED_COMMITS: AbstractSet[str] = frozenset(
 attempt."""
 
 
+def of_topic_deletion(error: str | None) -> Outcome:
+    """The outcome of a topic's deletion; one that is unknown was deleted by an earlier attempt."""
+    return "ok" if error in (None, "UNKNOWN_TOPIC_OR_PART") else "info"
+
+
 def of_records_deletion(error: str | None) -> Outcome:
     """The outcome of a deletion of records. Whether it was asked for once is not told: an offset
     that is refused as not committed may have been deleted by another leader before."""

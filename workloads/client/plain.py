@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
+from model import lives
 from model.op import Op
 from workloads.client import outcome, payload
 from workloads.client.common import completed
@@ -39,7 +40,7 @@ class Reads(Protocol):
 
 class PlainClient(abc.ABC):
     """Understands ``send``, ``create-topic``, ``assign``, ``poll``, ``catch-up``, ``watermarks``,
-    ``delete-records``, ``alter-topic`` and ``crash``."""
+    ``delete-records``, ``delete-topic``, ``alter-topic`` and ``crash``."""
 
     FAILURES: ClassVar[tuple[type[Exception], ...]]
     """What the library raises when a question stays without an answer."""
@@ -78,8 +79,12 @@ class PlainClient(abc.ABC):
             case "watermarks":
                 return await self._watermarks(op)
             case "create-topic":
-                ((_, topic, partitions),) = op.value
-                kind, error = await self._create_topic(topic, partitions)
+                ((_, life, partitions),) = op.value
+                kind, error = await self._create_topic(lives.topic_of(life), partitions)
+                return completed(op, kind, op.value, error)
+            case "delete-topic":
+                ((_, life),) = op.value
+                kind, error = await self._delete_topic(lives.topic_of(life))
                 return completed(op, kind, op.value, error)
             case "delete-records":
                 ((_, key, offset, *_),) = op.value
@@ -156,6 +161,11 @@ class PlainClient(abc.ABC):
         self, topic: str, partitions: int
     ) -> tuple[outcome.Outcome, str | None]:
         """Ask for a topic; the outcome, and the name of the error."""
+
+    @abc.abstractmethod
+    async def _delete_topic(self, topic: str) -> tuple[outcome.Outcome, str | None]:
+        """Ask for the deletion of a topic; the outcome, which is ``ok`` once it is gone, and the
+        name of the error."""
 
     @abc.abstractmethod
     async def _delete_records(

@@ -46,6 +46,8 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     anomalies: dict[str, int]
     """In how many runs each was found."""
     cpu_seconds: float
+    workload: str = "idempotent"
+    """That was asked of all of them."""
     commit: str | None = None
     """What was measured; none outside of a repository."""
 
@@ -143,8 +145,9 @@ _HEAD = (
     "Each planted bug has a schedule of its own (`examples/mutants/`), which must be red with the",
     "bug, as the anomaly, invariant or `stuck` that its story names, and valid without it. Beside",
     "that, seeds are drawn as `faultline search` draws them, until the third run in which anything",
-    "illegal is found: *found* says in how many of how many runs, *first* which run it was. The",
-    "*commits* are those at which it was measured, by schedule and by seeds.",
+    "illegal is found: *found* says in how many of how many runs, *first* which run it was, *of*",
+    "which workload they were. The *commits* are those at which it was measured, by schedule and by",
+    "seeds.",
     "",
 )
 
@@ -164,14 +167,14 @@ def _summary(rows: Sequence[Row]) -> list[str]:
 
 def _mutants(rows: Sequence[Row]) -> list[str]:
     return [
-        "| mutant | source | tier | must show as | schedule | found | first | as | commits |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| mutant | source | tier | must show as | schedule | of | found | first | as | commits |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *(_line(row) for row in rows),
     ]
 
 
 def _line(row: Row) -> str:
-    schedule = found = first = how = "not measured"
+    schedule = workload = found = first = how = "not measured"
     if row.scripted is not None:
         schedule = "yes" if row.is_shown else f"**no**: {_counted(row.scripted.anomalies)}"
     if row.drawn is not None:
@@ -179,12 +182,13 @@ def _line(row: Row) -> str:
         if row.drawn.failed:
             found += f" ({row.drawn.failed} failed)"
         first = str(row.drawn.first or "never")
+        workload = row.drawn.workload
         how = _named(row.drawn.anomalies)
     measured = (row.scripted, row.drawn)
     commits = dict.fromkeys(each.commit for each in measured if each and each.commit)
     cells = (
         *(f"`{row.name}`", row.source, str(row.tier), row.symptom),
-        *(schedule, found, first, how, ", ".join(commits) or "not noted"),
+        *(schedule, workload, found, first, how, ", ".join(commits) or "not noted"),
     )
     return f"| {' | '.join(cells)} |"
 

@@ -47,6 +47,19 @@ CONTROLS = (
 )
 
 
+ELSEWHERE: Mapping[str, str] = dict.fromkeys(
+    (
+        "fenced-producer-appends",
+        "fenced-producer-ends-transaction",
+        "init-no-epoch-bump",
+        "timeout-abort-no-bump",
+    ),
+    "fencing",
+)
+"""Of which workload seeds are drawn, where it is another than that of the mutant's own schedule:
+that has one takeover, and this is about nothing else."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """What is to be measured, and how well."""
@@ -109,7 +122,8 @@ def _row(asked: Asked, mutant: Mutant, before: Row | None, screen: Screen) -> Ro
     scripted = _scripted(asked, plan, mutant.name)
     drawn = None if before is None else before.drawn
     if asked.draws:
-        pinned = {"workload": plan.workload, "mutants": (*plan.mutants, mutant.name)}
+        workload = ELSEWHERE.get(mutant.name, plan.workload)
+        pinned = {"workload": workload, "mutants": (*plan.mutants, mutant.name)}
         drawn = _drawn(asked, pinned, screen)
     return Row(
         name=mutant.name,
@@ -143,7 +157,6 @@ def _played(asked: Asked, plan: Plan, each: Each) -> Ran:
 
 
 def _drawn(asked: Asked, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
-    """Of the workload that its schedule has, where the bug can show."""
     told = campaign.carry_out(
         campaign.Asked(
             pinned=pinned,
@@ -166,6 +179,7 @@ def _drawn(asked: Asked, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
         failed=told.failed,
         anomalies=told.anomalies,
         cpu_seconds=told.cpu_seconds,
+        workload=pinned["workload"],
         commit=_commit(),
     )
 

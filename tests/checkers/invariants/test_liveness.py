@@ -91,3 +91,11 @@ def test_each_calm_is_judged_once() -> None:
     """What happens after the cluster has been whole is no recovery."""
     assert violated(at(30, 0, WHOLE), at(40, 0, None), recovery_s=30) == []
     assert violated(at(30, 0, WHOLE), at(90, 50, None), recovery_s=30) == ["stuck"]
+
+
+def test_what_a_former_topic_had_need_not_be_there() -> None:
+    """One of the same name has begun anew since."""
+    anew = leader(log(0), hw=1)
+    before = at(0, None, WHOLE)
+    assert violated(before, at(70, 40, anew, state(birth=2)), recovery_s=30) == []
+    assert "stuck" in violated(before, at(70, 40, anew, state()), recovery_s=30)

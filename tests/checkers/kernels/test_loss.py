@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from checkers.kernels.loss import lost_writes, unseen
+from checkers.kernels.loss import kernel, lost_writes, unseen
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,22 @@ def test_what_somebody_may_have_deleted_is_not_lost(
 ) -> None:
     """It lies before an offset that was asked for, and was sent before the answer."""
     assert [f"{f.value}@{f.offset}" for f in lost_writes(histories.log(text))] == lost
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("s:t-0=a@0 s:t-0=b@1 x:t c2:t-0@2", []),
+        ("s:t-0=a@0 s:t-0=b@1 x?:t c2:t-0@2", []),
+        ("s:t-0=a@0 s:t-0=b@1 x!:t c2:t-0@2", ["1@0", "2@1"]),
+        ("s:t-0=a@0 s:t-0=b@1 x:u c2:t-0@2", ["1@0", "2@1"]),
+        ("s:t-0=a@0 s:t-0=b@1 x:t~1 c2:t-0@2", ["1@0", "2@1"]),
+    ],
+)
+def test_nothing_is_lost_with_its_topic(histories: Any, text: str, lost: list[str]) -> None:
+    """Once somebody has asked for that."""
+    found = kernel(histories.log(text, "t-0"))
+    assert [f"{f.value}@{f.offset}" for f in found] == lost
 
 
 @pytest.mark.parametrize(

@@ -435,3 +435,22 @@ async def test_a_topic_gets_other_settings(cluster: ClusterInLoop, clients: Any)
     assert (unknown.type, unknown.error) == ("info", "UnknownTopicOrPartitionError")
     nobody = await ask(clients(1, NOWHERE), "alter-topic", [["compacted", "t"]])
     assert (nobody.type, nobody.error) == ("info", "KafkaConnectionError")
+
+
+async def test_another_life_of_a_topic(cluster: ClusterInLoop, clients: Any) -> None:
+    """It has the same name for brokers, and its own key in the history; nothing of the former life
+    is read in it, and what were there would be nobody's."""
+    client = clients(0, cluster.bootstrap)
+    await create(client, "t")
+    await send(client, "t-0", 5)
+    assert (await ask(client, "delete-topic", [["delete-topic", "t"]])).type == "ok"
+    assert (await ask(client, "delete-topic", [["delete-topic", "t"]])).type == "ok", "it is gone"
+    later = clients(1, cluster.bootstrap)
+    assert (await create(later, "t~1")).type == "ok"
+    assert (await send(later, "t~1-0", 7)).value == [["send", "t~1-0", [0, 7]]]
+    await ask(later, "assign", ["t~1-0"])
+    assert await read(later, 1) == {"t~1-0": [[0, 7]]}
+    stranger = clients(2, cluster.bootstrap)
+    await ask(stranger, "assign", ["t-0"])
+    [[_, value]] = (await read(stranger, 1))["t-0"]
+    assert value < 0

@@ -88,3 +88,18 @@ def test_names_are_those_of_librdkafka(table: frozenset[str]) -> None:
 def test_of_several(parts: list[outcome.Outcome], whole: str) -> None:
     """An operation is done or refused only when all of it is."""
     assert outcome.of_several(parts) == whole
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(None, "ok"), ("UNKNOWN_TOPIC_OR_PART", "ok"), ("REQUEST_TIMED_OUT", "info")],
+)
+def test_of_topic_deletion(error: str | None, expected: str) -> None:
+    """A topic that is unknown is gone."""
+    assert outcome.of_topic_deletion(error) == expected
+
+
+@pytest.mark.parametrize(("error", "expected"), [(None, "ok"), ("OFFSET_OUT_OF_RANGE", "info")])
+def test_of_records_deletion(error: str | None, expected: str) -> None:
+    """Another attempt may have come before."""
+    assert outcome.of_records_deletion(error) == expected

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.app import check, request
+from harness.app import catalogue, check, request
 from harness.app.refused import Refused
 from harness.app.run import Interrupted
 from harness.app.score import matrix, measure
@@ -17,6 +17,7 @@ from harness.app.score.measure import Asked
 from harness.app.screen import Screen
 from harness.app.search import campaign, one
 from harness.app.search.outcome import Ran, Summary
+from harness.cluster import mutants as mutants_
 from harness.cluster.mutants import Mutant
 from model.plan import Plan
 
@@ -117,8 +118,25 @@ def test_a_row_is_two_runs_and_a_search(
     assert (row.scripted.faults, row.scripted.cpu_seconds) == (2, 2.0)
     assert row.drawn is not None
     assert (row.drawn.found, row.drawn.runs, row.drawn.first, row.drawn.failed) == (2, 5, 3, 1)
+    assert row.drawn.workload == "offsets"
     assert matrix.read(asked.output) == told
     assert measure.missed(told) == []
+
+
+def test_seeds_may_be_drawn_of_another_workload(
+    asked: Asked,
+    played: list[tuple[str, ...]],
+    drawn: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Than the one in which the schedule shows the bug; all that are named are there."""
+    mutants, workloads = mutants_.catalogue(), catalogue.WORKLOADS
+    assert mutants.keys() >= measure.ELSEWHERE.keys()
+    assert workloads.keys() >= set(measure.ELSEWHERE.values())
+    monkeypatch.setattr(measure, "ELSEWHERE", {"b": "fencing"})
+    told = score(asked)
+    assert [search.pinned["workload"] for search in drawn] == ["offsets", "fencing"]
+    assert "| `b` | A01 | 1 | lost-write | yes | fencing | 2 of 5 | 3 |" in matrix.page(told)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,13 @@
+"""Names of a topic's lives."""
+
+from model import lives
+
+
+def test_each_life_has_a_name_of_its_own() -> None:
+    """The first is called as the topic is."""
+    names = ["topic0"]
+    for _ in range(10):
+        names.append(lives.next_of(names[-1]))
+    assert names[:3] == ["topic0", "topic0~1", "topic0~2"]
+    assert [lives.number_of(name) for name in names] == list(range(11))
+    assert {lives.topic_of(name) for name in names} == {"topic0"}

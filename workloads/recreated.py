@@ -1,0 +1,220 @@
+"""Topics that are deleted and made anew under their names: nothing of one may be in the next.
+
+Each life of a topic has keys of its own (``model.lives``), and a record tells the key that it was
+written for, so that one that outlives its topic is a phantom. All topics go together, and before
+that every process ends, so that nobody holds a place in what is gone. A topic in which something is
+in doubt is not deleted: what is still on its way would reach the next one of its name, in Kafka,
+too.
+"""
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from model import lives, options
+from model.generator import (
+    PENDING,
+    Answer,
+    AnyOf,
+    Context,
+    Generator,
+    Invocation,
+    Reserve,
+    Stagger,
+    Until,
+    Wait,
+)
+from model.op import Op
+from model.plan import Plan
+from workloads import idempotent
+from workloads.idempotent import CatchUp, Readers, Senders
+
+LEAST: Mapping[str, float] = {
+    **{name: idempotent.LEAST[name] for name in ("topics", "partitions", "replication_factor")},
+    **{name: idempotent.LEAST[name] for name in ("batch_max", "final_time_limit_s")},
+    "life_s": 0.001,
+}
+"""The smallest number that each of the plan's options may be."""
+
+RETRY_S = 0.5
+"""How long after a creation or deletion that is not known to have succeeded to ask again."""
+
+Phase = Literal["create", "work", "end", "delete", "stay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Makes the topics, has them written and read, ends all processes, deletes the topics, and
+    begins again."""
+
+    born: Generator
+    """The work of a life that begins."""
+    life_s: float
+    partitions: int
+    until_s: float
+    """When no topic is deleted any more that could not live again for as long."""
+    topics: tuple[str, ...]
+    """In this life."""
+    work: Generator
+    left: tuple[str, ...]
+    """Topics that are to be created, or deleted, yet."""
+    phase: Phase = "create"
+    due_s: float = 0.0
+    """When to ask again, or when this life is over."""
+    is_asking: bool = False
+    used: frozenset[int] = frozenset()
+    """Processes that have done something in this life."""
+    doubts: bool = False
+    """May something of it still be on its way?"""
+
+    def op(self, ctx: Context) -> Answer:
+        match self.phase:
+            case "create" | "delete":
+                return self._topic(ctx)
+            case "work" if ctx.now_s >= self.due_s:
+                phase: Phase = "stay" if self._is_last(ctx.now_s) else "end"
+                return dataclasses.replace(self, phase=phase).op(ctx)
+            case "work" | "stay":
+                answer, work = self.work.op(ctx)
+                later = dataclasses.replace(self, work=work)
+                if self.phase == "stay":
+                    return answer, later
+                if isinstance(answer, Invocation) and answer.at_s < self.due_s:
+                    return answer, later
+                if isinstance(answer, Wait):
+                    return Wait(min(answer.until_s, self.due_s)), later
+                return Wait(self.due_s), self
+            case "end":
+                return self._end(ctx)
+
+    def _is_last(self, now_s: float) -> bool:
+        return self.doubts or now_s + self.life_s > self.until_s
+
+    def _topic(self, ctx: Context) -> Answer:
+        if self.is_asking or not ctx.free:
+            return PENDING, self
+        if ctx.now_s < self.due_s:
+            return Wait(self.due_s), self
+        name, topic = f"{self.phase}-topic", self.left[0]
+        value = [name, topic] if self.phase == "delete" else [name, topic, self.partitions]
+        return Invocation(process=ctx.rng.choice(ctx.free), f=name, value=[value]), self
+
+    def _end(self, ctx: Context) -> Answer:
+        if len(ctx.free) < ctx.concurrency:
+            return PENDING, self
+        if self.doubts:
+            return dataclasses.replace(self, phase="stay").op(ctx)
+        ended = [process for process in ctx.free if process in self.used]
+        if ended:
+            return Invocation(process=ended[0], f="crash"), self
+        return dataclasses.replace(self, phase="delete", left=self.topics).op(ctx)
+
+    def update(self, event: Op) -> Generator:
+        if event.f in ("create-topic", "delete-topic"):
+            return self._told(event)
+        used = self.used | {event.process}
+        if event.type == "info":
+            used -= {event.process}
+        doubts = self.doubts or (event.f == "send" and event.type == "info")
+        return dataclasses.replace(self, work=self.work.update(event), used=used, doubts=doubts)
+
+    def _told(self, event: Op) -> "Cycle":
+        """A topic is asked for, is there, is gone, or nobody knows."""
+        if event.type == "invoke":
+            return dataclasses.replace(self, is_asking=True)
+        now_s = event.time_ns / 1e9
+        if event.type != "ok":
+            return dataclasses.replace(self, is_asking=False, due_s=now_s + RETRY_S)
+        left = tuple(topic for topic in self.left if topic != event.value[0][1])
+        later = dataclasses.replace(self, is_asking=False, left=left, due_s=now_s)
+        if event.f == "create-topic":
+            later = dataclasses.replace(later, work=self.work.update(event))
+        if left:
+            return later
+        if event.f == "create-topic":
+            return dataclasses.replace(later, phase="work", due_s=now_s + self.life_s)
+        topics = tuple(map(lives.next_of, self.topics))
+        return dataclasses.replace(
+            later,
+            phase="create",
+            topics=topics,
+            left=topics,
+            work=self.born,
+            used=frozenset(),
+            doubts=False,
+        )
+
+
+def main(plan: Plan) -> Generator:
+    """One life after another, until the time limit."""
+    readers = max(1, min(plan.concurrency - 1, round(plan.concurrency / 3)))
+    writing = AnyOf((Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),))
+    work = Reserve(((plan.concurrency - readers, writing), (readers, Readers())))
+    topics = tuple(topic for _, topic in _topics(plan))
+    cycle = Cycle(
+        born=work,
+        life_s=float(plan.options["life_s"]),
+        partitions=int(plan.options["partitions"]),
+        until_s=plan.time_limit_s,
+        topics=topics,
+        work=work,
+        left=topics,
+    )
+    return Until(plan.time_limit_s, cycle)
+
+
+def _topics(plan: Plan) -> tuple[tuple[float, str], ...]:
+    return tuple((0.0, f"topic{number}") for number in range(int(plan.options["topics"])))
+
+
+def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """Every thread reads the last life of each partition to its end."""
+    last: dict[str, str] = {}
+    for key in sorted(keys, key=lambda key: lives.number_of(key.rpartition("-")[0])):
+        life, _, partition = key.rpartition("-")
+        last[f"{lives.topic_of(life)}-{partition}"] = key
+    newest = max((lives.number_of(key.rpartition("-")[0]) for key in keys), default=0)
+    read = tuple(key for key in last.values() if lives.number_of(key.rpartition("-")[0]) == newest)
+    return Until(until_s, CatchUp(left=read, keys=read))
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why this plan cannot be run."""
+    if plan.concurrency < 2:
+        return "--concurrency: recreated needs at least 2, a writer and a reader"
+    return options.refusal(plan.options, LEAST) or idempotent.refuse_cluster(plan)
+
+
+def first_keys(plan: Plan) -> tuple[str, ...]:
+    """The keys of the topics in their first life, whose names brokers know."""
+    partitions = int(plan.options["partitions"])
+    return tuple(key for _, topic in _topics(plan) for key in idempotent.keys_of(topic, partitions))
+
+
+def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
+    """How long topics live."""
+    return {"options": {"life_s": rng.choice((2.0, 5.0, 10.0))}}
+
+
+WORKLOAD = dataclasses.replace(
+    idempotent.WORKLOAD,
+    name="recreated",
+    idea="topics are deleted and made anew under their names",
+    options={
+        "client": "librdkafka",
+        "topics": 2,
+        "partitions": 2,
+        "replication_factor": 3,
+        "replicas": [],
+        "batch_max": 12,
+        "life_s": 8.0,
+        "final_time_limit_s": 60.0,
+    },
+    refuse=refuse,
+    main=main,
+    final=final,
+    topics=first_keys,
+    vary=vary,
+)
