@@ -146,8 +146,8 @@ _HEAD = (
     "bug, as the anomaly, invariant or `stuck` that its story names, and valid without it. Beside",
     "that, seeds are drawn as `faultline search` draws them, until the third run in which anything",
     "illegal is found: *found* says in how many of how many runs, *first* which run it was, *of*",
-    "which workload they were. The *commits* are those at which it was measured, by schedule and by",
-    "seeds.",
+    "which workload they were. The *commits* are those at which it was measured, by schedule and",
+    "by seeds.",
     "",
 )
 

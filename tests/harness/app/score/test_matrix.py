@@ -101,8 +101,8 @@ def test_the_page_tells_what_was_not_found() -> None:
     text = matrix.page(known.with_control(Control(name="c", status="valid", allowed={}, strict={})))
     assert "Shown by their schedules: 2 of 4." in text
     assert "Of tier 1, found by chance: 1 of 2; 1 not measured." in text
-    assert "| `good` | A01 | 1 | lost-write | yes | 3 of 7 | 2 | stuck |" in text
-    assert "| `bad` | A01 | 1 | lost-write | **no**: stuck 4 | 0 of 200 | never | nothing |" in text
+    assert "| `good` | A01 | 1 | lost-write | yes | idempotent | 3 of 7 | 2 | stuck |" in text
+    assert "| `bad` | A01 | 1 | lost-write | **no**: stuck 4 | idempotent | 0 of 200 |" in text
     assert "| `new` | A01 | 1 | lost-write | not measured |" in text
     assert "| `c` | nothing | nothing | **no** |" in text
 
@@ -127,7 +127,7 @@ def test_the_page_tells_of_runs_that_failed() -> None:
     """They count as runs, and have shown nothing."""
     drew = msgspec.structs.replace(drawn(1, 4), failed=2)
     text = matrix.page(Matrix().with_row(row("m", seen=scripted(lost_write=2), drew=drew)))
-    assert "| yes | 1 of 4 (2 failed) | 2 | stuck |" in text
+    assert "| yes | idempotent | 1 of 4 (2 failed) | 2 | stuck |" in text
 
 
 def test_the_published_page_is_the_measurements() -> None:

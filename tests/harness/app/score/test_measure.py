@@ -136,7 +136,7 @@ def test_seeds_may_be_drawn_of_another_workload(
     monkeypatch.setattr(measure, "ELSEWHERE", {"b": "fencing"})
     told = score(asked)
     assert [search.pinned["workload"] for search in drawn] == ["offsets", "fencing"]
-    assert "| `b` | A01 | 1 | lost-write | yes | fencing | 2 of 5 | 3 |" in matrix.page(told)
+    assert "| `b` | A01 | 1 | lost-write | yes | fencing | 2 of 5 (1 failed) |" in matrix.page(told)
 
 
 @pytest.mark.parametrize(
