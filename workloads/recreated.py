@@ -3,14 +3,14 @@
 Each life of a topic has keys of its own (``model.lives``), and a record tells the key that it was
 written for, so that one that outlives its topic is a phantom. All topics go together, and before
 that every process ends, so that nobody holds a place in what is gone. A topic in which something is
-in doubt is not deleted: what is still on its way would reach the next one of its name, in Kafka,
-too.
+in doubt, or was perhaps sent twice, is not deleted: what is still on its way would reach the next
+one of its name, in Kafka, too.
 """
 
 import dataclasses
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from model import lives, options
@@ -52,6 +52,8 @@ class Cycle:
     born: Generator
     """The work of a life that begins."""
     life_s: float
+    request_timeout_s: float
+    """Whoever waits for longer has sent again, and the first attempt may yet arrive."""
     partitions: int
     until_s: float
     """When no topic is deleted any more that could not live again for as long."""
@@ -68,6 +70,8 @@ class Cycle:
     """Processes that have done something in this life."""
     doubts: bool = False
     """May something of it still be on its way?"""
+    sending: Mapping[int, int] = field(default_factory=dict)
+    """By process that waits for acknowledgements: since when, in nanoseconds."""
 
     def op(self, ctx: Context) -> Answer:
         match self.phase:
@@ -117,8 +121,17 @@ class Cycle:
         used = self.used | {event.process}
         if event.type == "info":
             used -= {event.process}
-        doubts = self.doubts or (event.f == "send" and event.type == "info")
-        return dataclasses.replace(self, work=self.work.update(event), used=used, doubts=doubts)
+        later = dataclasses.replace(self, work=self.work.update(event), used=used)
+        return later._sends(event) if event.f == "send" else later
+
+    def _sends(self, event: Op) -> "Cycle":
+        """Is anything sent that may still arrive when everybody has done with it?"""
+        sending = {**self.sending}
+        if event.type == "invoke":
+            return dataclasses.replace(self, sending=sending | {event.process: event.time_ns})
+        waited_s = (event.time_ns - sending.pop(event.process, event.time_ns)) / 1e9
+        doubts = event.type == "info" or waited_s >= self.request_timeout_s
+        return dataclasses.replace(self, sending=sending, doubts=self.doubts or doubts)
 
     def _told(self, event: Op) -> "Cycle":
         """A topic is asked for, is there, is gone, or nobody knows."""
@@ -156,6 +169,7 @@ def main(plan: Plan) -> Generator:
     cycle = Cycle(
         born=work,
         life_s=float(plan.options["life_s"]),
+        request_timeout_s=int(plan.producer["request.timeout.ms"]) / 1000,
         partitions=int(plan.options["partitions"]),
         until_s=plan.time_limit_s,
         topics=topics,

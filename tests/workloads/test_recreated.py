@@ -68,6 +68,13 @@ def test_in_doubt_a_topic_stays() -> None:
     assert any(op.f == "send" and op.type == "ok" for op in history[-100:])
 
 
+def test_what_was_perhaps_sent_twice_may_arrive_later() -> None:
+    """It took longer than a request may."""
+    assert topics_of(simulate(WORKLOAD.main(PLAN)), "delete-topic")
+    slow = msgspec.structs.replace(PLAN, producer={**PLAN.producer, "request.timeout.ms": "5"})
+    assert topics_of(simulate(WORKLOAD.main(slow)), "delete-topic") == []
+
+
 @pytest.mark.parametrize("f", ["create-topic", "delete-topic"])
 def test_what_did_not_succeed_is_asked_for_again(f: str) -> None:
     """A topic is there, or gone, before anything else is done."""
