@@ -75,8 +75,10 @@ class TopicDeletion:
         return due
 
     def answered(self, replica: Replica, *, deleted: bool) -> None:
-        """A broker has answered the order to delete this replica."""
-        self._move(replica, Event.DONE if deleted else Event.REFUSED)
+        """A broker has answered the order to delete this replica, which may have been an earlier
+        one: of a replica that was moved away before the topic was to go (finding 18)."""
+        if replica in self.states:
+            self._move(replica, Event.DONE if deleted else Event.REFUSED)
 
     def broker_gone(self, broker: BrokerId) -> None:
         """A broker is down, and whatever it was told may not have reached it."""

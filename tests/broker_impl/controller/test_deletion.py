@@ -47,6 +47,17 @@ def test_a_refusal_is_tried_again() -> None:
     assert deletion.start({1}) == [(0, 1)]
 
 
+def test_a_replica_that_was_moved_away_is_none_of_it() -> None:
+    """Its broker was told to delete it before, and answers only now (finding 18)."""
+    deletion = TopicDeletion([(0, 1)])
+    deletion.start({1, 2})
+    deletion.answered((0, 2), deleted=True)
+    deletion.answered((0, 2), deleted=False)
+    assert not deletion.is_complete
+    deletion.answered((0, 1), deleted=True)
+    assert deletion.is_complete
+
+
 def test_a_topic_without_replicas_is_gone() -> None:
     """There is nothing to wait for."""
     assert TopicDeletion([]).is_complete
