@@ -276,6 +276,7 @@ _CHECKER_OF = {
     "resume-gap": "deliveries",
     "resume-overlap": "deliveries",
     "double-owner": "owners",
+    "subscribed-deletion": "owners",
     "hw-regress": "watermarks",
     "lso-regress": "watermarks",
     "log-start-regress": "watermarks",

@@ -4,7 +4,8 @@ A member subscribes, polls, and ends by a ``leave`` or a ``crash``; one that is 
 ``group.instance.id`` of its thread, and so of whoever comes after it there. Some sleep for a while,
 longer than their session may last, and some of these in the middle of a commit. Each group has its
 own assignor and its own way of committing: after reads, synchronously or not, when partitions are
-revoked, or whenever the library does.
+revoked, or whenever the library does. With ``offset_deletes_hz`` somebody else has deleted what a
+group has committed, which is refused while a member reads the topic; not by librdkafka.
 
 At the end new members join each group once more, and tell where they begin.
 """
@@ -42,6 +43,7 @@ LEAST: Mapping[str, float] = {
     "freeze_p": 0.0,
     "freeze_max_ms": 1,
     "static_p": 0.0,
+    "offset_deletes_hz": 0.0,
     "settle_s": 0.0,
 }
 """The smallest number that each of the plan's options may be."""
@@ -199,6 +201,25 @@ class Departures:
 
 
 @dataclass(frozen=True, slots=True)
+class Deleters:
+    """Has deleted what a group has committed of a key."""
+
+    groups: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+
+    def op(self, ctx: Context) -> Answer:
+        if not self.keys or not ctx.free:
+            return PENDING, self
+        group, key = ctx.rng.choice(self.groups), ctx.rng.choice(self.keys)
+        value = [["commit", group, {key: None}, "delete"]]
+        return Invocation(process=ctx.rng.choice(ctx.free), f="commit", value=value), self
+
+    def update(self, event: Op) -> Generator:
+        new = created(event)
+        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+
+
+@dataclass(frozen=True, slots=True)
 class Rejoin:
     """One new member for each group after another, until it has been assigned what there is."""
 
@@ -271,6 +292,7 @@ def main(plan: Plan) -> Generator:
     writers = _writers(plan)
     members = plan.concurrency - writers
     life_s = float(asked["process_life_s"])
+    deletes_hz = float(asked["offset_deletes_hz"])
     writing = AnyOf(
         (
             Topics(topics_of(plan), int(asked["partitions"])),
@@ -278,6 +300,7 @@ def main(plan: Plan) -> Generator:
             Stagger(1 / plan.rate_hz, send_poll.Senders(int(asked["batch_max"]))),
             Stagger(1 / ASKED_HZ, Askers(groups_of(plan), ASKED_MAX)),
             Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
+            *([Stagger(1 / deletes_hz, Deleters(groups_of(plan)))] if deletes_hz else []),
             Stagger(1 / offsets.POLLS_HZ, send_poll.Followers(offsets.FOLLOWED_MAX)),
         )
     )
@@ -322,6 +345,8 @@ def refuse(plan: Plan) -> str | None:
         return f"options: subscribe={plan.options['subscribe']}: members subscribe: true"
     if (misfit := coordinated.refuse(plan) or offsets.refuse_settling(plan)) is not None:
         return misfit
+    if plan.options["offset_deletes_hz"] and plan.options["client"] == "librdkafka":
+        return "options: offset_deletes_hz: confluent-kafka deletes no offsets; aiokafka can"
     known = {"assignor": ASSIGNORS[plan.options["client"]], "commit": COMMITS}
     for name, values in known.items():
         if plan.options[name] not in ("", *values):
@@ -336,7 +361,7 @@ def op_timeout_s(plan: Plan) -> float:
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """How many groups there are, and members in them; how long these live, how often they sleep,
-    and how soon they are missed; and who is static."""
+    and how soon they are missed; who is static; and whether offsets are deleted."""
     options = {
         "groups": rng.choice((1, 1, 2)),
         "process_life_s": rng.choice((4.0, 10.0, 20.0, 40.0)),
@@ -351,6 +376,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
         "heartbeat.interval.ms": str(rng.choice((200, 300))),
         "max.poll.interval.ms": str(rng.choice((session_ms, 5000))),
     }
+    options["offset_deletes_hz"] = rng.choice((0.0, 0.0, 2.0))
     plan = {"rate_hz": round(rng.uniform(10.0, 20.0), 2), "concurrency": rng.randint(6, 10)}
     return {"plan": plan, "options": options, "consumer": consumer}
 
@@ -378,6 +404,8 @@ WORKLOAD = dataclasses.replace(
         "freeze_p": 0.01,
         "freeze_max_ms": 6000,
         "static_p": 0.3,
+        # How often what a group has committed is deleted; 0: never.
+        "offset_deletes_hz": 0.0,
         "settle_s": 0.0,
         "final_time_limit_s": 60.0,
     },

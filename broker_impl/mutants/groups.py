@@ -92,3 +92,21 @@ def restore(group: Group, record: GroupRecord | None, now: float) -> None:
     All have to join again, and generations are counted anew: one that was left long ago, and whose
     commits were refused since, becomes the one of now.
     """
+
+
+@mutant(
+    "delete-offsets-of-subscribed",
+    of="broker_impl.coordinator.groups.rules:is_subscribed",
+    source="F19, KAFKA-8954",
+    kind="historic",
+    symptom="subscribed-deletion",
+    schedule="Offsets of a group are deleted while its members read on, and then it rebalances.",
+    tier=2,
+)
+def is_subscribed(subscribed: frozenset[str] | None, topic: str) -> bool:
+    """Offsets are deleted of whatever topic, though members of the group read it.
+
+    They read on, and know nothing. Whoever is given the partition next begins anew, at the one end
+    of the log or at the other.
+    """
+    return False

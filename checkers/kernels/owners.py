@@ -3,6 +3,8 @@
 A member that was frozen or cut off does not know that it was replaced, and may read on: that is no
 double owner yet. It becomes one when its commit is accepted, or when one generation gives a key to
 two members; a static member that came back takes the place of its former self, which is one member.
+
+While somebody owns a key, what the group has committed of it is not deleted.
 """
 
 from collections.abc import Iterable
@@ -27,11 +29,13 @@ from checkers.kernels.rows import (
 
 
 def kernel(log: Log) -> list[Found]:
-    """``double-owner``; the variant ``commit`` is one that was accepted from a former owner."""
+    """``double-owner``; the variant ``commit`` is one that was accepted from a former owner; and
+    ``subscribed-deletion``."""
     found: list[Found] = []
     for _, register in registers(log):
         found += _in_one_generation(log, register)
         found += _former_owners(log, register)
+        found += _deletions(log, register)
     return found
 
 
@@ -121,4 +125,43 @@ def _accepted(log: Log, register: Register, rows: tuple[int, int, int]) -> Found
         f" {at(int(steps.end_ns[given]))}, process {steps.process[other]} by"
         f" {at(int(steps.end_ns[other]))}; then {committed(register.group, steps, commit)}, and"
         " was told only later that it owns it no more",
+    )
+
+
+def _deletions(log: Log, register: Register) -> Iterable[Found]:
+    """Deletions that were answered well though the key had an owner all the while: it had been
+    given it before, had a commit accepted afterwards, and lost it only then."""
+    steps = register.steps
+    done = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
+    deletions = np.flatnonzero(done & (steps.offset == UNKNOWN))
+    if not len(deletions):
+        return
+    rebalances = np.isin(steps.kind, (ASSIGNED, REVOKED, LOST))
+    for process in register.group.members:
+        mine = np.flatnonzero(rebalances & (steps.process == process))
+        commits = np.flatnonzero(done & (steps.process == process) & (steps.offset != UNKNOWN))
+        for given, next_ in zip(mine[:-1].tolist(), mine[1:].tolist(), strict=True):
+            if steps.kind[given] != ASSIGNED:
+                continue
+            held = commits[steps.op[commits] <= steps.since[next_]]
+            inside = deletions[steps.invoked[deletions] > steps.op[given]]
+            for deletion in inside.tolist():
+                after = held[steps.invoked[held] > steps.op[deletion]]
+                if len(after):
+                    yield _deleted(log, register, (given, deletion, int(after[0])))
+
+
+def _deleted(log: Log, register: Register, rows: tuple[int, int, int]) -> Found:
+    steps = register.steps
+    given, deletion, commit = rows
+    return Found(
+        anomaly="subscribed-deletion",
+        key=log.key,
+        group=register.group.name,
+        offset=int(steps.offset[commit]),
+        ops=tuple(steps.op[list(rows)].tolist()),
+        why=f"process {steps.process[given]} was given {log.key} by"
+        f" {at(int(steps.end_ns[given]))}; then {committed(register.group, steps, deletion)};"
+        f" then {committed(register.group, steps, commit)}, and was told only later that it owns it"
+        " no more",
     )

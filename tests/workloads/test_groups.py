@@ -138,6 +138,23 @@ def test_a_life_ends_by_a_leave_or_a_crash() -> None:
     assert ids == {thread: {f"thread-{thread}"} for thread in range(2, 6)}
 
 
+def test_somebody_has_offsets_deleted() -> None:
+    """One who is no member, as often as the plan says, of every key and group; else nobody."""
+    history = simulate(WORKLOAD.main(plan(client="aiokafka", offset_deletes_hz=4.0)), threads=6)
+    asked = [op for op in history if op.f == "commit" and op.value[0][-1] == "delete"]
+    deletions = [op for op in asked if op.type == "invoke"]
+    assert len(deletions) == pytest.approx(4 * PLAN.time_limit_s, rel=0.3)
+    assert {op.value[0][1] for op in deletions} == {"group0", "group1"}
+    assert all(list(op.value[0][2].values()) == [None] for op in deletions)
+    members = {op.process for op in history if op.f == "subscribe"}
+    assert not members & {op.process for op in deletions}
+    assert not any(
+        op.value[0][-1] == "delete"
+        for op in simulate(WORKLOAD.main(PLAN), threads=6)
+        if op.f == "commit"
+    )
+
+
 def test_each_group_is_configured_by_the_seed() -> None:
     """Over some seeds there are all ways of committing and all assignors; a plan may say which."""
     for client, assignors in ASSIGNORS.items():
@@ -201,6 +218,10 @@ def test_a_search_varies_the_members() -> None:
         ({"options": PLAN.options | {"subscribe": False}}, "options: subscribe=False: "),
         ({"options": PLAN.options | {"assignor": "sticky"}}, "options: assignor=sticky: one of"),
         ({"options": PLAN.options | {"commit": "never"}}, "options: commit=never: one of sync"),
+        (
+            {"options": PLAN.options | {"offset_deletes_hz": 1.0}},
+            "options: offset_deletes_hz: confluent-kafka",
+        ),
         ({"producer": {"acks": "most"}}, "--set producer"),
     ],
 )

@@ -58,6 +58,7 @@ MEANING = {
     "resume-gap": "A member began behind the committed offset, and left records out.",
     "resume-overlap": "A member began before the committed offset.",
     "double-owner": "Two members of a group owned one partition.",
+    "subscribed-deletion": "What a group had committed was deleted while a member read on.",
     "eos-mismatch": "An input became committed output more than once, or never.",
     "stale-key": "A reader came past the last record of a key, and was given an older one or none.",
     "resurrected-key": "A reader came past the tombstone of a key, and kept what it deleted.",

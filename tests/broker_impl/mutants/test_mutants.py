@@ -15,6 +15,7 @@ SYMPTOMS = {
     *("G1a", "precommitted-read", "zombie-write", "stuck-lso", "stuck-producer", "eos-mismatch"),
     "torn-transaction",
     *("commit-regression", "commit-mismatch", "lost-commit", "double-owner", "lso-ahead"),
+    "subscribed-deletion",
 }
 
 

@@ -70,6 +70,41 @@ def test_a_former_owner_is_refused(histories: Any, text: str, found: list[str]) 
     assert told(histories, text) == found
 
 
+OWNED = "m1:x p1:^x-0@0#1| "
+REVOKED = " p1: p1:-x-0#1|"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (OWNED + "k:x-0 k1:x-0@1" + REVOKED, ["subscribed-deletion 1 (3, 5, 7)"]),
+        (
+            OWNED + "k:x-0 k1:x-0@1 p1: p1:^x-1@0#2|",
+            [],
+        ),  # it has it still, and may have had it anew
+        (OWNED + "k:x-0 k1:x-0@1 k1:x-0@2 p1: p1:~x-0|", ["subscribed-deletion 1 (3, 5, 7)"]),
+        (OWNED + "k!:x-0 k1:x-0@1" + REVOKED, []),  # as it should be
+        (OWNED + "k?:x-0 k1:x-0@1" + REVOKED, []),
+        (OWNED + "k:x-1 k1:x-0@1" + REVOKED, []),
+        (OWNED + "k:x-0 k1!:x-0@1" + REVOKED, []),  # it may have been missed by then
+        (OWNED + "k:x-0" + REVOKED, []),
+        (OWNED + "k1:x-0@1 k:x-0" + REVOKED, []),
+        (
+            OWNED + "k:x-0 k1:x-0@1 p1:-x-0#1|",
+            [],
+        ),  # perhaps it had joined again before it committed
+        (OWNED + "k:x-0 k1:x-0@1", []),
+        ("m1:x k:x-0 p1:^x-0@0#1| k1:x-0@1" + REVOKED, []),
+        (OWNED + ">k:x-0 k1:x-0@1 <k:x-0" + REVOKED, []),
+        (OWNED + "p1:-x-0#1| k:x-0 p1:^x-0@0#2| k1:x-0@1" + REVOKED, []),
+        (OWNED + "k:x-0 t1:|!x-0@1" + REVOKED, []),  # a transaction may not say by which member
+    ],
+)
+def test_nothing_is_deleted_that_somebody_owns(histories: Any, text: str, found: list[str]) -> None:
+    """For certain, and all the while."""
+    assert told(histories, text) == found
+
+
 @pytest.mark.parametrize(
     ("frozen_ms", "found"),
     [(0, []), (3000, []), (6000, ["double-owner commit 1 (5, 10, 13)"])],
