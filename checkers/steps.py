@@ -137,7 +137,7 @@ def steps(
     outcome = np.where(commits & doubtful & (~is_told | (outcome == OK)), INFO, outcome)
     since = _told_before(ops)[operation]
     until = np.where(outcome == INFO, FOREVER, ops.op[operation])
-    until[commits & txn] = _ended(ops, once)[operation[commits & txn]]
+    until[commits & txn] = _ended(ops, once, operation[commits & txn])[operation[commits & txn]]
     overwritten = _overwritten(micro, is_plain, ops.outcome)
     until[:count][overwritten] = ops.invoked[operation[:count][overwritten]] - 1
     until[kind == ASSIGNED] = _ends_badly(ops)[operation[kind == ASSIGNED]]
@@ -269,19 +269,27 @@ def _ends_badly(ops: Ops) -> I64:
     return found
 
 
-def _ended(ops: Ops, once: Sequence[Once]) -> I64:
+def _ended(ops: Ops, once: Sequence[Once], committing: I64) -> I64:
     """From which event on each transaction has ended everywhere: somebody has taken over its
-    transactional id."""
+    transactional id, or its process, which has no other, has committed the next one.
+
+    ``committing``: transactions that commit offsets, and so ask their coordinator for something.
+    """
     ids = {int(ops.process[o.operation]): str(o.what[1]) for o in once if o.what[0] == "init"}
     found = np.full(len(ops.op), FOREVER)
     inits = {o.operation for o in once if o.what[0] == "init" and ops.outcome[o.operation] == OK}
+    asks = set(committing.tolist())
     taken: dict[str, int] = {}
+    next_: dict[int, int] = {}
     for row in reversed(range(len(ops.op))):
-        name = ids.get(int(ops.process[row]), "")
+        process = int(ops.process[row])
+        name = ids.get(process, "")
         if row in inits:
             taken[name] = int(ops.op[row])
         elif ops.txn[row]:
-            found[row] = taken.get(name, FOREVER)
+            found[row] = min(taken.get(name, FOREVER), next_.get(process, FOREVER))
+            if name and row in asks and ops.outcome[row] == OK:
+                next_[process] = int(ops.op[row])
     return found
 
 

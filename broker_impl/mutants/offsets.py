@@ -179,3 +179,22 @@ def goes_on(offset: Offset, first: Offset | None) -> bool:
     What lies behind them is as if it had never been, and is told so as soon as somebody asks.
     """
     return first == offset
+
+
+@mutant(
+    "group-deleted-with-pending-txn",
+    of="broker_impl.coordinator.groups.rules:is_settled",
+    source="T-37, KAFKA-19163, KAFKA-19164",
+    kind="historic",
+    symptom="lost-commit",
+    schedule="A group that has nothing else commits in a transaction, and is looked at for offsets "
+    "to expire before that has ended.",
+    tier=2,
+)
+def is_settled(*, is_writing: bool, is_pending: bool) -> bool:
+    """A group is over that has no offsets, though some wait for their transaction.
+
+    It is forgotten, and they with it. The transaction is committed, and nothing is there that could
+    count.
+    """
+    return not is_writing

@@ -41,8 +41,8 @@ class Offsets:
 
     @property
     def is_settled(self) -> bool:
-        """Nothing is being written, and no transaction is open."""
-        return not self._writing and not self._pending
+        """Is everything that was begun over?"""
+        return rules.is_settled(is_writing=bool(self._writing), is_pending=bool(self._pending))
 
     @property
     def pending_producers(self) -> frozenset[int]:

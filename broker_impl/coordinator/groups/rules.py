@@ -139,6 +139,12 @@ def is_subscribed(subscribed: frozenset[str] | None, topic: str) -> bool:
     return subscribed is None or topic in subscribed
 
 
+def is_settled(*, is_writing: bool, is_pending: bool) -> bool:
+    """Is all over that somebody has begun to commit: written, and its transaction ended
+    (KAFKA-19163)?"""
+    return not is_writing and not is_pending
+
+
 def may_be_deleted(state: State, is_settled: bool) -> bool:
     """May a group go? Nobody may be in it, and nobody be committing to it.
 

@@ -99,7 +99,9 @@ def test_fetches(histories: Any, text: str, found: list[str]) -> None:
         ("i1:t@1.0 t1:|!x@5 f:x", []),  # its coordinator tells the group's one afterwards
         ("i1:t@1.0 t1:|!x@5 f:x@5", []),
         ("i1:t@1.0 t1:|!x@5 t1:|!x@9 f:x@9 f:x@5", []),
-        ("i1:t@1.0 t1:|!x@5 t1:|!y@9 f:x", []),  # perhaps by another of its producers
+        ("t1:|!x@5 t1:|!y@9 f:x", []),  # perhaps by another of its producers
+        ("i1:t@1.0 t1:|!x@5 t1:|!y@9 f:x", ["lost-commit 5 (3, 7)"]),
+        ("i1:t@1.0 t1:|!x@5 t1!:|!y@9 f:x", []),
         ("i1:t@1.0 t1:|!x@5 t1:|!x@9 f:x", ["lost-commit 5 (3, 7)"]),
         ("i1:t@1.0 t1:|!x@5 i2:t@1.1 f:x", ["lost-commit 5 (3, 7)"]),
         ("i1:t@1.0 t1:|!x@5 t1!:|!x@9 f:x@9", ["commit-ahead nobody 9 (5, 7)"]),

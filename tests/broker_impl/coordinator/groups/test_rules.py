@@ -86,3 +86,12 @@ def test_is_subscribed() -> None:
     assert rules.is_subscribed(frozenset({"t"}), "t")
     assert not rules.is_subscribed(frozenset({"t"}), "u")
     assert rules.is_subscribed(None, "u")
+
+
+@pytest.mark.parametrize(
+    ("is_writing", "is_pending", "is_settled"),
+    [(False, False, True), (True, False, False), (False, True, False), (True, True, False)],
+)
+def test_settled(is_writing: bool, is_pending: bool, is_settled: bool) -> None:
+    """Of what has been begun nothing may be left, not even for a transaction to decide."""
+    assert rules.is_settled(is_writing=is_writing, is_pending=is_pending) is is_settled
