@@ -1,7 +1,7 @@
 """Fetch (API 1), v4-v12.
 
 Answers at once when enough is there or when anything failed or diverged; else parks until data come
-or max_wait_ms is over. A new high watermark alone is told at once where followers have readers, who
+or max_wait_ms is over; meanwhile only those partitions are read again that have moved. A new high watermark alone is told at once where followers have readers, who
 wait for it (KIP-392); elsewhere with what comes next (KAFKA-9731). At least
 one whole batch is returned however small the limits (KIP-74). A connection waits for one Fetch at
 a time, so that no client can have the same records prepared for it many times over.
@@ -14,7 +14,7 @@ know; with `replica.selector.class` a leader sends them to a replica of their ow
 Left out: topic ids (v13).
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -39,13 +39,109 @@ FINAL_EPOCH = -1
 """A session epoch of -1 ends a session or asks for none; 0 asks for a new one."""
 
 
-@dataclass(slots=True)
-class _Read:
-    """One pass over the partitions of a request."""
+class _Reading:
+    """The partitions of a request, and what each of them gives."""
 
-    results: dict[TopicPartition, FetchResult] = field(default_factory=dict)
-    bytes_read: int = 0
-    must_answer: bool = False
+    def __init__(self, context: RequestContext, request: FetchRequest) -> None:
+        self._context = context
+        self._request = request
+        is_consumer = request.replica_id == watermark.CONSUMER
+        self._from_follower = is_consumer and _may_ask_followers(context, request)
+        self._names_rack = is_consumer and bool(request.rack_id)
+        self._is_told_at_once = _followers_have_readers(context)
+        self._asked = {
+            TopicPartition(topic.topic, partition.partition): partition
+            for topic in request.topics
+            for partition in topic.partitions
+        }
+        self._moved: dict[TopicPartition, None] = {}
+        self.results: dict[TopicPartition, FetchResult] = {}
+        self.bytes_read = 0
+        self.must_answer = False
+
+    @property
+    def is_enough(self) -> bool:
+        """Is there something to be told at once?"""
+        return self.must_answer or self.bytes_read >= self._request.min_bytes
+
+    def moved(self, partitions: Iterable[TopicPartition]) -> None:
+        """These are to be read again."""
+        self._moved |= dict.fromkeys(partitions)
+
+    def read_all(self, *, again: bool) -> None:
+        """Every partition, in the order of the request."""
+        self._read(self._asked, again=again)
+
+    def read_moved(self) -> None:
+        """Those that have moved since they were read last; nothing happens to others."""
+        self._read(self._moved, again=True)
+
+    def _read(self, partitions: Iterable[TopicPartition], *, again: bool) -> None:
+        context, request = self._context, self._request
+        racks = _racks(context) if self._names_rack else None
+        room = min(request.max_bytes, context.services.config.fetch_max_bytes)
+        room = min(room, context.answer_room())
+        for tp in partitions:
+            self.bytes_read -= _bytes_of(self.results.pop(tp, None))
+        for tp in partitions:
+            asked = self._asked[tp]
+            result = context.services.replicas.fetch(
+                tp,
+                replica_id=request.replica_id,
+                offset=asked.fetch_offset,
+                bytes_max=max(0, min(asked.partition_max_bytes, room - self.bytes_read)),
+                current_leader_epoch=asked.current_leader_epoch,
+                last_fetched_epoch=asked.last_fetched_epoch,
+                log_start_offset=asked.log_start_offset,
+                isolation=isolation_of(request.isolation_level, again),
+                at_least_one=owes_a_batch(self.bytes_read),
+                again=again,
+                from_follower=self._from_follower,
+            )
+            if racks is not None and not result.error:
+                result = _redirected(
+                    context, tp, asked.fetch_offset, request.rack_id, racks, result
+                )
+            if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                result = FetchResult(error=context.services.view.not_here(tp))
+            self.results[tp] = result
+            self.bytes_read += _bytes_of(result)
+            self.must_answer |= (
+                bool(result.error)
+                or result.diverging is not None
+                or (result.news and self._is_told_at_once)
+                or result.preferred_read_replica >= 0
+            )
+        self._moved = {}
+
+    def response(self) -> FetchResponse:
+        """What was read, in the order of the request."""
+        topics: dict[str, list[PartitionData]] = {}
+        for tp in self._asked:
+            result = self.results[tp]
+            data = PartitionData(
+                partition_index=tp.partition,
+                error_code=result.error,
+                high_watermark=result.high_watermark,
+                last_stable_offset=result.last_stable_offset,
+                log_start_offset=result.log_start_offset,
+                aborted_transactions=_aborted(result),
+                preferred_read_replica=result.preferred_read_replica,
+                records=result.records,
+            )
+            if result.diverging is not None:
+                epoch, end = result.diverging
+                data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
+            topics.setdefault(tp.topic, []).append(data)
+        return FetchResponse(
+            responses=[
+                FetchableTopicResponse(topic=name, partitions=rows) for name, rows in topics.items()
+            ]
+        )
+
+
+def _bytes_of(result: FetchResult | None) -> int:
+    return 0 if result is None else sum(map(len, result.records))
 
 
 @api(1, range(4, 13), holds_line=True)
@@ -53,62 +149,21 @@ def fetch(context: RequestContext, request: FetchRequest) -> Any:
     """Read what is asked for, or wait until there is something to read."""
     if request.session_epoch > 0:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    read = _read(context, request, again=False)
-    if (
-        read.must_answer
-        or read.bytes_read >= request.min_bytes
-        or request.max_wait_ms <= 0
-        or not read.results
-    ):
-        return _response(read)
+    reading = _Reading(context, request)
+    reading.read_all(again=False)
+    if reading.is_enough or request.max_wait_ms <= 0 or not reading.results:
+        return reading.response()
 
     def attempt(expired: bool) -> FetchResponse | None:
-        later = _read(context, request, again=True)
-        if expired or later.must_answer or later.bytes_read >= request.min_bytes:
-            return _response(later)
-        return None
+        if expired:
+            reading.read_all(again=True)
+        else:
+            reading.read_moved()
+        return reading.response() if expired or reading.is_enough else None
 
-    return context.services.waiting.park(read.results, attempt, request.max_wait_ms / 1000)
-
-
-def _read(context: RequestContext, request: FetchRequest, *, again: bool) -> _Read:
-    read = _Read()
-    is_consumer = request.replica_id == watermark.CONSUMER
-    from_follower = is_consumer and _may_ask_followers(context, request)
-    racks = _racks(context) if is_consumer and request.rack_id else None
-    is_told_at_once = _followers_have_readers(context)
-    room = min(request.max_bytes, context.services.config.fetch_max_bytes, context.answer_room())
-    for topic in request.topics:
-        for partition in topic.partitions:
-            tp = TopicPartition(topic.topic, partition.partition)
-            result = context.services.replicas.fetch(
-                tp,
-                replica_id=request.replica_id,
-                offset=partition.fetch_offset,
-                bytes_max=max(0, min(partition.partition_max_bytes, room - read.bytes_read)),
-                current_leader_epoch=partition.current_leader_epoch,
-                last_fetched_epoch=partition.last_fetched_epoch,
-                log_start_offset=partition.log_start_offset,
-                isolation=isolation_of(request.isolation_level, again),
-                at_least_one=owes_a_batch(read.bytes_read),
-                again=again,
-                from_follower=from_follower,
-            )
-            if racks is not None and not result.error:
-                result = _redirected(
-                    context, tp, partition.fetch_offset, request.rack_id, racks, result
-                )
-            if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                result = FetchResult(error=context.services.view.not_here(tp))
-            read.results[tp] = result
-            read.bytes_read += sum(map(len, result.records))
-            read.must_answer |= (
-                bool(result.error)
-                or result.diverging is not None
-                or (result.news and is_told_at_once)
-                or result.preferred_read_replica >= 0
-            )
-    return read
+    return context.services.waiting.park(
+        reading.results, attempt, request.max_wait_ms / 1000, reading.moved
+    )
 
 
 def _may_ask_followers(context: RequestContext, request: FetchRequest) -> bool:
@@ -164,27 +219,3 @@ def _aborted(result: FetchResult) -> list[AbortedTransaction] | None:
         AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
         for each in result.aborted
     ]
-
-
-def _response(read: _Read) -> FetchResponse:
-    topics: dict[str, list[PartitionData]] = {}
-    for tp, result in read.results.items():
-        data = PartitionData(
-            partition_index=tp.partition,
-            error_code=result.error,
-            high_watermark=result.high_watermark,
-            last_stable_offset=result.last_stable_offset,
-            log_start_offset=result.log_start_offset,
-            aborted_transactions=_aborted(result),
-            preferred_read_replica=result.preferred_read_replica,
-            records=result.records,
-        )
-        if result.diverging is not None:
-            epoch, end = result.diverging
-            data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
-        topics.setdefault(tp.topic, []).append(data)
-    return FetchResponse(
-        responses=[
-            FetchableTopicResponse(topic=name, partitions=rows) for name, rows in topics.items()
-        ]
-    )

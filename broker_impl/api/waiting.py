@@ -1,29 +1,37 @@
 """Requests that wait for a partition to move on: parked under its name, tried again when poked."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from broker_impl.wire.types import TopicPartition
 
 Attempt = Callable[[bool], Any]
 """Called with ``expired``; gives the answer, or None to go on waiting (never when expired)."""
+Moved = Callable[[Sequence[TopicPartition]], None]
+"""Called before an attempt with those partitions that have moved since the last one."""
+
+
+def _no_matter(moved: Sequence[TopicPartition]) -> None:
+    """It looks at all of them anyway."""
 
 
 class Parked:
     """One request that waits."""
 
-    __slots__ = ("_attempt", "_is_trying", "_on_end", "_timer", "answer", "partitions")
+    __slots__ = ("_attempt", "_is_trying", "_on_end", "_timer", "answer", "moved", "partitions")
 
     def __init__(
         self,
         partitions: tuple[TopicPartition, ...],
         attempt: Attempt,
         timeout_s: float,
+        moved: Moved,
         on_end: Callable[["Parked"], None],
     ) -> None:
         loop = asyncio.get_running_loop()
         self.partitions = partitions
+        self.moved = moved
         self.answer: asyncio.Future[Any] = loop.create_future()
         self._attempt = attempt
         self._on_end = on_end
@@ -61,19 +69,28 @@ class Waiting:
         self._parked: dict[TopicPartition, dict[Parked, None]] = {}
 
     def park(
-        self, partitions: Iterable[TopicPartition], attempt: Attempt, timeout_s: float
+        self,
+        partitions: Iterable[TopicPartition],
+        attempt: Attempt,
+        timeout_s: float,
+        moved: Moved = _no_matter,
     ) -> asyncio.Future[Any]:
         """A future answer: of ``attempt(False)`` once a poke makes it so, or of
         ``attempt(True)`` after the timeout (seconds). Cancelling the future forgets it."""
-        parked = Parked(tuple(partitions), attempt, timeout_s, self._remove)
+        parked = Parked(tuple(partitions), attempt, timeout_s, moved, self._remove)
         for partition in parked.partitions:
             self._parked.setdefault(partition, {})[parked] = None
         parked.answer.add_done_callback(lambda done: parked.end() if done.cancelled() else None)
         return parked.answer
 
-    def poke(self, partition: TopicPartition) -> None:
-        """Something about this partition changed: try its requests again."""
-        for parked in tuple(self._parked.get(partition, ())):
+    def poke(self, *partitions: TopicPartition) -> None:
+        """Something about these partitions changed: try their requests again, each once."""
+        touched: dict[Parked, list[TopicPartition]] = {}
+        for partition in partitions:
+            for parked in self._parked.get(partition, ()):
+                touched.setdefault(parked, []).append(partition)
+        for parked, moved in touched.items():
+            parked.moved(moved)
             parked.attempt()
 
     def __contains__(self, partition: TopicPartition) -> bool:

@@ -537,8 +537,7 @@ class Broker:
 
     def _poke(self) -> None:
         moved, self._moved = self._moved, {}
-        for tp in moved:
-            self._waiting.poke(tp)
+        self._waiting.poke(*moved)
 
     # Chores.
 

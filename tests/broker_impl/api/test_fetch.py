@@ -22,16 +22,25 @@ class Leader:
 
     def __init__(self, selector: str = "") -> None:
         self.result = FetchResult()
+        self.read: list[tuple[int, bool]] = []
+        """Partitions that were read, and whether again."""
         self.waiting = Waiting()
         config = SimpleNamespace(fetch_max_bytes=1000, replica_selector_class=selector)
-        replicas = SimpleNamespace(fetch=lambda tp, **_: self.result)
+        replicas = SimpleNamespace(fetch=self._fetch)
         services: Any = SimpleNamespace(config=config, replicas=replicas, waiting=self.waiting)
         self.context = RequestContext(services, "", None, "", 0, 12, lambda: 1000)
 
-    def ask(self) -> Any:
+    def _fetch(self, tp: TopicPartition, *, again: bool, **_: Any) -> FetchResult:
+        self.read.append((tp.partition, again))
+        return self.result
+
+    def ask(self, partitions: int = 1, *, wait_ms: int = 60_000, min_bytes: int = 1) -> Any:
         """As a follower."""
-        topics = [FetchTopic(topic=TP.topic, partitions=[FetchPartition(partition=0)])]
-        request = FetchRequest(replica_id=2, max_wait_ms=60_000, min_bytes=1, topics=topics)
+        asked = [FetchPartition(partition=number) for number in range(partitions)]
+        topics = [FetchTopic(topic=TP.topic, partitions=asked)]
+        request = FetchRequest(
+            replica_id=2, max_wait_ms=wait_ms, min_bytes=min_bytes, topics=topics
+        )
         return fetch(self.context, request)
 
 
@@ -55,3 +64,32 @@ async def test_a_watermark_alone_is_told_where_somebody_waits_for_it(selector: s
     for answer in (parked, again):
         if isinstance(answer, asyncio.Future):
             answer.cancel()
+
+
+async def test_only_what_has_moved_is_read_again() -> None:
+    """All of what has, at once; the answer has every partition, in the order of the request, and
+    its bytes are counted once, however often they were read."""
+    leader = Leader()
+    parked = leader.ask(4, min_bytes=3)
+    assert leader.read == [(number, False) for number in range(4)]
+    leader.read.clear()
+    leader.result = FetchResult(high_watermark=5, records=[memoryview(b"x")])
+    leader.waiting.poke(TopicPartition("t", 2), TopicPartition("t", 0))
+    assert leader.read == [(2, True), (0, True)]
+    leader.waiting.poke(TopicPartition("t", 2))
+    assert not parked.done()
+    leader.waiting.poke(TopicPartition("t", 3))
+    rows = (await parked).responses[0].partitions
+    assert [(row.partition_index, row.high_watermark) for row in rows] == [
+        (0, 5), (1, -1), (2, 5), (3, 5),
+    ]  # fmt: skip
+    assert [len(row.records) for row in rows] == [1, 0, 1, 1]
+
+
+async def test_when_time_is_over_everything_is_read_again() -> None:
+    """So that the answer is of one moment."""
+    leader = Leader()
+    parked = leader.ask(2, wait_ms=1)
+    leader.read.clear()
+    await parked
+    assert leader.read == [(0, True), (1, True)]

@@ -22,6 +22,16 @@ async def test_a_poke_settles_what_is_ready() -> None:
     assert len(waiting) == 0
 
 
+async def test_what_moves_together_is_tried_once() -> None:
+    """And told before, in the order in which it has moved; what it does not wait for is not."""
+    waiting = Waiting()
+    told: list[object] = []
+    waiting.park([A, B], lambda expired: told.append("attempt"), 10, told.append)
+    waiting.poke(B, TopicPartition("c", 0), A)
+    waiting.poke(A)
+    assert told == [[B, A], "attempt", [A], "attempt"]
+
+
 async def test_time_settles_what_never_gets_ready() -> None:
     """When the timeout comes, the attempt is told so and must answer."""
     waiting = Waiting()
