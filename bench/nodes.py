@@ -18,6 +18,9 @@ START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
 BROKER = ("-m", "broker_impl")
 NO_SETTINGS: Mapping[str, object] = {}
+TICK_MS = 500
+"""Of ZooKeeper, as in the clusters that are tested: a session lasts up to a tick longer than its
+timeout."""
 
 _POLL_S = 0.02
 
@@ -65,7 +68,8 @@ class Nodes:
 
     def zookeeper(self, name: str) -> Node:
         """A ZooKeeper of its own."""
-        arguments = ("--listen", "127.0.0.1:0", "--data", str(self._folder / name / "data"))
+        data = str(self._folder / name / "data")
+        arguments = ("--listen", "127.0.0.1:0", "--data", data, "--tick-ms", str(TICK_MS))
         return self._start(name, ("-m", "broker_impl.zookeeper", *arguments))
 
     def cluster(

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from bench import coordination, librdkafka, raw
-from bench.nodes import Node, Nodes
+from bench.nodes import TICK_MS, Node, Nodes
 from bench.table import Bar, Series
 
 SIZES = {"1 KB": 1000, "100 B": 100}
@@ -54,7 +54,8 @@ METHOD = (
     f"group.initial.rebalance.delay.ms=0, heartbeat.interval.ms={coordination.HEARTBEAT_MS}; from "
     "the last one's subscribe to the moment at which each has its share.",
     "Failover: the leader of a partition is killed, in a cluster of its own with "
-    f"zookeeper.session.timeout.ms={SESSION_S * 1000:.0f}; until librdkafka, which looks for a "
+    f"zookeeper.session.timeout.ms={SESSION_S * 1000:.0f} and a tick of {TICK_MS} ms; until "
+    "librdkafka, which looks for a "
     f"leader every {coordination.LOOK_MS} ms, has committed the next transaction.",
     f"Memory: RSS of the only broker of a cluster, {IDLE_PARTITIONS} partitions with 2,000 records "
     f"in each, idle since then, at least {IDLE_S:.0f} s after its start.",
