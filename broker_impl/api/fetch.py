@@ -1,10 +1,11 @@
 """Fetch (API 1), v4-v12.
 
 Answers at once when enough is there or when anything failed or diverged; else parks until data come
-or max_wait_ms is over; meanwhile only those partitions are read again that have moved. A new high watermark alone is told at once where followers have readers, who
-wait for it (KIP-392); elsewhere with what comes next (KAFKA-9731). At least
-one whole batch is returned however small the limits (KIP-74). A connection waits for one Fetch at
-a time, so that no client can have the same records prepared for it many times over.
+or max_wait_ms is over; meanwhile only those partitions are read again that have moved. A new high
+watermark alone is told at once where followers have readers, who wait for it (KIP-392); elsewhere
+with what comes next (KAFKA-9731). At least one whole batch is returned however small the limits
+(KIP-74). A connection waits for one Fetch at a time, so that no client can have the same records
+prepared for it many times over.
 Refuses: incremental fetch sessions: every answer says session 0, which clients take as "no
 sessions here" (KIP-227); a request that insists gets FETCH_SESSION_ID_NOT_FOUND.
 A reader of committed records is served up to the last stable offset, and told which transactions
