@@ -15,7 +15,7 @@ know; with `replica.selector.class` a leader sends them to a replica of their ow
 Left out: topic ids (v13).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -77,13 +77,13 @@ class _Reading:
         """Those that have moved since they were read last; nothing happens to others."""
         self._read(self._moved, again=True)
 
-    def _read(self, partitions: Iterable[TopicPartition], *, again: bool) -> None:
+    def _read(self, partitions: Collection[TopicPartition], *, again: bool) -> None:
         context, request = self._context, self._request
         racks = _racks(context) if self._names_rack else None
         room = min(request.max_bytes, context.services.config.fetch_max_bytes)
         room = min(room, context.answer_room())
-        for tp in partitions:
-            self.bytes_read -= _bytes_of(self.results.pop(tp, None))
+        if again:
+            self.bytes_read -= sum(_bytes_of(self.results[tp]) for tp in partitions)
         for tp in partitions:
             asked = self._asked[tp]
             result = context.services.replicas.fetch(
@@ -141,8 +141,8 @@ class _Reading:
         )
 
 
-def _bytes_of(result: FetchResult | None) -> int:
-    return 0 if result is None else sum(map(len, result.records))
+def _bytes_of(result: FetchResult) -> int:
+    return sum(map(len, result.records))
 
 
 @api(1, range(4, 13), holds_line=True)

@@ -39,6 +39,8 @@ class TransactionalAioClient(AioClient):
     """A process by aiokafka that understands ``init`` and ``txn``, too."""
 
     _producer: "Beginner | None" = None
+    _commit_plainly: transaction.Commit | None = None
+    """Outside of transactions, in the middle of one: few can."""
 
     def __init__(
         self,
@@ -62,7 +64,9 @@ class TransactionalAioClient(AioClient):
                 return await self._init(op)
             case "txn":
                 assert self._producer is not None, "init comes first"
-                answer, goes_on = await transaction.carry_out(op, self._producer, self._reader)
+                answer, goes_on = await transaction.carry_out(
+                    op, self._producer, self._reader, self._commit_plainly
+                )
                 self._alive = self._alive and goes_on
                 return answer
             case _:

@@ -3,8 +3,6 @@ the middle of one: what counts then is the later record of the two in the coordi
 
 from collections.abc import Mapping
 
-from model.op import Op
-from workloads.client import transaction
 from workloads.client.aio_group import GroupAioClient
 from workloads.client.common import Place
 from workloads.client.raw_txn import RawClient
@@ -13,16 +11,6 @@ from workloads.client.transaction import Failure
 
 class RawGroupClient(GroupAioClient, RawClient):
     """A member or an outsider by aiokafka, whose transactions go by a producer of our own."""
-
-    async def invoke(self, op: Op) -> Op:
-        if op.f != "txn":
-            return await super().invoke(op)
-        assert self._producer is not None, "init comes first"
-        answer, goes_on = await transaction.carry_out(
-            op, self._producer, self._reader, self._commit_plainly
-        )
-        self._alive = self._alive and goes_on
-        return answer
 
     async def _commit_plainly(self, offsets: Mapping[str, Place], group: str) -> None:
         """Asked once; raises :class:`Failure`, which can abort if it was refused for certain."""
