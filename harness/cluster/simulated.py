@@ -19,7 +19,7 @@ from broker_impl import mutants, points
 from broker_impl.errors import StorageError
 from broker_impl.node.broker import Broker
 from broker_impl.zookeeper.store import SECRET
-from harness.cluster import links, probe, settings, simulated_node, usurper
+from harness.cluster import compiled, links, probe, settings, simulated_node, usurper
 from harness.cluster.address import Address
 from harness.cluster.evidence import GRACE_S, PROBE_TIMEOUT_S, ROUND_TRIP_S_MAX, SLOWNESS_S_MAX
 from harness.cluster.excuses import Excuses
@@ -139,6 +139,7 @@ class Simulated(Machines):
         ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
         super().__init__(plan, folder, rng, sight=sight, ready=ready)
+        compiled.use_for_reading()
         self._stage = stage
         self._excuses = Excuses(lambda: stage.world.now)
         self._machines: dict[NodeId, SimulatedNode] = {}
