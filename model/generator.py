@@ -5,18 +5,17 @@ to do ever again), each with the generator to ask next time. Whoever asks may th
 as long as it keeps the generator it asked: so nothing happens until an invocation is carried out.
 """
 
-import dataclasses
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from model.op import Op
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class Invocation(msgspec.Struct, frozen=True, kw_only=True):
     """What a process shall do, and when at the earliest."""
 
     process: int
@@ -26,8 +25,7 @@ class Invocation:
     """Seconds since the run began; an earlier time than now means now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """Nothing to do before ``until_s`` or the next event, whichever comes first."""
 
     until_s: float = math.inf
@@ -39,8 +37,7 @@ PENDING = Wait()
 """Nothing to do before the next event."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """What a generator may know when it is asked."""
 
     now_s: float
@@ -74,8 +71,7 @@ class Generator(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(msgspec.Struct, frozen=True):
     """The same operation, ever again, by any free process."""
 
     f: str
@@ -90,8 +86,7 @@ class Repeat:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Stagger:
+class Stagger(msgspec.Struct, frozen=True):
     """Spreads operations: the gaps between them are uniform in [0, 2 · ``every_s``].
 
     What was missed while nobody was free is not made up for.
@@ -107,15 +102,14 @@ class Stagger:
             return answer, Stagger(self.every_s, of, self.next_s)
         at_s = max(self.next_s, answer.at_s, ctx.now_s)
         next_s = at_s + ctx.rng.uniform(0, 2 * self.every_s)
-        return dataclasses.replace(answer, at_s=at_s), Stagger(self.every_s, of, next_s)
+        return msgspec.structs.replace(answer, at_s=at_s), Stagger(self.every_s, of, next_s)
 
     def update(self, event: Op) -> Generator:
         of = self.of.update(event)
         return self if of is self.of else Stagger(self.every_s, of, self.next_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Until:
+class Until(msgspec.Struct, frozen=True):
     """Ends at ``end_s`` seconds after the run began, or with the overtime that there is then,
     whatever ``of`` still has to do."""
 
@@ -142,8 +136,7 @@ class Until:
         return self if of is self.of else Until(self.end_s, of)
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(msgspec.Struct, frozen=True):
     """Whichever of several can act soonest; the first of them when several can."""
 
     parts: tuple[Generator, ...]
@@ -155,8 +148,7 @@ class AnyOf:
         return AnyOf(tuple(part.update(event) for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True)
-class Reserve:
+class Reserve(msgspec.Struct, frozen=True):
     """Threads of their own for each part: the first ``count`` for the first, and so on.
 
     Every part hears of every event: what one writes another may want to read.

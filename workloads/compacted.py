@@ -9,11 +9,11 @@ are in the midst of it. Meanwhile topics may lose ``compact`` from their ``clean
 it again (``policies_s``).
 """
 
-import dataclasses
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from model import keyed, options
 from model.generator import (
@@ -63,8 +63,7 @@ WATCHES_HZ = 1.0
 """How often watermarks are asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Writers:
+class Writers(msgspec.Struct, frozen=True):
     """Writes some keys of a partition at a time, or of several in a transaction."""
 
     batch_max: int
@@ -78,7 +77,7 @@ class Writers:
     delay_max_ms: int
     new_id_p: float
     keys: tuple[str, ...] = ()
-    next_numbers: dict[str, int] = field(default_factory=dict)
+    next_numbers: dict[str, int] = msgspec.field(default_factory=dict)
     ready: frozenset[int] = frozenset()
     """Processes with a transactional id, asked about by membership only."""
 
@@ -94,7 +93,7 @@ class Writers:
             if rng.random() < self.keyless_p:
                 number = self.next_numbers[key]
                 value = [["send", key, keyed.value_of(number, keyed.NO_KEY, deletes=False)]]
-            later = dataclasses.replace(self, next_numbers=numbers)
+            later = msgspec.structs.replace(self, next_numbers=numbers)
             return Invocation(process=process, f="send", value=value), later
         if process not in self.ready:
             init = [transactions.identity(ctx, process, self.new_id_p)]
@@ -107,15 +106,15 @@ class Writers:
             row.insert(rng.randint(0, len(row)), ["delay", None, rng.randint(1, self.delay_max_ms)])
         if rng.random() < self.abort_p:
             row.append(["abort"])
-        later = dataclasses.replace(self, next_numbers=numbers)
+        later = msgspec.structs.replace(self, next_numbers=numbers)
         return Invocation(process=process, f="txn", value=row), later
 
     def update(self, event: Op) -> Generator:
         if new := created(event):
             next_numbers = self.next_numbers | dict.fromkeys(new, 0)
-            return dataclasses.replace(self, keys=(*self.keys, *new), next_numbers=next_numbers)
+            return msgspec.structs.replace(self, keys=(*self.keys, *new), next_numbers=next_numbers)
         if event.f == "init" and event.type == "ok":
-            return dataclasses.replace(self, ready=self.ready | {event.process})
+            return msgspec.structs.replace(self, ready=self.ready | {event.process})
         return self
 
     def _send(self, rng: random.Random, key: str, numbers: dict[str, int]) -> MicroOp:
@@ -125,8 +124,7 @@ class Writers:
         return ["send", key, value]
 
 
-@dataclass(frozen=True, slots=True)
-class Policies:
+class Policies(msgspec.Struct, frozen=True):
     """Takes ``compact`` away from the policies of all topics that there are, gives it back, and so
     on."""
 
@@ -145,13 +143,13 @@ class Policies:
             topic, *rest = self.left
             what = "compacted" if self.is_compacted else "uncompacted"
             process = ctx.rng.choice(ctx.free)
-            later = dataclasses.replace(self, left=tuple(rest))
+            later = msgspec.structs.replace(self, left=tuple(rest))
             return Invocation(process=process, f="alter-topic", value=[[what, topic]]), later
         if not self.due:
             return PENDING, self
         if self.due[0] > ctx.now_s:
             return Wait(self.due[0]), self
-        later = dataclasses.replace(
+        later = msgspec.structs.replace(
             self, due=self.due[1:], is_compacted=not self.is_compacted, left=self.topics
         )
         return later.op(ctx) if later.left else (PENDING, later)
@@ -159,16 +157,15 @@ class Policies:
     def update(self, event: Op) -> Generator:
         if event.f == "create-topic" and event.type == "ok":
             topics = dict.fromkeys((*self.topics, *(topic for _, topic, _ in event.value)))
-            return dataclasses.replace(self, topics=tuple(topics))
+            return msgspec.structs.replace(self, topics=tuple(topics))
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Rereaders:
+class Rereaders(msgspec.Struct, frozen=True):
     """Reads every partition to its end, gives way to a new process, and so on."""
 
     keys: tuple[str, ...] = ()
-    left: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    left: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """By process: what it has not caught up with."""
     idle: frozenset[int] = frozenset()
     """Processes whose last poll brought nothing, asked about by membership only."""
@@ -189,25 +186,25 @@ class Rereaders:
 
     def update(self, event: Op) -> Generator:
         if new := created(event):
-            return dataclasses.replace(self, keys=(*self.keys, *new))
+            return msgspec.structs.replace(self, keys=(*self.keys, *new))
         process = frozenset({event.process})
         match event.f, event.type:
             case "assign", "ok":
                 left = self.left | {event.process: tuple(event.value)}
-                return dataclasses.replace(self, left=left)
+                return msgspec.structs.replace(self, left=left)
             case "poll", "ok":
                 brought = any(event.value[-1][1].values())
                 idle = self.idle - process if brought else self.idle | process
-                return dataclasses.replace(self, idle=idle)
+                return msgspec.structs.replace(self, idle=idle)
             case "catch-up", "ok" if event.process in self.left:
                 rest = tuple(key for key in self.left[event.process] if key != event.value[0][1])
                 left = self.left | {event.process: rest}
-                return dataclasses.replace(self, left=left, idle=self.idle - process)
+                return msgspec.structs.replace(self, left=left, idle=self.idle - process)
             case "catch-up", "fail":
-                return dataclasses.replace(self, idle=self.idle - process)
+                return msgspec.structs.replace(self, idle=self.idle - process)
             case _, "info":
                 left = {p: keys for p, keys in self.left.items() if p != event.process}
-                return dataclasses.replace(self, left=left, idle=self.idle - process)
+                return msgspec.structs.replace(self, left=left, idle=self.idle - process)
             case _:
                 return self
 

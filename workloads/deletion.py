@@ -4,9 +4,9 @@ acknowledgements and reads, or will be soon.
 One that lies ahead of all that is known may not be committed yet, and is refused then.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from model.generator import PENDING, Answer, Context, Generator, Invocation
 from model.op import Op
@@ -15,17 +15,16 @@ AHEAD_MAX = 8
 """How many offsets more, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deleters:
+class Deleters(msgspec.Struct, frozen=True):
     """Asks for the deletion of a part of what a partition holds."""
 
     all_p: float
     """How often everything that is known is to go."""
     ahead_p: float
     """How often more than that."""
-    ends: Mapping[str, int] = field(default_factory=dict)
+    ends: Mapping[str, int] = msgspec.field(default_factory=dict)
     """By key: behind the last record that was acknowledged or read."""
-    asked: Mapping[str, int] = field(default_factory=dict)
+    asked: Mapping[str, int] = msgspec.field(default_factory=dict)
     """By key: up to where records may be gone."""
 
     def op(self, ctx: Context) -> Answer:
@@ -48,9 +47,9 @@ class Deleters:
         if event.f == "delete-records" and event.type in ("ok", "info"):
             _, key, offset, *_ = event.value[0]
             asked = {**self.asked, key: max(offset, self.asked.get(key, 0))}
-            return dataclasses.replace(self, asked=asked)
+            return msgspec.structs.replace(self, asked=asked)
         ends = {key: end for key, end in _told(event) if end > self.ends.get(key, 0)}
-        return dataclasses.replace(self, ends={**self.ends, **ends}) if ends else self
+        return msgspec.structs.replace(self, ends={**self.ends, **ends}) if ends else self
 
 
 def _told(event: Op) -> Iterator[tuple[str, int]]:

@@ -22,11 +22,11 @@ At the end new members go on until the whole input is committed as read; then re
 partition of both topics up to its high watermark.
 """
 
-import dataclasses
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from model import options
 from model.generator import (
@@ -73,8 +73,7 @@ ASK_EVERY_S = 0.5
 """How often it is asked how far the input has been read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(msgspec.Struct, frozen=True):
     """Sends the next numbers to one partition of the input at a time."""
 
     batch_max: int
@@ -86,16 +85,15 @@ class Inputs:
             return PENDING, self
         key, count = ctx.rng.choice(self.keys), ctx.rng.randint(1, self.batch_max)
         value = [["send", key, self.next_value + number] for number in range(count)]
-        later = dataclasses.replace(self, next_value=self.next_value + count)
+        later = msgspec.structs.replace(self, next_value=self.next_value + count)
         return Invocation(process=ctx.rng.choice(ctx.free), f="send", value=value), later
 
     def update(self, event: Op) -> Generator:
         new = tuple(key for key in created(event) if key.startswith(f"{INPUT}-"))
-        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+        return msgspec.structs.replace(self, keys=(*self.keys, *new)) if new else self
 
 
-@dataclass(frozen=True, slots=True)
-class Transformers:
+class Transformers(msgspec.Struct, frozen=True):
     """Members of the group: one transaction after another, until they leave."""
 
     partitions: int
@@ -131,14 +129,14 @@ class Transformers:
         process = frozenset({event.process})
         match event.f, event.type:
             case "create-topic", "ok":
-                return dataclasses.replace(self, topics=self.topics | {event.value[0][1]})
+                return msgspec.structs.replace(self, topics=self.topics | {event.value[0][1]})
             case "init", "ok":
-                return dataclasses.replace(self, ready=self.ready | process)
+                return msgspec.structs.replace(self, ready=self.ready | process)
             case "subscribe", "ok":
-                return dataclasses.replace(self, members=self.members | process)
+                return msgspec.structs.replace(self, members=self.members | process)
             case _, "info":
                 left = self.ready - process, self.members - process
-                return dataclasses.replace(self, ready=left[0], members=left[1])
+                return msgspec.structs.replace(self, ready=left[0], members=left[1])
             case _:
                 return self
 
@@ -152,13 +150,12 @@ class Transformers:
         return row
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """Asks how long the input is, and then, now and then, how far it is committed as read; ends
     when that is all."""
 
     keys: tuple[str, ...]
-    ends: dict[str, int] = field(default_factory=dict)
+    ends: dict[str, int] = msgspec.field(default_factory=dict)
     done: frozenset[str] = frozenset()
     next_s: float = 0.0
 
@@ -179,24 +176,23 @@ class Progress:
             value: list[MicroOp] = [["watermarks", ctx.rng.choice(unknown)]]
             return Invocation(process=process, f="watermarks", value=value), self
         value = [["committed", GROUP, dict.fromkeys(self.keys)]]
-        later = dataclasses.replace(self, next_s=ctx.now_s + ASK_EVERY_S)
+        later = msgspec.structs.replace(self, next_s=ctx.now_s + ASK_EVERY_S)
         return Invocation(process=process, f="committed", value=value), later
 
     def update(self, event: Op) -> "Progress":
         match event.f, event.type:
             case "watermarks", "ok":
                 ((_, key, places),) = event.value
-                return dataclasses.replace(self, ends=self.ends | {key: places["high"]})
+                return msgspec.structs.replace(self, ends=self.ends | {key: places["high"]})
             case "committed", "ok":
                 ((_, _, offsets),) = event.value
                 done = {key for key in self.keys if (offsets[key] or 0) >= self.ends[key]}
-                return dataclasses.replace(self, done=frozenset(done))
+                return msgspec.structs.replace(self, done=frozenset(done))
             case _:
                 return self
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """Members work until nothing is left to do; then everything is read."""
 
     asking: Progress
@@ -208,16 +204,16 @@ class Ending:
     def op(self, ctx: Context) -> Answer:
         if self.asking.is_over:
             answer, reading = self.reading.op(ctx.only(0, self.readers))
-            return answer, dataclasses.replace(self, reading=reading)
+            return answer, msgspec.structs.replace(self, reading=reading)
         parts = Reserve(((self.readers, self.asking), (self.members, self.working)))
         answer, later = parts.op(ctx)
         assert isinstance(later, Reserve), "a part of it has moved on"
         (_, asking), (_, working) = later.parts
         assert isinstance(asking, Progress), "it comes first"
-        return answer, dataclasses.replace(self, asking=asking, working=working)
+        return answer, msgspec.structs.replace(self, asking=asking, working=working)
 
     def update(self, event: Op) -> Generator:
-        return dataclasses.replace(
+        return msgspec.structs.replace(
             self,
             asking=self.asking.update(event),
             working=self.working.update(event),
@@ -271,7 +267,9 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     keys = tuple(dict.fromkeys((*keys, *topics(plan))))
     ending = Ending(
         asking=Progress(tuple(key for key in keys if key.startswith(f"{INPUT}-"))),
-        working=Stagger(HURRY_S, dataclasses.replace(working, topics=frozenset({INPUT, OUTPUT}))),
+        working=Stagger(
+            HURRY_S, msgspec.structs.replace(working, topics=frozenset({INPUT, OUTPUT}))
+        ),
         reading=CatchUp(left=keys, keys=keys, watches=True),
         readers=readers,
         members=plan.concurrency - readers,

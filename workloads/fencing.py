@@ -12,11 +12,11 @@ ends a transaction. Readers by ``assign`` follow; at the end every key is read u
 watermark.
 """
 
-import dataclasses
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from model import options
 from model.generator import (
@@ -50,8 +50,7 @@ LEAST: Mapping[str, float] = {
 """The smallest number that each of the plan's options may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ids:
+class Ids(msgspec.Struct, frozen=True):
     """Asks for the id of a pair, in the name of a process that has none."""
 
     ready: frozenset[int] = frozenset()
@@ -71,8 +70,7 @@ class Ids:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Rivals:
+class Rivals(msgspec.Struct, frozen=True):
     """Transactions of the processes that have an id, or think so."""
 
     length_max: int
@@ -80,7 +78,7 @@ class Rivals:
     delay_p: float
     delay_max_ms: int
     keys: tuple[str, ...] = ()
-    next_values: dict[str, int] = field(default_factory=dict)
+    next_values: dict[str, int] = msgspec.field(default_factory=dict)
     ready: frozenset[int] = frozenset()
 
     def op(self, ctx: Context) -> Answer:
@@ -99,15 +97,15 @@ class Rivals:
             row.append(self._delay(ctx.rng))
         if ctx.rng.random() < self.abort_p:
             row.append(["abort"])
-        later = dataclasses.replace(self, next_values=next_values)
+        later = msgspec.structs.replace(self, next_values=next_values)
         return Invocation(process=ctx.rng.choice(able), f="txn", value=row), later
 
     def update(self, event: Op) -> Generator:
         if new := created(event):
             next_values = self.next_values | dict.fromkeys(new, 0)
-            return dataclasses.replace(self, keys=(*self.keys, *new), next_values=next_values)
+            return msgspec.structs.replace(self, keys=(*self.keys, *new), next_values=next_values)
         if event.f == "init" and event.type == "ok":
-            return dataclasses.replace(self, ready=self.ready | {event.process})
+            return msgspec.structs.replace(self, ready=self.ready | {event.process})
         return self
 
     def _delay(self, rng: random.Random) -> MicroOp:

@@ -13,8 +13,9 @@ At the end new members join each group once more, and tell where they begin.
 import dataclasses
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import msgspec
 
 from model import options
 from model.generator import (
@@ -82,13 +83,12 @@ class How(NamedTuple):
         return ["subscribe", group, sorted(topics), options]
 
 
-@dataclass(frozen=True, slots=True)
-class _Life:
+class _Life(msgspec.Struct, frozen=True):
     """A process that is a member."""
 
     group: str
     topics: frozenset[str]
-    uncommitted: Mapping[str, int] = field(default_factory=dict)
+    uncommitted: Mapping[str, int] = msgspec.field(default_factory=dict)
     """By key that it owns: the offset behind the last record that it has read and not committed."""
 
     def told(self, micro_ops: list[Any]) -> "_Life":
@@ -103,11 +103,10 @@ class _Life:
                     uncommitted |= {key: pairs[-1][0] + 1 for key, pairs in records.items()}
                 case _:
                     pass
-        return dataclasses.replace(self, uncommitted=uncommitted)
+        return msgspec.structs.replace(self, uncommitted=uncommitted)
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(msgspec.Struct, frozen=True):
     """Subscribes, polls and commits, each thread for one group and one instance."""
 
     groups: tuple[str, ...]
@@ -118,7 +117,7 @@ class Members:
     freeze_p: float
     freeze_max_ms: int
     topics: frozenset[str] = frozenset()
-    lives: Mapping[int, _Life] = field(default_factory=dict)
+    lives: Mapping[int, _Life] = msgspec.field(default_factory=dict)
     """By process that has subscribed and lives."""
 
     def op(self, ctx: Context) -> Answer:
@@ -143,21 +142,21 @@ class Members:
     def update(self, event: Op) -> Generator:
         if new := created(event):
             topics = self.topics | {key.rpartition("-")[0] for key in new}
-            return dataclasses.replace(self, topics=topics)
+            return msgspec.structs.replace(self, topics=topics)
         life = self.lives.get(event.process)
         match event.f, event.type:
             case "subscribe", "ok":
                 [[_, group, topics, _]] = event.value
                 fresh = life or _Life(group, frozenset())
                 return self._with(
-                    event.process, dataclasses.replace(fresh, topics=frozenset(topics))
+                    event.process, msgspec.structs.replace(fresh, topics=frozenset(topics))
                 )
             case ("leave", "ok" | "fail" | "info") | (_, "info"):
                 return self._with(event.process, None) if life is not None else self
             case "poll", "ok" if life is not None:
                 return self._with(event.process, life.told(event.value))
             case "commit", "ok" | "fail" if life is not None:
-                return self._with(event.process, dataclasses.replace(life, uncommitted={}))
+                return self._with(event.process, msgspec.structs.replace(life, uncommitted={}))
             case _:
                 return self
 
@@ -170,15 +169,14 @@ class Members:
         lives = {p: each for p, each in self.lives.items() if p != process}
         if life is not None:
             lives[process] = life
-        return dataclasses.replace(self, lives=lives)
+        return msgspec.structs.replace(self, lives=lives)
 
 
-@dataclass(frozen=True, slots=True)
-class Departures:
+class Departures(msgspec.Struct, frozen=True):
     """A member takes its leave, or crashes."""
 
     leave_p: float
-    members: Mapping[int, str] = field(default_factory=dict)
+    members: Mapping[int, str] = msgspec.field(default_factory=dict)
     """By process that has subscribed and lives: its group."""
 
     def op(self, ctx: Context) -> Answer:
@@ -193,15 +191,14 @@ class Departures:
     def update(self, event: Op) -> Generator:
         if event.f == "subscribe" and event.type == "ok":
             members = {**self.members, event.process: event.value[0][1]}
-            return dataclasses.replace(self, members=members)
+            return msgspec.structs.replace(self, members=members)
         if event.process in self.members and (event.type == "info" or event.f == "leave"):
             members = {p: group for p, group in self.members.items() if p != event.process}
-            return dataclasses.replace(self, members=members)
+            return msgspec.structs.replace(self, members=members)
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Deleters:
+class Deleters(msgspec.Struct, frozen=True):
     """Has deleted what a group has committed of a key."""
 
     groups: tuple[str, ...]
@@ -216,11 +213,10 @@ class Deleters:
 
     def update(self, event: Op) -> Generator:
         new = created(event)
-        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+        return msgspec.structs.replace(self, keys=(*self.keys, *new)) if new else self
 
 
-@dataclass(frozen=True, slots=True)
-class Rejoin:
+class Rejoin(msgspec.Struct, frozen=True):
     """One new member for each group after another, until it has been assigned what there is."""
 
     left: tuple[str, ...]
@@ -248,13 +244,13 @@ class Rejoin:
         process = frozenset({event.process})
         match event.f, event.type:
             case "subscribe", "ok":
-                return dataclasses.replace(self, joined=self.joined | process)
+                return msgspec.structs.replace(self, joined=self.joined | process)
             case "poll", "ok" if event.process in self.joined:
                 assigned = any(each[0] == "assigned" and each[3] for each in event.value)
                 done = self.done | process if assigned else self.done
-                return dataclasses.replace(self, done=done)
+                return msgspec.structs.replace(self, done=done)
             case "leave", "ok" | "info":
-                return dataclasses.replace(self, left=self.left[1:])
+                return msgspec.structs.replace(self, left=self.left[1:])
             case _:
                 return self
 

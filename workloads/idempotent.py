@@ -6,11 +6,11 @@ too. Topics appear during the run. Writers may delete records, too; whoever read
 in doubt. At the end new processes read every key from its beginning up to the high watermark.
 """
 
-import dataclasses
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from model import options
 from model.generator import (
@@ -87,8 +87,7 @@ def _ends(event: Op) -> bool:
     return event.type == "info" or (event.type == "fail" and event.f == "send")
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
+class Topics(msgspec.Struct, frozen=True):
     """Creates each topic when it is due, and again until it is certain that it exists."""
 
     due: tuple[tuple[float, str], ...]
@@ -116,19 +115,18 @@ class Topics:
         due = tuple(entry for entry in self.due if entry[1] != topic)
         if event.type != "invoke":
             due = (*due, (event.time_ns / 1e9 + RETRY_CREATION_S, topic))
-        return dataclasses.replace(self, due=due)
+        return msgspec.structs.replace(self, due=due)
 
 
-@dataclass(frozen=True, slots=True)
-class Senders:
+class Senders(msgspec.Struct, frozen=True):
     """Sends the next numbers of the key that a process has chosen for its life."""
 
     batch_max: int
     keys: tuple[str, ...] = ()
-    next_values: dict[str, int] = field(default_factory=dict)
-    chosen: dict[str, int] = field(default_factory=dict)
+    next_values: dict[str, int] = msgspec.field(default_factory=dict)
+    chosen: dict[str, int] = msgspec.field(default_factory=dict)
     """How many processes have chosen a key so far."""
-    key_of: dict[int, str] = field(default_factory=dict)
+    key_of: dict[int, str] = msgspec.field(default_factory=dict)
     """By living process."""
 
     def op(self, ctx: Context) -> Answer:
@@ -139,12 +137,12 @@ class Senders:
         count = ctx.rng.randint(1, self.batch_max)
         first = self.next_values[key]
         value = [["send", key, first + number] for number in range(count)]
-        later = dataclasses.replace(self, next_values={**self.next_values, key: first + count})
+        later = msgspec.structs.replace(self, next_values={**self.next_values, key: first + count})
         return Invocation(process=process, f="send", value=value), later
 
     def update(self, event: Op) -> Generator:
         if new := created(event):
-            return dataclasses.replace(
+            return msgspec.structs.replace(
                 self,
                 keys=(*self.keys, *new),
                 next_values=self.next_values | dict.fromkeys(new, 0),
@@ -152,14 +150,14 @@ class Senders:
             )
         if event.type == "invoke" and event.f == "send" and event.process not in self.key_of:
             key = event.value[0][1]
-            return dataclasses.replace(
+            return msgspec.structs.replace(
                 self,
                 key_of=self.key_of | {event.process: key},
                 chosen=self.chosen | {key: self.chosen[key] + 1},
             )
         if event.process in self.key_of and _ends(event):
             key_of = {p: key for p, key in self.key_of.items() if p != event.process}
-            return dataclasses.replace(self, key_of=key_of)
+            return msgspec.structs.replace(self, key_of=key_of)
         return self
 
     def _choose(self, ctx: Context) -> str:
@@ -171,12 +169,11 @@ class Senders:
         return ctx.rng.choice([key for key in self.keys if self.chosen[key] == least])
 
 
-@dataclass(frozen=True, slots=True)
-class Readers:
+class Readers(msgspec.Struct, frozen=True):
     """Reads every key that exists: assigns what is new, and polls all the while."""
 
     keys: tuple[str, ...] = ()
-    assigned: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    assigned: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """By living process."""
 
     def op(self, ctx: Context) -> Answer:
@@ -189,26 +186,22 @@ class Readers:
 
     def update(self, event: Op) -> Generator:
         if new := created(event):
-            return dataclasses.replace(self, keys=(*self.keys, *new))
+            return msgspec.structs.replace(self, keys=(*self.keys, *new))
         if event.f == "assign" and event.type == "ok":
             assigned = self.assigned | {event.process: tuple(event.value)}
-            return dataclasses.replace(self, assigned=assigned)
+            return msgspec.structs.replace(self, assigned=assigned)
         if event.type == "info" and event.process in self.assigned:
             assigned = {p: keys for p, keys in self.assigned.items() if p != event.process}
-            return dataclasses.replace(self, assigned=assigned)
+            return msgspec.structs.replace(self, assigned=assigned)
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class CatchUp:
+class CatchUp(msgspec.Struct, frozen=True):
     """Reads keys from the beginning, each until some process has seen its high watermark.
 
     A process asks whether it has caught up whenever a poll brought nothing; one that takes the
     place of another begins with an assignment of its own.
     """
-
-    watches: bool = dataclasses.field(default=False, kw_only=True)
-    """Are watermarks asked for, too? They tell what keeps a reader from its goal."""
 
     left: tuple[str, ...]
     """Keys that nobody has caught up with."""
@@ -217,6 +210,8 @@ class CatchUp:
     """Processes, asked about by membership only."""
     idle: frozenset[int] = frozenset()
     """Processes whose last poll brought nothing."""
+    watches: bool = False
+    """Are watermarks asked for, too? They tell what keeps a reader from its goal."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.left:
@@ -238,17 +233,17 @@ class CatchUp:
         process = frozenset({event.process})
         match event.f, event.type:
             case "assign", "ok":
-                return dataclasses.replace(self, assigned=self.assigned | process)
+                return msgspec.structs.replace(self, assigned=self.assigned | process)
             case "poll", "ok":
                 *_, (_, polled) = event.value  # behind the rebalances that a member is told of
                 brought = any(polled.values())
                 idle = self.idle - process if brought else self.idle | process
-                return dataclasses.replace(self, idle=idle)
+                return msgspec.structs.replace(self, idle=idle)
             case "catch-up", "ok":
                 left = tuple(key for key in self.left if key != event.value[0][1])
-                return dataclasses.replace(self, left=left)
+                return msgspec.structs.replace(self, left=left)
             case "catch-up", "fail":
-                return dataclasses.replace(self, idle=self.idle - process)
+                return msgspec.structs.replace(self, idle=self.idle - process)
             case _:
                 return self
 

@@ -11,12 +11,12 @@ and counts. At the end, or ``settle_s`` later, new processes ask for all that is
 Records are written and read beside that: a log that nobody writes shows no trouble of its leader.
 """
 
-import dataclasses
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
+
+import msgspec
 
 from model import options
 from model.generator import (
@@ -72,8 +72,7 @@ def with_metadata(group: str, key: str, offset: int) -> int | list[int]:
     return [offset, metadata] if metadata % 8 else offset
 
 
-@dataclass(frozen=True, slots=True)
-class Committers:
+class Committers(msgspec.Struct, frozen=True):
     """Commits the next numbers of some keys of a group, or deletes what is committed of them: that
     is a commit of nothing."""
 
@@ -86,7 +85,7 @@ class Committers:
     ready: frozenset[int] = frozenset()
     """Processes with a transactional id, asked about by membership only."""
     keys: tuple[str, ...] = ()
-    next_offsets: dict[tuple[str, str], int] = field(default_factory=dict)
+    next_offsets: dict[tuple[str, str], int] = msgspec.field(default_factory=dict)
     """By group and key."""
 
     def op(self, ctx: Context) -> Answer:
@@ -119,18 +118,17 @@ class Committers:
         offsets = {key: self.next_offsets.get((group, key), 1) for key in keys}
         passed = {(group, key): offset + 1 for key, offset in offsets.items()}
         places = {key: with_metadata(group, key, offset) for key, offset in offsets.items()}
-        return places, dataclasses.replace(self, next_offsets=self.next_offsets | passed)
+        return places, msgspec.structs.replace(self, next_offsets=self.next_offsets | passed)
 
     def update(self, event: Op) -> Generator:
         if new := created(event):
-            return dataclasses.replace(self, keys=(*self.keys, *new))
+            return msgspec.structs.replace(self, keys=(*self.keys, *new))
         if event.f == "init" and event.type == "ok":
-            return dataclasses.replace(self, ready=self.ready | {event.process})
+            return msgspec.structs.replace(self, ready=self.ready | {event.process})
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Askers:
+class Askers(msgspec.Struct, frozen=True):
     """Asks what is committed of some keys of a group."""
 
     groups: tuple[str, ...]
@@ -147,11 +145,10 @@ class Askers:
 
     def update(self, event: Op) -> Generator:
         new = created(event)
-        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+        return msgspec.structs.replace(self, keys=(*self.keys, *new)) if new else self
 
 
-@dataclass(frozen=True, slots=True)
-class LastOffsets:
+class LastOffsets(msgspec.Struct, frozen=True):
     """Asks each group for all that is committed, until it has said."""
 
     left: tuple[str, ...]
@@ -180,7 +177,7 @@ class LastOffsets:
         asked = self.asked | {group} if event.type == "invoke" else self.asked - {group}
         told = group if event.type == "ok" else None
         left = tuple(each for each in self.left if each != told)
-        return dataclasses.replace(self, left=left, asked=asked)
+        return msgspec.structs.replace(self, left=left, asked=asked)
 
 
 def main(plan: Plan) -> Generator:

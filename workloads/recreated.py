@@ -10,8 +10,9 @@ one of its name, in Kafka, too.
 import dataclasses
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import msgspec
 
 from model import lives, options
 from model.generator import (
@@ -44,8 +45,7 @@ RETRY_S = 0.5
 Phase = Literal["create", "work", "end", "delete", "stay"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(msgspec.Struct, frozen=True):
     """Makes the topics, has them written and read, ends all processes, deletes the topics, and
     begins again."""
 
@@ -70,7 +70,7 @@ class Cycle:
     """Processes that have done something in this life."""
     doubts: bool = False
     """May something of it still be on its way?"""
-    sending: Mapping[int, int] = field(default_factory=dict)
+    sending: Mapping[int, int] = msgspec.field(default_factory=dict)
     """By process that waits for acknowledgements: since when, in nanoseconds."""
 
     def op(self, ctx: Context) -> Answer:
@@ -79,10 +79,10 @@ class Cycle:
                 return self._topic(ctx)
             case "work" if ctx.now_s >= self.due_s:
                 phase: Phase = "stay" if self._is_last(ctx.now_s) else "end"
-                return dataclasses.replace(self, phase=phase).op(ctx)
+                return msgspec.structs.replace(self, phase=phase).op(ctx)
             case "work" | "stay":
                 answer, work = self.work.op(ctx)
-                later = dataclasses.replace(self, work=work)
+                later = msgspec.structs.replace(self, work=work)
                 if self.phase == "stay":
                     return answer, later
                 if isinstance(answer, Invocation) and answer.at_s < self.due_s:
@@ -109,11 +109,11 @@ class Cycle:
         if len(ctx.free) < ctx.concurrency:
             return PENDING, self
         if self.doubts:
-            return dataclasses.replace(self, phase="stay").op(ctx)
+            return msgspec.structs.replace(self, phase="stay").op(ctx)
         ended = [process for process in ctx.free if process in self.used]
         if ended:
             return Invocation(process=ended[0], f="crash"), self
-        return dataclasses.replace(self, phase="delete", left=self.topics).op(ctx)
+        return msgspec.structs.replace(self, phase="delete", left=self.topics).op(ctx)
 
     def update(self, event: Op) -> Generator:
         if event.f in ("create-topic", "delete-topic"):
@@ -121,35 +121,35 @@ class Cycle:
         used = self.used | {event.process}
         if event.type == "info":
             used -= {event.process}
-        later = dataclasses.replace(self, work=self.work.update(event), used=used)
+        later = msgspec.structs.replace(self, work=self.work.update(event), used=used)
         return later._sends(event) if event.f == "send" else later
 
     def _sends(self, event: Op) -> "Cycle":
         """Is anything sent that may still arrive when everybody has done with it?"""
         sending = {**self.sending}
         if event.type == "invoke":
-            return dataclasses.replace(self, sending=sending | {event.process: event.time_ns})
+            return msgspec.structs.replace(self, sending=sending | {event.process: event.time_ns})
         waited_s = (event.time_ns - sending.pop(event.process, event.time_ns)) / 1e9
         doubts = event.type == "info" or waited_s >= self.request_timeout_s
-        return dataclasses.replace(self, sending=sending, doubts=self.doubts or doubts)
+        return msgspec.structs.replace(self, sending=sending, doubts=self.doubts or doubts)
 
     def _told(self, event: Op) -> "Cycle":
         """A topic is asked for, is there, is gone, or nobody knows."""
         if event.type == "invoke":
-            return dataclasses.replace(self, is_asking=True)
+            return msgspec.structs.replace(self, is_asking=True)
         now_s = event.time_ns / 1e9
         if event.type != "ok":
-            return dataclasses.replace(self, is_asking=False, due_s=now_s + RETRY_S)
+            return msgspec.structs.replace(self, is_asking=False, due_s=now_s + RETRY_S)
         left = tuple(topic for topic in self.left if topic != event.value[0][1])
-        later = dataclasses.replace(self, is_asking=False, left=left, due_s=now_s)
+        later = msgspec.structs.replace(self, is_asking=False, left=left, due_s=now_s)
         if event.f == "create-topic":
-            later = dataclasses.replace(later, work=self.work.update(event))
+            later = msgspec.structs.replace(later, work=self.work.update(event))
         if left:
             return later
         if event.f == "create-topic":
-            return dataclasses.replace(later, phase="work", due_s=now_s + self.life_s)
+            return msgspec.structs.replace(later, phase="work", due_s=now_s + self.life_s)
         topics = tuple(map(lives.next_of, self.topics))
-        return dataclasses.replace(
+        return msgspec.structs.replace(
             later,
             phase="create",
             topics=topics,

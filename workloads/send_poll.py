@@ -10,8 +10,9 @@ which the library commits how far it has read.
 import dataclasses
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from model import options
 from model.generator import (
@@ -42,13 +43,12 @@ REASSIGN = 1 / 64
 not choose: whenever one did, all would stop to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Senders:
+class Senders(msgspec.Struct, frozen=True):
     """Sends the next numbers of several keys at a time, by whoever is free."""
 
     batch_max: int
     keys: tuple[str, ...] = ()
-    next_values: dict[str, int] = field(default_factory=dict)
+    next_values: dict[str, int] = msgspec.field(default_factory=dict)
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:
@@ -59,7 +59,7 @@ class Senders:
             key = ctx.rng.choice(self.keys)
             value.append(["send", key, next_values[key]])
             next_values[key] += 1
-        later = dataclasses.replace(self, next_values=next_values)
+        later = msgspec.structs.replace(self, next_values=next_values)
         return Invocation(process=ctx.rng.choice(ctx.free), f="send", value=value), later
 
     def update(self, event: Op) -> Generator:
@@ -67,11 +67,10 @@ class Senders:
         if not new:
             return self
         next_values = self.next_values | dict.fromkeys(new, 0)
-        return dataclasses.replace(self, keys=(*self.keys, *new), next_values=next_values)
+        return msgspec.structs.replace(self, keys=(*self.keys, *new), next_values=next_values)
 
 
-@dataclass(frozen=True, slots=True)
-class Followers:
+class Followers(msgspec.Struct, frozen=True):
     """Each process assigns some keys, or subscribes to every topic, and polls."""
 
     followed_max: int
@@ -101,17 +100,16 @@ class Followers:
     def update(self, event: Op) -> Generator:
         if new := created(event):
             ready = frozenset() if self.subscribe else self.ready  # there is another topic
-            return dataclasses.replace(self, keys=(*self.keys, *new), ready=ready)
+            return msgspec.structs.replace(self, keys=(*self.keys, *new), ready=ready)
         process = frozenset({event.process})
         if event.f in ("assign", "subscribe") and event.type == "ok":
-            return dataclasses.replace(self, ready=self.ready | process)
+            return msgspec.structs.replace(self, ready=self.ready | process)
         if event.type == "info":
-            return dataclasses.replace(self, ready=self.ready - process)
+            return msgspec.structs.replace(self, ready=self.ready - process)
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Watchers:
+class Watchers(msgspec.Struct, frozen=True):
     """Asks for the watermarks of a key."""
 
     keys: tuple[str, ...] = ()
@@ -124,7 +122,7 @@ class Watchers:
 
     def update(self, event: Op) -> Generator:
         new = created(event)
-        return dataclasses.replace(self, keys=(*self.keys, *new)) if new else self
+        return msgspec.structs.replace(self, keys=(*self.keys, *new)) if new else self
 
 
 def main(plan: Plan) -> Generator:

@@ -15,11 +15,9 @@ takes: a transaction that never ends holds them up, and shows in the ``watermark
 for meanwhile.
 """
 
-import dataclasses
 import functools
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -76,8 +74,7 @@ def identity(ctx: Context, process: int, new_id_p: float) -> MicroOp:
     return ["init", f"process-{process}" if new else f"thread-{process % ctx.concurrency}"]
 
 
-@dataclass(frozen=True, slots=True)
-class Transactors:
+class Transactors(msgspec.Struct, frozen=True):
     """A transactional id and an assignment for each process, then one transaction after another."""
 
     length_max: int
@@ -91,7 +88,7 @@ class Transactors:
     """To be asked in turn; none: they are drawn."""
     rows_asked: int = 0
     keys: tuple[str, ...] = ()
-    next_values: dict[str, int] = field(default_factory=dict)
+    next_values: dict[str, int] = msgspec.field(default_factory=dict)
     ready: frozenset[int] = frozenset()
     """Processes with a producer, asked about by membership only."""
     assigned: frozenset[int] = frozenset()
@@ -118,7 +115,7 @@ class Transactors:
 
     def update(self, event: Op) -> Generator:
         if new := created(event):
-            return dataclasses.replace(
+            return msgspec.structs.replace(
                 self,
                 keys=(*self.keys, *new),
                 next_values=self.next_values | dict.fromkeys(new, 0),
@@ -127,12 +124,12 @@ class Transactors:
         process = frozenset({event.process})
         match event.f, event.type:
             case "init", "ok":
-                return dataclasses.replace(self, ready=self.ready | process)
+                return msgspec.structs.replace(self, ready=self.ready | process)
             case (("assign" | "subscribe"), "ok"):
-                return dataclasses.replace(self, assigned=self.assigned | process)
+                return msgspec.structs.replace(self, assigned=self.assigned | process)
             case _, "info":
                 left = self.ready - process, self.assigned - process
-                return dataclasses.replace(self, ready=left[0], assigned=left[1])
+                return msgspec.structs.replace(self, ready=left[0], assigned=left[1])
             case _:
                 return self
 
@@ -149,7 +146,9 @@ class Transactors:
                     row.append([name, None, *argument])
                 case _:
                     row.append([name])
-        later = dataclasses.replace(self, next_values=next_values, rows_asked=self.rows_asked + 1)
+        later = msgspec.structs.replace(
+            self, next_values=next_values, rows_asked=self.rows_asked + 1
+        )
         return Invocation(process=process, f="txn", value=row), later
 
     def _transaction(self, ctx: Context, process: int) -> Answer:
@@ -173,7 +172,7 @@ class Transactors:
             row.insert(rng.randint(0, len(row)), delay)
         if rng.random() < self.abort_p:
             row.append(["abort"])
-        later = dataclasses.replace(self, next_values=next_values)
+        later = msgspec.structs.replace(self, next_values=next_values)
         return Invocation(process=process, f="txn", value=row), later
 
 

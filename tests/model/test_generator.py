@@ -1,9 +1,9 @@
 """Generators: what comes next, as a pure function of what came before."""
 
-import dataclasses
 import math
 import random
 
+import msgspec
 import pytest
 
 from model.generator import (
@@ -123,7 +123,7 @@ def test_until(now_s: float, of: Generator, answer: object) -> None:
 )
 def test_overtime(now_s: float, overtime_s: float, of: Generator, answer: object) -> None:
     """Work goes on beyond its end while there is a need, and looks often whether there still is."""
-    ctx = dataclasses.replace(at(now_s), overtime_s=overtime_s)
+    ctx = msgspec.structs.replace(at(now_s), overtime_s=overtime_s)
     assert Until(5.0, of).op(ctx)[0] == answer
 
 
