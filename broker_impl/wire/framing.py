@@ -91,12 +91,18 @@ class FrameReader:
             raise self._refused
 
     def _begin(self, view: memoryview, at: int) -> int:
-        """Reads a frame's length, or as much of it as there is."""
+        """Reads a frame's length, or as much of it as there is; or the frame, if all of it came."""
+        start = at + _LENGTH_BYTES
+        if not self._length and start <= len(view):
+            size: int = _LENGTH.unpack_from(view, at)[0]
+            if 0 <= size <= min(self._bytes_max, len(view) - start):
+                self._whole.append(memoryview(bytearray(view[start : start + size])))
+                return start + size
         stop = at + _LENGTH_BYTES - len(self._length)
         self._length += view[at:stop]
         if len(self._length) < _LENGTH_BYTES:
             return len(view)
-        (size,) = _LENGTH.unpack(self._length)
+        size = _LENGTH.unpack(self._length)[0]
         self._length.clear()
         if not 0 <= size <= self._bytes_max:
             self._refused = FrameTooLarge(f"{size} bytes announced, {self._bytes_max} allowed")

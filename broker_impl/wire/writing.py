@@ -48,6 +48,8 @@ def encode_message(name: str, writers: Sequence[Writer[T]], message: T, version:
 
 def join_small(parts: Parts) -> Parts:
     """The same bytes with neighbouring small parts as one buffer; large parts as they are."""
+    if sum(map(len, parts)) <= _JOIN_BYTES_MAX:
+        return [b"".join(parts)] if parts else []
     buffers: Parts = []
     small: Parts = []
     for part in parts:

@@ -3,7 +3,7 @@
 from itertools import groupby
 
 from broker_impl.wire.generate.layout import FIXED, Layout, Layouts, Placed
-from broker_impl.wire.generate.schema import Field, snake_case
+from broker_impl.wire.generate.schema import Field, Message, snake_case
 from broker_impl.wire.generate.source import Source
 
 
@@ -45,8 +45,26 @@ def _is_set(field: Field) -> str:
             return value if "None" not in field.python_type else f"{value} or {value} is None"
         case "True":
             return f"not {value}"
+        case default if default.endswith("()"):
+            return f"{value} != {nothing_of(field.type)}"
         case _:
             return f"{value} != {field.default}"
+
+
+def nothing_of(struct: str) -> str:
+    """The name of what a struct is by default; made once, as each message is compared with it."""
+    return f"_NO_{snake_case(struct).upper()}"
+
+
+def write_defaults(source: Source, message: Message) -> None:
+    """Adds those that the writers of this message compare with."""
+    fields = [field for struct in message.structs.values() for field in struct.fields]
+    defaults = {field.type: None for field in fields if field.default == f"{field.type}()"}
+    for struct in defaults:
+        source.add(0, f"{nothing_of(struct)} = {struct}()")
+    if defaults:
+        source.add(0, "")
+        source.add(0, "")
 
 
 def _write_run(source: Source, fields: list[Field]) -> None:

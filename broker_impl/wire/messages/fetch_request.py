@@ -110,6 +110,9 @@ class FetchRequest(msgspec.Struct):
     rack_id: str = ""  # v11+
 
 
+_NO_REPLICA_STATE = ReplicaState()
+
+
 def _read_replica_state_v15(buffer: memoryview, at: int) -> tuple[ReplicaState, int]:
     replica_id, replica_epoch = _I32_I64.unpack_from(buffer, at)
     at += 12
@@ -594,7 +597,7 @@ def _write_forgotten_topic_v13(parts: Parts, value: ForgottenTopic) -> None:
 
 
 def _write_fetch_request_v0(parts: Parts, value: FetchRequest) -> None:
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         refuse("replica_state")
     if value.forgotten_topics_data:
         refuse("forgotten_topics_data")
@@ -603,7 +606,7 @@ def _write_fetch_request_v0(parts: Parts, value: FetchRequest) -> None:
 
 
 def _write_fetch_request_v3(parts: Parts, value: FetchRequest) -> None:
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         refuse("replica_state")
     if value.forgotten_topics_data:
         refuse("forgotten_topics_data")
@@ -614,7 +617,7 @@ def _write_fetch_request_v3(parts: Parts, value: FetchRequest) -> None:
 
 
 def _write_fetch_request_v4(parts: Parts, value: FetchRequest) -> None:
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         refuse("replica_state")
     if value.forgotten_topics_data:
         refuse("forgotten_topics_data")
@@ -631,7 +634,7 @@ def _write_fetch_request_v4(parts: Parts, value: FetchRequest) -> None:
 
 
 def _write_fetch_request_v5(parts: Parts, value: FetchRequest) -> None:
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         refuse("replica_state")
     if value.forgotten_topics_data:
         refuse("forgotten_topics_data")
@@ -648,7 +651,7 @@ def _write_fetch_request_v5(parts: Parts, value: FetchRequest) -> None:
 
 
 def _write_fetch_request_v7(parts: Parts, value: FetchRequest) -> None:
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         refuse("replica_state")
     parts.append(
         _I32_I32_I32_I32_I8_I32_I32.pack(
@@ -666,7 +669,7 @@ def _write_fetch_request_v7(parts: Parts, value: FetchRequest) -> None:
 
 
 def _write_fetch_request_v9(parts: Parts, value: FetchRequest) -> None:
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         refuse("replica_state")
     parts.append(
         _I32_I32_I32_I32_I8_I32_I32.pack(
@@ -684,7 +687,7 @@ def _write_fetch_request_v9(parts: Parts, value: FetchRequest) -> None:
 
 
 def _write_fetch_request_v11(parts: Parts, value: FetchRequest) -> None:
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         refuse("replica_state")
     parts.append(
         _I32_I32_I32_I32_I8_I32_I32.pack(
@@ -703,7 +706,7 @@ def _write_fetch_request_v11(parts: Parts, value: FetchRequest) -> None:
 
 
 def _write_fetch_request_v12(parts: Parts, value: FetchRequest) -> None:
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         refuse("replica_state")
     parts.append(
         _I32_I32_I32_I32_I8_I32_I32.pack(
@@ -728,7 +731,7 @@ def _write_fetch_request_v12(parts: Parts, value: FetchRequest) -> None:
 
 
 def _write_fetch_request_v13(parts: Parts, value: FetchRequest) -> None:
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         refuse("replica_state")
     parts.append(
         _I32_I32_I32_I32_I8_I32_I32.pack(
@@ -773,7 +776,7 @@ def _write_fetch_request_v15(parts: Parts, value: FetchRequest) -> None:
         field: Parts = []
         write_compact_nullable_string(field, value.cluster_id)
         tags.append(tagged(0, field))
-    if value.replica_state != ReplicaState():
+    if value.replica_state != _NO_REPLICA_STATE:
         field = []
         _write_replica_state_v15(field, value.replica_state)
         tags.append(tagged(1, field))

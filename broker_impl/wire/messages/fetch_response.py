@@ -124,6 +124,11 @@ class FetchResponse(msgspec.Struct):
     responses: list[FetchableTopicResponse] = []
 
 
+_NO_EPOCH_END_OFFSET = EpochEndOffset()
+_NO_LEADER_ID_AND_EPOCH = LeaderIdAndEpoch()
+_NO_SNAPSHOT_ID = SnapshotId()
+
+
 def _read_epoch_end_offset_v12(buffer: memoryview, at: int) -> tuple[EpochEndOffset, int]:
     epoch, end_offset = _I32_I64.unpack_from(buffer, at)
     at += 12
@@ -429,11 +434,11 @@ def _write_aborted_transaction_v12(parts: Parts, value: AbortedTransaction) -> N
 
 
 def _write_partition_data_v0(parts: Parts, value: PartitionData) -> None:
-    if value.diverging_epoch != EpochEndOffset():
+    if value.diverging_epoch != _NO_EPOCH_END_OFFSET:
         refuse("diverging_epoch")
-    if value.current_leader != LeaderIdAndEpoch():
+    if value.current_leader != _NO_LEADER_ID_AND_EPOCH:
         refuse("current_leader")
-    if value.snapshot_id != SnapshotId():
+    if value.snapshot_id != _NO_SNAPSHOT_ID:
         refuse("snapshot_id")
     if value.preferred_read_replica != -1:
         refuse("preferred_read_replica")
@@ -442,11 +447,11 @@ def _write_partition_data_v0(parts: Parts, value: PartitionData) -> None:
 
 
 def _write_partition_data_v4(parts: Parts, value: PartitionData) -> None:
-    if value.diverging_epoch != EpochEndOffset():
+    if value.diverging_epoch != _NO_EPOCH_END_OFFSET:
         refuse("diverging_epoch")
-    if value.current_leader != LeaderIdAndEpoch():
+    if value.current_leader != _NO_LEADER_ID_AND_EPOCH:
         refuse("current_leader")
-    if value.snapshot_id != SnapshotId():
+    if value.snapshot_id != _NO_SNAPSHOT_ID:
         refuse("snapshot_id")
     if value.preferred_read_replica != -1:
         refuse("preferred_read_replica")
@@ -463,11 +468,11 @@ def _write_partition_data_v4(parts: Parts, value: PartitionData) -> None:
 
 
 def _write_partition_data_v5(parts: Parts, value: PartitionData) -> None:
-    if value.diverging_epoch != EpochEndOffset():
+    if value.diverging_epoch != _NO_EPOCH_END_OFFSET:
         refuse("diverging_epoch")
-    if value.current_leader != LeaderIdAndEpoch():
+    if value.current_leader != _NO_LEADER_ID_AND_EPOCH:
         refuse("current_leader")
-    if value.snapshot_id != SnapshotId():
+    if value.snapshot_id != _NO_SNAPSHOT_ID:
         refuse("snapshot_id")
     if value.preferred_read_replica != -1:
         refuse("preferred_read_replica")
@@ -485,11 +490,11 @@ def _write_partition_data_v5(parts: Parts, value: PartitionData) -> None:
 
 
 def _write_partition_data_v11(parts: Parts, value: PartitionData) -> None:
-    if value.diverging_epoch != EpochEndOffset():
+    if value.diverging_epoch != _NO_EPOCH_END_OFFSET:
         refuse("diverging_epoch")
-    if value.current_leader != LeaderIdAndEpoch():
+    if value.current_leader != _NO_LEADER_ID_AND_EPOCH:
         refuse("current_leader")
-    if value.snapshot_id != SnapshotId():
+    if value.snapshot_id != _NO_SNAPSHOT_ID:
         refuse("snapshot_id")
     parts.append(
         _I32_I16_I64_I64_I64.pack(
@@ -519,15 +524,15 @@ def _write_partition_data_v12(parts: Parts, value: PartitionData) -> None:
     parts.append(_I32.pack(value.preferred_read_replica))
     write_compact_nullable_records(parts, value.records)
     tags: list[bytes] = []
-    if value.diverging_epoch != EpochEndOffset():
+    if value.diverging_epoch != _NO_EPOCH_END_OFFSET:
         field: Parts = []
         _write_epoch_end_offset_v12(field, value.diverging_epoch)
         tags.append(tagged(0, field))
-    if value.current_leader != LeaderIdAndEpoch():
+    if value.current_leader != _NO_LEADER_ID_AND_EPOCH:
         field = []
         _write_leader_id_and_epoch_v12(field, value.current_leader)
         tags.append(tagged(1, field))
-    if value.snapshot_id != SnapshotId():
+    if value.snapshot_id != _NO_SNAPSHOT_ID:
         field = []
         _write_snapshot_id_v12(field, value.snapshot_id)
         tags.append(tagged(2, field))
