@@ -24,19 +24,18 @@ class LeaderEpochs:
     """The epochs of one log. Each changing method says whether there was something to change."""
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
-        self._entries: list[EpochStart] = []
+        self.entries: tuple[EpochStart, ...] = ()
+        """All epochs, oldest first."""
+        self.latest: Epoch = UNDEFINED_EPOCH
+        """The newest epoch; -1 when the log has none."""
         for entry in entries:
             self.assign(*entry)
 
-    @property
-    def entries(self) -> tuple[EpochStart, ...]:
-        """All epochs, oldest first."""
-        return tuple(self._entries)
-
-    @property
-    def latest(self) -> Epoch:
-        """The newest epoch; -1 when the log has none."""
-        return self._entries[-1].epoch if self._entries else UNDEFINED_EPOCH
+    def _replace(self, entries: tuple[EpochStart, ...]) -> bool:
+        changed = entries != self.entries
+        self.entries = entries
+        self.latest = entries[-1].epoch if entries else UNDEFINED_EPOCH
+        return changed
 
     def assign(self, epoch: Epoch, start: Offset) -> bool:
         """The leader of `epoch` starts to write at `start`.
@@ -46,13 +45,12 @@ class LeaderEpochs:
         """
         assert epoch >= 0, f"leader epoch {epoch} is none"
         assert start >= 0, f"start offset {start} is none"
-        if self._entries and epoch == self.latest and start >= self._entries[-1].start:
+        entries = self.entries
+        if entries and epoch == self.latest and start >= entries[-1].start:
             return False
-        while self._entries and (
-            self._entries[-1].epoch >= epoch or self._entries[-1].start >= start
-        ):
-            self._entries.pop()
-        self._entries.append(EpochStart(epoch, start))
+        while entries and (entries[-1].epoch >= epoch or entries[-1].start >= start):
+            entries = entries[:-1]
+        self._replace((*entries, EpochStart(epoch, start)))
         self.check()
         return True
 
@@ -65,11 +63,12 @@ class LeaderEpochs:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
             return epoch, log_end
-        above = bisect_right(self._entries, epoch, key=_epoch_of)
-        if above == len(self._entries):
+        entries = self.entries
+        above = bisect_right(entries, epoch, key=_epoch_of)
+        if above == len(entries):
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
-        known = self._entries[above - 1].epoch if above else epoch
-        return told(epoch, known), self._entries[above].start
+        known = entries[above - 1].epoch if above else epoch
+        return told(epoch, known), entries[above].start
 
     def truncate_from_end(self, offset: Offset) -> bool:
         """The log was cut at `offset`: epochs that start there or later never were.
@@ -77,30 +76,30 @@ class LeaderEpochs:
         Asked even when the log ends before `offset`: an epoch may have started with no record
         (KAFKA-10706).
         """
-        before = len(self._entries)
-        while self._entries and self._entries[-1].start >= offset:
-            self._entries.pop()
-        return len(self._entries) != before
+        entries = self.entries
+        while entries and entries[-1].start >= offset:
+            entries = entries[:-1]
+        return self._replace(entries)
 
     def truncate_from_start(self, offset: Offset) -> bool:
         """The log starts at `offset` now: the epoch that covers it starts there, older ones go."""
-        covering = bisect_right(self._entries, offset, key=_start_of) - 1
-        if covering < 0 or self._entries[covering].start == offset == self._entries[0].start:
+        entries = self.entries
+        covering = bisect_right(entries, offset, key=_start_of) - 1
+        if covering < 0:
             return False
-        self._entries[: covering + 1] = [EpochStart(self._entries[covering].epoch, offset)]
+        first = EpochStart(entries[covering].epoch, offset)
+        changed = self._replace((first, *entries[covering + 1 :]))
         self.check()
-        return True
+        return changed
 
     def clear(self) -> bool:
         """Forget every epoch."""
-        before = len(self._entries)
-        self._entries.clear()
-        return before > 0
+        return self._replace(())
 
     def check(self) -> None:
         """Epochs and starts both rise."""
-        if len(self._entries) > 1:
-            (older_epoch, older_start), (epoch, start) = self._entries[-2:]
+        if len(self.entries) > 1:
+            (older_epoch, older_start), (epoch, start) = self.entries[-2:]
             assert older_epoch < epoch, f"epoch {epoch} after epoch {older_epoch}"
             assert older_start < start, f"epoch {epoch} starts at {start}, after {older_start}"
 

@@ -184,6 +184,8 @@ class ProducerStates:
         That is one without a marker, or with one that is not committed yet (T1).
         """
         ended = self._ended
+        if not ended and not self._open:
+            return None
         while ended and ended[0].marker < high_watermark:
             ended.popleft()
         first_open = next(iter(self._open.values()), None)  # they are in the order of the log

@@ -7,6 +7,7 @@ the broker's own disk, for which a read is an event.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from operator import is_
 
 import msgspec
 
@@ -104,15 +105,17 @@ class Onlooker:
     ) -> BrokerSnapshot:
         """The state between two events. ``producers``: with what is remembered of them, which is
         not kept up to date between two times that it is asked for."""
-        for tp in [tp for tp in self._logs if tp not in logs]:
-            del self._logs[tp]
+        readings, partitions, peek = self._logs, replicas.partitions, self._peek
         shots = []
         for tp, log in logs.items():
-            reading = self._logs.get(tp)
+            reading = readings.get(tp)
             if reading is None or reading.log is not log:
-                reading = self._logs[tp] = _Reading(tp, log, self._numbers[tp])
+                reading = readings[tp] = _Reading(tp, log, self._numbers[tp])
                 self._numbers[tp] += 1
-            shots.append(reading.look(replicas.partitions.get(tp), self._peek, producers))
+            shots.append(reading.look(partitions.get(tp), peek, producers))
+        if len(readings) > len(logs):
+            for tp in [tp for tp in readings if tp not in logs]:
+                del readings[tp]
         if self._told[0] != view.updates:
             self._told = view.updates, view.leader_epochs()
         last = self._last
@@ -122,7 +125,7 @@ class Onlooker:
             and place == (last.broker_epoch, last.controller_epoch, last.term)
             and self._told[1] is last.told
             and len(shots) == len(last.replicas)
-            and all(map(_is, shots, last.replicas))
+            and all(map(is_, shots, last.replicas))
         ):
             return last
         self._last = BrokerSnapshot(
@@ -134,10 +137,6 @@ class Onlooker:
             replicas=tuple(shots),
         )
         return self._last
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
 
 
 class _Reading:
@@ -164,14 +163,13 @@ class _Reading:
             log.end_offset,
             len(log.cuts),
             log.rewrites,
-            log.config.is_compacted,
+            log.config,
             log.start_offset,
             log.offline,
             log.epochs.entries,
             producers,
-        )
-        if partition is not None:
-            seen += (
+            partition
+            and (
                 partition.role,
                 partition.leader_epoch,
                 partition.high_watermark,
@@ -179,7 +177,8 @@ class _Reading:
                 partition.maximal_isr,
                 partition.isr,
                 partition.exposed,
-            )
+            ),
+        )
         if seen == self._seen:
             return self._last
         self._seen = seen
