@@ -79,14 +79,16 @@ class _Reading:
 
     def _read(self, partitions: Collection[TopicPartition], *, again: bool) -> None:
         context, request = self._context, self._request
+        replicas = context.services.replicas
         racks = _racks(context) if self._names_rack else None
+        isolation = isolation_of(request.isolation_level, again)
         room = min(request.max_bytes, context.services.config.fetch_max_bytes)
         room = min(room, context.answer_room())
         if again:
             self.bytes_read -= sum(_bytes_of(self.results[tp]) for tp in partitions)
         for tp in partitions:
             asked = self._asked[tp]
-            result = context.services.replicas.fetch(
+            result = replicas.fetch(
                 tp,
                 replica_id=request.replica_id,
                 offset=asked.fetch_offset,
@@ -94,7 +96,7 @@ class _Reading:
                 current_leader_epoch=asked.current_leader_epoch,
                 last_fetched_epoch=asked.last_fetched_epoch,
                 log_start_offset=asked.log_start_offset,
-                isolation=isolation_of(request.isolation_level, again),
+                isolation=isolation,
                 at_least_one=owes_a_batch(self.bytes_read),
                 again=again,
                 from_follower=self._from_follower,
@@ -142,7 +144,7 @@ class _Reading:
 
 
 def _bytes_of(result: FetchResult) -> int:
-    return sum(map(len, result.records))
+    return sum(map(len, result.records)) if result.records else 0
 
 
 @api(1, range(4, 13), holds_line=True)

@@ -14,8 +14,8 @@ from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode
 from broker_impl.node.peers import PeerError, Peers
 from broker_impl.node.tasks import Tasks
-from broker_impl.replica.partition import EARLIEST, LATEST
-from broker_impl.replica.replicas import FetchTarget, Kind, Replicas
+from broker_impl.replica.partition import EARLIEST, LATEST, Stage
+from broker_impl.replica.replicas import FetchTarget, Replicas
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -33,6 +33,7 @@ LOG = logging.getLogger(__name__)
 
 _FETCH_VERSION, _EPOCH_VERSION, _OFFSETS_VERSION = 12, 4, 6
 _NO_RECORDS = b""
+_CODES = {int(code): code for code in ErrorCode}
 
 
 class Fetchers:
@@ -112,15 +113,16 @@ class Fetchers:
 
     async def _ask(self, leader: BrokerId, targets: list[FetchTarget]) -> None:
         """One round: what must be known before fetching comes first."""
-        by_kind: dict[Kind, dict[TopicPartition, FetchTarget]] = {}
-        for target in targets:
-            by_kind.setdefault(target.kind, {})[target.tp] = target
-        if Kind.EPOCH_END in by_kind:
-            await self._ask_epoch_ends(leader, by_kind[Kind.EPOCH_END])
-        if Kind.BOUNDS in by_kind:
-            await self._ask_bounds(leader, by_kind[Kind.BOUNDS])
-        if Kind.FETCH in by_kind:
-            await self._fetch(leader, by_kind[Kind.FETCH], may_wait=len(by_kind) == 1)
+        epoch_ends, bounds, fetches = (
+            {target.tp: target for target in targets if target.stage is stage}
+            for stage in (Stage.EPOCH_END, Stage.BOUNDS, Stage.FETCH)
+        )
+        if epoch_ends:
+            await self._ask_epoch_ends(leader, epoch_ends)
+        if bounds:
+            await self._ask_bounds(leader, bounds)
+        if fetches:
+            await self._fetch(leader, fetches, may_wait=not epoch_ends and not bounds)
 
     async def _request(self, leader: BrokerId, message: Any, version: int) -> Any:
         timeout_s = self._config.replica_socket_timeout_ms / 1000
@@ -234,7 +236,4 @@ class Fetchers:
 
 def _code(number: int) -> ErrorCode:
     """A leader may know errors that this broker does not."""
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return _CODES.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -73,10 +73,10 @@ class Stage(Enum):
 
     NOTHING = "nothing"
     EPOCH_END = "epoch end"
-    """Where the last epoch of this log ends in the leader's."""
+    """Where the last epoch of this log ends in the leader's (OffsetForLeaderEpoch)."""
     FETCH = "fetch"
     BOUNDS = "bounds"
-    """Where the leader's log begins and ends."""
+    """Where the leader's log begins and ends (ListOffsets)."""
 
 
 class Remote:
@@ -587,15 +587,18 @@ class Partition:
                 self.retry_at = now + self.fetch_backoff
                 return
         before = self.high_watermark
-        self.high_watermark = watermark.bounded(
-            event.high_watermark, log.start_offset, log.end_offset
-        )
+        self.high_watermark, start = self._learnt(event.high_watermark, event.leader_log_start)
         if self.high_watermark != before:
             effects.append(HighWatermarkLearnt(self.tp))
-        start = min(event.leader_log_start, self.high_watermark)
         if start > log.start_offset:
             log.advance_start(start)
             effects.append(LogStartAdvanced(self.tp))
+
+    def _learnt(self, high_watermark: Offset, leader_log_start: Offset) -> tuple[Offset, Offset]:
+        """What a leader's watermark and log start say of this log's."""
+        log = self.log
+        mark = watermark.bounded(high_watermark, log.start_offset, log.end_offset)
+        return mark, min(leader_log_start, mark)
 
     def _fetch_refused(self, event: FetchRefused, now: float) -> None:
         if self.role is not Role.FOLLOWER or event.leader_epoch != self.leader_epoch:
@@ -618,6 +621,11 @@ class Partition:
         self.stage = Stage.FETCH
 
     # Questions.
+
+    def would_learn(self, high_watermark: Offset, leader_log_start: Offset) -> bool:
+        """Would a follower change by a leader's answer that brings no records?"""
+        mark, start = self._learnt(high_watermark, leader_log_start)
+        return mark != self.high_watermark or start > self.log.start_offset
 
     @property
     def last_stable_offset(self) -> Offset:

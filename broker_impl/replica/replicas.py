@@ -6,7 +6,6 @@ here, by controller epoch, broker epoch and leader epoch, before any event arise
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 import msgspec
 
@@ -80,28 +79,11 @@ class ReplicaConfig:
     """min.insync.replicas of a topic."""
 
 
-class Kind(Enum):
-    """What a fetcher asks the leader for a partition."""
-
-    EPOCH_END = "epoch end"
-    """OffsetForLeaderEpoch, for ``last_epoch``."""
-    FETCH = "fetch"
-    BOUNDS = "bounds"
-    """ListOffsets, for the earliest and the latest offset."""
-
-
-_KINDS = {
-    Stage.EPOCH_END: Kind.EPOCH_END,
-    Stage.FETCH: Kind.FETCH,
-    Stage.BOUNDS: Kind.BOUNDS,
-}
-
-
 class FetchTarget(msgspec.Struct, frozen=True):
     """The next question to the leader of one partition; all of it names our leader epoch."""
 
     tp: TopicPartition
-    kind: Kind
+    stage: Stage
     leader_epoch: Epoch
     offset: Offset
     last_epoch: Epoch
@@ -507,7 +489,7 @@ class Replicas:
                 targets.append(
                     FetchTarget(
                         tp,
-                        _KINDS[partition.stage],
+                        partition.stage,
                         partition.leader_epoch,
                         log.end_offset,
                         follower.compares_by(log.epochs.latest),
@@ -534,7 +516,7 @@ class Replicas:
     def epoch_end_answered(
         self, target: FetchTarget, error: ErrorCode, epoch: Epoch, end_offset: Offset
     ) -> None:
-        """The leader's answer to a question of kind EPOCH_END."""
+        """The leader's answer to a question of stage EPOCH_END."""
         if error is not ErrorCode.NONE:
             self._answered(target.tp, FetchRefused(target.leader_epoch, error))
             return
@@ -553,12 +535,17 @@ class Replicas:
         log_start_offset: Offset = -1,
         diverging: tuple[Epoch, Offset] | None = None,
     ) -> None:
-        """The leader's answer to a question of kind FETCH."""
+        """The leader's answer to a question of stage FETCH."""
+        partition = self.partitions.get(target.tp)
+        if partition is None:
+            return
         event: Event
         if error is not ErrorCode.NONE:
             event = FetchRefused(target.leader_epoch, error)
         elif diverging is not None:
             event = Diverged(target.leader_epoch, target.offset, *diverging)
+        elif not len(records) and not partition.would_learn(high_watermark, log_start_offset):
+            return  # most partitions are idle, and an event for each costs more than all the rest
         else:
             event = Replicated(
                 target.leader_epoch,
@@ -568,12 +555,12 @@ class Replicas:
                 log_start_offset,
                 self._wall_ms(),
             )
-        self._answered(target.tp, event)
+        self._handle(partition, event)
 
     def bounds_answered(
         self, target: FetchTarget, error: ErrorCode, log_start: Offset, log_end: Offset
     ) -> None:
-        """The leader's answers to a question of kind BOUNDS."""
+        """The leader's answers to a question of stage BOUNDS."""
         if error is not ErrorCode.NONE:
             self._answered(target.tp, FetchRefused(target.leader_epoch, error))
         else:

@@ -8,7 +8,8 @@ from broker_impl import config as configuration
 from broker_impl.errors import ErrorCode
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.peers import PeerError
-from broker_impl.replica.replicas import FetchTarget, Kind
+from broker_impl.replica.partition import Stage
+from broker_impl.replica.replicas import FetchTarget
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import (
     EpochEndOffset,
@@ -37,9 +38,9 @@ TP = TopicPartition("t", 0)
 LEADER = 2
 
 
-def target(kind: Kind = Kind.FETCH, partition: int = 0) -> FetchTarget:
+def target(stage: Stage = Stage.FETCH, partition: int = 0) -> FetchTarget:
     return FetchTarget(
-        TopicPartition("t", partition), kind, leader_epoch=4, offset=7, last_epoch=3, log_start=1
+        TopicPartition("t", partition), stage, leader_epoch=4, offset=7, last_epoch=3, log_start=1
     )
 
 
@@ -189,9 +190,9 @@ async def test_an_epoch_is_asked_for_before_records(world: World) -> None:
         )
 
     world.peers.reply = reply
-    await world.tell(target(), target(Kind.EPOCH_END, 1))
+    await world.tell(target(), target(Stage.EPOCH_END, 1))
     await until(lambda: len(world.replicas.told) == 2)
-    asked = target(Kind.EPOCH_END, 1)
+    asked = target(Stage.EPOCH_END, 1)
     assert world.replicas.told[0] == ("epoch end", asked, ErrorCode.NONE, 3, 6)
     row = world.peers.asked[0].topics[0].partitions[0]
     assert (row.current_leader_epoch, row.leader_epoch) == (4, 3)
@@ -217,7 +218,7 @@ async def test_bounds_are_two_questions(world: World, errors: list[int], told: A
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=rows)])
 
     world.peers.reply = reply
-    asked = target(Kind.BOUNDS)
+    asked = target(Stage.BOUNDS)
     assert await world.tell(asked) == [("bounds", asked, *told)]
     assert [m.topics[0].partitions[0].timestamp for m in world.peers.asked] == [-2, -1][
         : len(world.peers.asked)

@@ -19,8 +19,8 @@ from broker_impl.replica.events import (
     Role,
     WriteIsr,
 )
-from broker_impl.replica.partition import FetchResult, ListedOffset, Partition
-from broker_impl.replica.replicas import FetchTarget, Kind, ReplicaConfig, Replicas
+from broker_impl.replica.partition import FetchResult, ListedOffset, Partition, Stage
+from broker_impl.replica.replicas import FetchTarget, ReplicaConfig, Replicas
 from broker_impl.wire import batch
 from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,
@@ -334,12 +334,12 @@ class PureCluster:
         target = question.target
         if not node.up:
             return None
-        if target.kind is Kind.EPOCH_END:
+        if target.stage is Stage.EPOCH_END:
             error, epoch, end = node.replicas.end_offset_for_epoch(
                 TP, target.last_epoch, target.leader_epoch
             )
             return Answer(question, error, epoch_end=(epoch, end))
-        if target.kind is Kind.BOUNDS:
+        if target.stage is Stage.BOUNDS:
             ends: list[ListedOffset] = [
                 node.replicas.list_offset(
                     TP,
@@ -370,9 +370,9 @@ class PureCluster:
         if not node.up or node.incarnation != question.incarnation:
             return
         replicas, target, fetched = node.replicas, question.target, answer.fetched
-        if target.kind is Kind.EPOCH_END:
+        if target.stage is Stage.EPOCH_END:
             replicas.epoch_end_answered(target, answer.error, *answer.epoch_end)
-        elif target.kind is Kind.BOUNDS:
+        elif target.stage is Stage.BOUNDS:
             replicas.bounds_answered(target, answer.error, *answer.bounds)
         else:
             replicas.fetched(

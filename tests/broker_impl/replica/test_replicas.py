@@ -19,7 +19,8 @@ from broker_impl.replica.events import (
     StopFetching,
     WriteIsr,
 )
-from broker_impl.replica.replicas import FetchTarget, Kind, ReplicaConfig, Replicas
+from broker_impl.replica.partition import Stage
+from broker_impl.replica.replicas import FetchTarget, ReplicaConfig, Replicas
 from broker_impl.wire import batch
 from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,
@@ -437,7 +438,7 @@ def test_the_plan_names_what_to_ask(broker: Broker) -> None:
     """By leader; it goes over to the next one with the partition."""
     broker.order(2, tps=(TP, OTHER))
     assert broker.effects == [StartFetching(TP, 2), StartFetching(OTHER, 2)]
-    assert broker.targets() == [FetchTarget(tp, Kind.FETCH, 0, 0, -1, 0) for tp in (TP, OTHER)]
+    assert broker.targets() == [FetchTarget(tp, Stage.FETCH, 0, 0, -1, 0) for tp in (TP, OTHER)]
     broker.order(3, epoch=1)
     plan = broker.replicas.fetch_plan()
     assert {leader: [t.tp for t in targets] for leader, targets in plan.items()} == {
@@ -465,17 +466,17 @@ def test_a_followers_life(broker: Broker) -> None:
     broker.order(2)
     fetched(broker, 4, 0, 0, 3)
     assert (broker.end(), broker.high_watermark()) == (4, 3)
-    assert broker.targets() == [FetchTarget(TP, Kind.FETCH, 0, 4, 0, 0)]
+    assert broker.targets() == [FetchTarget(TP, Stage.FETCH, 0, 4, 0, 0)]
     broker.order(2, epoch=5)
     (target,) = broker.targets()
-    assert target == FetchTarget(TP, Kind.EPOCH_END, 5, 4, 0, 0)
+    assert target == FetchTarget(TP, Stage.EPOCH_END, 5, 4, 0, 0)
     broker.replicas.epoch_end_answered(target, NONE, 0, 4)
     (target,) = broker.targets()
-    assert target.kind is Kind.FETCH
+    assert target.stage is Stage.FETCH
     broker.replicas.fetched(target, NONE, diverging=(0, 0))
     assert broker.end() == 0
     fetched(broker, 3, 0, 1, 3)
-    assert broker.targets() == [FetchTarget(TP, Kind.FETCH, 5, 3, 1, 0)]
+    assert broker.targets() == [FetchTarget(TP, Stage.FETCH, 5, 3, 1, 0)]
     assert broker.high_watermark() == 3
 
 
@@ -485,12 +486,12 @@ def test_out_of_range_asks_for_the_bounds(broker: Broker) -> None:
     (target,) = broker.targets()
     broker.replicas.fetched(target, ErrorCode.OFFSET_OUT_OF_RANGE)
     (target,) = broker.targets()
-    assert target.kind is Kind.BOUNDS
+    assert target.stage is Stage.BOUNDS
     broker.replicas.bounds_answered(target, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)
     assert broker.targets() == []
     broker.now += 1
     broker.replicas.bounds_answered(target, NONE, 20, 30)
-    assert broker.targets() == [FetchTarget(TP, Kind.FETCH, 0, 20, -1, 20)]
+    assert broker.targets() == [FetchTarget(TP, Stage.FETCH, 0, 20, -1, 20)]
 
 
 def test_after_an_error_the_partition_pauses(broker: Broker) -> None:

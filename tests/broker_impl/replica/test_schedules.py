@@ -13,7 +13,7 @@ from broker_impl import mutants
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import fencing, follower, isr
 from broker_impl.replica.events import WriteIsr
-from broker_impl.replica.replicas import Kind
+from broker_impl.replica.partition import Stage
 from tests.broker_impl.replica.pure_cluster import LAG_MAX_S, TP, PureCluster, Sent
 
 
@@ -255,7 +255,7 @@ def a03_fast_failover() -> Ending:
     cluster.deliver_orders(2)
     question = cluster.ask(2)
     assert question is not None
-    assert (question.target.kind, question.target.last_epoch) == (Kind.EPOCH_END, 1)
+    assert (question.target.stage, question.target.last_epoch) == (Stage.EPOCH_END, 1)
     answer = cluster.serve(question)
     assert answer is not None
     assert answer.epoch_end == (0, 2), "the largest epoch up to 1 that 1 knows, and its end"
@@ -306,7 +306,7 @@ def a11_diverging_fetch() -> Ending:
     sent = cluster.produce(2, "m1")
     question = cluster.ask(1)
     assert question is not None
-    assert question.target.kind is Kind.EPOCH_END
+    assert question.target.stage is Stage.EPOCH_END
     # A follower that skips the question, as one with truncation on fetch does (KIP-595).
     target = question.target
     result = cluster.nodes[2].replicas.fetch(
