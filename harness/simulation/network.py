@@ -182,4 +182,4 @@ class Network:
 def rst(to: Segment) -> Segment:
     """The answer of a kernel that knows nothing of a connection."""
     seq = max(to.ack, 0)
-    return Segment(to.target, to.source, seq, b"", RST, to.end, 0, to.stamp, to.stamp)
+    return Segment(to.target, to.source, seq, b"", RST, to.end, 0, to.stamp, to.stamp, seq)

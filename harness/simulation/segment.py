@@ -36,11 +36,13 @@ class Segment(NamedTuple):
     """When it was sent."""
     echo: float
     """The stamp of what is acknowledged (RFC 7323): tells the round trip."""
+    end: int
+    """The sequence number after the last byte; see :func:`end_of`."""
 
-    @property
-    def end(self) -> int:
-        """The sequence number after the last byte."""
-        return self.seq + len(self.data) + (1 if self.flags & (SYN | FIN) else 0)
+
+def end_of(seq: int, data: bytes, flags: int) -> int:
+    """Where a segment ends that begins at ``seq``."""
+    return seq + len(data) + 1 if flags & (SYN | FIN) else seq + len(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.simulation.segment import FIN, PROBE, RST, SYN, Address, Segment
+from harness.simulation.segment import FIN, PROBE, RST, SYN, Address, Segment, end_of
 from harness.simulation.taps import Deliver, Hold, Run
 
 if TYPE_CHECKING:
@@ -362,8 +362,18 @@ class Socket:
     def _segment(self, seq: int, data: bytes, flags: int) -> Segment:
         window = self._window_told = self._room()
         ack = -1 if flags & SYN and not self.is_server else self._expected
-        now = self._timeline.now
-        return Segment(self.local, self.remote, seq, data, flags, ack, window, now, self._echo)
+        return Segment(
+            self.local,
+            self.remote,
+            seq,
+            data,
+            flags,
+            ack,
+            window,
+            self._timeline.now,
+            self._echo,
+            end_of(seq, data, flags) if data or flags else seq,
+        )
 
     def _send(self, segment: Segment) -> None:
         self._not_before = self.link.carry(segment, self._not_before)
@@ -372,7 +382,8 @@ class Socket:
         self._send(self._segment(self._next, b"", 0))
 
     def _room(self) -> int:
-        return max(0, self._options.receive_buffer_bytes - self._unread)
+        room = self._options.receive_buffer_bytes - self._unread
+        return room if room > 0 else 0
 
     def _tell_window(self) -> None:
         """The process has read: tell a peer that may be waiting for room."""
@@ -394,9 +405,12 @@ class Socket:
         while flight and flight[0].end <= segment.ack:
             self._in_flight -= len(flight.popleft().data)
         now = self._sent_at = self._progress_at = self._timeline.now
-        self._rto_s = min(
-            max(self._options.rto_s_min, 2 * (now - segment.echo)), self._options.rto_s_max
-        )
+        options = self._options
+        wait_s = 2 * (now - segment.echo)
+        if wait_s <= options.rto_s_min:  # as nearly always
+            self._rto_s = options.rto_s_min
+        else:
+            self._rto_s = min(wait_s, options.rto_s_max)
         self._retries = 0
         if self._was_full and self.is_writable:
             self._was_full = False

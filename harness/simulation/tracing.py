@@ -23,19 +23,18 @@ class Trace:
         """``text``: where to write lines to, besides."""
         self.text = text
         self._hash = hashlib.sha256()
-        self._numbers = array("d")
+        self._numbers: list[float] = []
         self._names: dict[str, int] = {}
 
     def step(self, now: float, process: int, name: str, callback: Callable[..., object]) -> None:
         """A callback of a process is about to run."""
-        owner = getattr(callback, "__self__", None)
-        what = owner.label if type(owner) is SimTask else name_of(callback)
+        what = name_of(callback)
         number = self._names.get(what)
         if number is None:
             number = self._names[what] = len(self._names)
             self._hash.update(what.encode())
         numbers = self._numbers
-        numbers.extend((now, process, number))
+        numbers += (now, process, number)
         if len(numbers) >= _FLUSH_AT:
             self._flush()
         if self.text is not None:
@@ -44,7 +43,7 @@ class Trace:
     def segment(self, now: float, link: int, name: str, flags: int, data: bytes) -> None:
         """A segment has arrived over a link."""
         crc = zlib.crc32(data)
-        self._numbers.extend((now, link, flags, len(data), crc))
+        self._numbers += (now, link, flags, len(data), crc)
         if self.text is not None:
             self.text.write(f"{now:.9f} {name} {flags} {len(data)} {crc:08x}\n")
 
@@ -61,13 +60,16 @@ class Trace:
         return self._hash.hexdigest()
 
     def _flush(self) -> None:
-        self._hash.update(self._numbers)
-        del self._numbers[:]
+        self._hash.update(array("d", self._numbers))
+        self._numbers.clear()
 
 
 def name_of(callback: Callable[..., Any]) -> str:
     """What a step does, in a word: the coroutine of a task, or the function."""
-    owner = getattr(callback, "__self__", None)
-    if type(owner) is SimTask:
-        return owner.label
-    return getattr(callback, "__qualname__", None) or type(callback).__name__
+    try:
+        owner = callback.__self__  # type: ignore[attr-defined]
+        if type(owner) is SimTask:
+            return owner.label
+        return callback.__qualname__
+    except AttributeError:
+        return getattr(callback, "__qualname__", None) or type(callback).__name__
