@@ -203,17 +203,17 @@ class Partition:
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Take one event; ``now`` in seconds of the loop's clock."""
         effects: list[Effect] = []
-        match event:
+        match event:  # the most frequent first
+            case FollowerFetched():
+                self._follower_fetched(event, now, effects)
+            case Replicated():
+                self._replicated(event, now, effects)
             case Append():
                 self._append(event, now, effects)
             case EndTransaction():
                 self._end_transaction(event, now, effects)
             case DeleteRecords(offset):
                 self._delete_records(offset, effects)
-            case FollowerFetched():
-                self._follower_fetched(event, now, effects)
-            case Replicated():
-                self._replicated(event, now, effects)
             case Tick():
                 self._tick(now, effects)
             case BecomeLeader(state):
@@ -451,6 +451,8 @@ class Partition:
             and isr.begins_there(event.log_start, self.log.start_offset)
         ):
             self._propose(self.isr | {event.broker}, effects)
+        elif event.offset == leader_end == self.replicated == self.high_watermark:
+            return  # idle, as most partitions are: nothing is left to replicate, or to commit
         self._advance(now, effects)
 
     def _advance(self, now: float, effects: list[Effect]) -> None:
@@ -644,15 +646,9 @@ class Partition:
         starts = [remote.log_start for broker, remote in self.remotes.items() if broker in live]
         return min([self.log.start_offset, *starts])
 
-    def read_limit(self, replica_id: BrokerId, isolation: int) -> Offset:
-        """Where reading ends for this reader."""
-        return watermark.read_limit(
-            replica_id,
-            isolation,
-            self.high_watermark,
-            self.last_stable_offset,
-            self.log.end_offset,
-        )
+    def _read_limit(self, replica_id: BrokerId, isolation: int, stable: Offset) -> Offset:
+        end = self.log.end_offset
+        return watermark.read_limit(replica_id, isolation, self.high_watermark, stable, end)
 
     def refusal(self, current_leader_epoch: Epoch) -> ErrorCode:
         """Why this replica cannot answer for its partition; NONE when it can."""
@@ -691,12 +687,13 @@ class Partition:
         self,
         offset: Offset,
         *,
+        replica_id: BrokerId,
+        isolation: int,
         bytes_max: int,
-        limit: Offset,
         last_fetched_epoch: Epoch,
         at_least_one: bool,
     ) -> FetchResult:
-        """Whole batches from the one that holds ``offset``, below ``limit``."""
+        """Whole batches from the one that holds ``offset``, as far as this reader may read."""
         log = self.log
         diverging = None
         if last_fetched_epoch >= 0:
@@ -708,12 +705,14 @@ class Partition:
         # Out of range goes before diverging (KAFKA-12996): what is compared must exist here.
         if offset < log.start_offset or (diverging is None and offset > log.end_offset):
             return FetchResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+        stable = self.last_stable_offset
+        limit = self._read_limit(replica_id, isolation, stable)
         records: list[memoryview] = []
         if diverging is None and offset < limit:
             records = log.read(offset, bytes_max=bytes_max, limit=limit, at_least_one=at_least_one)
         return FetchResult(
             high_watermark=self.high_watermark,
-            last_stable_offset=self.last_stable_offset,
+            last_stable_offset=stable,
             log_start_offset=log.start_offset,
             records=records,
             diverging=diverging,
@@ -751,7 +750,7 @@ class Partition:
         """
         log = self.log
         consumer = replica_id == watermark.CONSUMER
-        limit = self.read_limit(replica_id, isolation)
+        limit = self._read_limit(replica_id, isolation, self.last_stable_offset)
         behind = consumer and self.high_watermark < self.epoch_start
         if timestamp == LATEST:
             if behind:

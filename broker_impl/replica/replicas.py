@@ -414,8 +414,9 @@ class Replicas:
                 return FetchResult(error=error)
         result = partition.read(
             offset,
+            replica_id=replica_id,
+            isolation=isolation,
             bytes_max=bytes_max,
-            limit=partition.read_limit(replica_id, isolation),
             last_fetched_epoch=last_fetched_epoch,
             at_least_one=at_least_one,
         )

@@ -714,31 +714,42 @@ def test_the_end_is_not_told_before_it_is_certain() -> None:
 
 
 def test_read_is_bounded() -> None:
-    """Nothing from the limit on, nothing outside the log, nothing of another history."""
-    driver = leader(isr=(1,), replicas=(1,))
+    """Nothing that this reader may not see, nothing outside the log, nothing of another history."""
+    driver = leader()
     for _ in range(4):
         driver.append()
-    driver(BecomeLeader(driver.state(epoch=2, isr=(1,), replicas=(1,))))
+    driver(FollowerFetched(2, driver.partition.leader_epoch, 3, 0, True))
+    driver(BecomeLeader(driver.state(epoch=2)))
     partition = driver.partition
+    consumer, follower = -1, 2
 
-    def read(offset: int, limit: int, last_epoch: int = -1) -> tuple[object, ...]:
+    def read(offset: int, last_epoch: int = -1, reader: int = follower) -> tuple[object, ...]:
         result = partition.read(
-            offset, bytes_max=10_000, limit=limit, last_fetched_epoch=last_epoch, at_least_one=True
+            offset,
+            replica_id=reader,
+            isolation=0,
+            bytes_max=10_000,
+            last_fetched_epoch=last_epoch,
+            at_least_one=True,
         )
         values = [r.offset for data in result.records for r in batch.records(data)]
         return result.error, values, result.diverging
 
     none, beyond = ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE
-    assert read(1, 3) == (none, [1, 2], None)
-    assert read(3, 3) == (none, [], None)
-    assert read(4, 2) == (none, [], None)
-    assert read(5, 4) == (beyond, [], None)
-    assert read(4, 4, 0) == (none, [], None)
-    assert read(5, 4, 0) == (none, [], (0, 4))
-    assert read(4, 4, 1) == (none, [], (0, 4))
-    assert read(4, 4, 7) == (beyond, [], None), "an epoch that the leader cannot place"
+    assert partition.high_watermark == 3
+    assert read(1, reader=consumer) == (none, [1, 2], None)
+    assert read(3, reader=consumer) == (none, [], None)
+    assert read(4, reader=consumer) == (none, [], None)
+    assert read(1) == (none, [1, 2, 3], None)
+    assert read(4) == (none, [], None)
+    assert read(5) == (beyond, [], None)
+    assert read(4, 0) == (none, [], None)
+    assert read(5, 0) == (none, [], (0, 4))
+    assert read(4, 1) == (none, [], (0, 4))
+    assert read(4, 7) == (beyond, [], None), "an epoch that the leader cannot place"
+    partition.high_watermark = 4
     partition.log.advance_start(2)
-    assert read(1, 4, 1) == (beyond, [], None), "out of range goes before diverging (KAFKA-12996)"
+    assert read(1, 1) == (beyond, [], None), "out of range goes before diverging (KAFKA-12996)"
 
 
 def test_snapshot() -> None:

@@ -480,6 +480,41 @@ def test_a_followers_life(broker: Broker) -> None:
     assert broker.high_watermark() == 3
 
 
+@pytest.mark.parametrize(
+    ("high_watermark", "log_start", "changes"),
+    [(3, 0, False), (2, 0, True), (4, 0, True), (9, 0, True), (3, 1, True), (0, 0, True)],
+)
+def test_an_answer_without_records_counts_where_it_says_something_new(
+    broker: Broker, high_watermark: int, log_start: int, changes: bool
+) -> None:
+    """The watermark, back too (R4), and where the leader's log begins; as far as our log goes."""
+    broker.order(2)
+    fetched(broker, 4, 0, 0, 3)
+    log = broker.logs.logs[TP]
+    before = broker.high_watermark(), log.start_offset
+    (target,) = broker.targets()
+    broker.effects.clear()
+    broker.replicas.fetched(target, NONE, high_watermark=high_watermark, log_start_offset=log_start)
+    expected = (min(high_watermark, 4), log_start) if changes else before
+    assert (broker.high_watermark(), log.start_offset) == expected
+    assert bool(broker.effects) == changes
+
+
+def test_a_leader_hears_of_a_follower_that_is_idle(broker: Broker) -> None:
+    """It stays in the ISR however long nothing is written, and a next record is committed."""
+    broker.order(1, isr=(1, 2))
+    broker.append(1)
+    for _ in range(5):
+        broker.now += 7.5
+        broker.replicas.fetch(TP, replica_id=2, offset=1, bytes_max=99, current_leader_epoch=0)
+        broker.replicas.tick()
+    assert not [effect for effect in broker.effects if isinstance(effect, WriteIsr)]
+    broker.append(1)
+    assert broker.high_watermark() == 1
+    broker.replicas.fetch(TP, replica_id=2, offset=2, bytes_max=99, current_leader_epoch=0)
+    assert broker.high_watermark() == 2
+
+
 def test_out_of_range_asks_for_the_bounds(broker: Broker) -> None:
     """The leader's log may begin behind the end of ours."""
     broker.order(2)
