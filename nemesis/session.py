@@ -8,6 +8,7 @@ everything that it knew still in its memory.
 import asyncio
 import contextlib
 import random
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from model.roles import CanExpire, CanKill, CanPause, Cluster, HasHealth, HasRoles, NodeId
@@ -33,9 +34,16 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Expirable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when ZooKeeper has ended the session, and its registration is no more."""
+    """Proved when ZooKeeper has ended the session, and its registration is no more.
+
+    A broker that has none, for ZooKeeper was away, may register first.
+    """
     nodes = await aim.resolve(cluster, targets, rng)
     before = {node: await cluster.registration(node) for node in nodes}
+    late = {node: None for node, registration in before.items() if registration is None}
+    if late:
+        await _until_registered(cluster, late)
+        before |= {node: await cluster.registration(node) for node in late}
     over = [node for node in nodes if await cluster.expire_session(node)]
     left = [node for node in over if await cluster.registration(node) == before[node]]
     proved = bool(nodes) and len(over) == len(nodes) and not left
@@ -50,7 +58,18 @@ async def apply(
 async def heal(cluster: Expirable, applied: Applied) -> Effect:
     """Nothing is to be mended; proved when each that runs is registered anew."""
     before: dict[NodeId, int | None] = applied.undo
-    missing = [node for node in before if await aim.stands(cluster, node)]
+    standing = {node: old for node, old in before.items() if await aim.stands(cluster, node)}
+    missing = await _until_registered(cluster, standing)
+    if missing:
+        return Effect(False, f"not registered anew: {', '.join(missing)}")
+    return Effect(True, f"registered anew: {', '.join(before) or 'nobody'}")
+
+
+async def _until_registered(
+    cluster: Expirable, before: Mapping[NodeId, int | None]
+) -> list[NodeId]:
+    """Wait for registrations other than these; who has none in the end."""
+    missing = list(before)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(RETURN_S):
             while missing:
@@ -60,9 +79,7 @@ async def heal(cluster: Expirable, applied: Applied) -> Effect:
                     if await cluster.registration(node) in (None, before[node])
                 ]
                 await asyncio.sleep(LOOK_EVERY_S if missing else 0)
-    if missing:
-        return Effect(False, f"not registered anew: {', '.join(missing)}")
-    return Effect(True, f"registered anew: {', '.join(before) or 'nobody'}")
+    return missing
 
 
 PACKAGE = Package(

@@ -32,6 +32,27 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
     assert not applied.effect.proved
 
 
+async def test_who_has_no_session_yet_is_waited_for(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ZooKeeper was away: the broker registers within a moment, and that is what is ended."""
+    cluster.registered["broker-1"] = None
+    monkeypatch.setattr(session, "LOOK_EVERY_S", 0)
+    looks = 0
+    registration = cluster.registration
+
+    async def later(node: str) -> int | None:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            cluster.registered[node] = 7
+        return await registration(node)
+
+    monkeypatch.setattr(cluster, "registration", later)
+    applied = await session.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+    assert (applied.effect.proved, applied.undo) == (True, {"broker-1": 7})
+
+
 async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Random) -> None:
     """It runs, and ought to have come back; one that is down may not be able to."""
     cluster.homeless = True
