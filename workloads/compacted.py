@@ -34,6 +34,7 @@ from model.plan import Plan
 from model.roles import Client
 from workloads import idempotent, send_poll, transactions
 from workloads.client import transaction
+from workloads.client.common import Settings
 from workloads.idempotent import CatchUp, Topics, created, topics_of
 from workloads.package import Workload
 
@@ -261,7 +262,7 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
         "min.cleanable.dirty.ratio": str(plan.options["dirty_ratio"]),
         "delete.retention.ms": str(plan.options["delete_retention_ms"]),
     }
-    return make(bootstrap, process, plan.producer, plan.consumer, topic)
+    return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic))
 
 
 def refuse(plan: Plan) -> str | None:

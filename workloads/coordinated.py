@@ -7,6 +7,7 @@ from model.plan import Plan
 from model.roles import Client
 from workloads import idempotent
 from workloads.client import aio_group, confluent_group
+from workloads.client.common import Settings
 from workloads.idempotent import Make
 
 BROKER: Mapping[str, str] = {
@@ -45,7 +46,7 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """A process by the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
     topic = idempotent.topic_settings(plan)
-    return make(bootstrap, process, plan.producer, plan.consumer, topic)
+    return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic))
 
 
 def refuse(plan: Plan) -> str | None:

@@ -47,6 +47,7 @@ from model.plan import Plan
 from model.roles import Client
 from workloads import idempotent, transactions
 from workloads.client import aio_transform, confluent_transform, transaction
+from workloads.client.common import Settings
 from workloads.idempotent import CatchUp, Make, Topics, created, keys_of
 from workloads.package import Workload
 
@@ -288,7 +289,7 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """A process by the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
     topic = idempotent.topic_settings(plan)
-    return make(bootstrap, process, plan.producer, plan.consumer, topic)
+    return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic))
 
 
 def refuse(plan: Plan) -> str | None:

@@ -30,12 +30,12 @@ from model.op import Op
 from model.plan import Plan
 from model.roles import Client
 from workloads.client import aio, confluent
+from workloads.client.common import Settings
 from workloads.deletion import Deleters
 from workloads.package import Workload
 
-Make = Callable[[str, int, Mapping[str, str], Mapping[str, str], Mapping[str, str]], Client]
-"""Makes a process from bootstrap servers, its number, and settings of its producer, its consumer
-and the topics that it creates."""
+Make = Callable[[Settings], Client]
+"""Makes a process."""
 Refusal = Callable[[Mapping[str, str], Mapping[str, str]], str | None]
 """Why settings of producer and consumer are refused."""
 
@@ -308,7 +308,7 @@ def topic_settings(plan: Plan) -> dict[str, str]:
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """A process by the client that the plan names."""
     make, _ = CLIENTS[plan.options["client"]]
-    return make(bootstrap, process, plan.producer, plan.consumer, topic_settings(plan))
+    return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic_settings(plan)))
 
 
 def refuse(plan: Plan) -> str | None:

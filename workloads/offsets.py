@@ -36,6 +36,7 @@ from model.plan import Plan
 from model.roles import Client
 from workloads import coordinated, idempotent, send_poll, transactions
 from workloads.client import raw_group, transaction
+from workloads.client.common import Settings
 from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
 from workloads.package import Workload
 
@@ -256,7 +257,9 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
     if not plan.options["txn_p"]:
         return coordinated.client(plan, bootstrap, process)
     topic = idempotent.topic_settings(plan)
-    return raw_group.RawGroupClient(bootstrap, process, plan.producer, plan.consumer, topic)
+    return raw_group.RawGroupClient(
+        Settings(bootstrap, process, plan.producer, plan.consumer, topic)
+    )
 
 
 def op_timeout_s(plan: Plan) -> float:

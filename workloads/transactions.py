@@ -39,6 +39,7 @@ from model.plan import Plan
 from model.roles import Client
 from workloads import idempotent, send_poll
 from workloads.client import aio_txn, confluent_transform, confluent_txn, raw_txn, transaction
+from workloads.client.common import Settings
 from workloads.idempotent import Topics, created, topics_of
 from workloads.package import Workload
 
@@ -215,16 +216,7 @@ RAW = "raw"
 class Make(Protocol):
     """Makes a process, as :data:`~workloads.idempotent.Make` does."""
 
-    def __call__(
-        self,
-        bootstrap: str,
-        process: int,
-        producer: Mapping[str, str],
-        consumer: Mapping[str, str],
-        topic: Mapping[str, str],
-        *,
-        asks_again: bool = False,
-    ) -> Client: ...
+    def __call__(self, settings: Settings, *, asks_again: bool = False) -> Client: ...
 
 
 CLIENTS: Mapping[str, Make] = {
@@ -245,7 +237,7 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
         first = plan.options["first_sequence"]
         make = functools.partial(raw_txn.RawClient, first_sequence=first)
     again = asks_again(plan)
-    return make(bootstrap, process, plan.producer, plan.consumer, topic, asks_again=again)
+    return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic), asks_again=again)
 
 
 def asks_again(plan: Plan) -> bool:

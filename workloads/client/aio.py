@@ -44,6 +44,7 @@ from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
+    Settings,
     silenced,
     split,
 )
@@ -62,21 +63,15 @@ class AioClient(PlainClient):
 
     FAILURES = (KafkaError, TimeoutError)
 
-    def __init__(
-        self,
-        bootstrap: str,
-        process: int,
-        producer: Mapping[str, str],
-        consumer: Mapping[str, str],
-        topic: Mapping[str, str],
-    ) -> None:
-        """``producer`` and ``consumer`` are settings by Kafka's names. Raises
+    def __init__(self, settings: Settings) -> None:
+        """Those of producer and consumer by Kafka's names. Raises
         :class:`~workloads.client.aio_settings.BadSetting`."""
-        super().__init__(topic)
-        self._common = {"bootstrap_servers": bootstrap, "client_id": f"process-{process}"}
-        self._producer_arguments = producer_arguments(producer)
+        super().__init__(settings.topic)
+        name = f"process-{settings.process}"
+        self._common = {"bootstrap_servers": settings.bootstrap, "client_id": name}
+        self._producer_arguments = producer_arguments(settings.producer)
         self._delivery_timeout_s = self._producer_arguments.pop(DELIVERY_TIMEOUT) / 1000
-        self._consumer_arguments = consumer_arguments(consumer)
+        self._consumer_arguments = consumer_arguments(settings.consumer)
         self._writer: Writer | None = None
         self._reader: Reader | None = None
 

@@ -46,12 +46,13 @@ from workloads.client.common import (
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
     Place,
+    Settings,
     as_committed,
     completed,
     split,
     to_commit,
 )
-from workloads.client.membership import Feed
+from workloads.client.membership import Feed, GroupClient, Subscriber
 from workloads.client.outcome import Outcome
 
 ASSIGNORS: Mapping[str, Any] = {
@@ -65,42 +66,14 @@ LEAVE_TIMEOUT_S = 5.0
 """How long a member may take to take its leave."""
 
 
-class GroupAioClient(AioClient):
-    """A process by aiokafka that understands ``subscribe``, ``commit``, ``committed``, ``leave``
-    and ``freeze``, too."""
+class GroupAioClient(GroupClient, AioClient):
+    """By aiokafka."""
 
-    def __init__(
-        self,
-        bootstrap: str,
-        process: int,
-        producer: Mapping[str, str],
-        consumer: Mapping[str, str],
-        topic: Mapping[str, str],
-    ) -> None:
-        super().__init__(bootstrap, process, producer, consumer, topic)
-        self._member_arguments = {**self._common, **member_arguments(consumer)}
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._member_arguments = {**self._common, **member_arguments(settings.consumer)}
         self._member: Member | None = None
         self._outsiders: dict[str, Grouped] = {}
-
-    async def invoke(self, op: Op) -> Op:
-        match op.f:
-            case "subscribe":
-                return await self._subscribe(op)
-            case "poll" if self._member is not None:
-                told, error = await self._member.poll()
-                return completed(op, "ok" if error is None else "info", told, error)
-            case "commit":
-                return await self._commit(op)
-            case "committed":
-                return await self._committed(op)
-            case "freeze":
-                ((_, _, ms),) = op.value
-                async with self._frozen(ms):
-                    return completed(op, "ok", op.value)
-            case "leave":
-                return await self._leave(op)
-            case _:
-                return await super().invoke(op)
 
     async def close(self) -> None:
         """As a crash: nobody is told."""
@@ -129,19 +102,14 @@ class GroupAioClient(AioClient):
             kind, error = await ask(offsets)
         return completed(op, kind, op.value, error)
 
-    async def _committed(self, op: Op) -> Op:
-        ((_, group, wanted),) = op.value
-        try:
-            found = await self._of(group).committed(list(wanted))
-        except (KafkaError, TimeoutError) as error:
-            return completed(op, "fail", op.value, name_of(error))
-        return completed(op, "ok", [["committed", group, found]])
-
     async def _leave(self, op: Op) -> Op:
         assert self._member is not None, "only a member can leave"
         self._alive = False
         error = await self._member.leave()
         return completed(op, "ok" if error is None else "info", op.value, error)
+
+    def _joined(self) -> Subscriber | None:
+        return self._member
 
     def _of(self, group: str) -> "Grouped":
         if self._member is not None and self._member.group == group:

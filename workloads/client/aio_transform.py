@@ -23,24 +23,17 @@ from workloads.client.aio import its_assertions, name_of
 from workloads.client.aio_group import GroupAioClient, Member
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
 from workloads.client.aio_txn import TransactionalWriter
-from workloads.client.common import completed, split, to_commit
+from workloads.client.common import Settings, completed, split, to_commit
 
 
 class TransformingAioClient(GroupAioClient):
     """A process by aiokafka whose member of a group understands ``txn``."""
 
-    def __init__(
-        self,
-        bootstrap: str,
-        process: int,
-        producer: Mapping[str, str],
-        consumer: Mapping[str, str],
-        topic: Mapping[str, str],
-    ) -> None:
-        super().__init__(bootstrap, process, producer, consumer, topic)
-        self._arguments = {**self._common, **producer_arguments(producer)}
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._arguments = {**self._common, **producer_arguments(settings.producer)}
         self._delivery_s = self._arguments.pop(DELIVERY_TIMEOUT) / 1000
-        self._end_s = transaction.end_timeout_s(producer)
+        self._end_s = transaction.end_timeout_s(settings.producer)
         self._transformer: TransformingMember | None = None
 
     async def invoke(self, op: Op) -> Op:

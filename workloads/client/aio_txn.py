@@ -17,76 +17,45 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.structs import OffsetAndMetadata
 
-from model.op import Op
 from workloads.client import outcome, payload, transaction
 from workloads.client.aio import AioClient, Writer, its_assertions, name_of
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
-from workloads.client.common import Place, completed, split, to_commit
+from workloads.client.common import Place, Settings, split, to_commit
 from workloads.client.plain import Report
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 
-class Beginner(transaction.Producer, Protocol):
-    """A producer that gets its id and epoch here, and ends here."""
+class Beginner(transaction.Owned, Protocol):
+    """A producer that gets its id and epoch here."""
 
     @property
     def identity(self) -> list[int] | None: ...
     async def init(self) -> tuple[outcome.Outcome, str | None]: ...
-    async def close(self) -> None: ...
 
 
-class TransactionalAioClient(AioClient):
-    """A process by aiokafka that understands ``init`` and ``txn``, too."""
+class TransactionalAioClient(transaction.TransactionalClient, AioClient):
+    """By aiokafka."""
 
-    _producer: "Beginner | None" = None
-    _commit_plainly: transaction.Commit | None = None
-    """Outside of transactions, in the middle of one: few can."""
-
-    def __init__(
-        self,
-        bootstrap: str,
-        process: int,
-        producer: Mapping[str, str],
-        consumer: Mapping[str, str],
-        topic: Mapping[str, str],
-        *,
-        asks_again: bool = False,
-    ) -> None:
+    def __init__(self, settings: Settings, *, asks_again: bool = False) -> None:
         """``asks_again``: for the end of a transaction that it got no answer to."""
-        super().__init__(bootstrap, process, producer, consumer, topic)
-        self._arguments = {**self._common, **producer_arguments(producer)}
+        super().__init__(settings)
+        self._arguments = {**self._common, **producer_arguments(settings.producer)}
         self._delivery_s = self._arguments.pop(DELIVERY_TIMEOUT) / 1000
-        self._end_s = transaction.end_timeout_s(producer, asks_again=asks_again)
+        self._end_s = transaction.end_timeout_s(settings.producer, asks_again=asks_again)
 
-    async def invoke(self, op: Op) -> Op:
-        match op.f:
-            case "init":
-                return await self._init(op)
-            case "txn":
-                assert self._producer is not None, "init comes first"
-                answer, goes_on = await transaction.carry_out(
-                    op, self._producer, self._reader, self._commit_plainly
-                )
-                self._alive = self._alive and goes_on
-                return answer
-            case _:
-                return await super().invoke(op)
-
-    async def close(self) -> None:
-        producer, self._producer = self._producer, None
-        await asyncio.gather(super().close(), *([producer.close()] if producer else []))
-
-    async def _init(self, op: Op) -> Op:
-        ((_, transactional_id, *_),) = op.value
-        assert self._producer is None, "a process has one transactional id for life"
+    async def _take(
+        self, transactional_id: str
+    ) -> tuple[outcome.Outcome, str | None, list[int] | None]:
         producer = self._make_producer(transactional_id)
         kind, error = await producer.init()
         if kind == "ok":
-            self._producer = producer
+            self._transactor = producer
         else:
             await producer.close()
-        value = [["init", transactional_id, producer.identity]]
-        return completed(op, kind, value, error)
+        return kind, error, producer.identity
+
+    def _read_by(self) -> transaction.Reader | None:
+        return self._reader
 
     def _make_producer(self, transactional_id: str) -> "Beginner":
         arguments = {**self._arguments, "transactional_id": transactional_id}

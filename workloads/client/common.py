@@ -1,7 +1,8 @@
 """What both clients have in common: how long they wait, and how they answer."""
 
 import logging
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,6 +18,19 @@ QUERY_TIMEOUT_S = 5.0
 """How long to wait for offsets, for a consumer to find the cluster, or for a topic's creation."""
 DELETION_TIMEOUT_S = 3.0
 """How long a leader may wait for other replicas to delete records, too."""
+
+
+class Settings(NamedTuple):
+    """What the client of a process is made of; producer and consumer by the names that their
+    library has for settings."""
+
+    bootstrap: str
+    process: int
+    """Its number."""
+    producer: Mapping[str, str]
+    consumer: Mapping[str, str]
+    topic: Mapping[str, str]
+    """Of the topics that it creates."""
 
 
 Place = int | list[int]

@@ -38,6 +38,7 @@ from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
+    Settings,
     silenced,
     split,
 )
@@ -100,19 +101,12 @@ class ConfluentClient(PlainClient):
 
     FAILURES = (KafkaException,)
 
-    def __init__(
-        self,
-        bootstrap: str,
-        process: int,
-        producer: Mapping[str, str],
-        consumer: Mapping[str, str],
-        topic: Mapping[str, str],
-    ) -> None:
-        """``producer`` and ``consumer`` are librdkafka's settings."""
-        super().__init__(topic)
-        common = {**_QUIET, "bootstrap.servers": bootstrap, "client.id": f"process-{process}"}
-        self._producer_config = {**common, **producer}
-        self._consumer_config = {**common, "group.id": f"process-{process}", **consumer}
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.topic)
+        name = f"process-{settings.process}"
+        common = {**_QUIET, "bootstrap.servers": settings.bootstrap, "client.id": name}
+        self._producer_config = {**common, **settings.producer}
+        self._consumer_config = {**common, "group.id": name, **settings.consumer}
         self._admin_config = common
         self._writer: Writer | None = None
         self._reader: Reader | None = None

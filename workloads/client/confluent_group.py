@@ -13,7 +13,8 @@ after the rebalance that came with it.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -25,13 +26,14 @@ from workloads.client.common import (
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
     Place,
+    Settings,
     as_committed,
     completed,
     split,
     to_commit,
 )
 from workloads.client.confluent import ConfluentClient, Worker
-from workloads.client.membership import Feed
+from workloads.client.membership import Feed, GroupClient, Subscriber
 from workloads.client.outcome import Outcome
 
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
@@ -43,41 +45,13 @@ FIRST_ATTEMPT_S = 0.05
 """A second attempt begins later than that (``retry.backoff.ms`` is 100)."""
 
 
-class GroupConfluentClient(ConfluentClient):
-    """A process by librdkafka that understands ``subscribe``, ``commit``, ``committed``, ``leave``
-    and ``freeze``, too."""
+class GroupConfluentClient(GroupClient, ConfluentClient):
+    """By librdkafka."""
 
-    def __init__(
-        self,
-        bootstrap: str,
-        process: int,
-        producer: Mapping[str, str],
-        consumer: Mapping[str, str],
-        topic: Mapping[str, str],
-    ) -> None:
-        super().__init__(bootstrap, process, producer, consumer, topic)
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
         self._member: Member | None = None
         self._outsiders: dict[str, Grouped] = {}
-
-    async def invoke(self, op: Op) -> Op:
-        match op.f:
-            case "subscribe":
-                return await self._subscribe(op)
-            case "poll" if self._member is not None:
-                told, error = await self._member.poll()
-                return completed(op, "ok" if error is None else "info", told, error)
-            case "commit":
-                return await self._commit(op)
-            case "committed":
-                return await self._committed(op)
-            case "freeze":
-                ((_, _, ms),) = op.value
-                await asyncio.sleep(ms / 1000)
-                return completed(op, "ok", op.value)
-            case "leave":
-                return await self._leave(op)
-            case _:
-                return await super().invoke(op)
 
     async def close(self) -> None:
         used = [*self._outsiders.values(), *([self._member] if self._member else [])]
@@ -96,18 +70,9 @@ class GroupConfluentClient(ConfluentClient):
 
     async def _commit(self, op: Op) -> Op:
         *freeze, (_, group, offsets, mode) = op.value
-        if freeze:
-            await asyncio.sleep(freeze[0][2] / 1000)
-        kind, error = await self._of(group).commit(offsets, mode)
+        async with self._frozen(freeze[0][2] if freeze else 0):
+            kind, error = await self._of(group).commit(offsets, mode)
         return completed(op, kind, op.value, error)
-
-    async def _committed(self, op: Op) -> Op:
-        ((_, group, wanted),) = op.value
-        try:
-            found = await self._of(group).committed(list(wanted))
-        except KafkaException as error:
-            return completed(op, "fail", op.value, error.args[0].name())
-        return completed(op, "ok", [["committed", group, found]])
 
     async def _leave(self, op: Op) -> Op:
         assert self._member is not None, "only a member can leave"
@@ -116,12 +81,20 @@ class GroupConfluentClient(ConfluentClient):
         await member.leave()
         return completed(op, "ok", op.value)
 
+    def _joined(self) -> Subscriber | None:
+        return self._member
+
     def _of(self, group: str) -> "Grouped":
         if self._member is not None and self._member.group == group:
             return self._member
         if group not in self._outsiders:
             self._outsiders[group] = Grouped(self._consumer_config, group)
         return self._outsiders[group]
+
+    @asynccontextmanager
+    async def _frozen(self, ms: int) -> AsyncIterator[None]:
+        await asyncio.sleep(ms / 1000)
+        yield
 
 
 class Grouped:

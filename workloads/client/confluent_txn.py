@@ -5,65 +5,40 @@ the same call may be repeated. It is never repeated here: ``workloads.client.tra
 After an abort its producer goes on, with another epoch where sequence numbers were lost (KIP-360).
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from model.op import Op
-from workloads.client import payload, transaction
-from workloads.client.common import Place, completed, split, to_commit
+from workloads.client import outcome, payload, transaction
+from workloads.client.common import Place, Settings, split, to_commit
 from workloads.client.confluent import ConfluentClient, Worker, Writer
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 
-class TransactionalConfluentClient(ConfluentClient):
-    """A process by librdkafka that understands ``init`` and ``txn``, too."""
+class TransactionalConfluentClient(transaction.TransactionalClient, ConfluentClient):
+    """By librdkafka."""
 
     _transactor: "TransactionalWriter | None" = None
 
-    def __init__(
-        self,
-        bootstrap: str,
-        process: int,
-        producer: Mapping[str, str],
-        consumer: Mapping[str, str],
-        topic: Mapping[str, str],
-        *,
-        asks_again: bool = False,
-    ) -> None:
+    def __init__(self, settings: Settings, *, asks_again: bool = False) -> None:
         """``asks_again``: for the end of a transaction that it got no answer to."""
-        super().__init__(bootstrap, process, producer, consumer, topic)
-        self._end_s = transaction.end_timeout_s(producer, asks_again=asks_again)
+        super().__init__(settings)
+        self._end_s = transaction.end_timeout_s(settings.producer, asks_again=asks_again)
 
-    async def invoke(self, op: Op) -> Op:
-        match op.f:
-            case "init":
-                return await self._init(op)
-            case "txn":
-                assert self._transactor is not None, "init comes first"
-                answer, goes_on = await transaction.carry_out(op, self._transactor, self._reader)
-                self._alive = self._alive and goes_on
-                return answer
-            case _:
-                return await super().invoke(op)
-
-    async def close(self) -> None:
-        transactor, self._transactor = self._transactor, None
-        await asyncio.gather(super().close(), *([transactor.close()] if transactor else []))
-
-    async def _init(self, op: Op) -> Op:
-        ((_, transactional_id, *_),) = op.value
-        assert self._transactor is None, "a process has one transactional id for life"
+    async def _take(
+        self, transactional_id: str
+    ) -> tuple[outcome.Outcome, str | None, list[int] | None]:
         config = {**self._producer_config, "transactional.id": transactional_id}
         self._transactor = TransactionalWriter(config, self._end_s, self._form)
-        value = [["init", transactional_id, None]]
         try:
             await self._transactor.init()
         except Failure as failure:
-            return completed(op, "info", value, failure.name)
-        return completed(op, "ok", value)
+            return "info", failure.name, None
+        return "ok", None, None
+
+    def _read_by(self) -> transaction.Reader | None:
+        return self._reader
 
 
 class TransactionalWriter(Writer):

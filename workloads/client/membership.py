@@ -4,15 +4,89 @@ Rebalances happen whenever they happen, records have been read before or after t
 tells of rebalances first and then of records, so what does not fit waits for the next one.
 """
 
+import abc
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol
 
-from model.op import MicroOp
+from model.op import MicroOp, Op
+from workloads.client.common import Place, completed
+from workloads.client.plain import PlainClient
 
 Change = Literal["assigned", "revoked", "lost"]
 Records = dict[str, list[list[int]]]
 """By key: offsets and values, in the order they came."""
+
+
+class Outsider(Protocol):
+    """A consumer that need not be a member of its group."""
+
+    async def committed(self, keys: list[str]) -> dict[str, Place | None]:
+        """By key: the offset that is committed; ``None`` for none."""
+        ...
+
+
+class Subscriber(Protocol):
+    """A member."""
+
+    async def poll(self) -> tuple[list[MicroOp], str | None]:
+        """What it was told, records last; and the error that ended the poll, if any."""
+        ...
+
+
+class GroupClient(PlainClient):
+    """Understands ``subscribe``, ``commit``, ``committed``, ``leave`` and ``freeze``, too; a
+    process is a member of one group at most, for life, and commits to others from outside."""
+
+    async def invoke(self, op: Op) -> Op:
+        match op.f:
+            case "subscribe":
+                return await self._subscribe(op)
+            case "poll" if (member := self._joined()) is not None:
+                told, error = await member.poll()
+                return completed(op, "ok" if error is None else "info", told, error)
+            case "commit":
+                return await self._commit(op)
+            case "committed":
+                ((_, group, wanted),) = op.value
+                try:
+                    found = await self._of(group).committed(list(wanted))
+                except self.FAILURES as error:
+                    return completed(op, "fail", op.value, self._name_of(error))
+                return completed(op, "ok", [["committed", group, found]])
+            case "freeze":
+                ((_, _, ms),) = op.value
+                async with self._frozen(ms):
+                    return completed(op, "ok", op.value)
+            case "leave":
+                return await self._leave(op)
+            case _:
+                return await super().invoke(op)
+
+    @abc.abstractmethod
+    async def _subscribe(self, op: Op) -> Op:
+        """Become a member, or read other topics as one."""
+
+    @abc.abstractmethod
+    async def _commit(self, op: Op) -> Op:
+        """As the member or from outside, with a freeze before it if one is asked for."""
+
+    @abc.abstractmethod
+    async def _leave(self, op: Op) -> Op:
+        """Be a member no longer, in good order."""
+
+    @abc.abstractmethod
+    def _joined(self) -> Subscriber | None:
+        """The member, if the process is one."""
+
+    @abc.abstractmethod
+    def _of(self, group: str) -> Outsider:
+        """The member, if it is of this group; else who is outside of it."""
+
+    @abc.abstractmethod
+    def _frozen(self, ms: int) -> AbstractAsyncContextManager[None]:
+        """Nothing of this process happens for so long; then what is done within goes first."""
 
 
 class Feed:

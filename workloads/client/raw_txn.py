@@ -30,7 +30,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from workloads.client import aio_errors, outcome, payload
 from workloads.client.aio import name_of, stop_client
 from workloads.client.aio_txn import TransactionalAioClient
-from workloads.client.common import Place, split, to_commit
+from workloads.client.common import Place, Settings, split, to_commit
 from workloads.client.plain import Report
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
@@ -50,18 +50,10 @@ class RawClient(TransactionalAioClient):
     """A process that reads by aiokafka and writes by a :class:`RawWriter`."""
 
     def __init__(
-        self,
-        bootstrap: str,
-        process: int,
-        producer: Mapping[str, str],
-        consumer: Mapping[str, str],
-        topic: Mapping[str, str],
-        *,
-        asks_again: bool = False,
-        first_sequence: int = 0,
+        self, settings: Settings, *, asks_again: bool = False, first_sequence: int = 0
     ) -> None:
         """``first_sequence``: of each partition, under a new producer id."""
-        super().__init__(bootstrap, process, producer, consumer, topic, asks_again=asks_again)
+        super().__init__(settings, asks_again=asks_again)
         self._asks_again = asks_again
         self._first_sequence = first_sequence
 

@@ -13,6 +13,7 @@ client waits before it asks again, and whoever takes over the transactional id b
 of that; a client that is told so does as theirs do, and asks again until it is answered.
 """
 
+import abc
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from typing import Protocol
 from model.op import MicroOp, Op
 from workloads.client.common import Place, completed
 from workloads.client.outcome import Outcome
+from workloads.client.plain import PlainClient
 
 INIT_TIMEOUT_S = 10.0
 """How long a producer may take to get its id and epoch: a transaction of its predecessor is ended
@@ -80,6 +82,12 @@ class Producer(Protocol):
     async def abort(self) -> None: ...
 
 
+class Owned(Producer, Protocol):
+    """One that ends with its process."""
+
+    async def close(self) -> None: ...
+
+
 Commit = Callable[[Mapping[str, Place], str], Awaitable[None]]
 """Commits offsets of a group outside of any transaction. Raises :class:`Failure`: one that cannot
 abort when nobody knows what came of it."""
@@ -95,6 +103,45 @@ class Reader(Protocol):
     async def rewind(self, places: Mapping[str, int]) -> str | None:
         """Read on from these offsets; the error by which it does not."""
         ...
+
+
+class TransactionalClient(PlainClient):
+    """Understands ``init`` and ``txn``, too; a process has one transactional id for life."""
+
+    _transactor: Owned | None = None
+    _commit_plainly: Commit | None = None
+    """Outside of transactions, in the middle of one: few can."""
+
+    async def invoke(self, op: Op) -> Op:
+        match op.f:
+            case "init":
+                ((_, transactional_id, *_),) = op.value
+                assert self._transactor is None, "a process has one transactional id for life"
+                kind, error, identity = await self._take(transactional_id)
+                return completed(op, kind, [["init", transactional_id, identity]], error)
+            case "txn":
+                assert self._transactor is not None, "init comes first"
+                answer, goes_on = await carry_out(
+                    op, self._transactor, self._read_by(), self._commit_plainly
+                )
+                self._alive = self._alive and goes_on
+                return answer
+            case _:
+                return await super().invoke(op)
+
+    async def close(self) -> None:
+        transactor, self._transactor = self._transactor, None
+        rest = super().close()  # type: ignore[safe-super]  # a library's client comes behind this
+        await asyncio.gather(rest, *([transactor.close()] if transactor else []))
+
+    @abc.abstractmethod
+    async def _take(self, transactional_id: str) -> tuple[Outcome, str | None, list[int] | None]:
+        """Make the transactor, and have it get its id and epoch: the outcome, the name of the
+        error, and producer id and epoch where the library tells them."""
+
+    @abc.abstractmethod
+    def _read_by(self) -> Reader | None:
+        """The consumer, if there is one."""
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from aiokafka.errors import KafkaError, OutOfOrderSequenceNumber
 from model.op import Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
 from workloads.client.aio import AioClient
+from workloads.client.common import Settings
 from workloads.idempotent import WORKLOAD
 
 NOWHERE = "127.0.0.1:9"
@@ -46,7 +47,9 @@ async def clients() -> AsyncIterator[Any]:
         settings = {name.replace("_", "."): value for name, value in producer.items()}
         topic = {"replication.factor": str(replicas)}
         consumer = {**WORKLOAD.consumer, "retry.backoff.ms": settings.get("retry.backoff.ms", "50")}
-        client = AioClient(servers, process, {**WORKLOAD.producer, **settings}, consumer, topic)
+        client = AioClient(
+            Settings(servers, process, {**WORKLOAD.producer, **settings}, consumer, topic)
+        )
         made.append(client)
         return client
 
@@ -190,7 +193,7 @@ async def test_what_is_sent_is_read(cluster: Any, clients: Any) -> None:
 async def test_replicas_are_where_the_plan_wants_them(cluster: Any) -> None:
     """The first that it names leads every partition, and the others follow."""
     topic = {"replication.factor": "3", "replicas": "3 1 2"}
-    creator = AioClient(cluster.bootstrap, 0, WORKLOAD.producer, WORKLOAD.consumer, topic)
+    creator = AioClient(Settings(cluster.bootstrap, 0, WORKLOAD.producer, WORKLOAD.consumer, topic))
     assert (await create(creator, "placed", 2)).type == "ok"
     admin = AIOKafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     await admin.start()

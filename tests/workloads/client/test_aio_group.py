@@ -11,7 +11,7 @@ import pytest
 from model.op import Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
 from workloads.client.aio_group import GroupAioClient
-from workloads.client.common import as_committed
+from workloads.client.common import Settings, as_committed
 from workloads.offsets import WORKLOAD
 
 pytestmark = pytest.mark.slow
@@ -46,12 +46,10 @@ async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
 
     def make(process: int, **consumer: str) -> GroupAioClient:
         settings = {name.replace("_", "."): value for name, value in consumer.items()}
+        asked = {**WORKLOAD.consumer, "heartbeat.interval.ms": "50", **settings}
+        topic = {"replication.factor": "3"}
         client = GroupAioClient(
-            cluster.bootstrap,
-            process,
-            WORKLOAD.producer,
-            {**WORKLOAD.consumer, "heartbeat.interval.ms": "50", **settings},
-            {"replication.factor": "3"},
+            Settings(cluster.bootstrap, process, WORKLOAD.producer, asked, topic)
         )
         made.append(client)
         return client

@@ -11,6 +11,7 @@ from model import transform
 from model.op import MicroOp, Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
 from workloads.client.aio_transform import TransformingAioClient
+from workloads.client.common import Settings
 from workloads.exactly_once import WORKLOAD
 
 ROW: list[MicroOp] = [["poll"], ["transform", "output", 2], ["commit", "eos", None]]
@@ -52,7 +53,9 @@ async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
         consumer |= {"heartbeat.interval.ms": "100", "max.poll.interval.ms": "1000"}
         topic = {"replication.factor": "3"}
         producer = {**WORKLOAD.producer, **longer}
-        made.append(TransformingAioClient(cluster.bootstrap, process, producer, consumer, topic))
+        made.append(
+            TransformingAioClient(Settings(cluster.bootstrap, process, producer, consumer, topic))
+        )
         return made[-1]
 
     writer = make(0)

@@ -13,6 +13,7 @@ from aiokafka.protocol.produce import ProduceRequest
 from model.op import MicroOp, Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
 from workloads.client.aio_txn import TransactionalAioClient
+from workloads.client.common import Settings
 from workloads.transactions import WORKLOAD
 
 
@@ -47,7 +48,9 @@ async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
         settings |= {key.replace("_", "."): value for key, value in producer.items()}
         consumer = {**WORKLOAD.consumer, "fetch.wait.max.ms": "20", "retry.backoff.ms": "20"}
         topic = {"replication.factor": "3"}
-        client = TransactionalAioClient(cluster.bootstrap, process, settings, consumer, topic)
+        client = TransactionalAioClient(
+            Settings(cluster.bootstrap, process, settings, consumer, topic)
+        )
         made.append(client)
         if name is not None:
             assert (await ask(client, "init", [["init", name]])).type == "ok"
@@ -143,7 +146,7 @@ async def test_a_commit_without_an_answer_is_in_doubt(clients: Any, cluster: Clu
     assert (await transact(one, ["send", "t-0", 0])).type == "ok"
     begun = asyncio.create_task(transact(one, ["send", "t-0", 1], ["delay", None, 300]))
     await asyncio.sleep(0.2)
-    client = one._producer._producer.client
+    client = one._transactor._producer.client
     client.send = _never
     answer = await begun
     assert (answer.type, answer.error) == ("info", "TimeoutError")
@@ -171,7 +174,7 @@ async def test_a_producer_ends_with_all_that_it_has_under_way(
     await ask(one, "create-topic", [["create-topic", "t", 3]])
     everywhere = [["send", f"t-{number}", 0] for number in range(3)]
     assert (await transact(one, *everywhere)).type == "ok"
-    hold_up(one._producer._producer, monkeypatch)
+    hold_up(one._transactor._producer, monkeypatch)
     begun = asyncio.create_task(transact(one, *everywhere))
     await asyncio.sleep(0.1)
     begun.cancel()
@@ -186,7 +189,7 @@ async def test_what_a_dead_sender_leaves_under_way_is_ended(
     one = await clients(0, "ours")
     await ask(one, "create-topic", [["create-topic", "t", 2]])
     await transact(one, ["send", "t-0", 0], ["send", "t-1", 0])
-    producer = one._producer._producer
+    producer = one._transactor._producer
     hold_up(producer, monkeypatch)
     begun = asyncio.create_task(transact(one, ["send", "t-0", 1]))
     await asyncio.sleep(0.1)
@@ -205,7 +208,9 @@ async def _never(*_: Any, **__: Any) -> None:
 async def test_who_finds_nobody_gets_no_id(clients: Any) -> None:
     """Certainly not: there is nobody to ask. The process may ask again."""
     one = TransactionalAioClient(
-        "127.0.0.1:9", 0, WORKLOAD.producer, WORKLOAD.consumer, {"replication.factor": "3"}
+        Settings(
+            "127.0.0.1:9", 0, WORKLOAD.producer, WORKLOAD.consumer, {"replication.factor": "3"}
+        )
     )
     for _ in range(2):
         answer = await ask(one, "init", [["init", "mine"]])

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from model.op import Op
-from workloads.client.common import split
+from workloads.client.common import Settings, split
 from workloads.client.confluent import ConfluentClient, refusal
 from workloads.idempotent import WORKLOAD
 
@@ -33,7 +33,7 @@ async def clients(bootstrap: str) -> AsyncIterator[Any]:
 
     def make(process: int, servers: str = bootstrap, **producer: str) -> ConfluentClient:
         settings = {**WORKLOAD.producer, **producer}
-        made.append(ConfluentClient(servers, process, settings, WORKLOAD.consumer, TOPIC))
+        made.append(ConfluentClient(Settings(servers, process, settings, WORKLOAD.consumer, TOPIC)))
         return made[-1]
 
     yield make

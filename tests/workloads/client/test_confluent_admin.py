@@ -8,6 +8,7 @@ import pytest
 
 from model.op import Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
+from workloads.client.common import Settings
 from workloads.client.confluent import ConfluentClient
 from workloads.idempotent import WORKLOAD
 
@@ -34,7 +35,7 @@ async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
     def make(process: int) -> ConfluentClient:
         topic = {"replication.factor": "3"}
         settings = WORKLOAD.producer, WORKLOAD.consumer
-        made.append(ConfluentClient(cluster.bootstrap, process, *settings, topic))
+        made.append(ConfluentClient(Settings(cluster.bootstrap, process, *settings, topic)))
         return made[-1]
 
     yield make

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 from model.op import Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
 from workloads.client import confluent_group
+from workloads.client.common import Settings
 from workloads.client.confluent_group import GroupConfluentClient
 from workloads.offsets import WORKLOAD
 
@@ -40,12 +41,10 @@ async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
 
     def make(process: int, **consumer: str) -> GroupConfluentClient:
         settings = {name.replace("_", "."): value for name, value in consumer.items()}
+        asked = {**WORKLOAD.consumer, "heartbeat.interval.ms": "50", **settings}
+        topic = {"replication.factor": "3"}
         client = GroupConfluentClient(
-            cluster.bootstrap,
-            process,
-            WORKLOAD.producer,
-            {**WORKLOAD.consumer, "heartbeat.interval.ms": "50", **settings},
-            {"replication.factor": "3"},
+            Settings(cluster.bootstrap, process, WORKLOAD.producer, asked, topic)
         )
         made.append(client)
         return client

@@ -8,6 +8,7 @@ import pytest
 
 from model.op import MicroOp, Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
+from workloads.client.common import Settings
 from workloads.client.confluent_txn import TransactionalConfluentClient
 from workloads.transactions import WORKLOAD
 
@@ -41,7 +42,7 @@ async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
         settings |= {key.replace("_", "."): value for key, value in producer.items()}
         topic = {"replication.factor": "3"}
         client = TransactionalConfluentClient(
-            cluster.bootstrap, process, settings, WORKLOAD.consumer, topic
+            Settings(cluster.bootstrap, process, settings, WORKLOAD.consumer, topic)
         )
         made.append(client)
         if name is not None:
@@ -122,7 +123,9 @@ async def test_an_id_that_nobody_gives_is_in_doubt(
     """librdkafka does not say how far it came."""
     monkeypatch.setattr("workloads.client.confluent_txn.INIT_TIMEOUT_S", 0.2)
     one = TransactionalConfluentClient(
-        "127.0.0.1:9", 0, WORKLOAD.producer, WORKLOAD.consumer, {"replication.factor": "3"}
+        Settings(
+            "127.0.0.1:9", 0, WORKLOAD.producer, WORKLOAD.consumer, {"replication.factor": "3"}
+        )
     )
     answer = await ask(one, "init", [["init", "mine"]])
     assert (answer.type, answer.error) == ("info", "_TIMED_OUT")

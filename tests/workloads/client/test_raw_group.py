@@ -9,6 +9,7 @@ import pytest
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
 from tests.workloads.client.test_aio_group import ask
 from tests.workloads.client.test_aio_txn import transact
+from workloads.client.common import Settings
 from workloads.client.raw_group import RawGroupClient
 from workloads.offsets import WORKLOAD
 
@@ -29,7 +30,7 @@ async def client() -> AsyncIterator[RawGroupClient]:
     await world.ready()
     consumer = {**WORKLOAD.consumer, "retry.backoff.ms": "20"}
     client = RawGroupClient(
-        world.bootstrap, 0, WORKLOAD.producer, consumer, {"replication.factor": "3"}
+        Settings(world.bootstrap, 0, WORKLOAD.producer, consumer, {"replication.factor": "3"})
     )
     assert (await ask(client, "create-topic", ["create-topic", "a", 2])).type == "ok"
     assert (await ask(client, "init", ["init", "mine"])).type == "ok"
@@ -58,11 +59,13 @@ async def test_a_refused_commit_ends_the_transaction(client: RawGroupClient) -> 
     """Of a group that has members an outsider commits nothing; nothing has happened then."""
     how = {"instance": None, "assignor": "range", "commit": "sync"}
     other = RawGroupClient(
-        client._common["bootstrap_servers"],
-        1,
-        WORKLOAD.producer,
-        WORKLOAD.consumer,
-        {"replication.factor": "3"},
+        Settings(
+            client._common["bootstrap_servers"],
+            1,
+            WORKLOAD.producer,
+            WORKLOAD.consumer,
+            {"replication.factor": "3"},
+        )
     )
     assert (await ask(other, "subscribe", ["subscribe", "g", ["a"], how])).type == "ok"
     async with asyncio.timeout(20):

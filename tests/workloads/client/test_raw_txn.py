@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
 from tests.workloads.client.test_aio_txn import ask, read_to_the_end, transact
+from workloads.client.common import Settings
 from workloads.client.raw_txn import SEQUENCES, RawClient, RawWriter
 from workloads.transactions import WORKLOAD
 
@@ -40,7 +41,7 @@ async def clients(bootstrap: str) -> AsyncIterator[Any]:
         topic = {"replication.factor": "3"}
         settings = {**WORKLOAD.producer, "delivery.timeout.ms": "300"}
         client = RawClient(
-            *(bootstrap, process, settings, consumer, topic), first_sequence=first_sequence
+            Settings(bootstrap, process, settings, consumer, topic), first_sequence=first_sequence
         )
         made.append(client)
         assert (await ask(client, "init", [["init", name]])).type == "ok"
@@ -61,9 +62,9 @@ async def test_what_is_committed_is_read_and_nothing_else(clients: Any, bootstra
     aborted = await transact(one, ["send", "t-0", 2], ["abort"])
     assert (aborted.type, one.alive) == ("fail", True)
     assert await read_to_the_end(one, "t-0") == [0, 1]
-    await one._producer.begin()
-    await one._producer.send_offsets({"t-0": 2}, "group")
-    await one._producer.commit()
+    await one._transactor.begin()
+    await one._transactor.send_offsets({"t-0": 2}, "group")
+    await one._transactor.commit()
     async with AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id="group") as consumer:
         assert await consumer.committed(TopicPartition("t", 0)) == 2
     other = await clients(1, "mine")
@@ -102,7 +103,7 @@ async def test_a_new_id_may_begin_with_any_sequence_number(clients: Any) -> None
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     for value in range(3):
         assert (await transact(one, ["send", "t-0", value])).type == "ok"
-    assert one._producer._next == {"t-0": 2}
+    assert one._transactor._next == {"t-0": 2}
     two = await clients(1, "mine", first_sequence=SEQUENCES - 1)
     assert (await transact(two, ["send", "t-0", 3])).type == "ok"
-    assert two._producer._next == {"t-0": 1}
+    assert two._transactor._next == {"t-0": 1}
