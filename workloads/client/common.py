@@ -35,6 +35,8 @@ class Settings(NamedTuple):
 
 Place = int | list[int]
 """An offset to commit; with metadata that is a number, the two of them."""
+Records = dict[str, list[list[int]]]
+"""By key: offsets and values, in the order they came."""
 DIGITS_MAX = 18
 """Metadata of more cannot be a number of the history's."""
 FOREIGN = -1

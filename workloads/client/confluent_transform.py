@@ -14,10 +14,10 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from model.op import MicroOp, Op
 from workloads.client import transaction, transform
-from workloads.client.common import POLL_TIMEOUT_S, Place, completed, split
+from workloads.client.common import POLL_TIMEOUT_S, Place, Records, completed, split
 from workloads.client.confluent_group import GroupConfluentClient, Member, keys_of
 from workloads.client.confluent_txn import TransactionalConfluentClient, TransactionalWriter
-from workloads.client.transaction import Failure, Records
+from workloads.client.transaction import Failure
 
 
 class TransformingConfluentClient(TransactionalConfluentClient, GroupConfluentClient):

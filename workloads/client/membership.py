@@ -11,12 +11,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from model.op import MicroOp, Op
-from workloads.client.common import Place, completed
+from workloads.client.common import Place, Records, completed
 from workloads.client.plain import PlainClient
 
 Change = Literal["assigned", "revoked", "lost"]
-Records = dict[str, list[list[int]]]
-"""By key: offsets and values, in the order they came."""
 
 
 class Outsider(Protocol):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from model.op import MicroOp, Op
-from workloads.client.common import Place, completed
+from workloads.client.common import Place, Records, completed
 from workloads.client.outcome import Outcome
 from workloads.client.plain import PlainClient
 
@@ -31,9 +31,6 @@ END_SHARE = 0.9
 """Of the time that a client waits for an answer."""
 END_ATTEMPTS = 5
 """How often a client that asks again may."""
-
-Records = dict[str, list[list[int]]]
-"""By key: offsets and values, in the order they came."""
 
 
 def end_timeout_s(producer: Mapping[str, str], *, asks_again: bool = False) -> float:

@@ -13,7 +13,8 @@ import msgspec
 import model.transform
 from model.op import MicroOp, Op
 from workloads.client import transaction
-from workloads.client.transaction import Producer, Records
+from workloads.client.common import Records
+from workloads.client.transaction import Producer
 
 RECORDS_MAX = 50
 """Of one transaction."""
