@@ -17,6 +17,8 @@ from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 RETURN_S = 5.0
 """How long a broker may take to register anew."""
+COME_S = 1.5
+"""How long one that has none is waited for, before the fault."""
 LOOK_EVERY_S = 0.05
 OVERHEAD_S = 2.0
 
@@ -36,14 +38,14 @@ async def apply(
 ) -> Applied:
     """Proved when ZooKeeper has ended the session, and its registration is no more.
 
-    A broker that has none, for ZooKeeper was away, may register first.
+    Who runs and has no session, as after ZooKeeper was away, has ``COME_S`` to register first.
     """
     nodes = await aim.resolve(cluster, targets, rng)
     before = {node: await cluster.registration(node) for node in nodes}
-    late = {node: None for node, registration in before.items() if registration is None}
+    late = [node for node in nodes if before[node] is None and await aim.stands(cluster, node)]
     if late:
-        await _until_registered(cluster, late)
-        before |= {node: await cluster.registration(node) for node in late}
+        await _until_registered(cluster, dict.fromkeys(late), COME_S)
+        before = {node: await cluster.registration(node) for node in nodes}
     over = [node for node in nodes if await cluster.expire_session(node)]
     left = [node for node in over if await cluster.registration(node) == before[node]]
     proved = bool(nodes) and len(over) == len(nodes) and not left
@@ -59,19 +61,19 @@ async def heal(cluster: Expirable, applied: Applied) -> Effect:
     """Nothing is to be mended; proved when each that runs is registered anew."""
     before: dict[NodeId, int | None] = applied.undo
     standing = {node: old for node, old in before.items() if await aim.stands(cluster, node)}
-    missing = await _until_registered(cluster, standing)
+    missing = await _until_registered(cluster, standing, RETURN_S)
     if missing:
         return Effect(False, f"not registered anew: {', '.join(missing)}")
     return Effect(True, f"registered anew: {', '.join(before) or 'nobody'}")
 
 
 async def _until_registered(
-    cluster: Expirable, before: Mapping[NodeId, int | None]
+    cluster: Expirable, before: Mapping[NodeId, int | None], within_s: float
 ) -> list[NodeId]:
     """Wait for registrations other than these; who has none in the end."""
     missing = list(before)
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(RETURN_S):
+        async with asyncio.timeout(within_s):
             while missing:
                 missing = [
                     node

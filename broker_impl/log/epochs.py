@@ -25,7 +25,7 @@ class LeaderEpochs:
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
         self.entries: tuple[EpochStart, ...] = ()
-        """All epochs, oldest first."""
+        """All epochs, oldest first; like ``latest`` changed by the methods of this class only."""
         self.latest: Epoch = UNDEFINED_EPOCH
         """The newest epoch; -1 when the log has none."""
         for entry in entries:

@@ -168,8 +168,9 @@ class _Reading:
             log.offline,
             log.epochs.entries,
             producers,
-            partition
-            and (
+            None
+            if partition is None
+            else (
                 partition.role,
                 partition.leader_epoch,
                 partition.high_watermark,

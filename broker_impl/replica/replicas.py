@@ -486,6 +486,7 @@ class Replicas:
         targets = []
         for tp, partition in self._following.get(leader, {}).items():
             if partition.retry_at <= now:
+                assert partition.stage is not Stage.NOTHING, f"{tp}: follows, and asks nothing"
                 log = partition.log
                 targets.append(
                     FetchTarget(

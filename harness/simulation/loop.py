@@ -20,7 +20,6 @@ from harness.simulation.server import SimServer
 from harness.simulation.stack import Stack
 from harness.simulation.tasks import SimFuture, SimTask
 from harness.simulation.timeline import Timeline, Timer
-from harness.simulation.tracing import name_of
 from harness.simulation.transport import SimTransport
 
 if TYPE_CHECKING:
@@ -73,9 +72,9 @@ class SimLoop(asyncio.BaseEventLoop):
             self.is_queued = True
             self._runnable.append(self)
 
-    def report(self, handle: asyncio.Handle, error: BaseException) -> None:
-        """A callback has failed, and nobody in it has heard."""
-        message = f"Exception in callback {name_of(handle._callback)}"  # type: ignore[attr-defined]
+    def report(self, handle: asyncio.Handle, name: str, error: BaseException) -> None:
+        """A callback of this name has failed, and nobody in it has heard."""
+        message = f"Exception in callback {name}"
         self.call_exception_handler({"message": message, "exception": error, "handle": handle})
 
     def halt(self) -> None:

@@ -4,7 +4,7 @@ import random
 import socket
 from typing import TYPE_CHECKING
 
-from harness.simulation.segment import RST, SYN, Segment
+from harness.simulation.segment import RST, SYN, Segment, end_of
 from harness.simulation.taps import Tap
 from harness.simulation.timeline import Timeline
 from harness.simulation.tracing import Trace
@@ -182,4 +182,5 @@ class Network:
 def rst(to: Segment) -> Segment:
     """The answer of a kernel that knows nothing of a connection."""
     seq = max(to.ack, 0)
-    return Segment(to.target, to.source, seq, b"", RST, to.end, 0, to.stamp, to.stamp, seq)
+    end = end_of(seq, b"", RST)
+    return Segment(to.target, to.source, seq, b"", RST, to.end, 0, to.stamp, to.stamp, end)

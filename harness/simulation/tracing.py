@@ -26,8 +26,8 @@ class Trace:
         self._numbers: list[float] = []
         self._names: dict[str, int] = {}
 
-    def step(self, now: float, process: int, name: str, callback: Callable[..., object]) -> None:
-        """A callback of a process is about to run."""
+    def step(self, now: float, process: int, name: str, callback: Callable[..., object]) -> str:
+        """A callback of a process is about to run; what it is called."""
         what = name_of(callback)
         number = self._names.get(what)
         if number is None:
@@ -39,6 +39,7 @@ class Trace:
             self._flush()
         if self.text is not None:
             self.text.write(f"{now:.9f} {name} {what}\n")
+        return what
 
     def segment(self, now: float, link: int, name: str, flags: int, data: bytes) -> None:
         """A segment has arrived over a link."""

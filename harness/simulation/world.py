@@ -197,13 +197,13 @@ class World:
             if loop is not self._current:
                 self._enter(loop)
             owner = loop.process
-            trace.step(now, owner.number, owner.name, handle._callback)  # type: ignore[attr-defined]
+            name = trace.step(now, owner.number, owner.name, handle._callback)  # type: ignore[attr-defined]
             try:  # as Handle._run does, for a call less
                 handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as error:  # noqa: BLE001 - told, and the loop goes on
-                loop.report(handle, error)
+                loop.report(handle, name, error)
             self.steps += 1
             now = timeline.now = now + cost_min + cost_span * draw()
             if self.steps >= self._collect_at:

@@ -407,6 +407,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(power, "WHOLE_WITHIN_S", 0.03)
     monkeypatch.setattr(power, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(session, "RETURN_S", 0.03)
+    monkeypatch.setattr(session, "COME_S", 0.03)
     monkeypatch.setattr(messages, "CATCH_S", 0.03)
     monkeypatch.setattr(admin, "WITHIN_S", 0.2)
     monkeypatch.setattr(admin, "CHOICE_S", 0.03)

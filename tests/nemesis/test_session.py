@@ -1,5 +1,6 @@
 """A session that ends, on a cluster in memory."""
 
+import asyncio
 import random
 
 import pytest
@@ -51,6 +52,18 @@ async def test_who_has_no_session_yet_is_waited_for(
     monkeypatch.setattr(cluster, "registration", later)
     applied = await session.apply(cluster, "expire-session", ["broker-1"], {}, rng)
     assert (applied.effect.proved, applied.undo) == (True, {"broker-1": 7})
+
+
+async def test_who_is_down_is_not_waited_for(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no session, and will have none."""
+    monkeypatch.setattr(session, "COME_S", 60.0)
+    cluster.registered["broker-1"] = None
+    cluster.down = {"broker-1", "broker-2", "broker-3"}
+    async with asyncio.timeout(5):
+        applied = await session.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+    assert not applied.effect.proved
 
 
 async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Random) -> None:

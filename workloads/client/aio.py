@@ -44,6 +44,7 @@ from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
+    Records,
     Settings,
     silenced,
     split,
@@ -64,8 +65,7 @@ class AioClient(PlainClient):
     FAILURES = (KafkaError, TimeoutError)
 
     def __init__(self, settings: Settings) -> None:
-        """Those of producer and consumer by Kafka's names. Raises
-        :class:`~workloads.client.aio_settings.BadSetting`."""
+        """Raises :class:`~workloads.client.aio_settings.BadSetting`."""
         super().__init__(settings.topic)
         name = f"process-{settings.process}"
         self._common = {"bootstrap_servers": settings.bootstrap, "client_id": name}
@@ -229,12 +229,12 @@ class Reader:
                     await self._consumer.seek_to_beginning(*unread)
         return None
 
-    async def poll(self) -> tuple[dict[str, list[list[int]]], str | None]:
+    async def poll(self) -> tuple[Records, str | None]:
         """Records by key, in the order they came; and the error that ended the poll, if any.
 
         Looks twice: aiokafka fetches by itself meanwhile.
         """
-        records: dict[str, list[list[int]]] = {}
+        records: Records = {}
         try:
             with its_assertions():
                 left = POLL_RECORDS_MAX - await self._take(records, POLL_RECORDS_MAX)
@@ -310,7 +310,7 @@ class Reader:
                     await asyncio.sleep(POLL_TIMEOUT_S)
         return error or "TimeoutError"
 
-    async def _take(self, records: dict[str, list[list[int]]], count_max: int) -> int:
+    async def _take(self, records: Records, count_max: int) -> int:
         """Take what has been fetched; how many records that was."""
         count = 0
         taken = await self._consumer.getmany(timeout_ms=0, max_records=count_max)

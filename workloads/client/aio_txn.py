@@ -43,21 +43,19 @@ class TransactionalAioClient(transaction.TransactionalClient, AioClient):
         self._delivery_s = self._arguments.pop(DELIVERY_TIMEOUT) / 1000
         self._end_s = transaction.end_timeout_s(settings.producer, asks_again=asks_again)
 
-    async def _take(
-        self, transactional_id: str
-    ) -> tuple[outcome.Outcome, str | None, list[int] | None]:
+    async def _take(self, transactional_id: str) -> transaction.Taken:
         producer = self._make_producer(transactional_id)
         kind, error = await producer.init()
         if kind == "ok":
             self._transactor = producer
         else:
             await producer.close()
-        return kind, error, producer.identity
+        return transaction.Taken(kind, error, producer.identity)
 
     def _read_by(self) -> transaction.Reader | None:
         return self._reader
 
-    def _make_producer(self, transactional_id: str) -> "Beginner":
+    def _make_producer(self, transactional_id: str) -> Beginner:
         arguments = {**self._arguments, "transactional_id": transactional_id}
         return TransactionalWriter(arguments, self._delivery_s, self._end_s, self._form)
 

@@ -1,4 +1,4 @@
-"""What both clients have in common: how long they wait, and how they answer."""
+"""What all clients have in common: what they are made of, how long they wait, how they answer."""
 
 import logging
 from collections.abc import Mapping
@@ -21,8 +21,7 @@ DELETION_TIMEOUT_S = 3.0
 
 
 class Settings(NamedTuple):
-    """What the client of a process is made of; producer and consumer by the names that their
-    library has for settings."""
+    """What the client of a process is made of; all settings by Kafka's and librdkafka's names."""
 
     bootstrap: str
     process: int

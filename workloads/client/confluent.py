@@ -38,6 +38,7 @@ from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
     QUERY_TIMEOUT_S,
+    Records,
     Settings,
     silenced,
     split,
@@ -267,7 +268,7 @@ class Reader:
             lambda: self._consumer.assign([_place(*entry) for entry in self.positions.items()])
         )
 
-    async def poll(self) -> tuple[dict[str, list[list[int]]], str | None]:
+    async def poll(self) -> tuple[Records, str | None]:
         """Records by key, in the order they came; and the error that ended the poll, if any."""
         return await self._worker.call(self._consume)
 
@@ -287,8 +288,8 @@ class Reader:
         """Close it some time; nobody waits, for it may take for ever."""
         self._worker.last(self._close)
 
-    def _consume(self) -> tuple[dict[str, list[list[int]]], str | None]:
-        records: dict[str, list[list[int]]] = {}
+    def _consume(self) -> tuple[Records, str | None]:
+        records: Records = {}
         first_error: str | None = None
         for message in self._consumer.consume(POLL_RECORDS_MAX, POLL_TIMEOUT_S):
             error = message.error()

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from workloads.client import outcome, payload, transaction
+from workloads.client import payload, transaction
 from workloads.client.common import Place, Settings, split, to_commit
 from workloads.client.confluent import ConfluentClient, Worker, Writer
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
@@ -26,16 +26,14 @@ class TransactionalConfluentClient(transaction.TransactionalClient, ConfluentCli
         super().__init__(settings)
         self._end_s = transaction.end_timeout_s(settings.producer, asks_again=asks_again)
 
-    async def _take(
-        self, transactional_id: str
-    ) -> tuple[outcome.Outcome, str | None, list[int] | None]:
+    async def _take(self, transactional_id: str) -> transaction.Taken:
         config = {**self._producer_config, "transactional.id": transactional_id}
         self._transactor = TransactionalWriter(config, self._end_s, self._form)
         try:
             await self._transactor.init()
         except Failure as failure:
-            return "info", failure.name, None
-        return "ok", None, None
+            return transaction.Taken("info", failure.name)
+        return transaction.Taken("ok")
 
     def _read_by(self) -> transaction.Reader | None:
         return self._reader

@@ -1,4 +1,4 @@
-"""What a member of a consumer group is told, in the order in which it is told.
+"""What a client in consumer groups is asked, and what a member is told, in the order of that.
 
 Rebalances happen whenever they happen, records have been read before or after them: an operation
 tells of rebalances first and then of records, so what does not fit waits for the next one.
@@ -26,7 +26,7 @@ class Outsider(Protocol):
 
 
 class Subscriber(Protocol):
-    """A member."""
+    """A consumer that is a member of its group."""
 
     async def poll(self) -> tuple[list[MicroOp], str | None]:
         """What it was told, records last; and the error that ended the poll, if any."""
@@ -84,7 +84,7 @@ class GroupClient(PlainClient):
 
     @abc.abstractmethod
     def _frozen(self, ms: int) -> AbstractAsyncContextManager[None]:
-        """Nothing of this process happens for so long; then what is done within goes first."""
+        """Nothing is asked of this process for so long; then what is done within goes first."""
 
 
 class Feed:

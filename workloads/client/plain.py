@@ -12,7 +12,7 @@ import msgspec
 from model import lives
 from model.op import Op
 from workloads.client import outcome, payload
-from workloads.client.common import completed
+from workloads.client.common import Records, completed
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Writes(Protocol):
 class Reads(Protocol):
     """A consumer."""
 
-    async def poll(self) -> tuple[dict[str, list[list[int]]], str | None]: ...
+    async def poll(self) -> tuple[Records, str | None]: ...
     async def progress(self, key: str) -> tuple[int, int]: ...
 
 

@@ -17,7 +17,7 @@ import abc
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from model.op import MicroOp, Op
 from workloads.client.common import Place, Records, completed
@@ -102,6 +102,16 @@ class Reader(Protocol):
         ...
 
 
+class Taken(NamedTuple):
+    """What came of taking a transactional id."""
+
+    outcome: Outcome
+    error: str | None = None
+    """Its name."""
+    identity: list[int] | None = None
+    """Producer id and epoch, where the library tells them."""
+
+
 class TransactionalClient(PlainClient):
     """Understands ``init`` and ``txn``, too; a process has one transactional id for life."""
 
@@ -114,8 +124,9 @@ class TransactionalClient(PlainClient):
             case "init":
                 ((_, transactional_id, *_),) = op.value
                 assert self._transactor is None, "a process has one transactional id for life"
-                kind, error, identity = await self._take(transactional_id)
-                return completed(op, kind, [["init", transactional_id, identity]], error)
+                taken = await self._take(transactional_id)
+                value = [["init", transactional_id, taken.identity]]
+                return completed(op, taken.outcome, value, taken.error)
             case "txn":
                 assert self._transactor is not None, "init comes first"
                 answer, goes_on = await carry_out(
@@ -132,9 +143,8 @@ class TransactionalClient(PlainClient):
         await asyncio.gather(rest, *([transactor.close()] if transactor else []))
 
     @abc.abstractmethod
-    async def _take(self, transactional_id: str) -> tuple[Outcome, str | None, list[int] | None]:
-        """Make the transactor, and have it get its id and epoch: the outcome, the name of the
-        error, and producer id and epoch where the library tells them."""
+    async def _take(self, transactional_id: str) -> Taken:
+        """Make the transactor, and have it get its id and epoch."""
 
     @abc.abstractmethod
     def _read_by(self) -> Reader | None:

@@ -11,21 +11,18 @@ from typing import Protocol
 import msgspec
 
 import model.transform
-from model.op import MicroOp, Op
+from model.op import Op
 from workloads.client import transaction
 from workloads.client.common import Records
+from workloads.client.membership import Subscriber
 from workloads.client.transaction import Producer
 
 RECORDS_MAX = 50
 """Of one transaction."""
 
 
-class Member(Protocol):
+class Member(Subscriber, Protocol):
     """A member of a group, which polls for transactions."""
-
-    async def poll(self) -> tuple[list[MicroOp], str | None]:
-        """What the member was told, records last; and the error that ended the poll, if any."""
-        ...
 
     async def producer_of(self, keys: list[str]) -> Producer:
         """Who may commit positions of these keys. Raises nothing: one that may not will be told."""

@@ -83,7 +83,7 @@ def draw(
     top = ceiling(by_name, edges, main_s)
     over_time = (_throughput(by_name, edges, shared, top), _latency(columns, edges, shared))
     for plot in over_time:
-        _bands(plot, faults, colours, end_s)
+        _bands(plot, bands(faults, colours, end_s))
     plots = (*over_time, _lanes(faults, lanes, colours, end_s, shared))
     titles = (
         ("Records and operations per second", RATES),
@@ -251,13 +251,22 @@ def _lanes(
     return plot
 
 
-def _bands(plot: Any, faults: Sequence[Fault], colours: dict[str, str], end_s: float) -> None:
-    """Behind the lines, the time of each fault in its colour; one glyph for all, as a model for
-    each costs more than the rest of the page."""
-    windows = [(fault.window_ns(int(end_s * 1e9)), colours[fault.fault]) for fault in faults]
-    drawn = [(window[0] / 1e9, window[1] / 1e9, colour) for window, colour in windows if window]
-    columns = zip(*drawn, strict=True) if drawn else ([], [], [])
-    data = dict(zip(("from", "to", "colour"), map(list, columns), strict=True))
+def bands(
+    faults: Sequence[Fault], colours: Mapping[str, str], end_s: float
+) -> dict[str, list[float | str]]:
+    """From when to when each fault lasted, in seconds, and its colour; none that never did."""
+    data: dict[str, list[float | str]] = {"from": [], "to": [], "colour": []}
+    for fault in faults:
+        window = fault.window_ns(int(end_s * 1e9))
+        if window is not None:
+            data["from"].append(window[0] / 1e9)
+            data["to"].append(window[1] / 1e9)
+            data["colour"].append(colours[fault.fault])
+    return data
+
+
+def _bands(plot: Any, data: dict[str, list[float | str]]) -> None:
+    """Behind the lines; one glyph for all, as a model for each costs more than all the rest."""
     plot.vstrip(
         x0="from", x1="to", source=ColumnDataSource(data), fill_color="colour", fill_alpha=0.16,
         line_color=None, level="underlay",

@@ -180,16 +180,21 @@ def test_failure_of_a_task_is_told() -> None:
         world.run(world.host("alpha").spawn(main))
 
 
+def _divide() -> float:
+    return 1 / 0
+
+
 def test_failure_of_a_callback_is_told(pair: Any) -> None:
     """An exception in a callback does not get lost; who asks for it gets it once."""
 
     async def main() -> None:
-        asyncio.get_running_loop().call_soon(lambda: 1 / 0)
+        asyncio.get_running_loop().call_soon(_divide)
         await asyncio.sleep(1)
 
     pair.run(main)
     (failure,) = pair.world.take_failures()
     assert isinstance(failure.exception, ZeroDivisionError)
+    assert failure.message == "Exception in callback _divide"
     assert failure.process == "beta"
     assert pair.world.take_failures() == []
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from harness.app.report import columns, plots
+from harness.app.report.faults import Fault
 from model import history
 from model.op import Op
 
@@ -60,3 +61,19 @@ def test_a_crash_is_no_answer_in_doubt(tmp_path: Path) -> None:
     events = columns.load(path)
     _, _, _, unknown = plots.rates(events, plots.edges_s(events))
     assert unknown.tolist() == [1 / plots.BIN_S]
+
+
+def test_bands_are_the_times_of_faults() -> None:
+    """One that never was applied has none; one that was never mended lasts to the end."""
+    struck = [
+        Fault(id=0, fault="kill", applied_ns=10**9, healed_ns=3 * 10**9),
+        Fault(id=1, fault="pause", asked_ns=10**9),
+        Fault(id=2, fault="slow", applied_ns=4 * 10**9),
+    ]
+    colours = {"kill": "#111", "pause": "#222", "slow": "#333"}
+    assert plots.bands(struck, colours, 9.0) == {
+        "from": [1.0, 4.0],
+        "to": [3.0, 9.0],
+        "colour": ["#111", "#333"],
+    }
+    assert plots.bands([], colours, 9.0) == {"from": [], "to": [], "colour": []}
