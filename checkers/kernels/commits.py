@@ -128,10 +128,12 @@ class _Latest:
 
 
 def _ends(commits: Steps, steps: Steps) -> I64:
-    """A member's commit in doubt is refused once somebody else was given its key. A transaction has
-    ended everywhere once its producer has committed the next one: if a process has several, then
-    each is of a key. What was overwritten before it could count may count all the same where what
-    has overwritten it is deleted."""
+    """A member's commit in doubt is refused once somebody else was given its key; but its record
+    may be in the log by then, where the next coordinator finds it, though this one did not wait for
+    it. So it is over with the next commit that was acknowledged, whose record lies behind it.
+    A transaction has ended everywhere once its producer has committed the next one: if a process
+    has several, then each is of a key. What was overwritten before it could count may count all the
+    same where what has overwritten it is deleted."""
     end = commits.until.copy()
     if (commits.offset == UNKNOWN).any():
         end[end < commits.invoked] = FOREVER
@@ -142,12 +144,14 @@ def _ends(commits: Steps, steps: Steps) -> I64:
         if commits.outcome[row] == OK:
             next_[process] = int(commits.op[row])
     given = steps.where(steps.kind == ASSIGNED)
-    members = set(steps.process[steps.kind == ASSIGNED].tolist())
+    members = set(given.process.tolist())
+    firm = (commits.outcome == OK) & ~commits.txn
     for row in np.flatnonzero((commits.outcome == INFO) & ~commits.txn).tolist():
         process, op = int(commits.process[row]), int(commits.op[row])
         if process in members:
-            later = given.op[(given.since > op) & (given.process != process)]
-            end[row] = later.min(initial=end[row])
+            taken = given.op[(given.since > op) & (given.process != process)].min(initial=FOREVER)
+            behind = commits.invoked[firm & (commits.invoked > taken)]
+            end[row] = (behind - 1).min(initial=end[row])
     return end
 
 

@@ -72,6 +72,8 @@ TWO = "m1:x m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 "
         (TWO + "p2:^x-0@0#2|", []),  # it looked while that was committed
         (TWO + "k1?:x-0@5 p2: p2:^x-0@5#2|x-0=d@5", []),  # in doubt
         (TWO + "k1?:x-0@5 p2: p2:^x-0@2#2|x-0=c@4", []),
+        (TWO + "k1?:x-0@5 p2: p2:^x-0@2#2|x-0=c@4 f:x-0@5", []),  # the next coordinator reads it
+        (TWO + "k1?:x-0@5 f:x-0@5 p2: p2:^x-0@2#2|", ["resume-overlap 2 (19, 25)"]),
         # the position is not told: the first record is
         (TWO + "p2: p2:^x-0#2|x-0=c@4", []),
         (TWO + "p2: p2:^x-0#2| p2:x-0=d@5", ["resume-gap 5 (17, 21, 23)"]),
