@@ -12,6 +12,9 @@ tells the coordinator nothing, which aiokafka has no way of doing: its tasks are
 for the group as a whole, which aiokafka does not look at: it takes a coordinator that still loads,
 or is none, to say that nothing is committed, and begins anew (``docs/findings``, 13).
 
+**Out of range is heard where it is so.** A former leader may say it of what was committed since;
+``workloads.client.aio_range`` tells the two apart.
+
 **A freeze holds back what the coordinator would hear.** Tasks of one loop cannot stand still while
 the others go on, but what they would send can wait until the freeze is over.
 """
@@ -37,7 +40,7 @@ from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.structs import OffsetAndMetadata
 
 from model.op import MicroOp, Op
-from workloads.client import aio_errors, aio_offset_delete, payload
+from workloads.client import aio_errors, aio_offset_delete, aio_range, payload
 from workloads.client.aio import AioClient, Reader, end_task, its_assertions, name_of, stop_client
 from workloads.client.aio_offset_delete import OffsetDeleteRequest
 from workloads.client.aio_settings import member_arguments
@@ -268,12 +271,17 @@ class Member(Grouped):
         self._doubt: str | None = None
         """What went wrong with a commit of the listener, when nobody knows what came of it."""
         self._polls = False
+        self._doubts = False
+        """Does it ask again where it is told that a place is out of range?"""
         self._revoking = asyncio.Lock()
 
     async def subscribe(self, topics: list[str]) -> str | None:
         """The error by which the cluster was not found; the group is joined in the background."""
         error = await self._start()
         if error is None:
+            if not self._doubts:
+                self._doubts = True
+                aio_range.doubt(self._consumer)
             self._consumer.subscribe(topics, listener=_Listener(self))
         return error
 
