@@ -23,7 +23,7 @@ from broker_impl.wire.messages.write_txn_markers_response import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
-from broker_impl.wire.types import TopicPartition
+from broker_impl.wire.types import Offset, TopicPartition
 
 _Place = tuple[int, TopicPartition]
 """A marker by its number in the request, and one of its partitions."""
@@ -59,7 +59,8 @@ def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) 
                 outcomes[place] = outcome
                 row = request.markers[place[0]]
                 if outcome is ErrorCode.NONE and place[1].topic == OFFSETS:
-                    offsets_count(context.services.groups, place[1].partition, row)
+                    at = result.base_offset
+                    offsets_count(context.services.groups, place[1].partition, row, at)
                 del open_ends[place]
         return None if open_ends else _response(request, outcomes)
 
@@ -72,9 +73,12 @@ def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) 
     return context.services.waiting.park(partitions, attempt, timeout_s)
 
 
-def offsets_count(groups: services.Groups, partition: int, marker: WritableTxnMarker) -> None:
-    """Offsets of a transaction count before the answer to its marker says so (KAFKA-17507)."""
-    groups.marked(partition, marker.producer_id, is_commit=marker.transaction_result)
+def offsets_count(
+    groups: services.Groups, partition: int, marker: WritableTxnMarker, at: Offset
+) -> None:
+    """Offsets of a transaction, whose marker is at ``at``, count before the answer to the marker
+    says so (KAFKA-17507)."""
+    groups.marked(partition, marker.producer_id, at, is_commit=marker.transaction_result)
 
 
 def _response(

@@ -35,7 +35,7 @@ from broker_impl.wire.messages.list_partition_reassignments_request import (
 from broker_impl.wire.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
 )
-from broker_impl.wire.types import Epoch, TopicPartition
+from broker_impl.wire.types import Epoch, Offset, TopicPartition
 
 
 class Controller(Protocol):
@@ -83,8 +83,9 @@ class Groups(Protocol):
     def is_loading(self) -> bool: ...
     def fresh_id(self, prefix: str) -> str: ...
     def now_ms(self) -> int: ...
-    def marked(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
-        """A transaction's marker is committed on this partition of ``__consumer_offsets``."""
+    def marked(self, partition: int, producer_id: int, at: Offset, *, is_commit: bool) -> None:
+        """A transaction's marker, at ``at``, is committed on this partition of
+        ``__consumer_offsets``."""
         ...
 
     def topics_gone(self, partitions: Iterable[TopicPartition]) -> None:

@@ -14,6 +14,8 @@ from broker_impl.wire.messages.write_txn_markers_request import WritableTxnMarke
 from broker_impl.wire.types import Offset, TopicPartition
 
 _LATER_S = 0.2
+_SOMEWHERE = 1 << 62
+"""Of a marker whose place nobody knows any more: behind everything."""
 """How late a queue may be worked off."""
 _encode_offset = records.encode_offset
 
@@ -99,7 +101,9 @@ def counts_at_once(producer_id: int) -> bool:
     schedule="A group's partition is given to another member right after a transaction has ended, "
     "or its next transaction is aborted.",
 )
-def offsets_count(groups: services.Groups, partition: int, marker: WritableTxnMarker) -> None:
+def offsets_count(
+    groups: services.Groups, partition: int, marker: WritableTxnMarker, at: Offset
+) -> None:
     """A marker is answered for before the offsets of its transaction count.
 
     Whoever asks in between begins where the transaction had begun. And what the next transaction of
@@ -107,7 +111,9 @@ def offsets_count(groups: services.Groups, partition: int, marker: WritableTxnMa
     """
     asyncio.get_running_loop().call_later(
         _LATER_S,
-        lambda: groups.marked(partition, marker.producer_id, is_commit=marker.transaction_result),
+        lambda: groups.marked(
+            partition, marker.producer_id, _SOMEWHERE, is_commit=marker.transaction_result
+        ),
     )
 
 

@@ -15,7 +15,15 @@ from broker_impl import points
 from broker_impl.config import BrokerConfig
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.coordinator import Groups
-from broker_impl.coordinator.groups.events import Answered, Effect, Request, Tick, Write, Written
+from broker_impl.coordinator.groups.events import (
+    Answered,
+    Effect,
+    Marked,
+    Request,
+    Tick,
+    Write,
+    Written,
+)
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.loading import Loading
 from broker_impl.coordinator.groups.members import GroupConfig, GroupSnapshot
@@ -101,13 +109,11 @@ class GroupsRuntime:
         """The wall clock."""
         return self._wall_ms()
 
-    def marked(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
-        """A transaction's marker is committed on this partition of ``__consumer_offsets``."""
-        self._carry_out(
-            self._groups.marked(
-                partition, producer_id, is_commit, self._loop.time(), self._wall_ms()
-            )
-        )
+    def marked(self, partition: int, producer_id: int, at: Offset, *, is_commit: bool) -> None:
+        """A transaction's marker, at ``at``, is committed on this partition of
+        ``__consumer_offsets``."""
+        event = Marked(producer_id=producer_id, at=at, is_commit=is_commit)
+        self._carry_out(self._groups.marked(partition, event, self._loop.time(), self._wall_ms()))
 
     def topics_gone(self, partitions: Iterable[TopicPartition]) -> None:
         """These were deleted: what was committed for them means nothing any more."""
@@ -153,7 +159,7 @@ class GroupsRuntime:
                     continue  # compaction has left its producer, and no marker (KAFKA-7467)
                 if header.is_control:
                     is_commit = _marker_type(rows[0].key) == _MARKER_COMMIT
-                    loading.marker(header.producer_id, is_commit=is_commit)
+                    loading.marker(header.producer_id, header.base_offset, is_commit=is_commit)
                 else:
                     producer_id = header.producer_id if header.is_transactional else -1
                     loading.rows(((row.offset, row.key, row.value) for row in rows), producer_id)

@@ -61,8 +61,8 @@ class Groups:
     def loaded(self, partition: int, now: float, now_ms: int) -> None:
         """Everything was read, and is committed."""
         loading = self._loading.pop(partition)
-        for producer_id, is_commit in loading.marked_meanwhile:
-            loading.marker(producer_id, is_commit=is_commit)
+        for marked in loading.marked_meanwhile:
+            loading.marker(marked.producer_id, marked.at, is_commit=marked.is_commit)
         groups = self._led[partition] = {}
         for name in loading.names():
             group = groups[name] = self._new(name, now_ms)
@@ -119,16 +119,13 @@ class Groups:
         group = self.find(name)
         return [] if group is None else self._tell(group, event, now, now_ms)
 
-    def marked(
-        self, partition: int, producer_id: int, is_commit: bool, now: float, now_ms: int
-    ) -> list[Effect]:
+    def marked(self, partition: int, event: Marked, now: float, now_ms: int) -> list[Effect]:
         """A transaction ended on this partition: the marker is committed there."""
         if partition in self._loading:
-            self._loading[partition].marked_meanwhile.append((producer_id, is_commit))
+            self._loading[partition].marked_meanwhile.append(event)
         effects: list[Effect] = []
         for group in self._led.get(partition, {}).values():
-            if producer_id in group.offsets.pending_producers:
-                event = Marked(producer_id=producer_id, is_commit=is_commit)
+            if group.offsets.may_concern(event.producer_id):
                 effects += self._tell(group, event, now, now_ms)
         return effects
 

@@ -170,6 +170,8 @@ class Marked(msgspec.Struct, frozen=True, kw_only=True):
     """A transaction ended: its offsets count from now on, or never."""
 
     producer_id: int
+    at: Offset
+    """Where the marker is in the log."""
     is_commit: bool
 
 

@@ -107,8 +107,8 @@ class Group:
                 self._delete(event, effects)
             case Written(number=number):
                 self._writes.pop(number)(event, now, effects)
-            case Marked(producer_id=producer_id, is_commit=is_commit):
-                self.offsets.resolve(producer_id, is_commit=is_commit)
+            case Marked():
+                self.offsets.resolve(event.producer_id, event.at, is_commit=event.is_commit)
             case Tick():
                 self._tick(now, effects)
             case Expire():
@@ -671,9 +671,9 @@ class Group:
             return
 
         def done(written: Written, later: float, told: list[Effect]) -> None:
-            self.offsets.end(commit.offsets)
             if rules.counts_as_stored(written.error):
                 self._keep(commit, written.offset)
+            self.offsets.end(commit.offsets)
             told.append(Answered(commit.ticket, rules.commit_error(written.error)))
 
         self.offsets.begin(commit.offsets)

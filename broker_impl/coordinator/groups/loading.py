@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups import rules
+from broker_impl.coordinator.groups.events import Marked
 from broker_impl.coordinator.groups.offsets import Placed
 from broker_impl.coordinator.records import GroupKey, GroupRecord, OffsetKey
 from broker_impl.errors import WireError
@@ -28,8 +29,8 @@ class Loading:
         self.groups: dict[str, GroupRecord] = {}
         self.offsets: dict[_Of, Placed] = {}
         self.pending: dict[int, dict[_Of, Placed]] = {}
-        self.marked_meanwhile: list[tuple[int, bool]] = []
-        """Producer and fate of transactions that end while we read; perhaps behind where we end."""
+        self.marked_meanwhile: list[Marked] = []
+        """Transactions that end while we read; perhaps behind where we end."""
 
     def rows(self, rows: Iterable[Row], producer_id: int = -1) -> None:
         """Records of one batch; ``producer_id``: of the transaction that they belong to."""
@@ -55,11 +56,13 @@ class Loading:
     def _of(self, producer_id: int) -> dict[_Of, Placed]:
         return self.offsets if producer_id < 0 else self.pending.setdefault(producer_id, {})
 
-    def marker(self, producer_id: int, *, is_commit: bool) -> None:
-        """A transaction ended here."""
+    def marker(self, producer_id: int, at: Offset, *, is_commit: bool) -> None:
+        """A transaction ended at ``at``."""
         pending = self.pending.pop(producer_id, {})
-        if is_commit:
-            for key, placed in pending.items():
+        for key, placed in pending.items():
+            if placed.at > at:
+                self.pending.setdefault(producer_id, {})[key] = placed
+            elif is_commit:
                 keep_later(self.offsets, key, placed)
 
     def names(self) -> list[str]:

@@ -1,7 +1,8 @@
 """The offsets of one group: what counts, what is being written, what waits for its transaction.
 
 Each offset keeps the place of its record in the log: of two commits the later one counts, whatever
-order they are told of in (KAFKA-5247).
+order they are told of in (KAFKA-5247). So it is with the marker of a transaction: it ends what lies
+before it, and may be told of first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +28,9 @@ class Offsets:
         self._placed: dict[TopicPartition, Placed] = {}
         self._writing: dict[TopicPartition, int] = {}
         self._pending: dict[int, dict[TopicPartition, Placed]] = {}
+        self._markers: dict[int, list[tuple[Offset, bool]]] = {}
+        """By producer, those that were told while something was being written: where, and whether
+        the transaction was committed."""
 
     def __len__(self) -> int:
         return len(self._placed)
@@ -49,6 +53,10 @@ class Offsets:
         """Whose transactions are open."""
         return frozenset(self._pending)
 
+    def may_concern(self, producer_id: int) -> bool:
+        """May there be offsets of this producer's transaction?"""
+        return producer_id in self._pending or bool(self._writing)
+
     def is_unstable(self, tp: TopicPartition) -> bool:
         """May what counts change without anybody committing anew (KIP-447)?"""
         return tp in self._writing or any(tp in pending for pending in self._pending.values())
@@ -64,6 +72,8 @@ class Offsets:
             self._writing[tp] -= 1
             if not self._writing[tp]:
                 del self._writing[tp]
+        if not self._writing:
+            self._markers.clear()
 
     def place(self, at: Offset, offsets: Mapping[TopicPartition, Committed]) -> None:
         """These were committed by a record at ``at``."""
@@ -73,16 +83,25 @@ class Offsets:
     def hold(
         self, producer_id: int, at: Offset, offsets: Mapping[TopicPartition, Committed]
     ) -> None:
-        """These count once the transaction of this producer commits."""
-        pending = self._pending.setdefault(producer_id, {})
-        for tp, committed in offsets.items():
-            _put(pending, tp, Placed(at, committed))
+        """These count once the transaction of this producer commits, which it may have."""
+        markers = self._markers.get(producer_id, ())
+        fate = next((is_commit for marker, is_commit in markers if marker > at), None)
+        if fate is None:
+            pending = self._pending.setdefault(producer_id, {})
+            for tp, committed in offsets.items():
+                _put(pending, tp, Placed(at, committed))
+        elif fate:
+            self.place(at, offsets)
 
-    def resolve(self, producer_id: int, *, is_commit: bool) -> None:
-        """The transaction ended."""
+    def resolve(self, producer_id: int, at: Offset, *, is_commit: bool) -> None:
+        """The transaction ended, by a marker at ``at``."""
+        if self._writing:
+            self._markers.setdefault(producer_id, []).append((at, is_commit))
         pending = self._pending.pop(producer_id, {})
-        if is_commit:
-            for tp, placed in pending.items():
+        for tp, placed in pending.items():
+            if placed.at > at:
+                self._pending.setdefault(producer_id, {})[tp] = placed
+            elif is_commit:
                 _put(self._placed, tp, placed)
 
     def forget(self, at: Offset, partitions: Iterable[TopicPartition]) -> None:

@@ -187,7 +187,7 @@ async def test_transactions_in_the_log(office_of: Any) -> None:
     office.runtime.taken(HOME, 1)
     await office.settle()
     assert office.committed() == 5
-    office.runtime.marked(HOME.partition, 9, is_commit=True)
+    office.runtime.marked(HOME.partition, 9, 5, is_commit=True)
     assert office.committed() == 9
 
 

@@ -78,7 +78,7 @@ class Room:
             self.happen(Written(number=write.number, error=error, offset=at))
 
     def mark(self, producer_id: int, *, is_commit: bool) -> None:
-        marked = Marked(producer_id=producer_id, is_commit=is_commit)
+        marked = Marked(producer_id=producer_id, at=len(self.log), is_commit=is_commit)
         self.history.append((len(self.log), marked))
         self.happen(marked)
 

@@ -15,6 +15,7 @@ from broker_impl.coordinator.groups.events import (
     Heartbeat,
     Join,
     Leave,
+    Marked,
     Request,
     Sync,
     Tick,
@@ -39,7 +40,7 @@ class Office:
     def __init__(self) -> None:
         self.log: list[tuple[int, bytes, bytes | None, int]] = []
         """Offset, key, value, and the producer whose transaction it belongs to."""
-        self.marks: list[tuple[int, bool]] = []
+        self.marks: list[Marked] = []
         self.answers: dict[int, Any] = {}
         self.tickets = itertools.count(1)
         self.take()
@@ -52,8 +53,8 @@ class Office:
         loading = self.groups.begin_loading(HOME)
         for at, key, value, producer_id in self.log:
             loading.rows([(at, key, value)], producer_id)
-        for producer_id, is_commit in self.marks:
-            loading.marker(producer_id, is_commit=is_commit)
+        for marked in self.marks:
+            loading.marker(marked.producer_id, marked.at, is_commit=marked.is_commit)
         self.groups.loaded(HOME, 0.0, 0)
 
     def carry_out(self, effects: list[Effect]) -> None:
@@ -81,8 +82,9 @@ class Office:
         return E(self.ask(Commit, offsets={TP: Committed(offset, 3, "so far")}, **fields))
 
     def mark(self, producer_id: int, *, is_commit: bool) -> None:
-        self.marks.append((producer_id, is_commit))
-        self.carry_out(self.groups.marked(HOME, producer_id, is_commit, 0.0, 0))
+        marked = Marked(producer_id=producer_id, at=len(self.log), is_commit=is_commit)
+        self.marks.append(marked)
+        self.carry_out(self.groups.marked(HOME, marked, 0.0, 0))
 
     def committed(self) -> Committed | None:
         group = self.groups.find(GROUP)
@@ -245,7 +247,8 @@ def test_a_marker_while_the_log_is_read(office: Office) -> None:
     loading = office.groups.begin_loading(HOME)
     for at, key, value, producer_id in office.log:
         loading.rows([(at, key, value)], producer_id)
-    office.groups.marked(HOME, 7, True, 0.0, 0)
+    marked = Marked(producer_id=7, at=len(office.log), is_commit=True)
+    office.groups.marked(HOME, marked, 0.0, 0)
     office.groups.loaded(HOME, 0.0, 0)
     assert office.committed() == Committed(9, 3, "so far")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from broker_impl.coordinator import placing
 from broker_impl.coordinator.groups.coordinator import Groups
@@ -17,6 +17,7 @@ from broker_impl.coordinator.groups.events import (
     Effect,
     Join,
     Leave,
+    Marked,
     Sync,
     Tick,
     Write,
@@ -61,7 +62,7 @@ class FailoverMachine(RuleBasedStateMachine):
                 rows = [(at * 10, key, value) for key, value in entry.records]
                 loading.rows(rows, entry.producer_id)
             else:
-                loading.marker(entry[0], is_commit=entry[1])
+                loading.marker(entry[0], at * 10, is_commit=entry[1])
         groups.loaded(HOME, self.now, self.now_ms)
         return groups
 
@@ -147,10 +148,17 @@ class FailoverMachine(RuleBasedStateMachine):
         self.ask(Commit, offsets={tp: kept}, producer_id=producer, producer_epoch=0)
 
     @rule(producer=st.sampled_from([7, 8]), is_commit=st.booleans())
-    @precondition(lambda self: not self.under_way)
     def mark(self, producer: int, is_commit: bool) -> None:
+        """All that was under way is committed together with the marker, which is told of first."""
+        writes, self.under_way = self.under_way, []
+        places = [(len(self.log) + number) * 10 for number in range(len(writes))]
+        self.log += writes
+        marked = Marked(producer_id=producer, at=len(self.log) * 10, is_commit=is_commit)
         self.log.append((producer, is_commit))
-        self.carry_out(self.groups.marked(HOME, producer, is_commit, self.now, self.now_ms))
+        self.carry_out(self.groups.marked(HOME, marked, self.now, self.now_ms))
+        for write, at in zip(writes, places, strict=True):
+            written = Written(number=write.number, error=E.NONE, offset=at)
+            self.carry_out(self.groups.written(written, self.now, self.now_ms))
         self.forget()  # what a transaction has overtaken is another story
 
     @rule(tp=partitions)

@@ -3,15 +3,19 @@ import pytest
 
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.events import (
+    Commit,
     Delete,
     DeleteOffsets,
     Expire,
     Marked,
     TopicsGone,
     Unload,
+    Write,
+    Written,
 )
 from broker_impl.coordinator.groups.members import GroupConfig
 from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.records import Committed
 from broker_impl.errors import ErrorCode as E
 from broker_impl.wire.types import TopicPartition
 from tests.broker_impl.coordinator.groups.conftest import Room, subscription
@@ -414,13 +418,44 @@ def test_offsets_of_a_transaction(room: Room) -> None:
     room.commit(5, producer_id=7, producer_epoch=0)
     room.commit(9, producer_id=8, producer_epoch=0)
     assert (room.committed(), room.group.offsets.is_unstable(tp)) == (None, True)
-    room.happen(Marked(producer_id=8, is_commit=True))
+    room.mark(8, is_commit=True)
     assert room.committed() == 9
-    room.happen(Marked(producer_id=7, is_commit=True))
+    room.mark(7, is_commit=True)
     assert room.committed() == 9
     room.commit(11, producer_id=7, producer_epoch=0)
-    room.happen(Marked(producer_id=7, is_commit=False))
+    room.mark(7, is_commit=False)
     assert (room.committed(), room.group.offsets.is_unstable(tp)) == (9, False)
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_marker_that_is_told_before_what_it_ends(room: Room, is_commit: bool) -> None:
+    """Both are committed together, and whoever wrote the offsets hears of it a moment later. They
+    have had their end, and are none of the next transaction's."""
+    tp = TopicPartition("t", 0)
+    event = Commit(ticket=99, offsets={tp: Committed(5)}, producer_id=7, producer_epoch=0)
+    (write,) = room.group.handle(event, 0.0, 0)
+    assert isinstance(write, Write)
+    room.happen(Marked(producer_id=7, at=10, is_commit=is_commit))
+    room.happen(Marked(producer_id=8, at=11, is_commit=not is_commit))
+    assert room.committed() is None
+    room.happen(Written(number=write.number, error=E.NONE, offset=9))
+    assert room.committed() == (5 if is_commit else None)
+    assert room.group.offsets.is_settled
+    room.happen(Marked(producer_id=7, at=12, is_commit=not is_commit))
+    assert room.committed() == (5 if is_commit else None)
+
+
+def test_a_marker_ends_nothing_that_lies_behind_it(room: Room) -> None:
+    """Of the next transaction of its producer, told of before it."""
+    tp = TopicPartition("t", 0)
+    event = Commit(ticket=99, offsets={tp: Committed(5)}, producer_id=7, producer_epoch=0)
+    (write,) = room.group.handle(event, 0.0, 0)
+    assert isinstance(write, Write)
+    room.happen(Written(number=write.number, error=E.NONE, offset=11))
+    room.happen(Marked(producer_id=7, at=10, is_commit=False))
+    assert room.group.offsets.is_unstable(tp)
+    room.happen(Marked(producer_id=7, at=12, is_commit=True))
+    assert room.committed() == 5
 
 
 def test_a_transaction_of_a_member_is_fenced_by_generation(room: Room) -> None:
