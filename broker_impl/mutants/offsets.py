@@ -1,6 +1,7 @@
 """Bugs in committed offsets: what is kept of them, what counts, what a coordinator says of it."""
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
@@ -115,6 +116,24 @@ def offsets_count(
             partition, marker.producer_id, _SOMEWHERE, is_commit=marker.transaction_result
         ),
     )
+
+
+@mutant(
+    "marker-told-first",
+    of="broker_impl.coordinator.groups.rules:fate",
+    source="T-44, finding 21",
+    kind="historic",
+    symptom="commit-ahead",
+    schedule="A follower hangs while offsets are committed in a transaction, until that has been "
+    "aborted for its age.",
+    tier=2,
+)
+def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> bool | None:
+    """Offsets that are told of after the marker of their transaction wait for the next one.
+
+    They count with it, though their own was aborted.
+    """
+    return None
 
 
 @mutant(

@@ -84,8 +84,7 @@ class Offsets:
         self, producer_id: int, at: Offset, offsets: Mapping[TopicPartition, Committed]
     ) -> None:
         """These count once the transaction of this producer commits, which it may have."""
-        markers = self._markers.get(producer_id, ())
-        fate = next((is_commit for marker, is_commit in markers if marker > at), None)
+        fate = rules.fate(self._markers.get(producer_id, ()), at)
         if fate is None:
             pending = self._pending.setdefault(producer_id, {})
             for tp, committed in offsets.items():

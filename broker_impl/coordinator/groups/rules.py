@@ -5,6 +5,7 @@ committed offsets counts. Times are seconds of the loop unless a name says other
 """
 
 import math
+from collections.abc import Sequence
 
 from broker_impl.coordinator.groups.states import State
 from broker_impl.errors import ErrorCode
@@ -111,6 +112,15 @@ def static_join_rebalances(state: State, same_protocol: bool) -> bool:
 def counts_as_stored(error: ErrorCode) -> bool:
     """Is a record safe, so that members may be told of it (KAFKA-2017)?"""
     return error is ErrorCode.NONE
+
+
+def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> bool | None:
+    """Was the transaction of what lies at ``at`` committed, as its producer's markers say that were
+    told of already: where each is, and what it says? None: it is open.
+
+    A marker and what it ends may be committed together, and are told of in either order.
+    """
+    return next((is_commit for marker, is_commit in markers if marker > at), None)
 
 
 def supersedes(new: Offset, old: Offset | None) -> bool:
