@@ -14,7 +14,8 @@ SYMPTOMS = {
     *("lost-write", "duplicate", "inconsistent-offsets", "stuck", "crash", "phantom"),
     *("G1a", "precommitted-read", "zombie-write", "stuck-lso", "stuck-producer", "eos-mismatch"),
     "torn-transaction",
-    *("commit-regression", "commit-mismatch", "lost-commit", "double-owner", "lso-ahead"),
+    *("commit-regression", "commit-ahead", "commit-mismatch", "lost-commit", "double-owner"),
+    "lso-ahead",
     "subscribed-deletion",
 }
 
