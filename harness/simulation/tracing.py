@@ -28,11 +28,8 @@ class Trace:
 
     def step(self, now: float, process: int, name: str, callback: Callable[..., object]) -> str:
         """A callback of a process is about to run; what it is called."""
-        try:  # as name_of does, for a call less at every step
-            owner = callback.__self__  # type: ignore[attr-defined]
-            what = owner.label if type(owner) is SimTask else callback.__qualname__
-        except AttributeError:
-            what = name_of(callback)
+        owner = getattr(callback, "__self__", None)
+        what = owner.label if type(owner) is SimTask else name_of(callback)
         number = self._names.get(what)
         if number is None:
             number = self._names[what] = len(self._names)
@@ -71,10 +68,7 @@ class Trace:
 
 def name_of(callback: Callable[..., Any]) -> str:
     """What a step does, in a word: the coroutine of a task, or the function."""
-    try:
-        owner = callback.__self__  # type: ignore[attr-defined]
-        if type(owner) is SimTask:
-            return owner.label
-        return callback.__qualname__
-    except AttributeError:
-        return getattr(callback, "__qualname__", None) or type(callback).__name__
+    owner = getattr(callback, "__self__", None)
+    if type(owner) is SimTask:
+        return owner.label
+    return getattr(callback, "__qualname__", None) or type(callback).__name__
