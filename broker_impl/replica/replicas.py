@@ -547,7 +547,7 @@ class Replicas:
         elif diverging is not None:
             event = Diverged(target.leader_epoch, target.offset, *diverging)
         elif not len(records) and not partition.would_learn(high_watermark, log_start_offset):
-            return  # most partitions are idle, and an event for each costs more than all the rest
+            return  # most partitions are idle: an event for each would change nothing
         else:
             event = Replicated(
                 target.leader_epoch,
