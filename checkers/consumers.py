@@ -1,0 +1,112 @@
+"""What consumers did: the rows of what was polled, assignments, catch-ups, and steps of groups."""
+
+import numpy as np
+
+from checkers import parse, steps
+from checkers.columns import INVOKE, Columns, spread
+from checkers.kernels.rows import I8, I64, OK, CatchUp, Group, Polls, Sends, Steps
+
+
+def polls(columns: Columns, last: I64, outcome: I8) -> tuple[Polls, I64]:
+    """The records that were delivered, and the key of each."""
+    rows, operation = columns.micro_ops(last, columns.is_op(parse.POLL))
+    begin, stop = columns.record_end[rows], columns.record_end[rows + 1]
+    length = stop - begin
+    # Records lie in the order of their polls, and as a rule none of them is left out.
+    all_of_them = length.sum() == len(columns.record_value)
+    records = slice(None) if all_of_them else spread(begin, stop)[0]
+    end = last[operation]
+    polls = Polls(
+        value=columns.record_value[records],
+        offset=columns.record_offset[records],
+        op=np.repeat(columns.index[end], length),
+        process=np.repeat(columns.process[end], length),
+        outcome=np.repeat(outcome[operation], length),
+        txn=np.repeat(columns.is_txn(end), length),
+        end_ns=np.repeat(columns.time_ns[end], length),
+    )
+    return polls, columns.record_key[records]
+
+
+def assignments(columns: Columns, last: I64) -> tuple[I64, tuple[I64, I64, I64]]:
+    """Events that assigned keys (an assignment in doubt did so too), and what they assigned."""
+    kinds = [code for code, name in enumerate(columns.f_names) if name in ("assign", "subscribe")]
+    kind = columns.type[last]
+    done = (kind != INVOKE) & (kind != parse.TYPES.index("fail"))
+    events = last[done & np.isin(columns.f[last], kinds)]
+    rows, place = columns.micro_ops(events, columns.is_op(parse.ASSIGN))
+    at = events[place]
+    return events, (columns.process[at], columns.index[at], columns.op_key[rows])
+
+
+def catch_ups(
+    columns: Columns, first: I64, last: I64, outcome: I8
+) -> tuple[tuple[int, CatchUp, int, bool], ...]:
+    """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt."""
+    rows, operation = columns.micro_ops(last, columns.is_op(parse.CATCH_UP))
+    return tuple(
+        (
+            int(columns.op_key[row]),
+            CatchUp(
+                op=int(columns.index[last[at]]),
+                process=int(columns.process[last[at]]),
+                position=int(columns.op_offset[row]),
+                time_ns=int(columns.time_ns[last[at]]),
+            ),
+            int(columns.index[first[at]]),
+            bool(outcome[at] == OK),
+        )
+        for row, at in zip(rows.tolist(), operation.tolist(), strict=True)
+    )
+
+
+def group_steps(
+    columns: Columns, first: I64, last: I64, outcome: I8, sends: Sends
+) -> tuple[Steps, I64, tuple[Group, ...]]:
+    """What groups did and leaders reported, the key of each row, and the groups."""
+    wanted, is_poll = columns.is_op(*steps.KINDS), columns.is_op(parse.POLL)
+    polling = [columns.micro_ops(events, is_poll)[1] for events in (first, last)]
+    ops = steps.Ops(
+        op=columns.index[last],
+        invoked=columns.index[first],
+        process=columns.process[last],
+        outcome=outcome,
+        txn=columns.is_txn(last),
+        polls=np.isin(np.arange(len(last)), np.concatenate(polling)),
+        start_ns=columns.time_ns[first],
+        end_ns=columns.time_ns[last],
+        frozen_ns=_frozen_ns(columns, last),
+    )
+    rows, operation = columns.micro_ops(last, wanted)
+    is_commit = columns.is_op(parse.COMMIT, parse.COMMIT_PLAINLY)
+    asked, asker = columns.micro_ops(first, is_commit)
+    untold = ~np.isin(asker, operation[is_commit[rows]])
+    is_asked = np.concatenate((np.zeros(len(rows), np.bool_), np.ones(untold.sum(), np.bool_)))
+    rows = np.concatenate((rows, asked[untold]))
+    operation = np.concatenate((operation, asker[untold]))
+    order = np.argsort(operation, kind="stable")
+    rows, operation, is_asked = rows[order], operation[order], is_asked[order]
+    records, place = spread(columns.record_end[rows], columns.record_end[rows + 1])
+    micro = steps.MicroOps(
+        kind=[columns.op_names[code] for code in columns.op[rows].tolist()],
+        group=columns.op_group[rows],
+        generation=columns.op_value[rows],
+        operation=operation,
+        is_asked=is_asked,
+        place=place,
+        key=columns.record_key[records],
+        offset=columns.record_offset[records],
+        value=columns.record_value[records],
+    )
+    once = columns.once(last)
+    proven = sends.op[sends.proven]
+    found, key, groups = steps.steps(ops, micro, once, columns.group_names, proven)
+    return found, key, groups
+
+
+def _frozen_ns(columns: Columns, last: I64) -> I64:
+    """How long each operation of its own accord did nothing, to begin with."""
+    rows, operation = columns.micro_ops(last, columns.is_op(parse.FREEZE))
+    frozen = np.zeros(len(last), dtype=np.int64)
+    frozen[operation] = columns.op_offset[rows] * 1_000_000
+    return frozen

@@ -1,0 +1,121 @@
+"""Facts of a whole history beside its rows: faults, crashes, recovery, and what topics are."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from checkers import parse
+from checkers.columns import INVOKE, Columns
+from checkers.kernels.rows import I64
+from model.op import CRASH, RECOVER
+
+HARSH = ("kill", "restart", "restart-rolling", "power-loss", "disk-full", "bit-flip")
+"""Faults that leave nobody behind who takes itself for a leader and is none any more."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A fault that was asked for, from the nemesis's own events."""
+
+    id: int
+    fault: str
+    from_ns: int
+    """When it was asked for."""
+    to_ns: int | None
+    """When it had been healed; ``None`` if it never was."""
+    proved: bool
+    """Was it measured to have bitten?"""
+    how: str
+    targets: Any = None
+    unhealed: str | None = None
+    """Why its healing is in doubt; ``None`` when it is not, or was not tried yet."""
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """A node that ended by itself."""
+
+    op: int
+    time_ns: int
+    node: str
+    serves: bool
+    """Is it one of the cluster's own, and not what only stands around it?"""
+    status: int
+    last_line: str
+
+
+def faults(columns: Columns) -> tuple[Fault, ...]:
+    """The faults that were asked for, by number."""
+    found: dict[int, dict[str, Any]] = {}
+    for row, value in columns.of_nemesis():
+        if not isinstance(value.get("id"), int):
+            continue
+        time_ns, done = int(columns.time_ns[row]), columns.type[row] != INVOKE
+        fault = found.setdefault(
+            value["id"],
+            {
+                "fault": columns.f_names[columns.f[row]],
+                "from_ns": time_ns,
+                "to_ns": None,
+                "proved": False,
+                "how": "nothing was measured",
+                "targets": value.get("targets"),
+                "unhealed": None,
+            },
+        )
+        effect = value.get("effect")
+        if value.get("phase") == "heal":
+            if done:
+                told = effect if isinstance(effect, dict) else {"proved": True}
+                healed = told.get("proved") is True
+                fault["to_ns"] = time_ns if healed else None
+                fault["unhealed"] = None if healed else str(told.get("how", ""))
+        elif done and isinstance(effect, dict):
+            fault["to_ns"] = fault["unhealed"] = None  # it may be another try
+            fault["proved"] = effect.get("proved") is True
+            fault["how"] = str(effect.get("how", ""))
+            fault["targets"] = value.get("targets")
+    return tuple(Fault(id=id_, **fault) for id_, fault in sorted(found.items()))
+
+
+def crashes(columns: Columns) -> tuple[Crash, ...]:
+    """The nodes that ended by themselves."""
+    return tuple(
+        Crash(
+            op=int(columns.index[row]),
+            time_ns=int(columns.time_ns[row]),
+            node=str(value.get("node")),
+            serves=value.get("serves") is not False,
+            status=int(value.get("status", 0)),
+            last_line=str(value.get("last_line", "")),
+        )
+        for row, value in columns.of_nemesis()
+        if columns.f_names[columns.f[row]] == CRASH
+    )
+
+
+def recovered(columns: Columns) -> bool | None:
+    """Was the cluster whole before the final reads? ``None``: the history does not say."""
+    told = [
+        value.get("recovered") is True
+        for row, value in columns.of_nemesis()
+        if columns.f_names[columns.f[row]] == RECOVER
+    ]
+    return told[-1] if told else None
+
+
+def compacted(columns: Columns) -> frozenset[int]:
+    """The keys of compacted topics."""
+    return _of_topics(columns, np.flatnonzero(columns.is_op(parse.CREATE_COMPACTED)))
+
+
+def deleted(columns: Columns, events: I64) -> frozenset[int]:
+    """The keys of topics that these events deleted, or may have."""
+    return _of_topics(columns, columns.micro_ops(events, columns.is_op(parse.DELETE_TOPIC))[0])
+
+
+def _of_topics(columns: Columns, rows: I64) -> frozenset[int]:
+    """The keys of the topics that micro-operations name."""
+    topics = {columns.keys[code] for code in np.unique(columns.op_key[rows]).tolist()}
+    return frozenset(
+        code for code, key in enumerate(columns.keys) if key.rpartition("-")[0] in topics
+    )

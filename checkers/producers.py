@@ -1,0 +1,166 @@
+"""What producers did: the rows of what was sent, and who took which transactional id."""
+
+import numpy as np
+
+from checkers import parse, steps
+from checkers.columns import Columns
+from checkers.kernels.rows import (
+    FAIL,
+    I8,
+    I64,
+    INFO,
+    OK,
+    UNKNOWN,
+    Attempts,
+    Bools,
+    Init,
+    Polls,
+    Sends,
+)
+
+EARLY_NS = 2_000_000
+"""A delay may end so much too early, by the resolution of clocks."""
+
+
+def sends(columns: Columns, first: I64, last: I64, outcome: I8) -> tuple[Sends, I64, I64]:
+    """The records of each operation as its completion tells them; those that only its
+    invocation names were tried too, and nobody knows what came of them. With the key of each,
+    and which micro-operation it is."""
+    is_send = columns.is_op(parse.SEND)
+    count = np.diff(np.concatenate(([0], np.cumsum(is_send)))[columns.micro_op_end])
+    rows, operation = columns.micro_ops(last, is_send)
+    partial = np.flatnonzero((count[first] > count[last]) & (first != last))
+    rest, their_operation = columns.micro_ops(first[partial], is_send)
+    their_operation = partial[their_operation]
+    told = {
+        (at, key, value)
+        for at, key, value in zip(
+            *(
+                c[np.isin(operation, partial)].tolist()
+                for c in (operation, columns.op_key[rows], columns.op_value[rows])
+            ),
+            strict=True,
+        )
+    }
+    untold = np.array(
+        [
+            entry not in told
+            for entry in zip(
+                their_operation.tolist(),
+                columns.op_key[rest].tolist(),
+                columns.op_value[rest].tolist(),
+                strict=True,
+            )
+        ],
+        dtype=np.bool_,
+    )
+    in_doubt = np.concatenate((np.zeros(len(rows), np.bool_), np.ones(int(untold.sum()), np.bool_)))
+    rows = np.concatenate((rows, rest[untold]))
+    operation = np.concatenate((operation, their_operation[untold]))
+    if len(in_doubt) and in_doubt.any():
+        order = np.argsort(operation, kind="stable")
+        rows, operation, in_doubt = rows[order], operation[order], in_doubt[order]
+    begin, end = first[operation], last[operation]
+    result = np.where(_aborted(columns, first)[operation], np.int8(FAIL), outcome[operation])
+    sends = Sends(
+        value=columns.op_value[rows],
+        offset=columns.op_offset[rows],
+        op=columns.index[end],
+        invoked=columns.index[begin],
+        process=columns.process[end],
+        outcome=np.where(in_doubt & (result == OK), np.int8(INFO), result),
+        txn=columns.is_txn(end),
+        proven=np.zeros(len(rows), dtype=np.bool_),
+        start_ns=columns.time_ns[begin],
+        end_ns=columns.time_ns[end],
+    )
+    return sends, columns.op_key[rows], rows
+
+
+def delayed(columns: Columns, sends: Sends, rows: I64) -> tuple[I64, I64]:
+    """Of each send: an event after which it was made, and one after which its operation went
+    on, by what it was asked to wait for. Its invocation where that says no more."""
+    if parse.DELAY not in columns.op_names or (np.diff(columns.time_ns) < 0).any():
+        return sends.invoked, sends.invoked
+    waits = np.where(columns.is_op(parse.DELAY), np.maximum(columns.op_offset, 0), 0)
+    waited = np.concatenate(([0], np.cumsum(waits))) * 1_000_000
+    of = np.searchsorted(columns.micro_op_end, rows, side="right") - 1
+    begin, end = columns.micro_op_end[of], columns.micro_op_end[of + 1]
+
+    def after(place: I64) -> I64:
+        passed = sends.start_ns + waited[place] - waited[begin] - EARLY_NS
+        last = np.searchsorted(columns.time_ns, passed) - 1
+        event: I64 = np.maximum(columns.index[np.maximum(last, 0)], sends.invoked)
+        return event
+
+    return after(rows), after(end)
+
+
+def _aborted(columns: Columns, first: I64) -> Bools:
+    """Operations that were to end in an abort: they did not happen, even when nobody answered,
+    as nobody but their producer could have had them committed."""
+    aborted = np.zeros(len(first), dtype=np.bool_)
+    if parse.ABORT in columns.op_names:
+        aborted[columns.micro_ops(first, columns.is_op(parse.ABORT))[1]] = True
+    return aborted
+
+
+def proven(sends: Sends, send_key: I64, polls: Polls, poll_key: I64) -> Bools:
+    """Which rows are of operations in doubt of which a value was read by an ok poll: they happened
+    (Jepsen's ``must-have-committed?``)."""
+    doubt: Bools = sends.outcome == INFO
+    if not doubt.any():
+        return doubt
+    near = np.flatnonzero((polls.outcome == OK) & np.isin(polls.value, sends.value[doubt]))
+    read = set(zip(poll_key[near].tolist(), polls.value[near].tolist(), strict=True))
+    ops = {
+        op
+        for key, value, op in zip(
+            send_key[doubt].tolist(),
+            sends.value[doubt].tolist(),
+            sends.op[doubt].tolist(),
+            strict=True,
+        )
+        if (key, value) in read
+    }
+    return doubt & np.isin(sends.op, np.array(sorted(ops), dtype=np.int64))
+
+
+def inits(columns: Columns, first: I64, last: I64, outcome: I8) -> tuple[Init, ...]:
+    """The transactional ids that were taken, in the order of events."""
+    return tuple(
+        Init(
+            transactional_id=once.what[1],
+            process=int(columns.process[last[once.operation]]),
+            invoked=int(columns.index[first[once.operation]]),
+            op=int(columns.index[last[once.operation]]),
+            end_ns=int(columns.time_ns[last[once.operation]]),
+        )
+        for once in columns.once(last)
+        if _takes_id(once) and outcome[once.operation] == OK
+    )
+
+
+def attempts(columns: Columns, first: I64, last: I64, outcome: I8) -> Attempts:
+    """The operations that needed a transactional id."""
+    inits = {once.operation: str(once.what[1]) for once in columns.once(last) if _takes_id(once)}
+    number = {name: code for code, name in enumerate(dict.fromkeys(inits.values()))}
+    ids = {int(columns.process[last[row]]): number[name] for row, name in inits.items()}
+    _, sending = columns.micro_ops(first, columns.is_op(parse.SEND))
+    every = np.arange(len(last))
+    rows = every[(columns.is_txn(last) & np.isin(every, sending)) | np.isin(every, list(inits))]
+    begin, end = first[rows], last[rows]
+    aborts = [code for code, name in enumerate(columns.error_names) if name == "aborted"]
+    process = columns.process[end]
+    return Attempts(
+        transactional_id=np.array([ids.get(p, UNKNOWN) for p in process.tolist()], np.int64),
+        process=process,
+        op=columns.index[end],
+        succeeded=(outcome[rows] == OK) | np.isin(columns.error[end], aborts),
+        start_ns=columns.time_ns[begin],
+        end_ns=columns.time_ns[end],
+    )
+
+
+def _takes_id(once: steps.Once) -> bool:
+    return bool(once.what[0] == "init")
