@@ -18,29 +18,30 @@ class Columns:
     """The arrays of one history."""
 
     def __init__(self, history: pa.Table) -> None:
-        columns = {name: _only(history[name]) for name in history.column_names}
-        self.index, self.time_ns = _ints(columns["index"]), _ints(columns["time_ns"])
-        self.process = _ints(columns["process"])
+        columns = {name: only(history[name]) for name in history.column_names}
+        self.index, self.time_ns = ints(columns["index"]), ints(columns["time_ns"])
+        self.process = ints(columns["process"])
         codes, names = _codes(columns["type"])
-        self.type = np.array([parse.TYPES.index(name) for name in names], dtype=np.int8)[codes]
+        known = [parse.TYPES.index(name) if name in parse.TYPES else -1 for name in names]
+        self.type = np.array(known, dtype=np.int8)[codes]
         self.f, self.f_names = _codes(columns["f"])
         self.error, self.error_names = _codes(columns["error"])
         self.detail = columns["detail"]
         value = columns["value"]
-        self.micro_op_end = _ints(value.offsets)
+        self.micro_op_end = ints(value.offsets)
         micro_ops = value.values
         self.op, self.op_names = _codes(micro_ops.field("op"))
         self.op_key, op_keys = _codes(micro_ops.field("key"))
         self.op_group, self.group_names = _codes(micro_ops.field("name"))
         self.op_offset, self.op_value = (
-            _ints(micro_ops.field(name)) for name in ("offset", "value")
+            ints(micro_ops.field(name)) for name in ("offset", "value")
         )
         self.op_offset = np.maximum(self.op_offset, UNKNOWN)  # clients have several "no offset"
         records = micro_ops.field("records")
-        self.record_end = _ints(records.offsets)
+        self.record_end = ints(records.offsets)
         self.record_key, record_keys = _codes(records.values.field("key"))
         self.record_offset, self.record_value = (
-            _ints(records.values.field(name)) for name in ("offset", "value")
+            ints(records.values.field(name)) for name in ("offset", "value")
         )
         self.keys = op_keys
         if record_keys != op_keys:  # another writer may use a dictionary per column
@@ -92,7 +93,8 @@ def spread(begin: I64, end: I64) -> tuple[I64, I64]:
     return begin[place] + inside, place
 
 
-def _ints(column: Any, unknown: int = UNKNOWN) -> I64:
+def ints(column: Any, unknown: int = UNKNOWN) -> I64:
+    """A column of whole numbers, with a number for null."""
     if column.null_count:
         column = column.fill_null(unknown)
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -100,9 +102,10 @@ def _ints(column: Any, unknown: int = UNKNOWN) -> I64:
 
 def _codes(column: Any) -> tuple[I64, tuple[str, ...]]:
     """Codes and names of a text column; -1 stands for null."""
-    codes = _ints(column.indices)
+    codes = ints(column.indices)
     return codes, tuple(column.dictionary.to_pylist())
 
 
-def _only(column: pa.ChunkedArray) -> pa.Array:
+def only(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -42,7 +42,8 @@ def assignments(columns: Columns, last: I64) -> tuple[I64, tuple[I64, I64, I64]]
 def catch_ups(
     columns: Columns, first: I64, last: I64, outcome: I8
 ) -> tuple[tuple[int, CatchUp, int, bool], ...]:
-    """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt."""
+    """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt: its
+    position is the high watermark. One that claims success elsewhere contradicts itself."""
     rows, operation = columns.micro_ops(last, columns.is_op(parse.CATCH_UP))
     return tuple(
         (
@@ -54,7 +55,7 @@ def catch_ups(
                 time_ns=int(columns.time_ns[last[at]]),
             ),
             int(columns.index[first[at]]),
-            bool(outcome[at] == OK),
+            bool(outcome[at] == OK and columns.op_offset[row] == columns.op_value[row]),
         )
         for row, at in zip(rows.tolist(), operation.tolist(), strict=True)
     )

@@ -59,15 +59,30 @@ class _Open(NamedTuple):
 
 def forms(text: str) -> Iterator[tuple[int, Any]]:
     """Each form at the top of a text, and where it ends. Raises :class:`BadEdn`."""
+    return _read(text, inside=False)
+
+
+def elements(text: str) -> Iterator[tuple[int, Any]]:
+    """The same, but the elements of a vector or list in place of it, each as soon as it is
+    complete: a text that ends within a vector still has those before its end."""
+    return _read(text, inside=True)
+
+
+def _read(text: str, *, inside: bool) -> Iterator[tuple[int, Any]]:
     match, at, length = _TOKEN.match, 0, len(text)
     stack: list[_Open] = []
     top: list[Any] = []
     items = top
+    outer = 0  # how many collections are open around the forms that are given one by one
+    tag_at: int | None = None
     while at < length:
         token = match(text, at)
         if token is None:
             rest = text[at:].lstrip(", \n\r\t")
-            raise BadEdn(f"{rest[:20]!r} is no EDN", _line(text, length - len(rest)))
+            begin = length - len(rest)
+            if rest in _PARTS or rest.startswith('"'):
+                raise _unfinished(text, stack[outer].begin if len(stack) > outer else begin)
+            raise BadEdn(f"{rest[:20]!r} is no EDN", line(text, begin))
         at, kind = token.end(), token.lastgroup
         value: Any
         if kind == "keyword":
@@ -76,14 +91,22 @@ def forms(text: str) -> Iterator[tuple[int, Any]]:
             value = _atom(token["atom"])
         elif kind == "opening":
             bracket = token["opening"]
+            outer = outer or int(inside and not stack and not items and bracket in "[(")
             stack.append(_Open(_CLOSERS[bracket], bracket == "{", [], token.start("opening")))
             items = stack[-1].items
+            tag_at = None
             continue
         elif kind == "closing":
             if not stack or stack[-1].closer != token["closing"]:
-                raise BadEdn(f"a {token['closing']} closes nothing", _line(text, at))
-            value = _collection(stack.pop(), text)
+                raise BadEdn(f"a {token['closing']} closes nothing", line(text, at))
+            closed = stack.pop()
             items = stack[-1].items if stack else top
+            if len(stack) < outer:
+                if closed.items:
+                    raise BadEdn("a #_ has nothing behind it", line(text, at))
+                outer = 0
+                continue  # its elements were given already
+            value = _collection(closed, text)
         elif kind == "string":
             value = _ESCAPED.sub(_unescaped, token["string"][1:-1])
         elif kind == "char":
@@ -92,19 +115,35 @@ def forms(text: str) -> Iterator[tuple[int, Any]]:
             items.append(_DISCARD)
             continue
         else:
+            tag_at = token.start("tag") if kind == "tag" else tag_at
             continue
+        tag_at = None
         if items and items[-1] is _DISCARD:
             items.pop()
             continue
         items.append(value)
-        if not stack:
-            yield at, top.pop()
-    if stack or top:
-        begin = stack[0].begin if stack else length
-        raise Unfinished("it ends within a form", _line(text, begin))
+        if len(stack) == outer:
+            yield at, items.pop()
+    if stack or top or tag_at is not None:
+        raise _unfinished(text, stack[outer].begin if len(stack) > outer else tag_at or length)
 
 
-def _line(text: str, at: int) -> int:
+_PARTS = ("#", ":", "\\")
+"""What is left of a token that is cut behind its first character."""
+_NEXT = re.compile(r"\n\s*(\#[\w.]+\s*)?\{:(index\b|type :(invoke|ok|fail|info)\b)")
+"""A line on which another operation begins."""
+
+
+def _unfinished(text: str, begin: int) -> BadEdn:
+    """A form that does not end. Only the last one can be torn: where others seem to follow, a
+    bracket or a quotation mark is missing, and they must not be taken for a part of it."""
+    if _NEXT.search(text, begin):
+        return BadEdn("a form begins here that does not end", line(text, begin))
+    return Unfinished("it ends within a form", line(text, begin))
+
+
+def line(text: str, at: int) -> int:
+    """The line of a place in a text, from 1."""
     return text.count("\n", 0, at) + 1
 
 
@@ -126,11 +165,15 @@ def _collection(read: _Open, text: str) -> Any:
         return read.items
     keys, values = read.items[::2], read.items[1::2]
     if len(keys) != len(values):
-        raise BadEdn("a map has a key without a value", _line(text, read.begin))
-    return {
+        raise BadEdn("a map has a key without a value", line(text, read.begin))
+    found = {
         str(key) if isinstance(key, list | dict) else key: value
         for key, value in zip(keys, values, strict=True)
     }
+    if len(found) < len(keys):
+        twice = next(key for key in found if keys.count(key) > 1)
+        raise BadEdn(f"a map has the key {twice} twice", line(text, read.begin))
+    return found
 
 
 def _unescaped(escape: re.Match[str]) -> str:

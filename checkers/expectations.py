@@ -12,7 +12,7 @@ from typing import Self
 from checkers.kernels.rows import Found
 from model.plan import Plan
 
-INFORMATION = ("unseen-delayed", "unseen-unchecked", "G0", "G1c")
+INFORMATION = ("unseen-delayed", "unseen-unchecked", "G0", "G1c", "int-send-skip")
 """Findings that no contract speaks of: late is not wrong, unchecked is not known, and writes are
 never isolated. One stands for all others of its kind, which are folded into it."""
 
@@ -125,7 +125,7 @@ class Contract:
         """Is this permitted?"""
         if found.anomaly in INFORMATION or (self.late_ends and _is_of_late_end(found)):
             return True
-        if found.anomaly in ("phantom", "misrouted", "stuck"):
+        if found.anomaly in ("phantom", "misrouted", "stuck", "G1c-process", "G1c-realtime"):
             return False
         if found.anomaly in ("stuck-lso", "stuck-producer", "stuck-group"):
             of_group = found.anomaly == "stuck-group"

@@ -1,14 +1,15 @@
 """Facts of a whole history beside its rows: faults, crashes, recovery, and what topics are."""
 
+from collections import Counter
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from checkers import parse
+from checkers import parse, vocabulary
 from checkers.columns import INVOKE, Columns
 from checkers.kernels.rows import I64
-from model.op import CRASH, RECOVER
+from model.op import CRASH, NEMESIS, RECOVER
 
 HARSH = ("kill", "restart", "restart-rolling", "power-loss", "disk-full", "bit-flip")
 """Faults that leave nobody behind who takes itself for a leader and is none any more."""
@@ -83,9 +84,9 @@ def crashes(columns: Columns) -> tuple[Crash, ...]:
         Crash(
             op=int(columns.index[row]),
             time_ns=int(columns.time_ns[row]),
-            node=str(value.get("node")),
+            node=str(value["node"]),
             serves=value.get("serves") is not False,
-            status=int(value.get("status", 0)),
+            status=int(value["status"]),
             last_line=str(value.get("last_line", "")),
         )
         for row, value in columns.of_nemesis()
@@ -101,6 +102,22 @@ def recovered(columns: Columns) -> bool | None:
         if columns.f_names[columns.f[row]] == RECOVER
     ]
     return told[-1] if told else None
+
+
+def ignored(columns: Columns) -> dict[str, int]:
+    """By name: the operations of clients that no checker knows, and the micro-operations."""
+    found: Counter[str] = Counter()
+    invoked = (columns.process != NEMESIS) & (columns.type == INVOKE)
+    count = np.bincount(columns.f[invoked], minlength=len(columns.f_names)).tolist()
+    for name, times in zip(columns.f_names, count, strict=True):
+        if name not in vocabulary.OPERATIONS:
+            found[name] += times
+    rows = np.flatnonzero(~columns.is_op(*vocabulary.MICRO_OPERATIONS, parse.ASSIGN))
+    if len(rows):
+        events = np.searchsorted(columns.micro_op_end, rows, side="right") - 1
+        for code in columns.op[rows[invoked[events]]].tolist():
+            found[columns.op_names[code]] += 1
+    return {name: times for name, times in found.items() if times}
 
 
 def compacted(columns: Columns) -> frozenset[int]:

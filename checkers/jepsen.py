@@ -7,12 +7,13 @@ a history with one ``txn`` has no other operations on records.
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from checkers import edn, parse
+from checkers import edn, parse, vocabulary
 from checkers.parse import Event, Progress
 from model.history import BadHistory
 from model.op import NEMESIS
@@ -31,66 +32,110 @@ def read(path: Path, progress: Progress) -> pa.Table:
     map is left out; raises :class:`BadHistory` for whatever else is no event of such a run."""
     try:
         text = path.read_text(encoding="utf-8")
-        in_transactions = _TXN.search(text) is not None
-        return parse.table(
-            _event(op, place, in_transactions=in_transactions)
-            for place, op in enumerate(_maps(text, progress))
-        )
     except UnicodeDecodeError as error:
         raise BadHistory(f"{path} is no text: {error}") from error
+    in_transactions = _TXN.search(text) is not None
+    maps = _Maps(text, progress)
+    events = _Events(in_transactions=in_transactions)
+    try:
+        table = parse.table(events.event(op) for op in maps)
     except edn.BadEdn as error:
         raise BadHistory(f"{path}, line {error.line}: {error}") from error
-    except BadHistory as error:
-        raise BadHistory(f"{path}: {error}") from error
+    except (BadHistory, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise BadHistory(f"{path}, line {edn.line(text, maps.at)}: {why}") from error
+    return parse.with_torn(table, maps.torn)
 
 
-def _maps(text: str, progress: Progress) -> Iterator[dict[str, Any]]:
+def line_of(path: Path, row: int) -> int:
+    """The line on which an event ends, by its place from 0."""
+    text = path.read_text(encoding="utf-8")
+    maps = _Maps(text, lambda done: None)
+    next(islice(maps, row, None))
+    return edn.line(text, maps.at)
+
+
+class _Maps:
     """The maps of a history. Where one is torn, those before it are all that there is."""
-    found = 0
-    try:
-        for at, form in edn.forms(text):
-            for op in form if isinstance(form, list) else [form]:
+
+    def __init__(self, text: str, progress: Progress) -> None:
+        self._text = text
+        self._progress = progress
+        self.at = 0
+        """Where the last map ends in the text."""
+        self.torn: str | None = None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        found = 0
+        try:
+            for at, op in edn.elements(self._text):
+                self.at = at
                 if not isinstance(op, dict):
-                    raise BadHistory(f"{op!r} is no operation")
+                    raise BadHistory(f"{str(op)[:80]!r} is no operation")
                 found += 1
                 yield op
-            if found % _PROGRESS_EVERY == 0:
-                progress(at / len(text))
-    except edn.Unfinished:
-        if not found:
-            raise
-    progress(1.0)
+                if found % _PROGRESS_EVERY == 0:
+                    self._progress(at / len(self._text))
+        except edn.Unfinished as error:
+            if not found:
+                raise
+            self.torn = f"the end of the file, from line {error.line} on, is torn and was left out"
+        self._progress(1.0)
 
 
-def _event(op: dict[str, Any], place: int, *, in_transactions: bool) -> Event:
-    """One of ours. Histories of old have no indices and times: the place of an event will do."""
-    index, process, f = op.get("index", place), op.get("process"), str(op.get("f"))
-    if op.get("type") not in parse.TYPES or process is None:
-        raise BadHistory(f"event {index} has no type or process: it is no operation")
-    is_client = isinstance(process, int)
-    value, error = op.get("value"), op.get("error")
-    if is_client:
-        value = _value(f, op, index)
-        f = "txn" if in_transactions and f in _RECORDS else f
-    return Event(
-        index=index,
-        time_ns=op.get("time", place),
-        process=process if is_client else NEMESIS,
-        type=op["type"],
-        f=f,
-        value=value if is_client else _told(value),
-        error=None if error is None else str(_name(error)),
-    )
+class _Events:
+    """Makes events of ours from Jepsen's operations."""
+
+    def __init__(self, *, in_transactions: bool) -> None:
+        self._in_transactions = in_transactions
+        self._count = 0
+        self._time_ns = 0
+
+    def event(self, op: dict[str, Any]) -> Event:
+        """Histories of old have no indices and times: the place of an event takes their place.
+
+        An invocation of Jepsen's has the time for which its generator had planned it, which may be
+        a little before the completion that is recorded before it: it counts as of that time.
+        """
+        place = self._count
+        self._count += 1
+        index, process, f = op.get("index", place), op.get("process"), str(op.get("f"))
+        if op.get("type") not in parse.TYPES or process is None:
+            raise BadHistory(f"event {index} has no type or process: it is no operation")
+        time_ns = op.get("time", place)
+        if type(index) is not int or type(time_ns) is not int:
+            raise BadHistory(f"event {index} has an index or a time that is no whole number")
+        if op["type"] == "invoke" and time_ns >= 0:
+            time_ns = max(time_ns, self._time_ns)
+        self._time_ns = time_ns
+        is_client = type(process) is int
+        if is_client and not 0 <= process < 1 << 31:
+            raise BadHistory(f"event {index} is of process {process}: clients are numbered from 0")
+        if not is_client and not isinstance(process, str):
+            raise BadHistory(f"event {index} is of process {process!r}, which is no name or number")
+        value, error = op.get("value"), op.get("error")
+        if is_client:
+            value = _value(f, op, index)
+            f = "txn" if self._in_transactions and f in _RECORDS else f
+        return Event(
+            index=index,
+            time_ns=time_ns,
+            process=process if is_client else NEMESIS,
+            type=op["type"],
+            f=f,
+            value=value if is_client else _told(value),
+            error=None if error is None else str(_name(error)),
+        )
 
 
 def _value(f: str, op: dict[str, Any], index: int) -> Any:
     value = op.get("value")
+    if value is None or f not in (*_RECORDS, *_KEYS):
+        return None  # what a client looked up about topics, say
     if not isinstance(value, list):
-        return None
+        raise BadHistory(f"event {index}: {value!r} is no list of micro-operations")
     if f in _KEYS:
         return [str(key) for key in value]
-    if f not in _RECORDS:
-        return None  # what a client looked up about topics
     return [*_rebalances(op.get("rebalance-log")), *(_micro_op(given, index) for given in value)]
 
 
@@ -102,6 +147,8 @@ def _micro_op(given: Any, index: int) -> list[Any]:
             return ["poll"]
         case ["poll", dict(polled)]:
             return ["poll", {str(key): records for key, records in polled.items()}]
+        case [str(name), *_] if name not in vocabulary.MICRO_OPERATIONS:
+            return [name]
         case _:
             raise BadHistory(f"event {index}: {given!r} is neither a send nor a poll")
 
@@ -109,6 +156,8 @@ def _micro_op(given: Any, index: int) -> list[Any]:
 def _rebalances(log: Any) -> Iterator[list[Any]]:
     """What was told of partitions while an operation lasted, as far as it names keys."""
     for told in log or ():
+        if not isinstance(told, dict) or not isinstance(told.get("keys") or [], list):
+            raise BadHistory(f"{told!r} is no entry of a rebalance log")
         keys = [str(key) for key in told.get("keys") or ()]
         if told.get("type") == "assigned":
             yield ["assigned", GROUP, None, dict.fromkeys(keys)]

@@ -12,19 +12,23 @@ and what a process does once (``subscribe``, ``init``, ``leave``), is JSON in ``
 """
 
 import gc
+import json
 import subprocess
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Never
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from checkers import vocabulary
 from checkers.kernels.rows import I64, NO_METADATA, UNKNOWN
 from model.history import BadHistory
 from model.op import NEMESIS
@@ -96,17 +100,20 @@ Progress = Callable[[float], None]
 class Event(msgspec.Struct, gc=False):
     """An event as a file has it, before its value is looked at."""
 
-    index: int
-    time_ns: int
-    process: int
+    index: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+    time_ns: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+    process: Annotated[int, msgspec.Meta(ge=NEMESIS, le=(1 << 31) - 1)]
     type: Literal["invoke", "ok", "fail", "info"]
     f: str
-    value: Any = None
-    error: str | None = None
+    value: Any = msgspec.UNSET
+    error: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 _EVENTS = msgspec.json.Decoder(list[Event])
-_SHAPE = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
+_EVENT = msgspec.json.Decoder(Event)
+_REQUIRED = 5
+"""How many fields every event has."""
+_SHAPE = (TypeError, ValueError, LookupError, OverflowError, AttributeError, RecursionError)
 """What goes wrong when a value has not the shape of micro-operations."""
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, pa.ArrowException, *_SHAPE)
 
@@ -146,6 +153,7 @@ class _Columns:
         self.op_offset, self.op_value, self.op_records_end = _column(), _column(), _column()
         self.record_key, self.record_offset, self.record_value = _column(), _column(), _column()
         self.no_value = _column()  # rows of micro-operations without a number
+        self.fields = 0  # names in JSON objects, each counted once for its object
         assert self.ops[SEND] == _SEND, "the first name has the first number"
 
     def add(self, events: list[Event]) -> None:
@@ -156,17 +164,21 @@ class _Columns:
         self.type.extend([_TYPE_CODES[event.type] for event in events])
         names, errors = self.names, self.errors
         self.f.extend([names[event.f] for event in events])
-        self.error.extend([-1 if e.error is None else errors[e.error] for e in events])
+        self.error.extend([errors[e.error] if type(e.error) is str else -1 for e in events])
+        self.fields += sum(
+            _REQUIRED + (e.value is not msgspec.UNSET) + (e.error is not msgspec.UNSET)
+            for e in events
+        )
         # Two thirds of judging a history inline is spent in this loop: hence the local names.
         keys, op, op_key, op_records_end = self.keys, self.op, self.op_key, self.op_records_end
         op_offset, op_value, op_end = self.op_offset, self.op_value, self.op_end
+        known = vocabulary.OPERATIONS
         for event in events:
             value = event.value
-            if (
-                type(value) is list
-                and event.process != NEMESIS
-                and not (event.f in ONCE and value and type(value[0]) is list)
-            ):
+            if type(value) is list and event.process != NEMESIS and event.f in known:
+                if event.f in ONCE and value and type(value[0]) is list:
+                    self._add_detail(value)
+                    value = ()
                 for micro_op in value:
                     if micro_op[0] == SEND:
                         _, key, sent = micro_op
@@ -175,23 +187,44 @@ class _Columns:
                             op_offset.append(UNKNOWN if offset is None else offset)
                         else:
                             op_offset.append(UNKNOWN)
+                        if type(sent) is not int:
+                            _refuse("a value of a record is a whole number")
                         op.append(_SEND)
                         op_key.append(keys[key])
                         op_value.append(sent)
                         op_records_end.append(len(self.record_key))
                     else:
-                        self._add(micro_op)
-            elif value is not None:
-                self.details[len(op_end)] = msgspec.json.encode(value).decode()
+                        self._add(micro_op, event.f)
+            elif value is not None and value is not msgspec.UNSET:
+                if event.process == NEMESIS:
+                    self._add_detail(value)
+                elif event.f in vocabulary.WITH_MICRO_OPERATIONS:
+                    _refuse("a value is a list of micro-operations")
+                else:
+                    self.fields += _names(value)
             op_end.append(len(op))
 
-    def _add(self, micro_op: Any) -> None:
+    def _add_detail(self, value: Any) -> None:
+        """What is kept whole, as JSON: for the event that comes next."""
+        self.details[len(self.op_end)] = msgspec.json.encode(value).decode()
+        self.fields += _names(value)
+
+    def _add(self, micro_op: Any, f: str) -> None:
         if micro_op[0] == POLL:
-            if len(micro_op) > 1:
-                self._add_records(micro_op[1])
+            if len(micro_op) > 1 and micro_op[1] is not None:
+                _, polled = micro_op
+                self.fields += len(polled)
+                self._add_records(polled)
             self._add_other(POLL)
-        elif type(micro_op) is str:
+            self.op_records_end.append(len(self.record_key))
+            return
+        self.fields += _names(micro_op)
+        if type(micro_op) is str:
+            if f not in vocabulary.NAMES_KEYS:
+                _refuse(f"only {' and '.join(vocabulary.NAMES_KEYS)} name keys alone")
             self._add_other(ASSIGN, micro_op)
+        elif micro_op[0] not in vocabulary.MICRO_OPERATIONS:
+            self._add_other(micro_op[0])
         elif micro_op[0] in (COMMIT, COMMIT_PLAINLY, COMMITTED):
             self._add_places(micro_op[0], micro_op[1], None, micro_op[2])
         elif micro_op[0] in REBALANCES:
@@ -206,11 +239,16 @@ class _Columns:
 
     def _add_records(self, polled: dict[str, list[list[Any]]]) -> None:
         for key, records in polled.items():
+            offsets = [UNKNOWN if offset is None else offset for offset, _ in records]
+            values = [value for _, value in records]
+            # A column of offsets cannot tell a negative one from one that was not stated.
+            if min(offsets, default=0) < 0 and any(o is not None and o < 0 for o, _ in records):
+                _refuse("a record has no offset below 0")
+            if bool in map(type, values) or bool in map(type, offsets):
+                _refuse("true and false are no numbers")
             self.record_key.extend([self.keys[key]] * len(records))
-            self.record_offset.extend(
-                [UNKNOWN if offset is None else offset for offset, _ in records]
-            )
-            self.record_value.extend([value for _, value in records])
+            self.record_offset.extend(offsets)
+            self.record_value.extend(values)
 
     def _add_places(
         self,
@@ -247,7 +285,7 @@ class _Columns:
     def _add_other(
         self, kind: str, key: str | None = None, first: int | None = None, second: int | None = None
     ) -> None:
-        """A catch-up, or something that no checker knows: kept as far as it has this shape."""
+        """A catch-up, or a micro-operation that needs no more; of an unknown one only its name."""
         if second is None:
             self.no_value.append(len(self.op))
         self.op.append(self.ops[kind])
@@ -300,6 +338,17 @@ class _Columns:
         )
 
 
+def _refuse(why: str) -> Never:
+    raise vocabulary.Misfit(why)
+
+
+def _names(value: Any) -> int:
+    """How many names the JSON objects in a value have."""
+    if type(value) is dict:
+        return len(value) + sum(map(_names, value.values()))
+    return sum(map(_names, value)) if type(value) is list else 0
+
+
 def _numbers(column: "array[int]", unknown: int | None = None) -> pa.Array:
     numbers: I64 = np.frombuffer(column, dtype=np.int64)
     return pa.array(numbers, mask=None if unknown is None else numbers == unknown)
@@ -314,13 +363,26 @@ def table(events: Iterable[Event]) -> pa.Table:
     micro-operations."""
     columns = _Columns()
     for event in events:
-        try:
-            columns.add([event])
-        except _SHAPE as error:
-            raise BadHistory(
-                f"the value of event {event.index} is no list of micro-operations: {error}"
-            ) from error
+        _add_one(columns, event)
     return columns.table()
+
+
+def _add_one(columns: _Columns, event: Event) -> None:
+    """Raises :class:`BadHistory` with what is wrong in the event's value."""
+    try:
+        columns.add([event])
+    except _SHAPE as error:
+        value = event.value if isinstance(event.value, list) else []
+        wrong = next((micro_op for micro_op in value if not _fits(event, micro_op)), event.value)
+        raise BadHistory(f"event {event.index}: {vocabulary.misfit(wrong, error)}") from error
+
+
+def _fits(event: Event, micro_op: Any) -> bool:
+    try:
+        _Columns().add([msgspec.structs.replace(event, value=[micro_op])])
+    except _SHAPE:
+        return False
+    return True
 
 
 def read_jsonl(path: Path, progress: Progress) -> pa.Table:
@@ -365,9 +427,41 @@ def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pa.Table
             lines = file.read(min(CHUNK_BYTES, left))
             if left > CHUNK_BYTES:
                 lines += file.readline()
-            columns.add(_EVENTS.decode(_as_array(lines)))
+            _add_lines(columns, lines.strip())
             progress((file.tell() - begin) / (end - begin))
     return columns.table()
+
+
+def _add_lines(columns: _Columns, lines: bytes) -> None:
+    """Add events, one a line. Raises one of ``_UNREADABLE`` where that is not certain."""
+    events = _EVENTS.decode(b"[" + lines.replace(b"\n", b",") + b"]")
+    if not lines.count(b"\n") == lines.count(b"}\n{") == len(events) - 1:
+        _refuse("a line is not one event")
+    before = columns.fields
+    columns.add(events)
+    # A decoder takes the last of two fields of one name in silence. Fields are counted in the text,
+    # where that is easy, and where the numbers differ each line is looked at.
+    count = lines.count(b'":') - lines.count(b'\\":')
+    is_easy = not any(lines.count(space) for space in (b'" :', b'"\t:', b'"\r:'))
+    if not (is_easy and count == columns.fields - before):
+        for line in lines.split(b"\n"):
+            _no_doubled_field(line)
+
+
+def _no_doubled_field(line: bytes) -> None:
+    """Raises :class:`ValueError` for a JSON object that names a field twice."""
+
+    def named_once(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise _Doubled(f"an object has two fields that are called {json.dumps(twice)}")
+
+    json.loads(line, object_pairs_hook=named_once)
+
+
+class _Doubled(ValueError):
+    """An object of a line has two fields of one name."""
 
 
 @contextmanager
@@ -382,46 +476,80 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _as_array(lines: bytes) -> bytes:
-    return b"[" + lines.strip().replace(b"\n", b",") + b"]"
-
-
 def _read_carefully(path: Path) -> pa.Table:
     """Line by line: for histories with blank or torn lines, and to say which line is wrong."""
     columns = _Columns()
-    with path.open("rb") as lines:
+    torn = None
+    with path.open("rb") as lines, _no_collections():
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                event = _EVENTS.decode(_as_array(line))
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                if not line.endswith(b"\n"):
+                event = _EVENT.decode(line)
+                _no_doubled_field(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, _Doubled, RecursionError) as error:
+                is_torn = not line.endswith(b"\n") and not isinstance(error, _Doubled)
+                if is_torn and len(columns.index):
+                    torn = f"line {number} is torn and was left out"
                     break
-                raise BadHistory(f"{path}, line {number}: {_without_path(error)}") from error
+                raise BadHistory(f"{path}, line {number}: {_said(error)}") from error
             try:
-                columns.add(event)
-            except _SHAPE as error:
-                raise BadHistory(
-                    f"{path}, line {number}: the value of event {event[0].index} is no list of"
-                    f" micro-operations: {error}"
-                ) from error
-    return columns.table()
+                _add_one(columns, event)
+            except BadHistory as error:
+                raise BadHistory(f"{path}, line {number}: {error}") from error
+    return with_torn(columns.table(), torn)
 
 
-def _without_path(error: Exception) -> str:
-    """What is wrong, without the place in the array that the line was put into."""
-    return str(error).replace(" - at `$[0]", " - at `$").replace(" - at `$`", "")
+def line_of(path: Path, row: int) -> int | None:
+    """The line of an event, by its place from 0; ``None`` for a file without lines."""
+    if path.suffix == ".parquet":
+        return None
+    with path.open("rb") as lines:
+        events = (number for number, line in enumerate(lines, start=1) if line.strip())
+        return next(islice(events, row, None))
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "the event is nested too deeply"
+    return str(error).replace(" - at `$`", "")
+
+
+_TORN = b"torn"
+
+
+def with_torn(table: pa.Table, torn: str | None) -> pa.Table:
+    """The table of a history whose last event is incomplete, with a sentence that says so."""
+    return table if torn is None else table.replace_schema_metadata({_TORN: torn.encode()})
+
+
+def torn(table: pa.Table) -> str | None:
+    """What was left out at the end of a history, as one sentence."""
+    metadata = table.schema.metadata or {}
+    return metadata[_TORN].decode() if _TORN in metadata else None
 
 
 def read_parquet(path: Path, progress: Progress) -> pa.Table:
     """The events of a ``history.parquet``, ours or one that another tool wrote to this schema."""
     try:
         table = pq.read_table(path)
-        table = table.select(SCHEMA.names).cast(SCHEMA).combine_chunks()
+        table = table.select(SCHEMA.names).cast(SCHEMA.with_metadata(table.schema.metadata))
+        table = _known_only(table.combine_chunks())
     except (pa.ArrowException, KeyError) as error:
         raise BadHistory(f"{path} is no history: {error}".replace("\n", " ")) from error
     progress(1.0)
+    return table
+
+
+def _known_only(table: pa.Table) -> pa.Table:
+    """Without the values of operations that no checker knows: a file of lines has none of them."""
+    known = pc.is_in(table["f"], pa.array(sorted(vocabulary.OPERATIONS), pa.string()))
+    keep = pc.or_(known, pc.equal(table["process"], NEMESIS))
+    if pc.all(keep).as_py():
+        return table
+    for name in ("value", "detail"):
+        column = pc.if_else(keep, table[name], pa.scalar(None, table[name].type))
+        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), column)
     return table
 
 

@@ -1,13 +1,13 @@
 """The tables that checkers read: a history's events, joined into operations and split by key."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from checkers import consumers, facts, jepsen, parse, producers
+from checkers import consumers, facts, jepsen, parse, producers, uniqueness, wellformed
 from checkers.columns import INVOKE, Columns
 from checkers.facts import HARSH, Crash, Fault
 from checkers.kernels.rows import (
@@ -72,6 +72,10 @@ class Tables(History):
     """Was the cluster whole before the final reads? ``None``: the history does not tell."""
     event_index: I64
     event_ns: I64
+    ignored: Mapping[str, int]
+    """How many operations and micro-operations of clients have a name that no checker knows."""
+    torn: str | None
+    """What was left out because the writer of the file was interrupted."""
 
     @property
     def active_keys(self) -> list[int]:
@@ -179,6 +183,8 @@ def read(path: Path, progress: parse.Progress) -> pa.Table:
     readers = {".parquet": parse.read_parquet, ".edn": jepsen.read}
     try:
         history = readers.get(path.suffix, parse.read_jsonl)(path, progress)
+    except RecursionError as error:
+        raise BadHistory(f"{path} is nested too deeply") from error
     except OSError as error:
         raise BadHistory(f"{path} cannot be read: {error.strerror}") from error
     if not history.num_rows:
@@ -186,18 +192,23 @@ def read(path: Path, progress: parse.Progress) -> pa.Table:
     return history
 
 
-def tables(history: pa.Table) -> Tables:
-    """The tables of a history; :class:`BadHistory` when its events do not fit together."""
+def tables(history: pa.Table, source: Path | None = None) -> Tables:
+    """The tables of a history. Raises :class:`BadHistory` when its events break a rule of
+    :mod:`checkers.wellformed`, with the line in ``source``, the file that it was read from."""
     columns = Columns(history)
-    steps = np.flatnonzero(np.diff(columns.index) <= 0)
-    if len(steps):
-        later = int(columns.index[steps[0] + 1])
-        raise BadHistory(f"event {later} does not come in its place: indices must increase")
+    if (broken := wellformed.broken(history, columns)) is not None:
+        raise BadHistory(_place(columns, broken.row, source) + broken.why)
     first, last = _operations(columns)
     outcome = _OUTCOMES[columns.type[last]]
     sends, send_key, sent_rows = producers.sends(columns, first, last, outcome)
     send_after, send_until = producers.delayed(columns, sends, sent_rows)
     polls, poll_key = consumers.polls(columns, last, outcome)
+    compacted = facts.compacted(columns)
+    repeated = uniqueness.repeated(sends, send_key, polls, poll_key, compacted)
+    if repeated is not None:
+        sends, polls = sends.where(repeated.sends), polls.where(repeated.polls)
+        send_key, poll_key = send_key[repeated.sends], poll_key[repeated.polls]
+        send_after, send_until = send_after[repeated.sends], send_until[repeated.sends]
     sends = sends._replace(proven=producers.proven(sends, send_key, polls, poll_key))
     assign_events, assigned = consumers.assignments(columns, last)
     group_steps, step_key, groups = consumers.group_steps(columns, first, last, outcome, sends)
@@ -228,7 +239,7 @@ def tables(history: pa.Table) -> Tables:
         catch_ups=consumers.catch_ups(columns, first, last, outcome),
         faults=faults,
         crashes=facts.crashes(columns),
-        compacted=facts.compacted(columns),
+        compacted=compacted,
         deleted=facts.deleted(columns, last[outcome != FAIL]),
         recovered=facts.recovered(columns),
         event_index=columns.index,
@@ -239,8 +250,20 @@ def tables(history: pa.Table) -> Tables:
         groups=groups,
         finished=frozenset(),
         healed_ns=None if None in ends else max((end for end in ends if end), default=0),
+        repeated=() if repeated is None else repeated.values,
+        ignored=facts.ignored(columns),
+        torn=parse.torn(history),
     )
     return replace(tables, finished=frozenset(tables.caught_up()))
+
+
+def _place(columns: Columns, row: int, source: Path | None) -> str:
+    """Where the event of a row is, as the beginning of a message."""
+    event = f"event {columns.index[row]}: "
+    if source is None:
+        return event
+    line = jepsen.line_of(source, row) if source.suffix == ".edn" else parse.line_of(source, row)
+    return f"{source}, line {line}: {event}" if line else f"{source}: {event}"
 
 
 def _operations(columns: Columns) -> tuple[I64, I64]:
@@ -250,13 +273,6 @@ def _operations(columns: Columns) -> tuple[I64, I64]:
     process, invokes = columns.process[order], columns.type[order] == INVOKE
     same = np.append(process[1:] == process[:-1], False)
     followed = same & np.append(~invokes[1:], False)
-    twice = np.flatnonzero(invokes & same & ~followed)
-    if len(twice):
-        a, b = order[twice[0]], order[twice[0] + 1]
-        raise BadHistory(
-            f"process {columns.process[a]} invoked event {columns.index[b]} before its event"
-            f" {columns.index[a]} was completed"
-        )
     paired = np.flatnonzero(invokes & followed)
     alone = np.ones(len(order), dtype=np.bool_)
     alone[paired] = alone[paired + 1] = False

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from checkers import findings
+from checkers import findings, uniqueness
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.key import Report
 from checkers.kernels.receipts import Receipt
@@ -51,6 +51,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The same of what the contract permits."""
     evidence: dict[str, int] = {}
     unknown_because: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What of the history was left out, a sentence each."""
     checkers: dict[str, CheckerResult] = {}
     availability: Availability = Availability()
     plan: dict[str, Any] = {}
@@ -100,6 +102,7 @@ def conclude(
     reasons = [
         *_crashes(reports, whole),
         *_unwatched(run, watched),
+        *uniqueness.reasons(tables.repeated, tables.keys),
         *_too_little(tables, evidence, late, allowed),
         *_not_done(tables, run),
         *_unforeseen(tables),
@@ -110,6 +113,7 @@ def conclude(
         allowed=allowed,
         evidence=evidence,
         unknown_because=tuple(reasons),
+        notes=tuple(_notes(tables)),
         checkers=checkers,
         availability=_availability(reports.values()),
         plan=dict(plan),
@@ -173,6 +177,8 @@ def _evidence(
     if tables.groups:
         commits = (tables.steps.kind == COMMIT) & (tables.steps.outcome == OK)
         evidence["commits"] = int(commits.sum())
+    if tables.ignored:
+        evidence["ignored"] = sum(tables.ignored.values())
     return evidence, late
 
 
@@ -181,7 +187,7 @@ def _too_little(
 ) -> list[str]:
     """Why nothing can be said, a sentence each."""
     reasons = []
-    if not evidence["acked"] and not evidence.get("commits"):
+    if not evidence["acked"] and not evidence.get("commits") and not tables.repeated:
         reasons.append("nothing was acknowledged")
     reasons += [
         f"fault {fault.id} ({fault.fault}) is not proved to have had an effect: {fault.how}"
@@ -198,6 +204,15 @@ def _too_little(
     if unchecked := allowed.get("unseen-unchecked"):
         reasons.append(f"{unchecked} acknowledged records were neither read nor read past")
     return reasons
+
+
+def _notes(tables: Tables) -> list[str]:
+    """What was left out of the judgement without a doubt about the rest."""
+    notes = [] if tables.torn is None else [tables.torn]
+    if tables.ignored:
+        names = _some([f"{name} ({count:,})" for name, count in sorted(tables.ignored.items())])
+        notes.append(f"operations that no checker knows were ignored: {names}")
+    return notes
 
 
 def _not_done(tables: Tables, run: Plan | None) -> list[str]:
@@ -252,6 +267,8 @@ _CHECKER_OF = {
     "phantom": "phantom",
     "misrouted": "misrouted",
     "G1a": "phantom",
+    "G1c-process": "early",
+    "G1c-realtime": "early",
     "nonmonotonic-send": "order",
     "int-nonmonotonic-send": "order",
     "realtime-order": "order",

@@ -21,6 +21,8 @@ BASIC = (
     "inconsistent-offsets",
     "G1a",
     "precommitted-read",
+    "G1c-process",
+    "G1c-realtime",
 )
 """What may explain others."""
 

@@ -10,6 +10,7 @@ from checkers.kernels import (
     compacted,
     deliveries,
     duplicates,
+    early,
     folding,
     loss,
     offsets,
@@ -33,6 +34,7 @@ BASIC: dict[str, Kernel] = {
     "offsets": offsets.inconsistent_offsets,
     "phantom": phantom.kernel,
     "precommitted": precommitted.precommitted_reads,
+    "early": early.early_reads,
 }
 """What is asked first, since it may explain the rest."""
 
@@ -78,13 +80,14 @@ def judge(log: Log) -> Report:
         stale = ask("compacted", partial(compacted.stale_keys, log)) or []
         standing = folding.fold_keys([*standing, *stale])
     stuck = ask("availability", partial(availability.stuck, log)) or []
+    skips = ask("order", partial(order.send_skips, log)) or []
     of_groups: list[Found] = []
     if len(log.steps.op):
         for name, kernel in GROUPS.items():
             of_groups += ask(name, partial(kernel, log)) or ()
         of_groups = folding.fold_groups(of_groups)
     return Report(
-        found=standing + stuck + of_groups,
+        found=standing + skips + stuck + of_groups,
         receipts=asking.receipts,
         acked=int((log.sends.outcome == OK).sum()),
         read=int(log.known.read.sum()),

@@ -6,7 +6,7 @@ its acknowledgement: where acknowledged records may be lost, it may be nowhere.
 
 import numpy as np
 
-from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Bools, Found, Log, Sends, at
+from checkers.kernels.rows import FAIL, FOREVER, I64, OK, UNKNOWN, Bools, Found, Log, Sends, at
 
 
 def placed(log: Log) -> Sends:
@@ -47,19 +47,65 @@ def nonmonotonic_sends(log: Log) -> list[Found]:
     return found
 
 
+def send_skips(log: Log) -> list[Found]:
+    """Jepsen's ``int-send-skip``: one operation wrote two records one after the other, and records
+    of others lie between them. At most one finding, which stands for the others (``folded``):
+    Kafka never isolates writes. ``also`` are the two values."""
+    sends = placed(log)
+    rank = log.known.rank(sends.offset)
+    rows = np.flatnonzero((sends.op[1:] == sends.op[:-1]) & (rank[1:] - rank[:-1] > 1)) + 1
+    if not len(rows):
+        return []
+    row = int(rows[0])
+    before = row - 1
+    return [
+        Found(
+            anomaly="int-send-skip",
+            key=log.key,
+            offset=int(sends.offset[row]),
+            value=int(sends.value[row]),
+            ops=(int(sends.op[row]),),
+            also=(int(sends.value[before]), int(sends.value[row])),
+            why=f"process {sends.process[row]} sent value {sends.value[before]} and then"
+            f" {sends.value[row]} in one operation; they are at the offsets {sends.offset[before]}"
+            f" and {sends.offset[row]}, and other records lie between",
+            folded=len(rows) - 1,
+        )
+    ]
+
+
+def _shown(log: Log, sends: Sends) -> Sends:
+    """The records that were certainly in the log by some event, with that event for ``op`` and its
+    time for ``end_ns``, in the order of these: each was acknowledged by then, or read. Without
+    those that were read before they were sent."""
+    values, first = np.unique(log.polls.value, return_index=True)
+    place = np.minimum(np.searchsorted(values, sends.value), max(len(values) - 1, 0))
+    read = np.full(len(sends.op), FOREVER)
+    read_ns = sends.end_ns
+    if len(values):
+        is_read = values[place] == sends.value
+        read = np.where(is_read, log.polls.op[first[place]], FOREVER)
+        read_ns = np.where(is_read, log.polls.end_ns[first[place]], read_ns)
+    acked = np.where(sends.outcome == OK, sends.op, FOREVER)
+    by = np.minimum(read, acked)
+    shown = sends._replace(op=by, end_ns=np.where(read < acked, read_ns, sends.end_ns))
+    shown = shown.where((by != FOREVER) & (by > sends.invoked))
+    return shown.where(np.argsort(shown.op, kind="stable"))
+
+
 def realtime_order(log: Log) -> list[Found]:
-    """A record at a lower offset than one that was acknowledged before its write even began.
+    """A record at a lower offset than one that was acknowledged, or read, before its write even
+    began.
 
     One misplaced record contradicts many others; the smaller side is blamed: the early records that
     lie too high, or the late ones that lie too low. ``also`` are the two values.
     """
     late = placed(log)
-    early = late.where(late.outcome == OK)
-    early = early.where(np.argsort(early.op, kind="stable"))
+    early = _shown(log, late)
     late = late.where(np.argsort(late.invoked, kind="stable"))
     if not len(early.op):
         return []
-    # of each late record: how many completed before, and which of them lies highest
+    # of each late record: how many were shown before, and which of them lies highest
     before = np.searchsorted(early.op, late.invoked)
     highest = _running_max(early.offset)[np.maximum(before - 1, 0)]
     too_low = (before > 0) & (early.offset[highest] > late.offset)
@@ -92,7 +138,7 @@ def _pairs(log: Log, early: Sends, late: Sends, *, blame_early: bool) -> list[Fo
             variant="" if read[row] else "ack",
             ops=(int(early.op[row]), int(late.op[row])),
             also=(int(early.value[row]), int(late.value[row])),
-            why=f"value {early.value[row]} was acknowledged to process {early.process[row]} at"
+            why=f"value {early.value[row]} of process {early.process[row]} was in the log by"
             f" {at(int(early.end_ns[row]))}, before process {late.process[row]} began to send"
             f" {late.value[row]} at {at(int(late.start_ns[row]))}, but it lies later in the log:"
             f" offset {early.offset[row]} against {late.offset[row]}",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels.receipts import GaveUp
 from checkers.kernels.rows import ANY, COMMIT, FAIL, FETCH, I64, OK, UNKNOWN, Found, History, at
 from model import transform
 
@@ -47,6 +48,8 @@ def kernel(history: History) -> list[Found]:
     commits = (history.steps.kind == COMMIT) & history.steps.txn
     if not commits.any():
         return []
+    if history.repeated:
+        raise GaveUp("values that were sent twice may be inputs or outputs")
     works = _works(history, np.flatnonzero(commits))
     return [*_twice(history, works), *_never(history, works)]
 

@@ -6,30 +6,38 @@ from itertools import chain
 import msgspec
 import numpy as np
 
-from checkers.kernels.rows import FAIL, UNKNOWN, Found, History, Log, at
+from checkers.kernels.rows import FAIL, UNKNOWN, Found, History, Log, Polls, at
 
 
 def phantoms(log: Log) -> list[Found]:
-    """Values that nobody tried to write to this key, whatever came of it; ``also`` are offsets."""
-    known = log.known
-    rows = np.flatnonzero(known.read & ~np.isin(known.value, log.sends.value))
+    """Values that nobody tried to write to this key, whatever came of it; ``also`` are offsets. One
+    that was read without an offset counts as well."""
+    polls = log.polls.where(~np.isin(log.polls.value, log.sends.value))
+    order = np.lexsort((polls.offset, polls.value))  # stable: the first delivery comes first
+    value, offset = polls.value[order], polls.offset[order]
+    is_new = np.ones(len(order), dtype=np.bool_)
+    is_new[1:] = (value[1:] != value[:-1]) | (offset[1:] != offset[:-1])
     places: dict[int, list[int]] = {}
-    for row in rows.tolist():
-        places.setdefault(int(known.value[row]), []).append(row)
-    return [
-        Found(
-            anomaly="phantom",
-            key=log.key,
-            offset=int(known.offset[found[0]]),
-            value=value,
-            ops=tuple(known.op[found].tolist()),
-            also=tuple(known.offset[found].tolist()),
-            why=f"process {known.process[found[0]]} read value {value} at offset"
-            f" {known.offset[found[0]]} at {at(known.time_ns[found[0]])};"
-            f" nobody tried to write {value} to this key",
-        )
-        for value, found in places.items()
-    ]
+    for row in order[is_new].tolist():
+        places.setdefault(int(polls.value[row]), []).append(row)
+    return [_phantom(log, value, polls.where(np.array(rows))) for value, rows in places.items()]
+
+
+def _phantom(log: Log, value: int, polls: Polls) -> Found:
+    """``polls``: the first delivery at each offset."""
+    offsets = [offset for offset in polls.offset.tolist() if offset != UNKNOWN]
+    place = f" at offset {offsets[0]}" if offsets else " without an offset"
+    row = int((polls.offset != UNKNOWN).argmax())
+    return Found(
+        anomaly="phantom",
+        key=log.key,
+        offset=offsets[0] if offsets else None,
+        value=value,
+        ops=tuple(polls.op.tolist()),
+        also=tuple(offsets),
+        why=f"process {polls.process[row]} read value {value}{place} at"
+        f" {at(int(polls.end_ns[row]))}; nobody tried to write {value} to this key",
+    )
 
 
 def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
@@ -69,7 +77,7 @@ def aborted_reads(log: Log) -> list[Found]:
     possible = sends.value[sends.outcome != FAIL]
     failed = sends.where((sends.outcome == FAIL) & ~np.isin(sends.value, possible))
     failed = failed.where(np.argsort(failed.value, kind="stable"))
-    near = polls.where(np.isin(polls.value, failed.value) & (polls.offset != UNKNOWN))
+    near = polls.where(np.isin(polls.value, failed.value))
     writer = np.searchsorted(failed.value, near.value)
     others = np.flatnonzero(~failed.txn[writer] | (failed.op[writer] != near.op))
     writers, first = np.unique(writer[others], return_index=True)
@@ -78,14 +86,15 @@ def aborted_reads(log: Log) -> list[Found]:
         Found(
             anomaly="G1a",
             key=log.key,
-            offset=int(readings.offset[row]),
+            offset=None if readings.offset[row] == UNKNOWN else int(readings.offset[row]),
             value=int(failed.value[write]),
             variant="txn" if failed.txn[write] else "send",
             ops=(int(failed.op[write]), int(readings.op[row])),
             why=f"the write of value {failed.value[write]} by process"
             f" {failed.process[write]} failed for certain at {at(int(failed.end_ns[write]))}, yet"
-            f" process {readings.process[row]} read it at offset {readings.offset[row]} at"
-            f" {at(int(readings.end_ns[row]))}",
+            f" process {readings.process[row]} read it"
+            + (f" at offset {readings.offset[row]}" if readings.offset[row] != UNKNOWN else "")
+            + f" at {at(int(readings.end_ns[row]))}",
         )
         for row, write in enumerate(writers.tolist())
     ]

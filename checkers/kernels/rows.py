@@ -5,8 +5,8 @@ markers and aborted records take offsets too), so positions are compared by *ran
 that anybody knows of: a hole that nobody can fill is no skip.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -395,12 +395,35 @@ class History:
     """Keys that were read to their ends after all was acknowledged."""
     healed_ns: int | None
     """When the last fault was healed, 0 without any; ``None`` if one was not."""
+    repeated: tuple[tuple[int, int, tuple[int, ...]], ...] = field(default=(), kw_only=True)
+    """Key, value and operations of what more than one operation may have written: the rows of such
+    values are left out."""
 
     @cached_property
     def writer(self) -> I64:
         """Of each row of ``polls``: the row of the send that its record is of, or -1."""
         written = Records(self.send_key, self.sends.value, len(self.keys))
         return written.find(self.poll_key, self.polls.value)
+
+    def without(self, records: Collection[tuple[str | None, int | None]]) -> Self:
+        """This history as if nobody had sent or read these records, each a key and a value."""
+        code = {key: number for number, key in enumerate(self.keys)}
+        gone = Records(
+            np.array([code[str(key)] for key, _ in records], dtype=np.int64),
+            np.array([value for _, value in records], dtype=np.int64),
+            len(self.keys),
+        )
+        sent = gone.find(self.send_key, self.sends.value) < 0
+        polled = gone.find(self.poll_key, self.polls.value) < 0
+        return replace(
+            self,
+            sends=self.sends.where(sent),
+            send_key=self.send_key[sent],
+            send_after=self.send_after[sent],
+            send_until=self.send_until[sent],
+            polls=self.polls.where(polled),
+            poll_key=self.poll_key[polled],
+        )
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels.receipts import GaveUp
 from checkers.kernels.rows import (
     FAIL,
     I64,
@@ -29,6 +30,8 @@ from checkers.kernels.rows import (
 
 _NEVER = 1 << 62
 """After every event."""
+ROUNDS_MAX = 10_000
+"""How long a chain of transactions that read each other is followed."""
 
 
 class _Columns(NamedTuple):
@@ -77,7 +80,29 @@ def _lives(history: History) -> _Lives:
     inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, op))
     np.maximum.at(polled, np.searchsorted(op, polls.op[inside]), sends.invoked[writer[inside]])
     waited = history.send_until[rows[first]]
-    return _Lives(op=op, row=rows[first], appended=appended, polled=polled, waited=waited)
+    lives = _Lives(op=op, row=rows[first], appended=appended, polled=polled, waited=waited)
+    source = np.searchsorted(op, sends.op[writer[inside]])
+    target = np.searchsorted(op, polls.op[inside])
+    own = source == target
+    others = sends.txn[writer[inside]] & ~own
+    _wait_for_each_other(lives, source[others], target[others])
+    return lives
+
+
+def _wait_for_each_other(lives: _Lives, source: I64, target: I64) -> None:
+    """A transaction that read a record of another polled after that was committed, and so after all
+    that the other was open after. Where that is after its own end the read is a dirty one, and
+    nothing follows from it.
+
+    Raises :class:`GaveUp` for a chain of more than ``ROUNDS_MAX`` transactions.
+    """
+    for _ in range(ROUNDS_MAX):
+        until = lives.open[source]
+        later = (until > lives.polled[target]) & (until < lives.op[target])
+        if not later.any():
+            return
+        np.maximum.at(lives.polled, target[later], until[later])
+    raise GaveUp(f"transactions that read each other form a chain of more than {ROUNDS_MAX:,}")
 
 
 def _appended(history: History) -> I64:
@@ -115,7 +140,9 @@ def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
         sent = writer[row]
         ops = [int(sends.op[sent]), int(polls.op[row])]
         how = "it was to wait for longer"
-        if until[mine] != lives.waited[mine]:
+        if until[mine] != lives.waited[mine] and int(until[mine]) not in senders:
+            how = "it had read a record of a transaction that was open until later"
+        elif until[mine] != lives.waited[mine]:
             other = senders[int(until[mine])]
             ops.append(int(sends.op[other]))
             behind = until[mine] == lives.appended[mine]

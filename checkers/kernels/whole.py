@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from checkers.kernels import cycles, outputs, phantom, progress, torn, transactions, unproven
 from checkers.kernels.receipts import Asking, Receipt
 from checkers.kernels.rows import Found, History
@@ -26,6 +28,19 @@ RETELLINGS: dict[str, Retelling] = {
 }
 
 
+MISPLACED = (
+    "G1c-process",
+    "G1c-realtime",
+    "realtime-order",
+    "nonmonotonic-send",
+    "int-nonmonotonic-send",
+    "duplicate",
+    "phantom",
+)
+"""What blames one record for where or when it is in a log. What follows from that record's place is
+no further anomaly: transactions that were open only if it is where it was read, for example."""
+
+
 class Report(NamedTuple):
     """All that was found in a history, and that its keys were looked at together."""
 
@@ -37,8 +52,19 @@ def judge(history: History, of_keys: Iterable[Found]) -> Report:
     """Ask everything of a whole history. ``of_keys`` was found in its keys, each by itself."""
     asking = Asking()
     found = list(of_keys)
+    places = [n for n, f in enumerate(found) if f.anomaly in MISPLACED and f.value is not None]
+    clean = history
+    if places:
+        clean = history.without({(found[n].key, found[n].value) for n in places})
     for name, kernel in KERNELS.items():
-        found += asking.ask(name, partial(kernel, history)) or []
+        asked = asking.ask(name, partial(kernel, history)) or []
+        if asked and places:
+            left = asking.ask(name, partial(kernel, clean)) or []
+            first = found[places[0]]
+            folded = first.folded + max(len(asked) - len(left), 0)
+            found[places[0]] = msgspec.structs.replace(first, folded=folded)
+            asked = left
+        found += asked
     for name, retelling in RETELLINGS.items():
         told = asking.ask(name, partial(retelling, history, found))
         found = found if told is None else told

@@ -79,7 +79,7 @@ def examine(
         if not inline:
             executor = stack.enter_context(_on_spark(folder, file, session))
         history = tables_.read(file, lambda done: progress("reading", done))
-        tables = tables_.tables(history)
+        tables = tables_.tables(history, file)
         if plan is None and tables.subscribes:
             contract = dataclasses.replace(contract, subscribes=True)
         if folder is not None and file.suffix != ".parquet":
@@ -104,7 +104,8 @@ def examine_together(
     plans = [_plan(folder) for folder in folders]
 
     def tables_of(folder: Path) -> Tables:
-        return tables_.tables(tables_.read(_located(folder)[1], lambda done: None))
+        file = _located(folder)[1]
+        return tables_.tables(tables_.read(file, lambda done: None), file)
 
     reports = spark.judge_together(map(tables_of, folders), session, scratch)
     return [
@@ -245,6 +246,7 @@ def describe(verdict: Verdict, findings: Sequence[Finding], folder: Path | None)
         lines.append(_evidence(verdict.evidence))
     if verdict.allowed:
         lines.append("allowed: " + ", ".join(f"{a} {n:,}" for a, n in verdict.allowed.items()))
+    lines += [f"note: {note}" for note in verdict.notes]
     if folder is not None:
         again = program.command("replay", folder)
         lines.append(f"{folder / 'report.html'}     (again: {again})")

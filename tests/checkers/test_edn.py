@@ -53,7 +53,7 @@ def test_forms(text: str, values: list[Any]) -> None:
         ("{:a}", "a map has a key without a value", 1),
         ("{:a 1}\n{:a 1 :b}", "a map has a key without a value", 2),
         ("1 #_", "it ends within", 1),
-        ('1\n\n"a', "is no EDN", 3),
+        ('1\n\n"a', "it ends within a form", 3),
         ("1 : 2", "is no EDN", 1),
     ],
 )

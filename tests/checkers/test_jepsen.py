@@ -103,8 +103,9 @@ def test_without_indices_and_times(tmp_path: Path) -> None:
 def test_a_torn_last_event_is_left_out(tmp_path: Path) -> None:
     """Its writer was killed."""
     whole = TORN.splitlines()
-    tables = read(tmp_path, "\n".join(whole[:5]) + "\n{:index 5, :type")
-    assert tables.operations.op.tolist() == [1, 3]
+    tables = read(tmp_path, "\n".join(whole[:6]) + "\n{:index 5, :type")
+    assert tables.operations.op.tolist() == [1, 4]
+    assert tables.torn == "the end of the file, from line 7 on, is torn and was left out"
 
 
 def test_a_rebalance_gives_a_position_up(tmp_path: Path) -> None:
@@ -129,11 +130,20 @@ def test_a_rebalance_gives_a_position_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{:type :ok :process 0 :f :txn :value [[:r 1 nil]]}", "['r', 1, None] is neither a send"),
+        ("{:type :ok :process 0 :f :txn :value [[:send 1]]}", "['send', 1] is neither a send"),
+        ("{:type :ok :process 0 :f :txn :value 7}", "event 0: 7 is no list"),
+        ("{:type :invoke :process -3 :f :poll}", "event 0 is of process -3"),
+        ("{:type :invoke :process 2147483648 :f :poll}", "event 0 is of process 2147483648"),
+        ("{:type :invoke :process true :f :poll}", "event 0 is of process True"),
+        ("{:type :invoke :time 1.5 :process 0 :f :poll}", "no whole number"),
+        ("{:type :invoke :type :ok :process 0 :f :poll}", "line 1: a map has the key type twice"),
         ("{:process 0}", "event 0 has no type or process"),
         ("{:type :ok :f :send}", "event 0 has no type or process"),
-        ("17", "17 is no operation"),
-        ("{:type :ok :process 0 :f :send :value [[:send 1 :a]]}", "event 0 is no list of"),
+        ("17", "'17' is no operation"),
+        (
+            "{:type :ok :process 0 :f :send :value [[:send 1 :a]]}",
+            '["send","1","a"] is no such value',
+        ),
         ("{:type :ok :process 0 :f :poll}\n{:a 1]", "line 2: a ] closes nothing"),
         ("{:a", "line 1: it ends within a form"),
         ("", "holds no events"),

@@ -93,8 +93,15 @@ def fault_ops(at: int, *, proved: bool) -> list[Op]:
     value = {"id": 4, "phase": "apply", "targets": None}
     effect = {"effect": {"proved": proved, "how": "still answering"}}
     return [
-        Op(index=at, time_ns=at, process=-1, type="invoke", f="pause", value=value),
-        Op(index=at + 1, time_ns=at, process=-1, type="info", f="pause", value=value | effect),
+        Op(index=at, time_ns=at * 10**9, process=-1, type="invoke", f="pause", value=value),
+        Op(
+            index=at + 1,
+            time_ns=at * 10**9,
+            process=-1,
+            type="info",
+            f="pause",
+            value=value | effect,
+        ),
     ]
 
 
@@ -200,7 +207,7 @@ GOOD = "s:x=a@0 p:x=a@0 c:x@1"
 
 
 def of_nemesis(at: int, f: str, **value: Any) -> Op:
-    return Op(index=at, time_ns=at, process=-1, type="info", f=f, value=value)
+    return Op(index=at, time_ns=at * 10**9, process=-1, type="info", f=f, value=value)
 
 
 def crash(at: int, *, serves: bool = True, status: int = 1) -> Op:
@@ -218,17 +225,17 @@ def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
     tables = histories.tables([*ops, *fault_ops(6, proved=True), crash(8)])
     (finding,) = findings.findings([], tables, Contract(unclean_elections=True))
     assert (finding.legal, finding.ops, finding.faults) == (False, (8,), (4,))
-    assert finding.why.startswith("broker-2 ended by itself with exit status 1 at 0.000 s; its")
+    assert finding.why.startswith("broker-2 ended by itself with exit status 1 at 8.000 s; its")
     assert finding.why.endswith("ERROR broker_impl: storage failed")
 
 
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        (crash(6, status=-9), "broker-2 was killed from outside at 0.000 s"),
+        (crash(6, status=-9), "broker-2 was killed from outside at 6.000 s"),
         (
             crash(6, serves=False),
-            "broker-2 ended by itself at 0.000 s: ERROR broker_impl: storage failed",
+            "broker-2 ended by itself at 6.000 s: ERROR broker_impl: storage failed",
         ),
         (
             of_nemesis(6, "recover", recovered=False),
@@ -331,7 +338,7 @@ def test_what_white_box_checks_saw_is_never_legal(
     tables = histories.tables([*histories.events(GOOD), *fault_ops(6, proved=True)])
     reports = inline.judge(tables, lambda done: None)
     violations = tuple(
-        Violation(invariant=name, time_ns=6, key="x-1", offset=offset, why="so it was")
+        Violation(invariant=name, time_ns=6 * 10**9, key="x-1", offset=offset, why="so it was")
         for name, offset in seen
     )
     results = findings.findings([], tables, Contract(acks="0"), violations)
@@ -343,6 +350,6 @@ def test_what_white_box_checks_saw_is_never_legal(
     for finding in results:
         assert (finding.key, finding.partition, finding.why) == (
             *("x-1", 1),
-            "so it was (seen at 0.000 s)",
+            "so it was (seen at 6.000 s)",
         )
         assert finding.faults == (4,), "the fault that was active then"

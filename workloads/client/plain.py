@@ -124,7 +124,8 @@ class PlainClient(abc.ABC):
         except self.FAILURES as error:
             return completed(op, "fail", op.value, self._name_of(error))
         value = [["catch-up", key, position, end]]
-        return completed(op, "ok" if position >= end else "fail", value)
+        # A position above the high watermark shows that its leader does not know the end yet.
+        return completed(op, "ok" if position == end else "fail", value)
 
     async def _watermarks(self, op: Op) -> Op:
         ((_, key, *_),) = op.value

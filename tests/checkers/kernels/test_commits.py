@@ -48,7 +48,7 @@ def told(found: list[Found]) -> list[str]:
         # refused, and in doubt
         ("k:x@5 k!:x@9 f:x@5", []),
         ("k:x@5 k!:x@9 f:x@9", ["commit-ahead nobody 9 (1, 3, 5)"]),
-        ("k:x@5 k?:x@9 f:x@5", []),
+        ("k:x@5 k2?:x@9 f:x@5", []),
         ("k:x@5 k1?:x@9 f:x@9", []),
         ("k:x@5 k1?:x@9 k:x@12 f:x@9", []),  # it may arrive late
         ("k:x@5 k1?:x@9 f:x@9 f:x@5", ["commit-regression 5 (3, 1, 7)"]),  # it has arrived
@@ -58,7 +58,7 @@ def told(found: list[Found]) -> list[str]:
         ("k:x@5 k:x f:x", []),
         ("k:x@5 k:x f:x@5", ["commit-regression 5 (3, 1, 5)"]),
         ("k:x@5 k:x k:x@9 f:x", ["lost-commit 9 (5, 7)"]),
-        ("k:x@5 k?:x f:x", []),
+        ("k:x@5 k2?:x f:x", []),
         ("f:x k1?:x k:x@5 f:x@5 f:x", []),
         ("k:x@5 k!:x f:x", ["lost-commit 5 (1, 5)"]),
         # from nowhere

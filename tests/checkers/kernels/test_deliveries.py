@@ -107,7 +107,7 @@ def test_resumption(histories: Any, text: str, found: list[str]) -> None:
 def test_a_gap_of_records_that_are_not_certain_is_none(histories: Any) -> None:
     """An aborted record is given to nobody who reads what is committed; nor need one be that was
     never acknowledged."""
-    text = "s:x-0=a@0 s?:x-0=b t5!:+x-0=c|abort s:x-0=d@3 p8:x-0=a@0,x-0=b@1,x-0=c@2,x-0=d@3 "
+    text = "s:x-0=a@0 s4?:x-0=b t5!:+x-0=c|abort s:x-0=d@3 p8:x-0=a@0,x-0=b@1,x-0=c@2,x-0=d@3 "
     member = "m1:x p1:^x-0@0#1|x-0=a@0 "
     log = histories.log(text + member + "k1:x-0@3 p1:-x-0#1|^x-0@3#2|x-0=d@3", "x-0")
     assert kernel(log) == []

@@ -29,7 +29,7 @@ def test_duplicates(histories: Any, text: str, doubled: list[str]) -> None:
     ("text", "variants"),
     [
         ("s:x=a@0 d:x@1/1 p:x=a@3", ["deleted"]),
-        ("s:x=a@0 d?:x@1 p:x=a@3", ["deleted"]),
+        ("s:x=a@0 d8?:x@1 p:x=a@3", ["deleted"]),
         ("s:x=a@0 d!:x@1 p:x=a@3", [""]),
         ("s:x=a@1 d:x@1/1 p:x=a@3", [""]),
         ("s:x=a@0 p:x=a@3 d:x@1/1", [""]),  # both were there at one time

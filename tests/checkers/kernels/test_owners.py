@@ -43,7 +43,7 @@ LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
         (LATER + "k1:x-0@1 p1:-x-0#1|", ["double-owner commit 1 (5, 9, 11)"]),
         (LATER + "k1:x-0@1 p1:~x-0|", ["double-owner commit 1 (5, 9, 11)"]),
         (LATER + "k1!:x-0@1 p1:-x-0#1|", []),  # as it should be
-        (LATER + "k1?:x-0@1 p1:-x-0#1|", []),
+        (LATER + "k1?:x-0@1", []),
         (LATER + "k1:x-1@1 p1:-x-0#1|", []),
         (LATER + "k1:x-0@1", []),  # it may have joined again, and be about to say so
         (LATER + "k1:x-0@1 p1:-x-0#1|^x-0@0#3|", []),  # perhaps it committed after this

@@ -19,11 +19,11 @@ from checkers.kernels import key, torn
             ["lost-write x=1", "lost-write y=2"],
         ),
         # in doubt, until somebody reads a part of it
-        ("t?:+x=a@0,+y=b@0 s:y=c@1 p:y=c@1", []),
-        ("t?:+x=a@0,+y=b@0 s:y=c@1 p:y=c@1 p:x=a@0", ["torn-transaction y=2 +1 but [1]"]),
+        ("t5?:+x=a@0,+y=b@0 s:y=c@1 p:y=c@1", []),
+        ("t5?:+x=a@0,+y=b@0 s:y=c@1 p:y=c@1 p:x=a@0", ["torn-transaction y=2 +1 but [1]"]),
         # nobody was told where y's record is, but the log of y was read to its end
         (
-            "t?:+x=a,+y=b s:y=c@1 p:y=c@1 c:y@2 p:x=a@0",
+            "t5?:+x=a,+y=b s:y=c@1 p:y=c@1 c:y@2 p:x=a@0",
             ["torn-transaction y=2 +1 but [1]"],
         ),
         # a plain operation of several records may land in part

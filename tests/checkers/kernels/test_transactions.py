@@ -167,6 +167,15 @@ def dirty_by_definition(events: list[Op]) -> set[int]:
             if other == key and lower <= offset:
                 behind = sent[key, before][0]
                 until[writer.index] = max(until.get(writer.index, -1), behind)
+    reads = [(reader, sent[key, value][1]) for key, _, value, reader in read]
+    waits = [(r, w) for r, w in reads if r is not w and r.f == w.f == "txn"]
+    earlier: dict[int, int] = {}
+    while earlier != until:  # a transaction waits for all that the writers it read have waited for
+        earlier = dict(until)
+        for reader, writer in waits:
+            if earlier.get(writer.index, -1) < reader.index:
+                later = max(until.get(reader.index, -1), earlier.get(writer.index, -1))
+                until[reader.index] = later
     return {
         writer.index
         for key, _, value, reader in read

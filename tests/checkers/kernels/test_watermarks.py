@@ -62,14 +62,14 @@ def test_ends_only_grow(histories: Any, text: str, found: list[str]) -> None:
         ("d:x@3/4 w:x@3/7/7", ["log-start-regress 3 (1, 3)"]),
         ("d:x@3/3 d:x@2/3", []),
         ("d:x@5/5 d:x@2/3 w:x@5/7/7", []),  # another replica was away, and is back
-        ("d?:x@3 w:x@3/7/7 w:x@0/7/7", []),  # only one leader had heard of it
+        ("d8?:x@3 w:x@3/7/7 w:x@0/7/7", []),  # only one leader had heard of it
         ("w:x@3/7/7 w:x@0/7/7 d?:x@3", []),
         ("d!:x@3 w:x@3/7/7 w:x@0/7/7", ["log-start-regress 0 (3, 5)"]),  # nobody asked for that
         (">w1:x@0/7/7 d:x@3/3 <w1:x@0/7/7", []),
         # whoever begins to read then is not given what is gone
         ("d:x@3/3 a:x p:x=a@3", []),
         ("d:x@3/3 a:x p:x=a@2", ["log-start-regress read 2 (1, 5)"]),
-        ("d?:x@3 a:x p:x=a@2", []),
+        ("d8?:x@3 a:x p:x=a@2", []),
         ("a:x d:x@3/3 p:x=a@2", []),
         (">a:x d1:x@3/3 <a:x p:x=a@2", []),
         ("a:x d:x@3/3 a:x,y p:x=a@2", []),  # it keeps its place

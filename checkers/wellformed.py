@@ -1,0 +1,267 @@
+"""What a history has to satisfy before it can be judged, whichever file it came from.
+
+Events have increasing indices and times; a process does one operation after another and none after
+one that ended in doubt; offsets are none below 0. A history that breaks one of these rules would be
+judged by events that cannot have happened as it says.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from checkers import parse, vocabulary
+from checkers.columns import INVOKE, Columns, ints, only
+from checkers.kernels.rows import UNKNOWN, Bools
+from model.op import CRASH, NEMESIS, RECOVER
+
+NO_OFFSET = (UNKNOWN, -1001)
+"""What clients state in place of an offset that they do not know: the protocol's -1, and
+librdkafka's ``OFFSET_INVALID``. Polled records always have one, or null."""
+
+_OK, _INFO = (parse.TYPES.index(name) for name in ("ok", "info"))
+
+
+class Broken(NamedTuple):
+    """The first event that breaks a rule."""
+
+    row: int
+    """Its place in the history, from 0."""
+    why: str
+
+
+class _Events:
+    """A history and its columns, as rules look at them."""
+
+    def __init__(self, history: pa.Table, columns: Columns) -> None:
+        self.index, self.time_ns, self.process = columns.index, columns.time_ns, columns.process
+        self.type, self.f, self.f_names = columns.type, columns.f, columns.f_names
+        self.columns = columns
+        self.micro_ops = only(history["value"]).values
+
+    def row_of(self, micro_op: int) -> int:
+        """The event of a micro-operation."""
+        return int(np.searchsorted(self.columns.micro_op_end, micro_op, side="right")) - 1
+
+
+Rule = Callable[[_Events], Iterator[Broken]]
+
+
+def broken(history: pa.Table, columns: Columns) -> Broken | None:
+    """The first event that breaks a rule; ``None`` if the history can be judged."""
+    events = _Events(history, columns)
+    return min((found for rule in RULES for found in rule(events)), default=None)
+
+
+def _first(rows: Bools, why: Callable[[int], str]) -> Iterator[Broken]:
+    """The first row of a mask."""
+    if rows.any():
+        row = int(rows.argmax())
+        yield Broken(row, why(row))
+
+
+def _indices(events: _Events) -> Iterator[Broken]:
+    index = events.index
+    yield from _first(index < 0, lambda row: f"the index {index[row]} is negative")
+    yield from _first(
+        np.append(False, np.diff(index) <= 0),
+        lambda row: f"the index {index[row]} follows {index[row - 1]}: indices must increase",
+    )
+
+
+def _times(events: _Events) -> Iterator[Broken]:
+    time_ns = events.time_ns
+    yield from _first(time_ns < 0, lambda row: f"the time {time_ns[row]} ns is negative")
+    yield from _first(
+        np.append(False, np.diff(time_ns) < 0),
+        lambda row: (
+            f"the time {time_ns[row]} ns follows {time_ns[row - 1]} ns: events are in the"
+            " order of their times"
+        ),
+    )
+
+
+def _processes(events: _Events) -> Iterator[Broken]:
+    process = events.process
+    yield from _first(
+        process < NEMESIS,
+        lambda row: (
+            f"process {process[row]} is none: clients are numbered from 0, and the"
+            f" nemesis is {NEMESIS}"
+        ),
+    )
+
+
+def _types(events: _Events) -> Iterator[Broken]:
+    yield from _first(events.type < 0, lambda row: f"the type is none of {', '.join(parse.TYPES)}")
+
+
+def _operations(events: _Events) -> Iterator[Broken]:
+    """Each process of a client invokes an operation, completes it, and so on."""
+    clients = np.flatnonzero(events.process != NEMESIS)
+    order = clients[np.argsort(events.process[clients], kind="stable")]
+    if not len(order):
+        return
+    process, kind, f = events.process[order], events.type[order], events.f[order]
+    follows = np.append(False, process[1:] == process[:-1])
+    before = np.roll(kind, 1)
+    invokes = kind == INVOKE
+    index = events.index
+
+    def each(wrong: Bools, why: Callable[[int, int], str]) -> Iterator[Broken]:
+        places = np.flatnonzero(wrong)
+        if len(places):
+            place = int(places[order[places].argmin()])
+            yield Broken(int(order[place]), why(int(order[place]), int(order[place - 1])))
+
+    def who(row: int) -> str:
+        return f"process {events.process[row]}"
+
+    yield from each(
+        ~invokes & ~(follows & (before == INVOKE)),
+        lambda row, _: f"{who(row)} completes an operation that it did not invoke",
+    )
+    yield from each(
+        ~invokes & follows & (before == INVOKE) & (f != np.roll(f, 1)),
+        lambda row, last: (
+            f"{who(row)} completes {events.f_names[events.f[row]]}, but it invoked"
+            f" {events.f_names[events.f[last]]} as event {index[last]}"
+        ),
+    )
+    yield from each(
+        invokes & follows & (before == INVOKE),
+        lambda row, last: (
+            f"{who(row)} invoked event {index[row]} before its event {index[last]} was completed"
+        ),
+    )
+    yield from each(
+        invokes & follows & (before == _INFO),
+        lambda row, last: (
+            f"{who(row)} acts again after its event {index[last]} ended in info: its"
+            " operation may still be under way, so another process has to go on"
+        ),
+    )
+
+
+def _offsets(events: _Events) -> Iterator[Broken]:
+    """No offset is negative, but for those that say that there is none."""
+    columns = events.columns
+    offset = ints(events.micro_ops.field("offset"))
+    for at in np.flatnonzero((offset < 0) & ~np.isin(offset, NO_OFFSET))[:1].tolist():
+        name = columns.op_names[columns.op[at]]
+        yield Broken(events.row_of(at), f"{name} has the negative number {offset[at]}")
+    stated = np.flatnonzero(columns.record_offset < 0)
+    if not len(stated):
+        return
+    of = np.searchsorted(columns.record_end, stated, side="right") - 1
+    polled = columns.is_op(parse.POLL)[of]
+    number = columns.record_offset[stated]
+    offsets = events.micro_ops.field("records").values.field("offset")
+    is_null = np.asarray(offsets.is_null())[stated]
+    for at in np.flatnonzero(~is_null & (polled | ~np.isin(number, NO_OFFSET)))[:1].tolist():
+        what = "a polled record" if polled[at] else columns.op_names[columns.op[of[at]]]
+        yield Broken(events.row_of(int(of[at])), f"{what} has the negative offset {number[at]}")
+
+
+def _catch_ups(events: _Events) -> Iterator[Broken]:
+    """A catch-up succeeds at the high watermark, and not below."""
+    columns = events.columns
+    rows = np.flatnonzero(columns.is_op(parse.CATCH_UP) & (columns.op_offset < columns.op_value))
+    at = np.searchsorted(columns.micro_op_end, rows, side="right") - 1
+    for row, event in zip(rows.tolist(), at.tolist(), strict=True):
+        if events.type[event] == _OK:
+            yield Broken(
+                event,
+                f"the catch-up of {columns.keys[columns.op_key[row]]} succeeded at position"
+                f" {columns.op_offset[row]}, below its high watermark {columns.op_value[row]}",
+            )
+            return
+
+
+def _details(events: _Events) -> Iterator[Broken]:
+    """What is kept as JSON has the shape that checkers rely on."""
+    crash, recover = (
+        [n for n, name in enumerate(events.f_names) if name == known] for known in (CRASH, RECOVER)
+    )
+    detail = events.columns.detail
+    for row in np.flatnonzero(np.asarray(detail.is_valid())).tolist():
+        text = detail[row].as_py()
+        try:
+            value = msgspec.json.decode(text)
+        except (msgspec.MsgspecError, RecursionError):
+            yield Broken(row, "its detail is no JSON")
+            return
+        if events.process[row] != NEMESIS:
+            why = _once(value)
+        elif not isinstance(value, dict):
+            continue
+        else:
+            f = events.f[row]
+            why = _crash(value) if f in crash else _recovery(value) if f in recover else None
+            why = why or _fault(value)
+        if why is not None:
+            yield Broken(row, why)
+            return
+
+
+def _once(value: Any) -> str | None:
+    """What is wrong with what a process did once."""
+    for micro_op in value if isinstance(value, list) else [value]:
+        match micro_op:
+            case ["subscribe", str(), list(topics)] if _are_text(topics):
+                pass
+            case ["subscribe", str(), list(topics), dict() | None] if _are_text(topics):
+                pass
+            case ["init", str(), *_] | ["leave", str()]:
+                pass
+            case str():
+                pass
+            case [str(name), *_] if name in parse.ONCE:
+                return vocabulary.misfit(micro_op, TypeError())
+            case [str(), *_]:
+                pass
+            case _:
+                return vocabulary.misfit(micro_op, TypeError())
+    return None
+
+
+def _are_text(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _crash(value: dict[str, Any]) -> str | None:
+    """What is wrong with a node that ended by itself."""
+    if type(value.get("status")) is not int:
+        return f"the exit status of a crash is a whole number, not {value.get('status')!r}"
+    if not isinstance(value.get("node"), str):
+        return f"a crash names its node, not {value.get('node')!r}"
+    return None
+
+
+def _recovery(value: dict[str, Any]) -> str | None:
+    recovered = value.get("recovered")
+    return None if isinstance(recovered, bool) else f"recovered is true or false, not {recovered!r}"
+
+
+def _fault(value: dict[str, Any]) -> str | None:
+    """What is wrong with a fault; other things that a nemesis says have no id."""
+    if "id" in value and (type(value["id"]) is not int or abs(value["id"]) >= 1 << 63):
+        return f"the id of a fault is a whole number, not {value['id']!r}"
+    effect = value.get("effect")
+    if isinstance(effect, dict) and not isinstance(effect.get("proved"), bool):
+        return f"the effect of a fault is proved or not, {effect.get('proved')!r} is neither"
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    _indices,
+    _times,
+    _processes,
+    _types,
+    _operations,
+    _offsets,
+    _catch_ups,
+    _details,
+)

@@ -1,0 +1,49 @@
+"""Values that several writes may have written are not judged, and the verdict says so."""
+
+from typing import Any
+
+import pytest
+
+from checkers import inline, uniqueness
+from checkers.kernels import whole
+
+
+def found(histories: Any, text: str) -> tuple[list[str], list[str]]:
+    """Anomalies and why nothing can be said."""
+    tables = histories.tables(text)
+    reports = inline.judge(tables, lambda done: None)
+    judged = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    return [f.anomaly for f in judged.found], uniqueness.reasons(tables.repeated, tables.keys)
+
+
+@pytest.mark.parametrize(
+    ("text", "anomalies", "repeated"),
+    [
+        ("s:x=a@0 p:x=a@0", [], False),
+        ("s:x=a@0 s1:x=a@1 p:x=a@0,x=a@1", [], True),
+        ("s?:x=a s1:x=a@1 p:x=a@0,x=a@1", [], True),
+        ("s:x=a@0,x=a@1 p:x=a@0,x=a@1", [], True),  # one operation, twice
+        ("s!:x=a s1:x=a@0 p:x=a@0", [], False),  # the first write certainly failed
+        ("s!:x=a s1:x=a@0 p:x=a@0,x=a@1", ["duplicate"], False),
+        ("s!:x=a s1!:x=a p:x=a@0", ["G1a"], False),  # whichever it was, it failed
+        ("s:x=a@0 s1:y=a@0 p:x=a@0|y=a@0", [], False),  # another key
+        ("s:x=a@0 s1:x=a@1,x=b@2 s2:x=c@3 p:x=a@0,x=a@1,x=c@3", ["lost-write"], True),
+    ],
+)
+def test_values_that_were_sent_twice(
+    histories: Any, text: str, anomalies: list[str], repeated: bool
+) -> None:
+    """The others are judged as ever."""
+    names, reasons = found(histories, text)
+    assert ([name for name in names if name != "int-send-skip"], bool(reasons)) == (
+        anomalies,
+        repeated,
+    )
+
+
+def test_the_reason_names_the_first_value_and_counts_the_others(histories: Any) -> None:
+    """One sentence, with the operations that sent it."""
+    _, (reason,) = found(histories, "s:x=a@0,x=b@1 s1:x=a@2,x=b@3 p:x=a@0")
+    assert reason.startswith(
+        "value 1 of x was sent 2 times (by events 1, 3), and 1 more values like it"
+    )

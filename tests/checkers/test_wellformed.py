@@ -1,0 +1,331 @@
+"""Histories that contradict themselves are refused with their line; near misses are judged."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers import tables
+from harness.app import check
+from model.history import BadHistory
+
+Event = dict[str, Any]
+
+
+def event(index: int, process: int, kind: str, f: str, value: Any, **more: Any) -> Event:
+    """An event at ``index`` milliseconds."""
+    return {
+        "index": index,
+        "time_ns": index * 1_000_000,
+        "process": process,
+        "type": kind,
+        "f": f,
+        "value": value,
+        **more,
+    }
+
+
+def base() -> list[Event]:
+    """Two records are sent, one by each process, and read."""
+    return [
+        event(0, 1, "invoke", "send", [["send", "x-0", 1]]),
+        event(1, 1, "ok", "send", [["send", "x-0", [0, 1]]]),
+        event(2, 2, "invoke", "send", [["send", "x-0", 2]]),
+        event(3, 2, "info", "send", [["send", "x-0", 2]]),
+        event(4, 3, "invoke", "poll", [["poll"]]),
+        event(5, 3, "ok", "poll", [["poll", {"x-0": [[0, 1], [1, 2]]}]]),
+        event(6, 3, "invoke", "catch-up", [["catch-up", "x-0"]]),
+        event(7, 3, "ok", "catch-up", [["catch-up", "x-0", 2, 2]]),
+    ]
+
+
+def write(folder: Path, lines: list[Event | str]) -> Path:
+    path = folder / "history.jsonl"
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("".join(text + "\n" for text in texts))
+    return path
+
+
+def judged(path: Path) -> bool | str:
+    return check.examine(path, inline=True).verdict.valid
+
+
+def test_the_history_itself_is_valid(tmp_path: Path) -> None:
+    """Every case below differs from it in one place."""
+    assert judged(write(tmp_path, [*base()])) is True
+
+
+def changed(row: int, **fields: Any) -> list[Event | str]:
+    events: list[Event | str] = [*base()]
+    events[row] = base()[row] | fields
+    return events
+
+
+def added(*more: Event | str, at: int = 8) -> list[Event | str]:
+    return [*base()[:at], *more, *base()[at:]]
+
+
+WRONG: dict[str, tuple[list[Event | str], int, str]] = {
+    "an index that repeats": (changed(4, index=3), 5, "indices must increase"),
+    "a negative index": (changed(0, index=-1), 1, "`$.index`"),
+    "an index of more than 64 bits": (changed(7, index=1 << 64), 8, "`$.index`"),
+    "a time that goes back": (changed(4, time_ns=1), 5, "order of their times"),
+    "a negative time": (changed(0, time_ns=-1), 1, "`$.time_ns`"),
+    "a time that is a fraction": (changed(0, time_ns=0.5), 1, "`$.time_ns`"),
+    "a negative process": (changed(0, process=-2), 1, "`$.process`"),
+    "a process of more than 31 bits": (changed(0, process=1 << 31), 1, "`$.process`"),
+    "a process that is no number": (changed(0, process=True), 1, "`$.process`"),
+    "a completion without an invocation": (
+        added(event(8, 7, "ok", "poll", [["poll", {}]])),
+        9,
+        "process 7 completes an operation that it did not invoke",
+    ),
+    "a second completion": (
+        added(event(8, 3, "ok", "catch-up", [["catch-up", "x-0", 2, 2]])),
+        9,
+        "process 3 completes an operation that it did not invoke",
+    ),
+    "a completion of another operation": (
+        changed(5, f="txn"),
+        6,
+        "process 3 completes txn, but it invoked poll as event 4",
+    ),
+    "two invocations": (
+        added(*(event(n, 9, "invoke", "poll", [["poll"]]) for n in (8, 9))),
+        10,
+        "process 9 invoked event 9 before its event 8 was completed",
+    ),
+    "a process that goes on after info": (
+        added(event(8, 2, "invoke", "poll", [["poll"]])),
+        9,
+        "process 2 acts again after its event 3 ended in info",
+    ),
+    "a polled record below 0": (
+        changed(5, value=[["poll", {"x-0": [[0, 1], [-1, 2]]}]]),
+        6,
+        "no offset below 0",
+    ),
+    "a send below 0": (
+        changed(1, value=[["send", "x-0", [-7, 1]]]),
+        2,
+        "send has the negative number -7",
+    ),
+    "a commit below 0": (
+        added(
+            event(8, 9, "invoke", "commit", [["commit", "g", {"x-0": -5}, "sync"]]),
+            event(9, 9, "ok", "commit", [["commit", "g", {"x-0": -5}, "sync"]]),
+        ),
+        9,
+        "commit has the negative offset -5",
+    ),
+    "a watermark below 0": (
+        added(
+            event(8, 9, "invoke", "watermarks", [["watermarks", "x-0"]]),
+            event(9, 9, "ok", "watermarks", [["watermarks", "x-0", {"high": -3}]]),
+        ),
+        10,
+        "watermarks has the negative offset -3",
+    ),
+    "a catch-up below its watermark": (
+        changed(7, value=[["catch-up", "x-0", 1, 2]]),
+        8,
+        "succeeded at position 1, below its high watermark 2",
+    ),
+    "two events in a line": (
+        [", ".join(json.dumps(e) for e in base()[:2]), *base()[2:]],
+        1,
+        "malformed",
+    ),
+    "a field that comes twice": (
+        ['{"index": 0, ' + json.dumps(base()[0])[1:], *base()[1:]],
+        1,
+        'an object has two fields that are called "index"',
+    ),
+    "a key that comes twice in a poll": (
+        [
+            *base()[:5],
+            json.dumps(base()[5]).replace('{"x-0":', '{"x-0": [[0, 1]], "x-0":'),
+            *base()[6:],
+        ],
+        6,
+        'an object has two fields that are called "x-0"',
+    ),
+    "a value that is no number": (
+        changed(1, value=[["send", "x-0", [0, True]]]),
+        2,
+        "a value of a record is a whole number",
+    ),
+    "a value of more than 64 bits": (
+        changed(1, value=[["send", "x-0", [0, 1 << 64]]]),
+        2,
+        "more than 64 bits",
+    ),
+    "a micro-operation of another shape": (
+        changed(0, value=[["send", "x-0"]]),
+        1,
+        'does not have the shape ["send", key, value]',
+    ),
+    "a value that is no list": (changed(0, value=7), 1, "a list of micro-operations"),
+    "a key where none is named alone": (changed(0, value=["x-0"]), 1, "assign and subscribe"),
+    "a micro-operation that is an object": (
+        changed(0, value=[{"send": 1}]),
+        1,
+        "no list of micro-operations",
+    ),
+    "an init without an id": (
+        added(event(8, 9, "invoke", "init", [["init"]])),
+        9,
+        'does not have the shape ["init", transactional id',
+    ),
+    "a subscription with a list of options": (
+        added(event(8, 9, "invoke", "subscribe", [["subscribe", "g", ["x"], [1]]])),
+        9,
+        "does not have the shape",
+    ),
+    "a crash without a status": (
+        added(event(8, -1, "info", "crash", {"node": "b1", "status": None})),
+        9,
+        "the exit status of a crash",
+    ),
+    "a crash with a status in words": (
+        added(event(8, -1, "info", "crash", {"node": "b1", "status": "bad"})),
+        9,
+        "the exit status of a crash",
+    ),
+    "a crash of no node": (
+        added(event(8, -1, "info", "crash", {"node": 5, "status": 1})),
+        9,
+        "names its node",
+    ),
+    "a fault whose id is a word": (
+        added(event(8, -1, "invoke", "kill", {"id": "one"})),
+        9,
+        "the id of a fault",
+    ),
+    "a fault whose effect is neither": (
+        added(event(8, -1, "info", "kill", {"id": 1, "effect": {"proved": "yes"}})),
+        9,
+        "proved or not",
+    ),
+    "a recovery that is neither": (
+        added(event(8, -1, "info", "recover", {"recovered": "maybe"})),
+        9,
+        "true or false",
+    ),
+    "a value that is nested deeply": (
+        added(
+            json.dumps(event(8, -1, "info", "x", 0)).replace(
+                ": 0}", ": " + "[" * 5000 + "]" * 5000 + "}"
+            )
+        ),
+        9,
+        "nested too deeply",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_contradicts_itself_is_refused(tmp_path: Path, case: str) -> None:
+    """One sentence names the line and the reason."""
+    lines, line, message = WRONG[case]
+    with pytest.raises(BadHistory) as refused:
+        judged(write(tmp_path, lines))
+    assert f"history.jsonl, line {line}: " in str(refused.value)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+FINE: dict[str, list[Event | str]] = {
+    "an index is left out": changed(7, index=70),
+    "two events at one time": changed(4, time_ns=3_000_000),
+    "an unknown offset as the protocol has it": changed(1, value=[["send", "x-0", [-1, 1]]]),
+    "an unknown offset as librdkafka has it": changed(1, value=[["send", "x-0", [-1001, 1]]]),
+    "a process goes on after a failure": [
+        *added(
+            event(8, 2, "invoke", "poll", [["poll"]]),
+            event(9, 2, "fail", "poll", [["poll"]]),
+            event(10, 2, "invoke", "poll", [["poll"]]),
+        )[4:]
+    ],
+    "a catch-up below its watermark failed": added(
+        event(8, 3, "invoke", "catch-up", [["catch-up", "x-0"]]),
+        event(9, 3, "fail", "catch-up", [["catch-up", "x-0", 1, 2]]),
+    ),
+    "white space around names": [json.dumps(e, separators=(" , ", " : ")) for e in base()],
+    "a text that looks like a field": changed(3, error='"index": 0, "index": 1'),
+    "a field that is not known": changed(3, clock=7),
+    "an empty poll": added(
+        event(8, 3, "invoke", "poll", [["poll"]]), event(9, 3, "ok", "poll", [["poll", None]])
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FINE)
+def test_a_near_miss_is_read(tmp_path: Path, case: str) -> None:
+    """What only resembles a contradiction is a history like any other."""
+    tables.tables(tables.read(write(tmp_path, FINE[case]), lambda done: None))
+
+
+def test_what_no_checker_knows_is_counted(tmp_path: Path) -> None:
+    """An unknown operation is ignored with all it holds, an unknown micro-operation alone."""
+    path = write(
+        tmp_path,
+        added(
+            event(8, 4, "invoke", "frobnicate", [["send", "x-0", 9]]),
+            event(9, 4, "ok", "frobnicate", [["send", "x-0", [1, 9]]]),
+            event(10, 4, "invoke", "txn", [["r", "x", {"a": 1}], ["r", "y"]]),
+            event(11, 4, "ok", "txn", [["r", "x", 5], ["r", "y", 6]]),
+        ),
+    )
+    verdict = check.examine(path, inline=True).verdict
+    assert verdict.valid is True
+    assert verdict.evidence["ignored"] == 3
+    assert verdict.notes == (
+        "operations that no checker knows were ignored: frobnicate (1), r (2)",
+    )
+
+
+def test_what_no_checker_knows_is_counted_in_edn_too(tmp_path: Path) -> None:
+    """The rule is the same for every kind of file."""
+    path = tmp_path / "history.edn"
+    path.write_text(
+        "{:type :invoke, :process 0, :f :send, :value [[:send 1 5]]}\n"
+        "{:type :ok, :process 0, :f :send, :value [[:send 1 [0 5]]]}\n"
+        "{:type :invoke, :process 1, :f :poll, :value [[:poll] [:r 7]]}\n"
+        "{:type :ok, :process 1, :f :poll, :value [[:poll {1 [[0 5]]}] [:r 7]]}\n"
+        "{:type :invoke, :process 1, :f :list-topics, :value nil}\n"
+        "{:type :ok, :process 1, :f :list-topics, :value [1]}\n"
+    )
+    verdict = check.examine(path, inline=True).verdict
+    assert verdict.evidence["ignored"] == 2
+    assert verdict.notes == (
+        "operations that no checker knows were ignored: list-topics (1), r (1)",
+    )
+
+
+def test_a_torn_end_is_mentioned(tmp_path: Path) -> None:
+    """The reader of a verdict learns that an event was left out."""
+    path = write(tmp_path, [*base()])
+    with path.open("a") as file:
+        file.write('{"index": 8, "ti')
+    verdict = check.examine(path, inline=True).verdict
+    assert verdict.valid is True
+    assert verdict.notes == ("line 9 is torn and was left out",)
+
+
+def test_a_file_of_one_torn_line_is_refused(tmp_path: Path) -> None:
+    """It holds no event."""
+    path = tmp_path / "history.jsonl"
+    path.write_text('{"index": 0, "ti')
+    with pytest.raises(BadHistory, match="line 1"):
+        judged(path)
+
+
+def test_a_position_above_the_high_watermark_proves_nothing(tmp_path: Path) -> None:
+    """The leader that stated the watermark does not know the end of the log."""
+    verdict = check.examine(
+        write(tmp_path, changed(7, value=[["catch-up", "x-0", 3, 2]])), inline=True
+    ).verdict
+    assert verdict.valid == "unknown"
+    assert verdict.unknown_because == ("not read to the end: x-0",)
