@@ -8,9 +8,10 @@ TARGET ?= processes
 MUTANT ?=
 COVERAGE ?= 85
 WORKERS ?= 2
+COUNT ?= 5000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench clean
+.PHONY: help setup demo image test prove bench verdicts clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -38,6 +39,9 @@ prove: ## the planted bugs are found, nothing without them; a killed harness los
 
 bench: ## what is measured, against named peers
 	$(WITH) python -m bench
+
+verdicts: ## 5,000 random correct histories, and 5,000 with corruptions (COUNT=n)
+	$(WITH) python -m bench.verdicts --count $(COUNT)
 
 clean: ## remove what set-up and the tools made; results stay
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -8,7 +8,6 @@ record.
 """
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -343,8 +342,3 @@ def history(rng: random.Random) -> Model:
     )
     model.run(rng.randint(20, 120))
     return model
-
-
-def seeds(first: int, count: int) -> Iterator[random.Random]:
-    """A source of chance for each of so many histories."""
-    return (random.Random(seed) for seed in range(first, first + count))

@@ -1,6 +1,6 @@
 """Duplicates: one value at more than one offset. Reading one offset twice is not this."""
 
-from checkers.kernels.rows import UNKNOWN, Found, Log, at, groups
+from checkers.kernels.rows import Found, Log, at, groups
 
 
 def duplicates(log: Log) -> list[Found]:
@@ -29,16 +29,10 @@ def duplicates(log: Log) -> list[Found]:
                 key=log.key,
                 offset=offsets[-1],
                 value=value,
-                variant="deleted" if offsets[-2] < _asked_before(log, known.op[rows[-1]]) else "",
+                variant="deleted" if offsets[-2] < log.deleted_below(known.op[rows[-1]]) else "",
                 ops=tuple(dict.fromkeys(log.senders(value) + known.op[rows].tolist())),
                 also=offsets,
                 why=f"value {value} was sent once and is in the log {len(offsets)} times: {told}",
             )
         )
     return found
-
-
-def _asked_before(log: Log, event: int) -> int:
-    """Up to where records may have been deleted before an event."""
-    deletions = log.deletions
-    return int(deletions.offset[deletions.invoked < event].max(initial=UNKNOWN))

@@ -27,7 +27,8 @@ def poll_order(log: Log) -> list[Found]:
     """Jepsen's ``poll-skip`` and ``nonmonotonic-poll`` between operations, ``int-poll-skip`` and
     ``int-nonmonotonic-poll`` inside one. A skip's ``offset`` is the first that was skipped and
     ``also`` are all of them; a jump's ``offset`` is where the reader landed. What is passed over
-    in a compacted log may have been replaced: ``compacted`` knows of that."""
+    in a compacted log may have been replaced: ``compacted`` knows of that. Records
+    that may have been deleted by then are no skip."""
     polls = log.polls.where(log.polls.offset != UNKNOWN)
     polls = polls.where(np.argsort(polls.process, kind="stable"))
     if not len(polls.op):
@@ -50,6 +51,8 @@ def poll_order(log: Log) -> list[Found]:
         _found(log, polls, rank, a, b, inside=False)
         for a, b in zip(last[jumps].tolist(), first[jumps].tolist(), strict=True)
     ]
+    if len(log.deletions.op):
+        found = [f for f in found if not _is_of_deleted(log, f)]
     skipping = {f.ops[-1] for f in found}
     delivered = {
         op: set(polls.offset[begin:end].tolist())
@@ -115,6 +118,13 @@ def _found(log: Log, polls: Polls, rank: I64, a: int, b: int, *, inside: bool) -
         f" {'record' if len(skipped) == 1 else 'records'} from offset {skipped[0]}"
         f" (value {log.known.value[row]}) on",
     )
+
+
+def _is_of_deleted(log: Log, found: Found) -> bool:
+    """Does it skip nothing but records that may have been deleted by then? A reader whose position
+    is deleted goes on at the start of the log."""
+    is_skip = found.anomaly.endswith("poll-skip")
+    return is_skip and found.also[-1] < log.deleted_below(found.ops[-1])
 
 
 def _without_reordered(found: list[Found], delivered: dict[int, set[int]]) -> list[Found]:

@@ -263,6 +263,12 @@ class Log:
         """Deletions that were made or may have been."""
         return self.steps.where((self.steps.kind == DELETE) & (self.steps.outcome != FAIL))
 
+    def deleted_below(self, event: int) -> int:
+        """The offset below which records may have been deleted by an event; UNKNOWN if nobody had
+        asked for a deletion before it."""
+        asked = self.deletions.offset[self.deletions.invoked < event]
+        return int(asked.max(initial=UNKNOWN))
+
     @cached_property
     def firm(self) -> I64:
         """The offsets, ascending, of records that were acknowledged and read: whoever reads on past

@@ -43,6 +43,12 @@ SENDS = "s:x=a@0 s:x=b@1 s:x=c@2 s:x=d@3 "
         ("p:x=a@0 t?:x=c@2 p8:x=b@1", ["poll-skip 1 (1,)"]),  # it may be the one that skips
         ("p:x=a@0 p!:x=b@1 p:x=b@1", []),  # a poll that failed may have moved
         ("p:x=a@0 p!:x=b@1 p:x=c@2", []),
+        # records that may have been deleted
+        ("p8:x=b@1 p:x=a@0 d7:x@2/2 p:x=c@2", []),
+        ("p8:x=b@1 p:x=a@0 d7?:x@2 p:x=c@2", []),
+        ("p8:x=b@1 p:x=a@0 d7!:x@2 p:x=c@2", ["poll-skip 1 (1,)"]),
+        ("p8:x=b@1 p:x=a@0 d7:x@1/1 p:x=c@2", ["poll-skip 1 (1,)"]),
+        ("p8:x=b@1 p:x=a@0 p:x=c@2 d7:x@2/2", ["poll-skip 1 (1,)"]),  # only later
     ],
 )
 def test_poll_order(histories: Any, text: str, found: list[str]) -> None:
