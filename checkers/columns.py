@@ -46,9 +46,9 @@ class Columns:
         self.keys = op_keys
         if record_keys != op_keys:  # another writer may use a dictionary per column
             self.keys = tuple(dict.fromkeys((*op_keys, *record_keys)))
-            self.record_key = np.array([self.keys.index(key) for key in record_keys], np.int64)[
-                self.record_key
-            ]
+            number = {key: code for code, key in enumerate(self.keys)}
+            codes = np.array([number[key] for key in record_keys], dtype=np.int64)
+            self.record_key = codes[self.record_key]
 
     def is_op(self, *names: str) -> Bools:
         """Which micro-operations have one of these names."""

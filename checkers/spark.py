@@ -1,6 +1,6 @@
-"""The executor on Spark: the same kernels, a key at a time, by ``applyInArrow``."""
+"""The executor on Spark: the same kernels, a bucket of keys at a time, by ``applyInArrow``."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from checkers import logs
 from checkers.kernels import key
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.key import Report
@@ -24,27 +25,53 @@ from checkers.kernels.rows import (
     CatchUp,
     Found,
     Group,
-    Log,
     Polls,
     Resets,
     Sends,
     Steps,
 )
+from checkers.logs import Key, Rows
 from checkers.tables import Tables
 
 _LONG, _BOOL = t.LongType(), t.BooleanType()
-_BYTE = t.ByteType()
-_COLUMN = {"kind": _BYTE, "outcome": _BYTE, "txn": _BOOL, "proven": _BOOL, "is_step": _BOOL}
+_BYTE, _TEXT = t.ByteType(), t.StringType()
+_COLUMN = {
+    "part": _BYTE,
+    "kind": _BYTE,
+    "outcome": _BYTE,
+    "txn": _BOOL,
+    "proven": _BOOL,
+    "name": _TEXT,
+    "is_deleted": _BOOL,
+    "is_compacted": _BOOL,
+}
+
+SENDS, STEPS, RESETS, BEGINS, KEYS = range(5)
+"""Parts of a table: which rows they are."""
+
+GROUPS_MIN = 64
+"""Up to so many keys, each is a group of its own for Spark; more of them share groups, as a group
+takes longer than a small key."""
+GROUP_ROWS = 1 << 18
+"""So many rows a group has at most, if its keys are of one size."""
 
 
 def _schema(names: tuple[str, ...]) -> t.StructType:
-    columns = ["key", "row", *names]
+    columns = ["bucket", "key", "row", *names]
     return t.StructType([t.StructField(name, _COLUMN.get(name, _LONG)) for name in columns])
 
 
-TOLD = _schema(("is_step", *dict.fromkeys((*Sends._fields, *Steps._fields))))
-"""What processes sent, and what they did as members of groups: two tables in one, as Spark groups
-no more than two together."""
+_KEY_FIELDS = ("history", "name", "is_deleted", "is_compacted")
+TOLD = _schema(
+    (
+        "part",
+        *dict.fromkeys((*Sends._fields, *Steps._fields, *Resets._fields, *Begins._fields)),
+        *_KEY_FIELDS,
+    )
+)
+"""What processes sent, what they did as members of groups, which positions they gave up and took,
+and a row for each key: several tables in one, as Spark groups no more than two together. A key's
+row has its catch-up in ``op``, ``process``, ``offset`` and ``end_ns``."""
 POLLS = _schema(Polls._fields)
 
 _FOUND = t.StructType(
@@ -96,19 +123,11 @@ REPORT = t.StructType(
 """One row per key, by its number: a :class:`~checkers.kernels.key.Report`."""
 
 
-class _Around(NamedTuple):
-    """What a key's log holds beside its rows."""
+class _Whole(NamedTuple):
+    """What is the same for all keys of a history."""
 
-    history: int
-    """Which one it is of."""
-    key: str
-    resets: Resets
-    caught_up: CatchUp | None
     faults: tuple[Band, ...]
     groups: tuple[Group, ...]
-    begins: Begins
-    is_deleted: bool
-    is_compacted: bool
 
 
 def judge(
@@ -125,43 +144,67 @@ def judge_together(
     histories: Iterable[Tables], session: SparkSession, folder: Path
 ) -> list[dict[str, Report]]:
     """The same of many histories, in one job; they are needed one after the other."""
-    around: dict[int, _Around] = {}
+    wholes: list[_Whole] = []
+    names: list[tuple[int, str]] = []
+    """History and name of each key, by the order of their numbers."""
     with (
         _Rows(folder / "told.parquet", TOLD) as told,
         _Rows(folder / "polls.parquet", POLLS) as polls,
     ):
-        first = count = 0
-        for count, tables in enumerate(histories, start=1):
-            told.write(first + tables.send_key, tables.sends, is_step=False)
-            told.write(first + tables.step_key, tables.steps, is_step=True)
-            polls.write(first + tables.poll_key, tables.polls)
-            caught_up = tables.caught_up()
-            for number in tables.active_keys:
-                around[first + number] = _Around(
-                    history=count - 1,
-                    key=tables.keys[number],
-                    resets=tables.resets(number),
-                    caught_up=caught_up.get(number),
-                    faults=tables.bands,
-                    groups=tables.groups,
-                    begins=tables.begins(number),
-                    is_deleted=number in tables.deleted,
-                    is_compacted=number in tables.compacted,
-                )
+        first = 0
+        for tables in histories:
+            keys, rows = tables.active(), tables.key_rows()
+            buckets = max(GROUPS_MIN, len(rows.polls[1]) // GROUP_ROWS)
+
+            def write(
+                file: _Rows,
+                table: tuple[Any, I64],
+                part: int | None = None,
+                first: int = first,
+                buckets: int = buckets,
+            ) -> None:
+                file.write(first + table[1], table[0]._asdict(), buckets, part)
+
+            write(told, rows.sends, SENDS)
+            write(told, rows.steps, STEPS)
+            write(told, rows.resets, RESETS)
+            write(told, rows.begins, BEGINS)
+            write(polls, rows.polls)
+            told.write(*_key_rows(keys, first, len(wholes)), buckets, KEYS)
+            names += [(len(wholes), key.name) for key in keys]
+            wholes.append(_Whole(tables.bands, tables.groups))
             first += len(tables.keys)
     judged = (
         told.frame(session)
-        .groupBy("key")
-        .cogroup(polls.frame(session).groupBy("key"))
-        .applyInArrow(_by_key(around), REPORT)
+        .groupBy("bucket")
+        .cogroup(polls.frame(session).groupBy("bucket"))
+        .applyInArrow(_by_bucket(wholes), REPORT)
         .select(*REPORT.fieldNames())
         .toArrow()
     )
-    by_number = {row["number"]: _report(row) for row in judged.to_pylist()}
-    reports: list[dict[str, Report]] = [{} for _ in range(count)]
-    for number, mine in around.items():
-        reports[mine.history][mine.key] = by_number[number]
+    found = sorted(judged.to_pylist(), key=lambda row: row["number"])
+    reports: list[dict[str, Report]] = [{} for _ in wholes]
+    for (history, name), row in zip(names, found, strict=True):
+        reports[history][name] = _report(row)
     return reports
+
+
+def _key_rows(keys: Sequence[Key], first: int, history: int) -> tuple[I64, dict[str, Any]]:
+    """The number of each key, and the columns of their rows."""
+    ends = [key.caught_up for key in keys]
+    columns: dict[str, Any] = {
+        "history": np.full(len(keys), history),
+        "name": [key.name for key in keys],
+        "is_deleted": np.array([key.is_deleted for key in keys], dtype=np.bool_),
+        "is_compacted": np.array([key.is_compacted for key in keys], dtype=np.bool_),
+    }
+    for column, field in _END.items():
+        columns[column] = [None if end is None else getattr(end, field) for end in ends]
+    return first + np.array([key.number for key in keys], dtype=np.int64), columns
+
+
+_END = {"op": "op", "process": "process", "offset": "position", "end_ns": "time_ns"}
+"""Where a key's row has what of its catch-up."""
 
 
 class _Rows:
@@ -179,11 +222,13 @@ class _Rows:
     def __exit__(self, *error: object) -> None:
         self._writer.close()
 
-    def write(self, key: I64, rows: Sends | Polls | Steps, *, is_step: bool | None = None) -> None:
+    def write(
+        self, key: I64, rows: Mapping[str, Any], buckets: int, part: int | None = None
+    ) -> None:
         """Those of one history; columns that they have not are null."""
-        columns = {"key": key, "row": np.arange(len(key)), **rows._asdict()}
-        if is_step is not None:
-            columns["is_step"] = np.full(len(key), is_step)
+        columns = {"bucket": key % buckets, "key": key, "row": np.arange(len(key)), **rows}
+        if part is not None:
+            columns["part"] = np.full(len(key), part)
         arrays = [
             pa.array(columns[field.name], field.type)
             if field.name in columns
@@ -198,33 +243,49 @@ class _Rows:
         return read.select(*self._schema.fieldNames())
 
 
-def _by_key(
-    around: Mapping[int, _Around],
+def _by_bucket(
+    wholes: Sequence[_Whole],
 ) -> Callable[[tuple[Any, ...], pa.Table, pa.Table], pa.Table]:
-    def judge_key(group: tuple[Any, ...], told: pa.Table, polls: pa.Table) -> pa.Table:
-        number = group[0].as_py()
-        mine = around[number]
-        log = Log(
-            key=mine.key,
-            sends=Sends(*_columns(told.filter(pc.invert(told["is_step"])), Sends._fields)),
-            polls=Polls(*_columns(polls, Polls._fields)),
-            resets=mine.resets,
-            caught_up=mine.caught_up,
-            faults=mine.faults,
-            steps=Steps(*_columns(told.filter(told["is_step"]), Steps._fields)),
-            groups=mine.groups,
-            begins=mine.begins,
-            is_deleted=mine.is_deleted,
-            is_compacted=mine.is_compacted,
+    def judge_keys(group: tuple[Any, ...], told: pa.Table, polls: pa.Table) -> pa.Table:
+        parts = {
+            part: told.filter(pc.equal(told["part"], part))
+            for part in (SENDS, STEPS, RESETS, BEGINS, KEYS)
+        }
+        numbers = np.sort(parts[KEYS]["key"].to_numpy())
+        tables = Rows(
+            _rows(Sends, parts[SENDS], numbers),
+            _rows(Polls, polls, numbers),
+            _rows(Steps, parts[STEPS], numbers),
+            _rows(Resets, parts[RESETS], numbers),
+            _rows(Begins, parts[BEGINS], numbers),
         )
-        return pa.Table.from_pylist([_row(number, key.judge(log))], schema=_arrow())
+        keys = sorted(_keys(parts[KEYS], numbers, wholes))
+        judged = [key.judge(log) for log in logs.logs(tables, keys, len(numbers))]
+        reports = zip(numbers.tolist(), judged, strict=True)
+        return pa.Table.from_pylist([_row(*one) for one in reports], schema=_arrow())
 
-    return judge_key
+    return judge_keys
 
 
-def _columns(table: pa.Table, names: tuple[str, ...]) -> list[Any]:
-    order = np.argsort(table["row"].to_numpy())
-    return [table[name].to_numpy()[order] for name in names]
+def _rows(kind: Any, table: pa.Table, numbers: I64) -> tuple[Any, I64]:
+    """The rows of some keys, in order, and the place of the key of each among the numbers."""
+    order = np.argsort(table["row"].to_numpy(), kind="stable")
+    columns = [table[name].to_numpy()[order] for name in kind._fields]
+    return kind(*columns), np.searchsorted(numbers, table["key"].to_numpy()[order])
+
+
+def _keys(table: pa.Table, numbers: I64, wholes: Sequence[_Whole]) -> Iterator[Key]:
+    for row in table.select(["key", *_KEY_FIELDS, *_END]).to_pylist():
+        end = {field: row[column] for column, field in _END.items()}
+        yield Key(
+            number=int(np.searchsorted(numbers, row["key"])),
+            name=row["name"],
+            caught_up=None if end["op"] is None else CatchUp(**end),
+            is_deleted=row["is_deleted"],
+            is_compacted=row["is_compacted"],
+            faults=wholes[row["history"]].faults,
+            groups=wholes[row["history"]].groups,
+        )
 
 
 def _row(number: int, report: Report) -> dict[str, Any]:

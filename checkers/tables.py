@@ -7,7 +7,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from checkers import consumers, facts, jepsen, parse, producers, uniqueness, wellformed
+from checkers import (
+    consumers,
+    facts,
+    jepsen,
+    logs,
+    parse,
+    positions,
+    producers,
+    uniqueness,
+    wellformed,
+)
 from checkers.columns import INVOKE, Columns
 from checkers.facts import HARSH, Crash, Fault
 from checkers.kernels.rows import (
@@ -20,7 +30,6 @@ from checkers.kernels.rows import (
     OK,
     REVOKED,
     Band,
-    Begins,
     Bools,
     CatchUp,
     History,
@@ -118,44 +127,65 @@ class Tables(History):
             if reached and invoked > last[key]
         }
 
-    def resets(self, key: int) -> Resets:
-        """When processes gave up their position in a key, or were given it anew. What a rebalance
-        changes holds for the operation that tells of it."""
-        process, event = self.assignments
-        _, kept_event, kept_key = self.assigned
-        gone = ~np.isin(event, kept_event[kept_key == key])
-        told = (self.step_key == key) & np.isin(self.steps.kind, (ASSIGNED, REVOKED, LOST))
-        return Resets(
-            np.concatenate((process[gone], self.steps.process[told])),
-            np.concatenate((event[gone], self.steps.invoked[told])),
+    def key_rows(self) -> logs.Rows:
+        """The rows of all keys."""
+        return logs.Rows(
+            sends=(self.sends, self.send_key),
+            polls=(self.polls, self.poll_key),
+            steps=(self.steps, self.step_key),
+            resets=self._resets(),
+            begins=positions.begins(self.assigned, (self.operations.op, self.operations.invoked)),
         )
 
-    def begins(self, key: int) -> Begins:
-        """Who was assigned a key, and had none of its place before."""
-        process, event, _ = (column[self.assigned[2] == key] for column in self.assigned)
-        operations = self.operations
-        return Begins(process, operations.invoked[np.searchsorted(operations.op, event)])
+    def active(self) -> list[logs.Key]:
+        """The active keys, with what is known of each."""
+        caught_up, faults = self.caught_up(), self.bands
+        return [
+            logs.Key(
+                number=key,
+                name=self.keys[key],
+                caught_up=caught_up.get(key),
+                is_deleted=key in self.deleted,
+                is_compacted=key in self.compacted,
+                faults=faults,
+                groups=self.groups,
+            )
+            for key in self.active_keys
+        ]
 
     def logs(self) -> Iterator[Log]:
         """Each key's rows."""
-        send_rows, poll_rows, step_rows = (
-            _by_key(key, len(self.keys)) for key in (self.send_key, self.poll_key, self.step_key)
+        return logs.logs(self.key_rows(), self.active(), len(self.keys))
+
+    def _resets(self) -> tuple[Resets, I64]:
+        """By assignments of other keys, and by rebalances. What a rebalance changes holds for the
+        operation that tells of it."""
+        resets, key = positions.resets(self.assignments, self.assigned, self._polling())
+        steps = self.steps
+        told = np.flatnonzero(np.isin(steps.kind, (ASSIGNED, REVOKED, LOST)))
+        return (
+            Resets(
+                np.concatenate((resets.process, steps.process[told])),
+                np.concatenate((resets.op, steps.invoked[told])),
+            ),
+            np.concatenate((key, self.step_key[told])),
         )
-        caught_up = self.caught_up()
-        for key in self.active_keys:
-            yield Log(
-                key=self.keys[key],
-                sends=self.sends.where(send_rows[key]),
-                polls=self.polls.where(poll_rows[key]),
-                resets=self.resets(key),
-                caught_up=caught_up.get(key),
-                faults=self.bands,
-                steps=self.steps.where(step_rows[key]),
-                groups=self.groups,
-                begins=self.begins(key),
-                is_deleted=key in self.deleted,
-                is_compacted=key in self.compacted,
-            )
+
+    def _polling(self) -> positions.Polling:
+        """The operations that brought records of a key, or a process to its end."""
+        key, op = self.poll_key, self.polls.op
+        changes = np.ones(len(key), dtype=np.bool_)
+        changes[1:] = (key[1:] != key[:-1]) | (op[1:] != op[:-1])
+        first = np.flatnonzero(changes)
+        ends = self.caught_up()
+        end_process, end_op = (
+            [getattr(e, name) for e in ends.values()] for name in ("process", "op")
+        )
+        return positions.Polling(
+            np.concatenate((key[first], np.array(list(ends), dtype=np.int64))),
+            np.concatenate((self.polls.process[first], np.array(end_process, dtype=np.int64))),
+            np.concatenate((op[first], np.array(end_op, dtype=np.int64))),
+        )
 
     def when(self, events: list[int]) -> I64:
         """The times of events, by their indices."""
@@ -168,13 +198,6 @@ class Tables(History):
             return self.when(events)
         rows = np.minimum(np.searchsorted(ended, events), len(ended) - 1)
         return np.where(ended[rows] == events, self.operations.start_ns[rows], self.when(events))
-
-
-def _by_key(column: I64, keys: int) -> list[I64]:
-    """The row numbers of each key, in order."""
-    small = column.astype(np.int16 if keys < 1 << 15 else np.int64)  # 16 bits: a radix sort
-    order = np.argsort(small, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(column, minlength=keys))[:-1])
 
 
 def read(path: Path, progress: parse.Progress) -> pa.Table:

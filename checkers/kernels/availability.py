@@ -42,8 +42,10 @@ def longest_outage(log: Log) -> Outage | None:
 def recoveries(log: Log) -> list[Recovery]:
     """Of each fault that was healed: from the heal, or from the first write that was asked for
     after it, to the next acknowledgement. Nothing where nobody asked."""
+    found: list[Recovery] = []
+    if not log.faults:
+        return found
     demand = _Demand(log)
-    found = []
     for band in log.faults:
         if band.to_ns is None or not demand.after(band.to_ns):
             continue

@@ -7,12 +7,12 @@ a tombstone for ``delete.retention.ms`` at least, so that nobody is left with wh
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from checkers.kernels.order import placed
 from checkers.kernels.rows import (
     FAIL,
     FOREVER,
@@ -112,18 +112,18 @@ def _passes(log: Log) -> Iterator[_Pass]:
     """Those of which each ends where its process gives its position up. Not of processes that read
     within transactions: these go back."""
     polls = log.polls.where(log.polls.offset != UNKNOWN)
-    end = log.caught_up
-    for process in np.unique(polls.process).tolist():
-        mine = polls.where(polls.process == process)
-        if mine.txn.any():
-            continue
-        resets = np.sort(log.resets.op[log.resets.process == process])
-        epoch = np.searchsorted(resets, mine.op)
-        for number in np.unique(epoch).tolist():
-            of_this = end is not None and end.process == process
-            if of_this and end is not None:
-                of_this = np.searchsorted(resets, end.op) == number
-            yield _Pass(mine.where(epoch == number), end if of_this else None)
+    polls = polls.where(~np.isin(polls.process, polls.process[polls.txn]))
+    polls = polls.where(np.argsort(polls.process, kind="stable"))
+    reset = log.resets.before(polls.process, polls.op)
+    end, last = log.caught_up, None
+    if end is not None:
+        before_end = log.resets.before(np.array([end.process]), np.array([end.op]))
+        last = end.process, int(before_end[0])
+    changes = (polls.process[1:] != polls.process[:-1]) | (reset[1:] != reset[:-1])
+    bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), len(polls.op)]
+    for begin, stop in pairwise(bounds) if len(polls.op) else ():
+        is_last = (int(polls.process[begin]), int(reset[begin])) == last
+        yield _Pass(polls.where(np.arange(begin, stop)), end if is_last else None)
 
 
 def stale_keys(log: Log) -> list[Found]:
@@ -135,7 +135,7 @@ def stale_keys(log: Log) -> list[Found]:
     """
     if not log.is_compacted:
         return []
-    writes = placed(log)
+    writes = log.placed_sends
     writes = writes.where(writes.accountable)
     since = replaced_from(log, writes.value, writes.offset)
     found: dict[int, Found] = {}

@@ -41,6 +41,8 @@ def fold(
     def by_offset(f: Found) -> bool:
         return f.anomaly == "inconsistent-offsets"
 
+    if not basic:
+        return list(derived)
     folded: Counter[int] = Counter()
     standing = list(_conflicts_explained(log, basic, folded))
     explaining = [f for f in standing if f.anomaly in BASIC]

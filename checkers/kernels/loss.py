@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 
 from checkers.kernels import compacted
-from checkers.kernels.rows import I64, OK, UNKNOWN, Bools, CatchUp, Found, Log, at, groups
+from checkers.kernels.arrays import is_in
+from checkers.kernels.rows import I64, OK, UNKNOWN, Bools, CatchUp, Found, Log, Sends, at, groups
 
 DELAY_NS = 30_000_000_000
 """A record that is first seen later than this after its acknowledgement came late."""
@@ -26,7 +27,7 @@ def frontier(log: Log) -> int:
         return UNKNOWN
     value = known.value[known.by_value]
     first = known.by_value[groups(value)[0]]
-    counts = known.read[first] & np.isin(known.value[first], log.sends.value)
+    counts = known.read[first] & is_in(known.value[first], log.sends.value)
     return int(known.offset[first][counts].max(initial=UNKNOWN))
 
 
@@ -41,16 +42,20 @@ def lost_writes(log: Log) -> list[Found]:
     sent before the answer. From a compacted log only what is last of its record key can be lost;
     the variant is ``deleted`` of a tombstone, or of what one may have deleted, and ``also`` is how
     long ago that was sent, in milliseconds."""
-    known, sends = log.known, log.sends
-    was_read = np.isin(sends.value, log.polls.value)
-    offset = np.where(sends.offset != UNKNOWN, sends.offset, known.offset_of(sends.value))
+    sends = log.sends
+    was_read = is_in(sends.value, log.polls.value)
+    offset = sends.offset
+    if (offset == UNKNOWN).any():
+        offset = np.where(offset != UNKNOWN, offset, log.known.offset_of(sends.value))
     if log.caught_up is None:
         gone = ~was_read & (offset != UNKNOWN) & (offset <= frontier(log))
     else:  # an acknowledged record without a place is somewhere, so is all of a transaction that
         # happened; another proven one is perhaps nowhere
-        gone = ~np.isin(sends.value, _seen_finally(log, log.caught_up))
+        gone = ~is_in(sends.value, _seen_finally(log, log.caught_up))
         gone &= (offset != UNKNOWN) | (sends.outcome == OK) | sends.txn
     rows = np.flatnonzero(sends.accountable & gone)
+    if not len(rows):
+        return []
     rows = rows[~_may_be_deleted(log, rows, offset[rows])]
     if log.is_compacted:
         rows = rows[~compacted.excused(log, rows, offset[rows])]
@@ -164,31 +169,15 @@ def unseen(log: Log) -> list[Found]:
     sends, polls = log.sends, log.polls
     acked = sends.where(sends.outcome == OK)
     values, first = np.unique(polls.value, return_index=True)  # the first delivery of each value
-    seen = np.isin(acked.value, values)
+    seen = is_in(acked.value, values)
     found = []
-    reach = frontier(log)
-    beyond = (acked.offset == UNKNOWN) | (acked.offset > reach)
-    unchecked = acked.where(~seen & beyond)
-    if log.caught_up is None and len(unchecked.op):
-        value, offset = int(unchecked.value[0]), int(unchecked.offset[0])
-        found.append(
-            Found(
-                anomaly="unseen-unchecked",
-                key=log.key,
-                offset=None if offset == UNKNOWN else offset,
-                value=value,
-                ops=(int(unchecked.op[0]),),
-                why=f"value {value} was acknowledged"
-                + (f" at offset {offset}" if offset != UNKNOWN else "")
-                + f" at {at(int(unchecked.end_ns[0]))}; nobody read"
-                + (f" beyond offset {reach}" if reach != UNKNOWN else ""),
-                folded=len(unchecked.op) - 1,
-            )
-        )
+    if log.caught_up is None and not seen.all():
+        found += _unchecked(log, acked.where(~seen))
     acked = acked.where(seen)
-    reading = polls.where(first[np.searchsorted(values, acked.value)])
-    delay = reading.end_ns - acked.end_ns
+    reading_row = first[np.searchsorted(values, acked.value)]
+    delay = polls.end_ns[reading_row] - acked.end_ns
     if (delay > DELAY_NS).any():
+        reading = polls.where(reading_row)
         row = int(delay.argmax())
         found.append(
             Found(
@@ -204,6 +193,29 @@ def unseen(log: Log) -> list[Found]:
             )
         )
     return found
+
+
+def _unchecked(log: Log, unread: Sends) -> list[Found]:
+    """The first of the acknowledged records that nobody has read, and nobody has read past."""
+    reach = frontier(log)
+    unchecked = unread.where((unread.offset == UNKNOWN) | (unread.offset > reach))
+    if not len(unchecked.op):
+        return []
+    value, offset = int(unchecked.value[0]), int(unchecked.offset[0])
+    return [
+        Found(
+            anomaly="unseen-unchecked",
+            key=log.key,
+            offset=None if offset == UNKNOWN else offset,
+            value=value,
+            ops=(int(unchecked.op[0]),),
+            why=f"value {value} was acknowledged"
+            + (f" at offset {offset}" if offset != UNKNOWN else "")
+            + f" at {at(int(unchecked.end_ns[0]))}; nobody read"
+            + (f" beyond offset {reach}" if reach != UNKNOWN else ""),
+            folded=len(unchecked.op) - 1,
+        )
+    ]
 
 
 def kernel(log: Log) -> list[Found]:

@@ -6,25 +6,22 @@ its acknowledgement: where acknowledged records may be lost, it may be nowhere.
 
 import numpy as np
 
-from checkers.kernels.rows import FAIL, FOREVER, I64, OK, UNKNOWN, Bools, Found, Log, Sends, at
-
-
-def placed(log: Log) -> Sends:
-    """The records whose place in the log is known, by acknowledgement or because they were read."""
-    sends = log.sends.where(log.sends.outcome != FAIL)
-    told = sends.accountable & (sends.offset != UNKNOWN)
-    offset = np.where(told, sends.offset, log.known.offset_of(sends.value))
-    return sends._replace(offset=offset).where(offset != UNKNOWN)
+from checkers.kernels.arrays import is_in
+from checkers.kernels.rows import FOREVER, I64, OK, Bools, Found, Log, Sends, at
 
 
 def nonmonotonic_sends(log: Log) -> list[Found]:
     """A process's later record at or before its earlier one. Jepsen's ``nonmonotonic-send``, and
     ``int-nonmonotonic-send`` where one operation wrote both. ``also`` are the two values."""
-    sends = placed(log)
+    sends = log.placed_sends
+    if len(sends.op) < 2:
+        return []
     sends = sends.where(np.argsort(sends.process, kind="stable"))
     same = sends.process[1:] == sends.process[:-1]
     rows = np.flatnonzero(same & (sends.offset[1:] <= sends.offset[:-1])) + 1
-    claimed = ~np.isin(sends.value, log.polls.value)
+    if not len(rows):
+        return []
+    claimed = ~is_in(sends.value, log.polls.value)
     found = []
     for row in rows.tolist():
         before = row - 1
@@ -51,7 +48,9 @@ def send_skips(log: Log) -> list[Found]:
     """Jepsen's ``int-send-skip``: one operation wrote two records one after the other, and records
     of others lie between them. At most one finding, which stands for the others (``folded``):
     Kafka never isolates writes. ``also`` are the two values."""
-    sends = placed(log)
+    sends = log.placed_sends
+    if len(sends.op) < 2:
+        return []
     rank = log.known.rank(sends.offset)
     rows = np.flatnonzero((sends.op[1:] == sends.op[:-1]) & (rank[1:] - rank[:-1] > 1)) + 1
     if not len(rows):
@@ -100,7 +99,9 @@ def realtime_order(log: Log) -> list[Found]:
     One misplaced record contradicts many others; the smaller side is blamed: the early records that
     lie too high, or the late ones that lie too low. ``also`` are the two values.
     """
-    late = placed(log)
+    late = log.placed_sends
+    if len(late.op) < 2:
+        return []
     early = _shown(log, late)
     late = late.where(np.argsort(late.invoked, kind="stable"))
     if not len(early.op):
@@ -128,7 +129,9 @@ def _running_max(column: I64) -> I64:
 
 def _pairs(log: Log, early: Sends, late: Sends, *, blame_early: bool) -> list[Found]:
     blamed = early if blame_early else late
-    read = np.isin(early.value, log.polls.value) & np.isin(late.value, log.polls.value)
+    if not len(early.op):
+        return []
+    read = is_in(early.value, log.polls.value) & is_in(late.value, log.polls.value)
     return [
         Found(
             anomaly="realtime-order",

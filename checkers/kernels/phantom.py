@@ -6,13 +6,16 @@ from itertools import chain
 import msgspec
 import numpy as np
 
+from checkers.kernels.arrays import is_in
 from checkers.kernels.rows import FAIL, UNKNOWN, Found, History, Log, Polls, at
 
 
 def phantoms(log: Log) -> list[Found]:
     """Values that nobody tried to write to this key, whatever came of it; ``also`` are offsets. One
     that was read without an offset counts as well."""
-    polls = log.polls.where(~np.isin(log.polls.value, log.sends.value))
+    polls = log.polls.where(~is_in(log.polls.value, log.sends.value))
+    if not len(polls.op):
+        return []
     order = np.lexsort((polls.offset, polls.value))  # stable: the first delivery comes first
     value, offset = polls.value[order], polls.offset[order]
     is_new = np.ones(len(order), dtype=np.bool_)
@@ -74,6 +77,8 @@ def aborted_reads(log: Log) -> list[Found]:
     has asked for those.
     """
     polls, sends = log.polls, log.sends
+    if not (sends.outcome == FAIL).any():
+        return []
     possible = sends.value[sends.outcome != FAIL]
     failed = sends.where((sends.outcome == FAIL) & ~np.isin(sends.value, possible))
     failed = failed.where(np.argsort(failed.value, kind="stable"))

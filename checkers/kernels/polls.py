@@ -8,13 +8,13 @@ rewind; a plain poll that failed may or may not have moved, so nothing follows f
 
 import numpy as np
 
+from checkers.kernels.arrays import is_in
 from checkers.kernels.rows import (
     ASSIGNED,
     I64,
     LOST,
     OK,
     REVOKED,
-    UNKNOWN,
     Found,
     Log,
     Polls,
@@ -29,17 +29,18 @@ def poll_order(log: Log) -> list[Found]:
     ``also`` are all of them; a jump's ``offset`` is where the reader landed. What is passed over
     in a compacted log may have been replaced: ``compacted`` knows of that. Records
     that may have been deleted by then are no skip."""
-    polls = log.polls.where(log.polls.offset != UNKNOWN)
-    polls = polls.where(np.argsort(polls.process, kind="stable"))
-    if not len(polls.op):
+    polls = log.placed_polls
+    if len(polls.op) < 2:
         return []
+    polls = polls.where(np.argsort(polls.process, kind="stable"))
     rank = log.known.rank(polls.offset)
-    rebalances = log.steps.op[np.isin(log.steps.kind, (ASSIGNED, REVOKED, LOST))]
+    steps = log.steps
+    rebalances = steps.op[is_in(steps.kind, np.array((ASSIGNED, REVOKED, LOST), np.int8))]
     inside = np.flatnonzero(
         (polls.process[1:] == polls.process[:-1])
         & (polls.op[1:] == polls.op[:-1])
         & (rank[1:] - rank[:-1] != 1)
-        & ~np.isin(polls.op[1:], rebalances)
+        & ~is_in(polls.op[1:], rebalances)
     )
     found = [_found(log, polls, rank, row, row + 1, inside=True) for row in inside.tolist()]
     begins, ends = groups(polls.op)  # an operation belongs to one process
@@ -73,15 +74,10 @@ def _previous(log: Log, ops: Polls) -> I64:
     previous = np.empty_like(number)
     previous[0] = -1
     previous[1:] = np.maximum.accumulate(np.where(moves, number, -1))[:-1]
-    epoch = np.zeros(len(number), dtype=np.int64)
-    for process in np.unique(log.resets.process).tolist():
-        mine = ops.process == process
-        resets = np.sort(log.resets.op[log.resets.process == process])
-        epoch[mine] = np.searchsorted(resets, ops.op[mine])
     certain = (
         (previous >= 0)
         & (ops.process[previous] == ops.process)
-        & (epoch[previous] == epoch)
+        & (log.resets.before(ops.process, ops.op) < ops.op[previous])
         & (ops.outcome[previous] == OK)
     )
     return np.where(certain, previous, -1)

@@ -8,6 +8,8 @@ from checkers.kernels.rows import Found, Log, at
 def precommitted_reads(log: Log) -> list[Found]:
     """Records that a transaction polled and had sent itself, whatever became of it. Jepsen's
     ``precommitted-read``."""
+    if not log.sends.txn.any():
+        return []
     sends, polls = log.sends.where(log.sends.txn), log.polls.where(log.polls.txn)
     polls = polls.where(np.isin(polls.value, sends.value))
     if not len(polls.op):

@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from checkers.kernels.arrays import last_before
+
 I64 = NDArray[np.int64]
 I8 = NDArray[np.int8]
 Bools = NDArray[np.bool_]
@@ -29,8 +31,11 @@ class Rows:
     """Equally long columns; a mixin of named tuples."""
 
     def where(self, mask: NDArray[Any]) -> Self:
-        """The rows that a mask or an array of row numbers selects."""
-        return type(self)(*(column[mask] for column in self))  # type: ignore[attr-defined]
+        """The rows that a mask or an array of row numbers selects. A mask that selects all of them
+        copies nothing."""
+        if mask.dtype == np.bool_ and mask.all():
+            return self
+        return self._make([column[mask] for column in self])  # type: ignore[attr-defined,no-any-return]
 
 
 class _Sends(NamedTuple):
@@ -78,18 +83,37 @@ class Polls(Rows, _Polls):
     __slots__ = ()
 
 
-class Resets(NamedTuple):
-    """When a process gave up its position: it was assigned other keys, without this one."""
-
+class _Resets(NamedTuple):
     process: I64
     op: I64
 
 
-class Begins(NamedTuple):
-    """Processes that were assigned a key, and from when on each may have looked where it begins."""
+class Resets(Rows, _Resets):
+    """When a process gave up its position: it was assigned other keys, without this one. Complete
+    as far as something was polled between two of them."""
 
+    __slots__ = ()
+
+    def before(self, process: I64, op: I64) -> I64:
+        """Of each process and event: the last reset before it; UNKNOWN if there is none."""
+        row = last_before(self.process, self.op, process, op)
+        return np.where(row < 0, UNKNOWN, self.op[row]) if len(self.op) else row
+
+
+class _Begins(NamedTuple):
     process: I64
     invoked: I64
+
+
+class Begins(Rows, _Begins):
+    """Processes that were assigned a key, and from when on each may have looked where it begins."""
+
+    __slots__ = ()
+
+    def since(self, process: I64, event: I64) -> I64:
+        """Of each process and event: the first begin then or later; UNKNOWN if there is none."""
+        row = last_before(self.process, -self.invoked, process, 1 - event)
+        return np.where(row < 0, UNKNOWN, self.invoked[row]) if len(self.invoked) else row
 
 
 NO_BEGINS = Begins(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -259,6 +283,11 @@ class Log:
         )
 
     @cached_property
+    def placed_polls(self) -> Polls:
+        """Those of which an offset is known."""
+        return self.polls.where(self.polls.offset != UNKNOWN)
+
+    @cached_property
     def deletions(self) -> Steps:
         """Deletions that were made or may have been."""
         return self.steps.where((self.steps.kind == DELETE) & (self.steps.outcome != FAIL))
@@ -280,7 +309,7 @@ class Log:
 
     @cached_property
     def known(self) -> Known:
-        polls = self.polls.where(self.polls.offset != UNKNOWN)
+        polls = self.placed_polls
         told = self.sends.where(self.sends.accountable & (self.sends.offset != UNKNOWN))
         offset = np.concatenate((polls.offset, told.offset))
         value = np.concatenate((polls.value, told.value))
@@ -299,6 +328,17 @@ class Log:
             offsets=offset[_changes(offset)],
             by_value=np.lexsort((offset, value)),
         )
+
+    @cached_property
+    def placed_sends(self) -> Sends:
+        """The records whose place in the log is known, by acknowledgement or because they were
+        read."""
+        sends = self.sends.where(self.sends.outcome != FAIL)
+        told = sends.accountable & (sends.offset != UNKNOWN)
+        if told.all():
+            return sends
+        offset = np.where(told, sends.offset, self.known.offset_of(sends.value))
+        return sends._replace(offset=offset).where(offset != UNKNOWN)
 
     @cached_property
     def _by_value(self) -> tuple[I64, I64]:
@@ -453,7 +493,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 def _changes(column: I64) -> Bools:
     """True where a sorted column's value differs from the one before it, and at its beginning."""
-    changes = np.ones(len(column), dtype=np.bool_)
+    changes = np.empty(len(column), dtype=np.bool_)
+    changes[:1] = True
     np.not_equal(column[1:], column[:-1], out=changes[1:])
     return changes
 
@@ -461,7 +502,10 @@ def _changes(column: I64) -> Bools:
 def groups(column: I64) -> tuple[I64, I64]:
     """Begin and end (exclusive) of each run of equal values in a sorted column."""
     begins = np.flatnonzero(_changes(column))
-    return begins, np.append(begins[1:], len(column))[: len(begins)]
+    ends = np.empty_like(begins)
+    ends[:-1] = begins[1:]
+    ends[-1:] = len(column)
+    return begins, ends
 
 
 def at(time_ns: int) -> str:

@@ -131,20 +131,7 @@ def _given(log: Log, confirmed: Steps) -> Iterable[tuple[int, Found]]:
 def _began(log: Log, polls: Polls) -> I64:
     """Of each record: an event at or before which its reader had no place in the log; UNKNOWN where
     nobody tells."""
-    found = np.full(len(polls.op), UNKNOWN)
-    for process in np.unique(polls.process).tolist():
-        mine = polls.process == process
-        begins = np.sort(log.begins.invoked[log.begins.process == process])
-        resets = np.sort(log.resets.op[log.resets.process == process])
-        if not len(begins):
-            continue
-        reset = np.searchsorted(resets, polls.op[mine])
-        last = np.where(reset > 0, resets[reset - 1] if len(resets) else UNKNOWN, UNKNOWN)
-        first = np.searchsorted(begins, last)
-        found[mine] = np.where(
-            first < len(begins), begins[np.minimum(first, len(begins) - 1)], UNKNOWN
-        )
-    return found
+    return log.begins.since(polls.process, log.resets.before(polls.process, polls.op))
 
 
 def _variant(log: Log, probes: Steps, row: int) -> str:

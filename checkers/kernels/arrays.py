@@ -1,0 +1,41 @@
+"""Questions about arrays that numpy has no answer to, or a slow one."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+I64 = NDArray[np.int64]
+
+FEW = 256
+"""Below so many rows, the number of calls is what takes time."""
+
+
+def is_in(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of the values are among others: ``np.isin``, which takes long for a few."""
+    if len(values) + len(others) > FEW:
+        return np.isin(values, others)
+    if not len(others):
+        return np.zeros(len(values), dtype=np.bool_)
+    ordered = np.sort(others)
+    place = ordered.searchsorted(values)
+    place[place == len(ordered)] = 0
+    found: NDArray[np.bool_] = ordered[place] == values
+    return found
+
+
+def last_before(process: I64, event: I64, of: I64, before: I64) -> I64:
+    """Of each process and event that ``of`` and ``before`` hold: the row of the last event of that
+    process before it, or -1."""
+    found = np.full(len(of), -1)
+    if not len(process):
+        return found
+    count = len(of)
+    who, when = np.concatenate((of, process)), np.concatenate((before, event))
+    order = np.lexsort((np.arange(len(when)) >= count, when, who))  # equal events are not before
+    is_event = order >= count
+    last = np.maximum.accumulate(np.where(is_event, np.arange(len(order)), -1))
+    asked = np.flatnonzero(~is_event & (last >= 0))
+    asked = asked[who[order[asked]] == who[order[last[asked]]]]
+    found[order[asked]] = order[last[asked]] - count
+    return found

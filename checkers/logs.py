@@ -1,0 +1,73 @@
+"""From the rows of all keys together to a log for each key: what both executors do."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from checkers.kernels.rows import (
+    I64,
+    Band,
+    Begins,
+    CatchUp,
+    Group,
+    Log,
+    Polls,
+    Resets,
+    Sends,
+    Steps,
+)
+
+
+class ByKey:
+    """Which rows of a table are of which key, in their order."""
+
+    def __init__(self, key: I64, keys: int) -> None:
+        small = key.astype(np.int16) if keys < 1 << 15 else key  # 16 bits: a radix sort
+        self._order = np.argsort(small, kind="stable")
+        self._bounds = np.concatenate(([0], np.cumsum(np.bincount(key, minlength=keys))))
+
+    def rows(self, key: int) -> I64:
+        """The row numbers of one key."""
+        return self._order[self._bounds[key] : self._bounds[key + 1]]
+
+
+class Rows(NamedTuple):
+    """Tables of rows of all keys, each with the key of each row."""
+
+    sends: tuple[Sends, I64]
+    polls: tuple[Polls, I64]
+    steps: tuple[Steps, I64]
+    resets: tuple[Resets, I64]
+    begins: tuple[Begins, I64]
+
+
+class Key(NamedTuple):
+    """What is known of a key beside its rows."""
+
+    number: int
+    name: str
+    caught_up: CatchUp | None
+    is_deleted: bool
+    is_compacted: bool
+    faults: tuple[Band, ...]
+    groups: tuple[Group, ...]
+
+
+def logs(rows: Rows, keys: Sequence[Key], count: int) -> Iterator[Log]:
+    """The log of each of these keys; all their numbers are below ``count``."""
+    sends, polls, steps, resets, begins = (ByKey(key, count) for _, key in rows)
+    for key in keys:
+        yield Log(
+            key=key.name,
+            sends=rows.sends[0].where(sends.rows(key.number)),
+            polls=rows.polls[0].where(polls.rows(key.number)),
+            resets=rows.resets[0].where(resets.rows(key.number)),
+            caught_up=key.caught_up,
+            faults=key.faults,
+            steps=rows.steps[0].where(steps.rows(key.number)),
+            groups=key.groups,
+            begins=rows.begins[0].where(begins.rows(key.number)),
+            is_deleted=key.is_deleted,
+            is_compacted=key.is_compacted,
+        )

@@ -1,0 +1,135 @@
+"""When readers gave up their positions in keys, and when they took them up, for all keys together.
+
+Each assignment of a process gives up its positions in all keys that it does not name. There are
+keys times assignments of these resets; checkers need one only where something was polled after it.
+So of each process and key there are as many as its polls of that key, or as its assignments,
+whichever is less.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from checkers.columns import spread
+from checkers.kernels.rows import I64, Begins, Bools, Resets
+
+
+class Polling(NamedTuple):
+    """Operations that looked at a key; a row may be there more than once."""
+
+    key: I64
+    process: I64
+    op: I64
+
+
+def begins(assigned: tuple[I64, I64, I64], operation: tuple[I64, I64]) -> tuple[Begins, I64]:
+    """Who was assigned which key, and when that operation was invoked. ``operation``: the last
+    event and the first one of each."""
+    process, event, key = assigned
+    op, invoked = operation
+    return Begins(process, invoked[np.searchsorted(op, event)]), key
+
+
+def resets(
+    assignments: tuple[I64, I64], assigned: tuple[I64, I64, I64], polling: Polling
+) -> tuple[Resets, I64]:
+    """The resets by assignments, and the key of each. ``assignments`` have a process and an event,
+    and are in the order of events; ``assigned`` also have the key that they name."""
+    rounds = _Rounds(assignments, assigned)
+    process, key, looks, pair_of_look = _pairs(polling)
+    rank = rounds.rank(process)
+    passed = rounds.count(rank) - rounds.named(key, rank)
+    few = (rank >= 0) & (passed > 0) & (passed <= looks)
+    many = (rank >= 0) & (passed > looks)
+    place, pair = spread(rounds.begin[rank[few]], rounds.begin[rank[few] + 1])
+    every = ~rounds.names(key[few][pair], place)
+    asked = np.flatnonzero(many[pair_of_look])
+    pair_asked = pair_of_look[asked]
+    last = rounds.last(key[pair_asked], rank[pair_asked], polling.op[asked])
+    known = last >= 0
+    reset_place = np.concatenate((place[every], last[known]))
+    reset_key = np.concatenate((key[few][pair[every]], key[pair_asked][known]))
+    _, first = np.unique(reset_key * (len(rounds.event) + 1) + reset_place, return_index=True)
+    return (
+        Resets(rounds.process[reset_place[first]], rounds.event[reset_place[first]]),
+        reset_key[first],
+    )
+
+
+def _pairs(polling: Polling) -> tuple[I64, I64, I64, I64]:
+    """Process and key of each pair that occurs, how often it does, and the pair of each row."""
+    names, number = np.unique(polling.process, return_inverse=True)
+    pairs, pair, looks = np.unique(
+        polling.key * (len(names) + 1) + number, return_inverse=True, return_counts=True
+    )
+    key, process = np.divmod(pairs, len(names) + 1)
+    return names[process], key, looks, pair
+
+
+class _Rounds:
+    """The assignments, in the order of process and event; ``begin``: where each process's are."""
+
+    def __init__(self, assignments: tuple[I64, I64], assigned: tuple[I64, I64, I64]) -> None:
+        self._order = np.argsort(assignments[0], kind="stable")
+        self.process, self.event = (column[self._order] for column in assignments)
+        self._when = assignments[1]
+        self._names, begin = np.unique(self.process, return_index=True)
+        self.begin = np.append(begin, len(self.process))
+        place = np.empty_like(self._order)
+        place[self._order] = np.arange(len(place))
+        _, event, key = assigned
+        self._size = len(self.process) + 1
+        codes = key * self._size + place[np.searchsorted(self._when, event)]
+        self._named = np.unique(codes)
+        """Key and place of what is assigned, in one number."""
+        named_place = self._named % self._size
+        self._named_pair = np.sort(
+            self._pair(self._named // self._size, self._rank_at(named_place))
+        )
+        breaks = np.ones(len(self._named), dtype=np.bool_)
+        breaks[1:] = np.diff(self._named) != 1
+        breaks |= np.isin(named_place, self.begin)
+        rows = np.arange(len(self._named))
+        self._run = named_place[np.maximum.accumulate(np.where(breaks, rows, 0))]
+        """Of each of these: the place from which on its key was named in every assignment."""
+        self._event_code = self._rank_at(np.arange(len(self.event))) * self._size + self._order
+
+    def _rank_at(self, place: I64) -> I64:
+        rank: I64 = np.searchsorted(self.begin, place, side="right") - 1
+        return rank
+
+    def _pair(self, key: I64, rank: I64) -> I64:
+        return key * (len(self._names) + 1) + rank
+
+    def rank(self, process: I64) -> I64:
+        """The place of each process among those with assignments, or -1."""
+        if not len(self._names):
+            return np.full(len(process), -1)
+        rank = np.minimum(np.searchsorted(self._names, process), len(self._names) - 1)
+        return np.where(self._names[rank] == process, rank, -1)
+
+    def count(self, rank: I64) -> I64:
+        """How many assignments each process has; the last of them where it has none."""
+        count: I64 = self.begin[rank + 1] - self.begin[rank]
+        return count
+
+    def named(self, key: I64, rank: I64) -> I64:
+        """How many of them name a key."""
+        pair = self._pair(key, rank)
+        first, last = (np.searchsorted(self._named_pair, pair, side) for side in ("left", "right"))
+        return last - first
+
+    def names(self, key: I64, place: I64) -> Bools:
+        """Does the assignment at a place name a key?"""
+        return np.isin(key * self._size + place, self._named)
+
+    def last(self, key: I64, rank: I64, op: I64) -> I64:
+        """The place of the last assignment of a process before an event that does not name a key;
+        -1 if there is none."""
+        code = rank * self._size + np.searchsorted(self._when, op)
+        place = np.searchsorted(self._event_code, code) - 1
+        row = np.minimum(np.searchsorted(self._named, key * self._size + place), len(self._run) - 1)
+        if len(self._named):
+            named = self._named[row] == key * self._size + place
+            place = np.where(named, self._run[row] - 1, place)
+        return np.where(place >= self.begin[rank], place, -1)
