@@ -100,7 +100,7 @@ class Work:
         log = self.model.logs[key]
         start = self.model.starts[key]
         free = [n for n, entry in enumerate(log) if entry.value is None and n >= start]
-        taken = {record[0] for d in self.final(key) for record in d.records}
+        taken = {r[0] for d in self.final(key) for r in d.records if r[0] is not None}
         free = [n for n in free if n not in taken]
         if free and self.rng.random() < 0.5:
             self.place_finally(key, self.rng.choice(free), value)
@@ -114,8 +114,9 @@ class Work:
     def place_finally(self, key: str, offset: int, value: int) -> None:
         """The final reader was given a value at an offset, in the order of the log."""
         for delivery in self.final(key):
-            if delivery.records and delivery.records[-1][0] > offset:
-                place = sum(record[0] < offset for record in delivery.records)
+            offsets = [record[0] for record in delivery.records if record[0] is not None]
+            if offsets and offsets[-1] > offset:
+                place = sum(record[0] is None or record[0] < offset for record in delivery.records)
                 delivery.records.insert(place, [offset, value])
                 return
         last = [op for op in self.ops if op.process == self.model.final and op.f == "poll"][-1]

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from checkers import logs
 from checkers.kernels import key
 from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.consumption import Consumption, Lag, Unseen
 from checkers.kernels.key import Report
 from checkers.kernels.receipts import Receipt
 from checkers.kernels.rows import (
@@ -109,6 +110,18 @@ _RECOVERY = t.StructType(
         t.StructField("seconds", t.DoubleType()),
     ]
 )
+_LAG = t.StructType(
+    [
+        t.StructField("key", t.StringType()),
+        *(t.StructField(name, _LONG) for name in ("process", "value", "op", "ns")),
+    ]
+)
+_UNSEEN = t.StructType(
+    [
+        t.StructField("key", t.StringType()),
+        *(t.StructField(name, _LONG) for name in ("most", "most_ns", "end")),
+    ]
+)
 REPORT = t.StructType(
     [
         t.StructField("number", _LONG),
@@ -118,6 +131,9 @@ REPORT = t.StructType(
         t.StructField("read", _LONG),
         t.StructField("outage", _OUTAGE),
         t.StructField("recoveries", t.ArrayType(_RECOVERY)),
+        t.StructField("lag", _LAG),
+        t.StructField("unseen", _UNSEEN),
+        t.StructField("counts", t.ArrayType(t.ArrayType(_LONG))),
     ]
 )
 """One row per key, by its number: a :class:`~checkers.kernels.key.Report`."""
@@ -289,6 +305,7 @@ def _keys(table: pa.Table, numbers: I64, wholes: Sequence[_Whole]) -> Iterator[K
 
 
 def _row(number: int, report: Report) -> dict[str, Any]:
+    lag, unseen = report.consumption.lag, report.consumption.unseen
     return {
         "number": number,
         "found": [msgspec.structs.asdict(f) for f in report.found],
@@ -297,11 +314,14 @@ def _row(number: int, report: Report) -> dict[str, Any]:
         "read": report.read,
         "outage": None if report.outage is None else msgspec.structs.asdict(report.outage),
         "recoveries": [msgspec.structs.asdict(recovery) for recovery in report.recoveries],
+        "lag": None if lag is None else msgspec.structs.asdict(lag),
+        "unseen": None if unseen is None else msgspec.structs.asdict(unseen),
+        "counts": [list(pair) for pair in report.consumption.counts.items()],
     }
 
 
 def _report(row: Mapping[str, Any]) -> Report:
-    outage = row["outage"]
+    outage, lag, unseen = row["outage"], row["lag"], row["unseen"]
     return Report(
         found=[
             Found(**(f | {"ops": tuple(f["ops"]), "also": tuple(f["also"])})) for f in row["found"]
@@ -311,6 +331,11 @@ def _report(row: Mapping[str, Any]) -> Report:
         read=row["read"],
         outage=None if outage is None else Outage(**outage),
         recoveries=[Recovery(**recovery) for recovery in row["recoveries"]],
+        consumption=Consumption(
+            lag=None if lag is None else Lag(**lag),
+            unseen=None if unseen is None else Unseen(**unseen),
+            counts=dict(row["counts"]),
+        ),
     )
 
 

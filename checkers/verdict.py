@@ -9,6 +9,7 @@ import msgspec
 
 from checkers import findings, uniqueness
 from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.consumption import NOTHING, Consumption, merged
 from checkers.kernels.key import Report
 from checkers.kernels.receipts import Receipt
 from checkers.kernels.rows import COMMIT, FAIL, INFO, OK, at
@@ -55,6 +56,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What of the history was left out, a sentence each."""
     checkers: dict[str, CheckerResult] = {}
     availability: Availability = Availability()
+    consumption: Consumption = NOTHING
+    """How far readers were behind, and what they had not read; reported, not judged."""
     plan: dict[str, Any] = {}
 
     def to_json(self) -> bytes:
@@ -116,6 +119,7 @@ def conclude(
         notes=tuple(_notes(tables)),
         checkers=checkers,
         availability=_availability(reports.values()),
+        consumption=merged(report.consumption for report in reports.values()),
         plan=dict(plan),
     )
 

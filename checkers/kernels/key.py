@@ -8,6 +8,7 @@ from checkers.kernels import (
     availability,
     commits,
     compacted,
+    consumption,
     deliveries,
     duplicates,
     early,
@@ -23,6 +24,7 @@ from checkers.kernels import (
     watermarks,
 )
 from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.consumption import Consumption
 from checkers.kernels.receipts import Asking, Receipt
 from checkers.kernels.rows import OK, Found, Log
 
@@ -60,6 +62,7 @@ class Report(NamedTuple):
     """Distinct records that were read at least once."""
     outage: Outage | None = None
     recoveries: Sequence[Recovery] = ()
+    consumption: Consumption = consumption.NOTHING
 
 
 def judge(log: Log) -> Report:
@@ -93,4 +96,5 @@ def judge(log: Log) -> Report:
         read=int(log.known.read.sum()),
         outage=availability.longest_outage(log),
         recoveries=availability.recoveries(log),
+        consumption=consumption.consumption(log),
     )

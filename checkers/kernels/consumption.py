@@ -1,0 +1,127 @@
+"""Consumption: how far readers were behind, what was not read yet, and how often it was consumed.
+
+Jepsen reports the same as ``worst-realtime-lag``, ``unseen`` and ``consume-counts``. None of it
+breaks a promise; it shows where to look.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from checkers.kernels.arrays import is_in
+from checkers.kernels.rows import I64, OK, Log, Polls, groups
+
+
+class Lag(msgspec.Struct, frozen=True):
+    """A record was certainly in the log, and a reader that had read of its key before was given it
+    only so much later."""
+
+    key: str
+    process: int
+    value: int
+    op: int
+    """The poll that delivered it."""
+    ns: int
+
+
+class Unseen(msgspec.Struct, frozen=True):
+    """How many acknowledged records of a key nobody had read."""
+
+    key: str
+    most: int
+    most_ns: int
+    """When there were that many for the first time."""
+    end: int
+    """How many there were at the end of the history."""
+
+
+class Consumption(msgspec.Struct, frozen=True):
+    """What is known of one key."""
+
+    lag: Lag | None
+    unseen: Unseen | None
+    counts: dict[int, int]
+    """How many pairs of a process and a record there are of which the process was given the record
+    so many times, by polls that ended well."""
+
+
+NOTHING = Consumption(None, None, {})
+
+
+def consumption(log: Log) -> Consumption:
+    """Of one key."""
+    values, first = np.unique(log.polls.value, return_index=True)
+    acked = log.sends.where(log.sends.outcome == OK)
+    return Consumption(
+        lag=_worst_lag(log, values, first),
+        unseen=_unseen(log.key, acked.value, acked.end_ns, values, log.polls.end_ns[first]),
+        counts=_counts(log.polls.where(log.polls.outcome == OK)),
+    )
+
+
+def _worst_lag(log: Log, values: I64, first: I64) -> Lag | None:
+    polls = log.polls
+    if not len(values):
+        return None
+    known_ns = polls.end_ns[first]
+    acked = log.sends.where((log.sends.outcome == OK) & is_in(log.sends.value, values))
+    np.minimum.at(known_ns, np.searchsorted(values, acked.value), acked.end_ns)
+    # what was there before a reader began is no lag of this reader
+    readers, first_row, number = np.unique(polls.process, return_index=True, return_inverse=True)
+    began_ns = polls.end_ns[first_row][number] if len(readers) else polls.end_ns
+    known = known_ns[np.searchsorted(values, polls.value)]
+    lag = np.where(known > began_ns, polls.end_ns - known, 0)
+    row = int(lag.argmax())
+    if lag[row] <= 0:
+        return None
+    return Lag(
+        key=log.key,
+        process=int(polls.process[row]),
+        value=int(polls.value[row]),
+        op=int(polls.op[row]),
+        ns=int(lag[row]),
+    )
+
+
+def _unseen(key: str, acked: I64, acked_ns: I64, read: I64, read_ns: I64) -> Unseen | None:
+    if not len(acked):
+        return None
+    place = np.minimum(np.searchsorted(read, acked), max(len(read) - 1, 0))
+    seen = read[place] == acked if len(read) else np.zeros(len(acked), dtype=np.bool_)
+    seen_ns = np.maximum(read_ns[place[seen]], acked_ns[seen])
+    time_ns = np.concatenate((seen_ns, acked_ns))
+    change = np.concatenate((np.full(len(seen_ns), -1), np.ones(len(acked), dtype=np.int64)))
+    order = np.argsort(time_ns, kind="stable")  # at one time what is read counts first
+    unseen = np.cumsum(change[order])
+    most = int(unseen.argmax())
+    return Unseen(
+        key=key,
+        most=max(int(unseen[most]), 0),
+        most_ns=int(time_ns[order[most]]),
+        end=int(unseen[-1]),
+    )
+
+
+def _counts(polls: Polls) -> dict[int, int]:
+    order = np.lexsort((polls.value, polls.process))
+    process, value = polls.process[order], polls.value[order]
+    changes = np.ones(len(order), dtype=np.int64)
+    changes[1:] = (process[1:] != process[:-1]) | (value[1:] != value[:-1])
+    begins, ends = groups(np.cumsum(changes))
+    times, pairs = np.unique(ends - begins, return_counts=True)
+    return dict(zip(times.tolist(), pairs.tolist(), strict=True))
+
+
+def merged(of_keys: Iterable[Consumption]) -> Consumption:
+    """The worst lag, the key with most unseen records, and all counts together."""
+    parts = list(of_keys)
+    counts: dict[int, int] = {}
+    for part in parts:
+        for times, pairs in part.counts.items():
+            counts[times] = counts.get(times, 0) + pairs
+    return Consumption(
+        lag=max((p.lag for p in parts if p.lag), key=lambda lag: lag.ns, default=None),
+        unseen=max((p.unseen for p in parts if p.unseen), key=lambda u: u.most, default=None),
+        counts=dict(sorted(counts.items())),
+    )

@@ -1,0 +1,59 @@
+"""Lag, unseen records and consume counts, in histories with an event a second."""
+
+from typing import Any
+
+import pytest
+
+from checkers.kernels.consumption import NOTHING, Unseen, consumption, merged
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("s:x=a@0 p:x=a@0", None),  # a reader that has just begun
+        ("s:x=a@0 p:x=a@0 s:x=b@1 p:x=b@1", 2),  # acknowledged at 5 s, delivered at 7 s
+        ("s:x=a@0 p:x=a@0 s:x=b@1 z:60 p:x=b@1", 62),
+        ("s:x=a@0 p:x=a@0 s?:x=b p8:x=b@1 z:60 p:x=b@1", 62),  # another reader showed it
+        ("s:x=a@0,x=b@1 z:60 p:x=a@0 p:x=b@1", None),  # it was there before the reader began
+        ("s:x=a@0", None),
+    ],
+)
+def test_the_worst_lag(histories: Any, text: str, seconds: int | None) -> None:
+    """From the first event that shows a record to its delivery to a reader that reads on."""
+    lag = consumption(histories.log(text)).lag
+    assert (None if lag is None else lag.ns) == (None if seconds is None else seconds * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "at_s", "end"),
+    [
+        ("s:x=a@0 p:x=a@0", 1, 1, 0),
+        ("s:x=a@0,x=b@1 s:x=c@2 p:x=a@0 p:x=b@1,x=c@2", 3, 3, 0),
+        ("s:x=a@0,x=b@1 p:x=a@0", 2, 1, 1),
+        ("p:x=a@0 s:x=b@1 p:x=b@1", 1, 3, 0),
+    ],
+)
+def test_unseen_records(histories: Any, text: str, most: int, at_s: int, end: int) -> None:
+    """Acknowledged, and read by nobody."""
+    found = consumption(histories.log(text)).unseen
+    assert found == Unseen("x", most, at_s * 10**9, end)
+
+
+def test_nothing_acknowledged_is_never_unseen(histories: Any) -> None:
+    """Doubt is no promise."""
+    assert consumption(histories.log("s?:x=a")).unseen is None
+
+
+def test_consume_counts(histories: Any) -> None:
+    """Pairs of a process and a record, by how often one was given the other."""
+    text = "s:x=a@0,x=b@1 p:x=a@0,x=b@1 p:x=a@0 p8:x=a@0 p7?:x=b@1"
+    assert consumption(histories.log(text)).counts == {1: 2, 2: 1}
+
+
+def test_keys_are_merged(histories: Any) -> None:
+    """The worst of each, and the sum of what is counted."""
+    tables = histories.tables("s:x=a@0,y=b@0,y=c@1 p:x=a@0|y=b@0,y=c@1")
+    both = merged(consumption(log) for log in tables.logs())
+    assert (both.unseen, both.counts) == (Unseen("y", 2, 10**9, 0), {1: 3})
+    assert merged([]) == NOTHING
+    assert merged([NOTHING]).lag is None
