@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
-from harness.app import catalogue, files, program, report, request, worlds
+from harness.app import catalogue, files, program, report, request, run_start, worlds
 from harness.app.check import Judged, examine
 from harness.app.refused import Refused
 from harness.app.screen import Screen
@@ -137,6 +137,8 @@ async def _test(
         await cluster.start()
         on_ready()
         course.begin(asyncio.get_running_loop().time)
+        is_simulated = catalogue.TARGETS[plan.target].is_virtual
+        run_start.write(folder, course.wall_ns(), simulated=is_simulated)
         recorder = Recorder(
             folder / "history.jsonl", lambda: int(course.now_s() * 1e9), [course.tally]
         )

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import functools
 import signal
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from types import FrameType
@@ -15,6 +16,7 @@ from typing import Any
 from harness.app.screen import Screen
 from harness.cluster import simulated
 from harness.engine.tally import Tally
+from harness.simulation.clock import EPOCH_S
 from model.plan import Plan
 from model.roles import Cluster
 
@@ -30,6 +32,8 @@ class Course:
 
     def __init__(self) -> None:
         self.tally = Tally()
+        self.wall_ns: Callable[[], int] = time.time_ns
+        """The time of day, in nanoseconds since 1970, by a clock that no fault touches."""
         self._clock: Callable[[], float] = lambda: 0.0
         self._began_s = 0.0
 
@@ -86,6 +90,7 @@ def in_a_world(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen)
     course = Course()
     tally = course.tally
     with simulated.staged(plan, folder, course.now_s, lambda: tally.calm_since_ns) as stage:
+        course.wall_ns = lambda: EPOCH_S * 1_000_000_000 + int(stage.world.now * 1e9)
         make = functools.partial(make, stage=stage)
         process = stage.clients.spawn(lambda: test(make, course))
         shown = screen.simulated(course.tally, course.now_s, plan.time_limit_s)

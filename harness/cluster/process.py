@@ -14,6 +14,9 @@ from harness.cluster.node import Exit, NodeError
 from harness.cluster.registry import Registry
 from model.roles import NodeId
 
+UTC = {"TZ": "UTC"}
+"""All nodes log the same time of day, whatever this machine's zone: as containers do."""
+
 
 class Process:
     """Starts, signals and watches one process at a time; its log is kept over restarts."""
@@ -60,7 +63,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=os.environ | self._environment | mark,
+                env={**os.environ, **UTC, **self._environment, **mark},
                 start_new_session=True,  # the terminal's Ctrl-C is for the harness alone
             )
             self._registry.add(self._process.pid, self.name)

@@ -27,7 +27,7 @@ def test_a_replay_is_the_same_run(faultline: Faultline, tmp_path: Path) -> None:
         PADDING="x" * 5000,
     )
     assert again.status == VALID
-    for name in ("history.jsonl", "schedule.jsonl", "nodes/broker-1/log.txt"):
+    for name in ("history.jsonl", "schedule.jsonl", "run.json", "nodes/broker-1/log.txt"):
         assert again.hash_of(name) == first.hash_of(name), name
     assert again.verdict["evidence"] == first.verdict["evidence"]
 

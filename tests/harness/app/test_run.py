@@ -9,6 +9,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from harness.app import catalogue, cli, request
+from harness.app import catalogue, cli, request, run_start
 from harness.app.check import examine
 from harness.app.run import Interrupted, new_folder, run
 from harness.app.screen import Screen
@@ -130,12 +131,27 @@ def test_a_correct_log_is_valid(tmp_path: Path) -> None:
     assert verdict.evidence["keys_caught_up"] == verdict.evidence["keys"] > 0
     names = {path.name for path in folder.iterdir()}
     assert {"plan.json", "schedule.jsonl", "history.jsonl", "verdict.json", "report.html"} <= names
+    assert "run.json" in names
     assert folder.name.endswith("-idempotent-seed5")
     stored = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
     assert stored == plan()
     rows = [json.loads(line) for line in (folder / "schedule.jsonl").read_text().splitlines()]
     assert len(rows) == verdict.evidence["faults_effective"] == 2
     assert MemoryCluster.started[0].dropped
+
+
+@pytest.mark.slow
+def test_the_start_of_a_run_is_recorded(tmp_path: Path) -> None:
+    """Second 0 of the history has a time of day, so that the nodes' logs can be matched with it."""
+    before = datetime.fromtimestamp(time.time_ns() / 1e9, UTC)
+    _, folder = run(plan(), tmp_path / "results", inline=True, screen=quiet())
+    start = run_start.read(folder)
+    assert start is not None
+    assert start.clock == "system"
+    events = list(history.read(folder / "history.jsonl"))
+    last = start.at(events[-1].time_ns)
+    assert last is not None
+    assert before <= start.started <= last <= datetime.fromtimestamp(time.time_ns() / 1e9, UTC)
 
 
 @pytest.mark.slow

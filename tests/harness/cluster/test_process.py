@@ -138,6 +138,20 @@ async def test_restart_keeps_the_log(nodes: Nodes) -> None:
         await node.start()
 
 
+async def test_nodes_log_in_utc(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node's log shows UTC whatever the time zone of this machine is."""
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    node = nodes.make("import time; print(time.strftime('%z'), flush=True); time.sleep(60)")
+    await node.start()
+
+    async def said() -> bool:
+        return await node.last_line() != ""
+
+    async with asyncio.timeout(5):
+        await until(said, 0.01)
+    assert await node.last_line() == "+0000"
+
+
 async def test_nothing_to_signal(nodes: Nodes) -> None:
     """A node that does not run cannot be paused; ending it again is harmless."""
     node = nodes.make()
