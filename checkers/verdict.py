@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from checkers import findings, uniqueness
+from checkers import findings, material, uniqueness
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.consumption import NOTHING, Consumption, merged
 from checkers.kernels.key import Report
@@ -32,6 +32,10 @@ class CheckerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     valid: Valid
     seconds: float
+    judged: int | None = None
+    """How much it had to judge (:data:`checkers.material.MATERIAL` says of what): a checker that is
+    valid and judged 0 has found nothing wrong because there was nothing to look at. ``None`` in
+    verdicts of earlier versions."""
 
 
 class Availability(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,13 +99,18 @@ def conclude(
     to its end; of a bare history (``None``), a key whose every acknowledged record was read counts
     as such. ``plan`` is what the verdict tells of it; ``watched`` what white-box checks recorded,
     where there were any."""
-    checkers = _checkers(reports, whole, results)
     anomalies, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
     evidence, late = _evidence(tables, reports, results, has_final_phase=run is not None)
+    snapshots = 0 if watched is None or watched.end is None else watched.end.snapshots
+    nodes = 0 if run is None else run.brokers + 1
+    seen = material.Seen(tables=tables, reports=reports, nodes=nodes, snapshots=snapshots)
+    checkers = _checkers(reports, whole, results, seen)
     if watched is not None:
-        evidence["snapshots"] = 0 if watched.end is None else watched.end.snapshots
+        evidence["snapshots"] = snapshots
         broken = any(f.anomaly.startswith(findings.INVARIANT) for f in results)
-        checkers["invariants"] = CheckerResult(valid=not broken, seconds=0.0)
+        checkers["invariants"] = CheckerResult(
+            valid=not broken, seconds=0.0, judged=material.judged("invariants", seen)
+        )
     reasons = [
         *_crashes(reports, whole),
         *_unwatched(run, watched),
@@ -312,7 +321,10 @@ _CHECKER_OF = {
 
 
 def _checkers(
-    reports: Mapping[str, Report], whole: Iterable[Receipt], results: Sequence[Finding]
+    reports: Mapping[str, Report],
+    whole: Iterable[Receipt],
+    results: Sequence[Finding],
+    seen: material.Seen,
 ) -> dict[str, CheckerResult]:
     seconds: defaultdict[str, float] = defaultdict(float, {"crashes": 0.0})
     crashed = set()
@@ -325,6 +337,7 @@ def _checkers(
         name: CheckerResult(
             valid=False if name in convicted else "unknown" if name in crashed else True,
             seconds=round(spent, 3),
+            judged=material.judged(name, seen),
         )
         for name, spent in sorted(seconds.items())
     }

@@ -192,7 +192,7 @@ def test_json_is_as_the_contract_has_it(histories: Any) -> None:
     told = json.loads(verdict(histories, "s:x=a@0 p:x=a@0").to_json())
     assert told["valid"] is True
     assert told["plan"] == {"seed": 7}
-    assert told["checkers"]["loss"].keys() == {"valid", "seconds"}
+    assert told["checkers"]["loss"].keys() == {"valid", "seconds", "judged"}
     assert told.keys() >= {"anomalies", "allowed", "evidence", "unknown_because"}
 
 

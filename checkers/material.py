@@ -1,0 +1,143 @@
+"""How much each checker had to judge: a checker that saw nothing has passed nothing.
+
+A history without transactions cannot show a torn one. Its verdict says so by a count of 0, and the
+page shows such a checker in grey. The counts say how much there was, not how well it was covered.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from checkers.kernels.key import Report
+from checkers.kernels.rows import (
+    ASSIGNED,
+    COMMIT,
+    FETCH,
+    HIGH,
+    INFO,
+    LOST,
+    REVOKED,
+    STABLE,
+    START,
+    UNKNOWN,
+    Bools,
+)
+from checkers.tables import Tables
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What all checkers of a history had before them."""
+
+    tables: Tables
+    reports: Mapping[str, Report]
+    nodes: int
+    """Nodes whose ends were recorded; 0 for a history that another program wrote."""
+    snapshots: int
+    """Snapshots of the brokers' state."""
+
+    def steps(self, *kinds: int) -> int:
+        """How many steps of groups and logs are of these kinds."""
+        return int(np.isin(self.tables.steps.kind, kinds).sum())
+
+    def after_healing(self, start_ns: np.ndarray) -> int:
+        """How many of these began after the last of some faults was healed."""
+        healed_ns = self.tables.healed_ns
+        return int((start_ns >= healed_ns).sum()) if healed_ns and self.tables.faults else 0
+
+    def transactions(self, which: Bools | None = None) -> int:
+        """How many transactions sent records: all, or those of these rows of the sends."""
+        sends = self.tables.sends
+        rows = sends.txn if which is None else sends.txn & which
+        return len(np.unique(sends.op[rows]))
+
+    @cached_property
+    def of_compacted(self) -> int:
+        """Records that were read of compacted topics."""
+        compacted = np.array(sorted(self.tables.compacted), dtype=np.int64)
+        return int(np.isin(self.tables.poll_key, compacted).sum())
+
+    @property
+    def acknowledged(self) -> Bools:
+        """Rows of sends that are known to be in the log."""
+        rows: Bools = self.tables.sends.accountable
+        return rows
+
+    @property
+    def placed(self) -> int:
+        """Acknowledged records whose offset the broker returned."""
+        return int((self.acknowledged & (self.tables.sends.offset != UNKNOWN)).sum())
+
+    @property
+    def read(self) -> int:
+        """Records that were delivered, counted as often as they were."""
+        return len(self.tables.polls.op)
+
+
+class Material(NamedTuple):
+    """What a checker judges."""
+
+    unit: str
+    """What is counted, in the plural."""
+    count: Callable[[Seen], int]
+
+
+_READ = Material("records read", lambda seen: seen.read)
+_TRANSACTIONS = Material("transactions", lambda seen: seen.transactions())
+
+MATERIAL: dict[str, Material] = {
+    "availability": Material(
+        "records sent after the last fault was healed",
+        lambda seen: seen.after_healing(seen.tables.sends.start_ns),
+    ),
+    "commits": Material("committed offsets asked for", lambda seen: seen.steps(FETCH)),
+    "compacted": Material("records read of compacted topics", lambda seen: seen.of_compacted),
+    "crashes": Material("nodes watched", lambda seen: seen.nodes or len(seen.tables.crashes)),
+    "cycles": _TRANSACTIONS,
+    "deliveries": Material("assignments and commits", lambda seen: seen.steps(ASSIGNED, COMMIT)),
+    "duplicates": _READ,
+    "folding": Material(
+        "findings to fold",
+        lambda seen: sum(1 + f.folded for report in seen.reports.values() for f in report.found),
+    ),
+    "invariants": Material("snapshots", lambda seen: seen.snapshots),
+    "loss": Material("acknowledged records", lambda seen: int(seen.acknowledged.sum())),
+    "misrouted": _READ,
+    "offsets": Material("offsets acknowledged or read", lambda seen: seen.placed + seen.read),
+    "order": Material("acknowledged records with an offset", lambda seen: seen.placed),
+    "outputs": Material(
+        "offsets committed in transactions",
+        lambda seen: int(((seen.tables.steps.kind == COMMIT) & seen.tables.steps.txn).sum()),
+    ),
+    "owners": Material("assignments and revocations",
+                       lambda seen: seen.steps(ASSIGNED, REVOKED, LOST)),
+    "phantom": _READ,
+    "polls": _READ,
+    "precommitted": Material(
+        "records read in transactions", lambda seen: int(seen.tables.polls.txn.sum())
+    ),
+    "producers": Material(
+        "transactions begun after the last fault was healed",
+        lambda seen: seen.after_healing(seen.tables.attempts.start_ns),
+    ),
+    "progress": Material(
+        "groups with members", lambda seen: sum(bool(g.members) for g in seen.tables.groups)
+    ),
+    "torn": _TRANSACTIONS,
+    "transactions": _TRANSACTIONS,
+    "unproven": Material(
+        "transactions with unknown outcome",
+        lambda seen: seen.transactions(seen.tables.sends.outcome == INFO),
+    ),
+    "watermarks": Material("log ends asked for", lambda seen: seen.steps(START, HIGH, STABLE)),
+}  # fmt: skip
+"""By checker. The names are those of ``verdict.json``."""
+
+
+def judged(checker: str, seen: Seen) -> int | None:
+    """How much a checker had to judge; ``None`` for a checker that this table does not name."""
+    material = MATERIAL.get(checker)
+    return None if material is None else material.count(seen)
