@@ -1,6 +1,7 @@
 """Findings by anomaly, each with the operations around its witnesses."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,21 @@ import pyarrow.parquet as pq
 from checkers import invariants
 from checkers.findings import INVARIANT
 from harness.app.report.columns import INFO, NO_KEY, SEVERAL_KEYS, Columns, keys_of
-from harness.app.report.faults import Fault, spoken
+from harness.app.report.event_text import Record, described, shared_records, struck
+from harness.app.report.faults import Fault
+from harness.app.report.proximity import Near, near
 from model.finding import Finding
 from model.op import NEMESIS, Op
 
 SHOWN = 20
 """Rows of one anomaly on the page, each a finding or several in a row."""
+DETAILED = 60
+"""Findings of a page whose witnesses and surroundings are shown: those that come first."""
 WITNESSES = 6
 AROUND = 3
 """Events of the same partition shown before and after a witness; so many faults, too."""
 SEARCHED = 4000
 """How far to look for them, in events."""
-RANGES = 6
-"""Stretches of one operation's records that are written out."""
 
 MEANING = {
     "lost-write": "An acknowledged record is missing from the log: a reader went past its offset.",
@@ -86,12 +89,26 @@ class Line:
     what: str
     error: str
     witness: bool
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """An event that a finding rests on."""
+
+    index: int
+    line: Line | None
+    """``None`` when the history has no such event."""
+    near: list[Near]
+    """The faults at that moment, or the one that had ended last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A finding as the page shows it, with those at the offsets right behind it."""
 
+    number: int
+    """Its place on the page, from 1."""
     finding: Finding
     count: int
     """Findings at neighbouring offsets of the same partition, this one among them."""
@@ -99,10 +116,24 @@ class Shown:
     """Where the last of them lies."""
     seconds: float | None
     """When its first witness was recorded."""
+    own: list[Fault]
+    """The faults of this finding alone."""
     blamed: list[Fault]
     """The faults of all of them."""
+    witnesses: list[Witness]
+    """Those of this finding, in the order of its argument, up to :data:`WITNESSES`."""
     lines: list[Line | None]
     """The events around the witnesses; ``None`` where some are left out."""
+
+    @property
+    def others(self) -> list[Fault]:
+        """Faults that are not this finding's own, but those of findings right behind it."""
+        return [fault for fault in self.blamed if fault not in self.own]
+
+    @property
+    def witnesses_left(self) -> int:
+        """How many witnesses are not shown."""
+        return len(self.finding.ops) - len(self.witnesses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +176,29 @@ def groups(table: pa.Table | None, columns: Columns, faults: Sequence[Fault]) ->
         return []
     by_id = {fault.id: fault for fault in faults}
     found = []
+    number = 0
     for anomaly, legal, rows in _by_anomaly(table):
         shown = []
         for first, count in stretches(rows)[:SHOWN]:
             finding = _finding(rows.slice(first, 1).to_pylist()[0])
             mine = rows.slice(first, count)
             blamed = sorted(pc.unique(pc.list_flatten(mine["faults"])).to_pylist())
-            offset_last = mine["offset"][-1].as_py()
-            lines, seconds = _around(finding, columns)
-            struck_by = [by_id[number] for number in blamed if number in by_id]
-            shown.append(Shown(finding, count, offset_last, seconds, struck_by, lines))
+            number += 1
+            is_detailed = number <= DETAILED
+            witnesses, lines = _around(finding, columns, faults) if is_detailed else ([], [])
+            shown.append(
+                Shown(
+                    number=number,
+                    finding=finding,
+                    count=count,
+                    offset_last=mine["offset"][-1].as_py(),
+                    seconds=_first_s(witnesses),
+                    own=[by_id[each] for each in sorted(finding.faults) if each in by_id],
+                    blamed=[by_id[each] for each in blamed if each in by_id],
+                    witnesses=witnesses,
+                    lines=lines,
+                )
+            )
         meaning = _meaning(anomaly)
         found.append(Group(anomaly, meaning, legal, rows.num_rows, shown))
     return found
@@ -180,9 +224,17 @@ def _meaning(anomaly: str) -> str:
 
 
 def _by_anomaly(table: pa.Table) -> list[tuple[str, bool, pa.Table]]:
-    """(anomaly, legal, its rows): illegal ones first, the most frequent before the others."""
+    """(anomaly, legal, its rows): illegal ones first, what clients saw before what the brokers'
+    state shows, the most frequent before the others."""
     counted = table.group_by(["legal", "anomaly"]).aggregate([([], "count_all")]).to_pylist()
-    counted.sort(key=lambda row: (row["legal"], -row["count_all"], row["anomaly"]))
+    counted.sort(
+        key=lambda row: (
+            row["legal"],
+            row["anomaly"].startswith(INVARIANT),
+            -row["count_all"],
+            row["anomaly"],
+        )
+    )
     return [
         (row["anomaly"], row["legal"], table.filter(
             pc.and_(
@@ -214,16 +266,34 @@ def _finding(row: dict[str, Any]) -> Finding:
     return msgspec.convert(given, Finding)
 
 
-def _around(finding: Finding, columns: Columns) -> tuple[list[Line | None], float | None]:
-    """The events around a finding's witnesses, and when the first of these was recorded."""
-    rows = [row for row in map(columns.row_of, finding.ops[:WITNESSES]) if row is not None]
-    around = sorted({near for row in rows for near in neighbours(columns, row, finding.key)})
-    lines: list[Line | None] = []
+def _around(
+    finding: Finding, columns: Columns, faults: Sequence[Fault]
+) -> tuple[list[Witness], list[Line | None]]:
+    """A finding's witnesses, and the events around them."""
+    told = [(index, columns.row_of(index)) for index in finding.ops[:WITNESSES]]
+    ops = {row: columns.op(row) for _, row in told if row is not None}
+    shared = shared_records(ops.values())
+    around = sorted({close for row in ops for close in neighbours(columns, row, finding.key)})
+    lines: dict[int, Line] = {}
+    spread: list[Line | None] = []
     for place, row in enumerate(around):
         if place and _left_out(columns, around[place - 1], row, finding.key):
-            lines.append(None)
-        lines.append(_line(columns.op(row), finding, witness=row in rows))
-    return lines, min((columns.time_ns[row] / 1e9 for row in rows), default=None)
+            spread.append(None)
+        op = ops.get(row) or columns.op(row)
+        lines[row] = _line(op, finding, shared if row in ops else set(), witness=row in ops)
+        spread.append(lines[row])
+    witnesses = [
+        Witness(index, None, [])
+        if row is None
+        else Witness(index, lines[row], near(faults, lines[row].time_ns))
+        for index, row in told
+    ]
+    return witnesses, spread
+
+
+def _first_s(witnesses: Sequence[Witness]) -> float | None:
+    """When the first of these events was recorded."""
+    return min((each.line.seconds for each in witnesses if each.line), default=None)
 
 
 def _left_out(columns: Columns, before: int, after: int, key: str | None) -> bool:
@@ -266,112 +336,21 @@ def _touches(columns: Columns, row: int, code: int, key: str) -> bool:
     return bool(kept == code and kept != NO_KEY)
 
 
-def _line(op: Op, finding: Finding, *, witness: bool) -> Line:
-    what = (
-        struck(op.value)
-        if op.process == NEMESIS
-        else described(op.value, finding.key, finding.offset)
-    )
+def _line(op: Op, finding: Finding, shared: AbstractSet[Record], *, witness: bool) -> Line:
+    if op.process == NEMESIS:
+        what = struck(op.value)
+    else:
+        what = described(op.value, finding.key, finding.offset, shared)
+        if witness and not what:  # it speaks of other partitions alone
+            what = described(op.value, None, None)
     return Line(
-        op.index, op.time_ns / 1e9, op.process, op.type, op.f, what, op.error or "", witness
+        index=op.index,
+        seconds=op.time_ns / 1e9,
+        process=op.process,
+        type=op.type,
+        f=op.f,
+        what=what,
+        error=op.error or "",
+        witness=witness,
+        time_ns=op.time_ns,
     )
-
-
-def struck(value: Any) -> str:
-    """What the nemesis did, in a phrase."""
-    if not isinstance(value, dict):
-        return "" if value is None else _short(value)
-    if "node" in value:
-        return f"{value['node']}: ended by itself, status {value.get('status')}"
-    if "recovered" in value:
-        return "the cluster is whole" if value["recovered"] else "the cluster is not whole"
-    phase = {"apply": "applied to", "heal": "healed at"}.get(str(value.get("phase")), "")
-    where = spoken(value.get("targets"))
-    effect = value.get("effect")
-    how = str(effect.get("how", "")) if isinstance(effect, dict) else ""
-    how = how.removeprefix(f"{where}: ").removeprefix(f"{where} ")
-    return f"{phase} {where}".strip() + (f": {how}" if how else "")
-
-
-def described(value: Any, key: str | None, offset: int | None) -> str:
-    """What an event did, as far as it touches the partition: of many records, the stretches
-    around the offset."""
-    if not isinstance(value, list):
-        return "" if value is None else _short(value)
-    parts = []
-    sent: dict[str, list[tuple[int | None, Any]]] = {}
-    for micro in value:
-        match micro:
-            case ["send", str(where), [int(at), number]]:
-                sent.setdefault(where, []).append((at, number))
-            case ["send", str(where), number]:
-                sent.setdefault(where, []).append((None, number))
-            case ["poll", dict(polled)]:
-                parts += [
-                    f"{where} → {_records(rows, offset if where == key else None)}"
-                    for where, rows in polled.items()
-                    if key is None or where == key
-                ]
-            case ["poll"]:
-                pass
-            case ["catch-up", str(where)]:
-                parts.append(f"{where} → its end?")
-            case ["catch-up", str(where), int(position), int(end)]:
-                parts.append(f"{where} → {position} of {end}")
-            case str(text):
-                parts.append(text)
-            case _:
-                parts.append(_short(micro))
-    parts += [f"{where} ← {_ranges(records, offset)}" for where, records in sent.items()]
-    return "; ".join(parts)
-
-
-def _records(rows: Any, offset: int | None) -> str:
-    if not isinstance(rows, list):
-        return _short(rows)
-    pairs = [
-        (row[0], row[1]) if isinstance(row, list) and len(row) == 2 else (None, row) for row in rows
-    ]
-    return _ranges(pairs, offset)
-
-
-def _ranges(records: Sequence[tuple[Any, Any]], offset: int | None) -> str:
-    """Values and their offsets, written as ranges where both count up."""
-    ranges: list[list[tuple[Any, Any]]] = []
-    for at, number in records:
-        if ranges and _next(ranges[-1][-1], (at, number)):
-            ranges[-1][1:] = [(at, number)]
-        else:
-            ranges.append([(at, number)])
-    first = 0
-    if len(ranges) > RANGES:
-        near = [
-            place
-            for place, ends in enumerate(ranges)
-            if offset is None or (isinstance(ends[-1][0], int) and ends[-1][0] >= offset)
-        ]
-        first = max(0, (near[0] if near else len(ranges)) - RANGES // 2)
-    shown = ranges[first : first + RANGES]
-    before, after = "… " if first else "", " …" if first + len(shown) < len(ranges) else ""
-    return f"{before}{', '.join(map(_range, shown))}{after}"
-
-
-def _next(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    """Does the second record follow the first, by value and, where known, by offset?"""
-    return all(
-        (isinstance(a, int) and isinstance(b, int) and b == a + 1) or (a is None and b is None)
-        for a, b in zip(one, other, strict=True)
-    )
-
-
-def _range(ends: Sequence[tuple[Any, Any]]) -> str:
-    (first_at, first), (last_at, last) = ends[0], ends[-1]
-    values = str(first) if first == last else f"{first}…{last}"
-    if first_at is None:
-        return values
-    return f"{values} at {first_at}" if first_at == last_at else f"{values} at {first_at}…{last_at}"
-
-
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 300 else text[:299] + "…"

@@ -1,14 +1,28 @@
 """Puts the page together: reads the folder, computes, fills the template."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from markupsafe import Markup
 
-from harness.app import program
-from harness.app.report import availability, columns, faults, findings, plots, sheet
+from checkers.material import MATERIAL
+from harness.app import program, run_start
+from harness.app.report import (
+    availability,
+    columns,
+    faults,
+    findings,
+    links,
+    marks,
+    node_logs,
+    plots,
+    raw,
+    sheet,
+    timeline,
+)
+from harness.app.run_start import RunStart
 
 CRASH = "crash"
 """The end of a client's life is recorded with this error, but no broker gave it."""
@@ -24,13 +38,28 @@ def render(folder: Path) -> Path:
     verdict: dict[str, Any] = _json(folder / "verdict.json")
     events = columns.load(folder / "history.jsonl")
     struck = faults.load(folder / "schedule.jsonl")
-    found = findings.groups(findings.load(folder / "findings.parquet"), events, struck)
+    table = findings.load(folder / "findings.parquet")
+    found = findings.groups(table, events, struck)
+    first = next((group for group in found if not group.legal and group.shown), None)
+    shown = [each for group in found for each in group.shown]
+    start = run_start.read(folder)
+    nodes = node_logs.find(folder)
+    logs = node_logs.Logs(nodes, start)
+    quoted = raw.quote(events, shown)
     brokers = plan.get("brokers", 0)
     colours = faults.colours(struck)
     lanes = faults.lanes(struck, brokers if isinstance(brokers, int) else 0)
     limit_s = plan.get("time_limit_s")
     main_s = float(limit_s) if isinstance(limit_s, int | float) else None
-    plot_script, drawn = plots.draw(events, struck, lanes, colours, main_s)
+    plot_script, drawn = plots.draw(
+        events,
+        struck,
+        lanes,
+        colours,
+        main_s,
+        marks.of(table, events, plots.edges_s(events)),
+        witnesses_s(first),
+    )
     unknown = ["this folder has not been judged"] if not verdict else []
     html = (
         sheet.environment()
@@ -42,14 +71,26 @@ def render(folder: Path) -> Path:
             verdict=verdict,
             word={True: "valid", False: "invalid"}.get(verdict.get("valid", "unknown"), "unknown"),
             unknown_because=verdict.get("unknown_because", unknown) or [],
-            headline=next((group for group in found if not group.legal and group.shown), None),
+            headline=first,
             groups=found,
+            timelines={
+                each.number: timeline.of(each, struck, logs) for each in shown[: timeline.TIMELINES]
+            },
+            quoted=quoted,
+            anchors={event.index for event in quoted},
+            start=start,
+            clock=clock(start),
+            nodes=nodes,
+            node_links={log.node: log.link for log in nodes},
+            files=dict(links.files(folder)),
+            units={name: material.unit for name, material in MATERIAL.items()},
             impacts=availability.impacts(events, struck),
             faults=struck,
             colours=colours,
             errors=[found for found in events.errors.most_common(20) if found[0][1] != CRASH],
             seconds=float(events.time_ns.max()) / 1e9 if len(events) else 0.0,
             replay=program.command("replay", folder),
+            shrink=program.command("shrink", folder),
             check=program.command("check", folder),
             style=sheet.style("page.css"),
             bokeh=Markup(plots.script()),
@@ -58,6 +99,29 @@ def render(folder: Path) -> Path:
         )
     )
     return sheet.write(folder / "report.html", html)
+
+
+def clock(start: RunStart | None) -> Callable[[int | None], str]:
+    """Writes the time of day of a moment of the run: with the date where that is not the start's,
+    and nothing at all where the start is unknown."""
+
+    def written(time_ns: int | None) -> str:
+        at = None if start is None or time_ns is None else start.at(time_ns)
+        if start is None or at is None:
+            return ""
+        first = start.at(0)
+        is_same_day = first is not None and at.date() == first.date()
+        form = "%H:%M:%S" if is_same_day else "%Y-%m-%d %H:%M:%S"
+        return f"{at.strftime(form)}.{at.microsecond // 1000:03}"
+
+    return written
+
+
+def witnesses_s(group: findings.Group | None) -> list[float]:
+    """When the witnesses of a group's first finding were recorded."""
+    if group is None:
+        return []
+    return [each.line.seconds for each in group.shown[0].witnesses if each.line is not None]
 
 
 def settings(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

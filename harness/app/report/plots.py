@@ -13,6 +13,7 @@ from bokeh.resources import Resources
 
 from harness.app.report.columns import FAIL, INFO, OK, Columns, Ints
 from harness.app.report.faults import Fault, nodes
+from harness.app.report.marks import FOUND, LOST, Mark
 
 BIN_S = 0.5
 BINS_MAX = 240
@@ -22,6 +23,11 @@ GRID = "#8b949e"
 ACKED, READ, FAILED, UNKNOWN = "#2ea36b", "#3f8fd9", "#d29922", "#d1495b"
 RATES = {"acknowledged": ACKED, "read": READ, "failed ops": FAILED, "unknown ops": UNKNOWN}
 LATENCIES = {"p50": ACKED, "p99": READ, "max": "#8a8fd6", "failed": FAILED, "unknown": UNKNOWN}
+LOST_INK, FOUND_INK = "#e11d48", "#f97316"
+MARKS_INK = {LOST: LOST_INK, FOUND: FOUND_INK}
+WITNESS = "witnesses of the first finding (dashed)"
+FINDINGS = "findings"
+"""The lane of the marks, below those of the nodes."""
 MARKS = 2000
 """Failed and unknown operations drawn one by one in the latency plot."""
 
@@ -74,8 +80,14 @@ def draw(
     lanes: Sequence[str],
     colours: dict[str, str],
     main_s: float | None = None,
+    marks: Sequence[Mark] = (),
+    witnesses_s: Sequence[float] = (),
 ) -> tuple[str, list[Drawn]]:
-    """The script that draws the plots, and the plots; the work itself ends after ``main_s``."""
+    """The script that draws the plots, and the plots; the work itself ends after ``main_s``.
+
+    ``marks`` are findings, and ``witnesses_s`` the times of the events that the first of them rests
+    on.
+    """
     edges = edges_s(columns)
     shared = Range1d(start=0.0, end=float(edges[-1]), bounds=(0.0, float(edges[-1])))
     end_s = float(edges[-1])
@@ -84,11 +96,18 @@ def draw(
     over_time = (_throughput(by_name, edges, shared, top), _latency(columns, edges, shared))
     for plot in over_time:
         _bands(plot, bands(faults, colours, end_s))
-    plots = (*over_time, _lanes(faults, lanes, colours, end_s, shared))
+    lane = [FINDINGS] if marks else []
+    plots = (*over_time, _lanes(faults, [*lanes, *lane], colours, end_s, shared))
+    over_time[0].add_tools(_marked(over_time[0], marks, top * 0.05))
+    plots[-1].add_tools(_marked(plots[-1], marks, FINDINGS))
+    for plot in plots:
+        plot.vspan(x=list(witnesses_s), line_color=INK, line_dash="dashed")
+    marked = {mark.meaning: MARKS_INK[mark.meaning] for mark in marks}
+    marked |= {WITNESS: INK} if len(witnesses_s) else {}
     titles = (
-        ("Records and operations per second", RATES),
+        ("Records and operations per second", RATES | marked),
         ("Latency of acknowledged sends, in ms (and of failed and unknown ones)", LATENCIES),
-        ("Faults per node", colours),
+        ("Faults per node", colours | marked),
     )
     notes = (beyond(by_name, edges, top), "", "")
     made, divs = components(plots)
@@ -249,6 +268,23 @@ def _lanes(
     plot.ygrid.grid_line_alpha = 0.0
     plot.xaxis.axis_label = "seconds since the run began"
     return plot
+
+
+def _marked(plot: Any, marks: Sequence[Mark], height: float | str) -> HoverTool:
+    """A cross for each mark, at this height of the plot."""
+    data = {
+        "s": [mark.seconds for mark in marks],
+        "y": [height] * len(marks),
+        "colour": [MARKS_INK[mark.meaning] for mark in marks],
+        "count": [mark.count for mark in marks],
+        "anomaly": [mark.anomaly for mark in marks],
+        "first": [mark.first for mark in marks],
+    }
+    drawn = plot.scatter(
+        "s", "y", source=ColumnDataSource(data), marker="x", size=9, line_width=2.2, color="colour"
+    )
+    tips = [("@anomaly", "@count{0,0}"), ("first", "@first"), ("at", "@s{0.00} s")]
+    return HoverTool(renderers=[drawn], tooltips=tips)
 
 
 def bands(

@@ -36,6 +36,7 @@ def environment(beside: Sequence[Path] = ()) -> jinja2.Environment:
         "nanoseconds": nanoseconds,
         "duration": duration,
         "number": number,
+        "size": size,
         "spoken": faults.spoken,
     }
     return made
@@ -68,7 +69,21 @@ def masked(text: str) -> str:
 
 def _finalized(value: Any) -> Any:
     """What an expression of a template puts into the page."""
-    return masked(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return visible(masked(value)) if _is_text(value) else value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, Markup)
+
+
+def visible(text: str) -> str:
+    """The text with characters that would not show, or would turn what follows around, written as
+    escapes: a log or a history may hold any."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t " else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def seconds(value: float | None, digits: int = 2) -> str:
@@ -76,14 +91,23 @@ def seconds(value: float | None, digits: int = 2) -> str:
     return "—" if value is None else f"{value:,.{digits}f} s"
 
 
-def nanoseconds(value: int | None) -> str:
+def nanoseconds(value: int | None, digits: int = 2) -> str:
     """A point in time of the run for a reader."""
-    return seconds(None if value is None else value / 1e9)
+    return seconds(None if value is None else value / 1e9, digits)
 
 
 def duration(value: float) -> str:
     """A whole run's length for a reader."""
     return f"{value:.1f} s" if value < 120 else str(timedelta(seconds=round(value)))
+
+
+def size(count: int) -> str:
+    """The size of a file for a reader."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:,.0f} {unit}"
+        count = round(count / 1000)
+    return f"{count:,.0f} GB"
 
 
 def number(value: Any) -> str:

@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 from harness.app.report import columns, faults, findings
+from model import history
 from model.finding import Finding
+from model.op import Op, OpType
 
 
 def table(*found: Finding) -> pa.Table:
@@ -69,6 +71,8 @@ def test_neighbours_in_the_log_are_one_row(empty: columns.Columns) -> None:
         (None, None, 1),
     ]
     assert [fault.id for fault in group.shown[0].blamed] == [8, 9]
+    assert [fault.id for fault in group.shown[0].own] == [9]
+    assert [fault.id for fault in group.shown[0].others] == [8]
     assert group.left == 0
 
 
@@ -119,67 +123,53 @@ def test_gaps_between_shown_events_are_marked(run_folder: Callable[..., Path]) -
     assert None not in shown["phantom"]
 
 
-def polled(*rows: list[int]) -> list[Any]:
-    return [["poll", {"a-0": list(rows)}]]
+def test_a_witness_of_another_partition_is_shown(tmp_path: Path) -> None:
+    """A torn transaction is witnessed by a poll of the record that is there, which another
+    partition has: the page says what that poll read."""
+    sent = [["send", "a-0", [5, 1]], ["send", "b-0", [7, 2]]]
+    asked = [["send", "a-0", 1], ["send", "b-0", 2]]
+    read = [["poll", {"b-0": [[6, 9], [7, 2]], "c-0": [[1, 1]]}]]
+    past = [["poll", {"a-0": [[6, 3]]}]]
+    events: list[tuple[int, OpType, str, Any]] = [
+        (1, "invoke", "txn", asked), (1, "ok", "txn", sent), (2, "invoke", "poll", [["poll"]]),
+        (2, "ok", "poll", read), (3, "invoke", "poll", [["poll"]]), (3, "ok", "poll", past),
+    ]  # fmt: skip
+    history.write(
+        tmp_path / "history.jsonl",
+        [
+            Op(index=index, time_ns=index, process=process, type=kind, f=f, value=value)
+            for index, (process, kind, f, value) in enumerate(events)
+        ],
+    )
+    torn = Finding(anomaly="torn-transaction", key="a-0", offset=5, value=1, ops=(1, 3, 5))
+    (group,) = findings.groups(table(torn), columns.load(tmp_path / "history.jsonl"), [])
+    (shown,) = group.shown
+    told = {line.index: line.what for line in shown.lines if line is not None and line.witness}
+    assert told == {
+        1: "a-0 ← 1 at 5; b-0 ← 2 at 7",
+        3: "b-0 → 9 at 6, 2 at 7",
+        5: "a-0 → 3 at 6",
+    }
+    assert [witness.index for witness in shown.witnesses] == [1, 3, 5]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ([["send", "a-0", 5]], "a-0 ← 5"),
-        ([["send", "a-0", 5], ["send", "a-0", 6], ["send", "a-0", 9]], "a-0 ← 5…6, 9"),
-        ([["send", "a-0", [7, 5]], ["send", "a-0", [8, 6]]], "a-0 ← 5…6 at 7…8"),
-        ([["send", "a-0", [7, 5]], ["send", "a-0", [9, 6]]], "a-0 ← 5 at 7, 6 at 9"),
-        ([["send", "a-0", [None, 5]]], "a-0 ← [None, 5]"),
-        ([["poll"]], ""),
-        ([["poll", {"a-0": [[7, 5]], "a-1": [[1, 1]]}]], "a-0 → 5 at 7"),
-        (polled(*([at, at + 100] for at in range(50))), "a-0 → 100…149 at 0…49"),
-        (polled([19, 19], [20, 31], [21, 32]), "a-0 → 19 at 19, 31…32 at 20…21"),
-        (polled(*([at, 2 * at] for at in range(50))),
-         "a-0 → … 34 at 17, 36 at 18, 38 at 19, 40 at 20, 42 at 21, 44 at 22 …"),
-        (polled(*([at, 2 * at] for at in range(8))),
-         "a-0 → … 10 at 5, 12 at 6, 14 at 7"),
-        ([["poll", {"a-0": "?"}]], 'a-0 → "?"'),
-        ([["catch-up", "a-0"]], "a-0 → its end?"),
-        ([["catch-up", "a-0", 7, 9]], "a-0 → 7 of 9"),
-        (["a-0", "a-1"], "a-0; a-1"),
-        ([[1, 2]], "[1,2]"),
-        ({"id": 1}, '{"id":1}'),
-        (None, ""),
-    ],
-)  # fmt: skip
-def test_described(value: Any, text: str) -> None:
-    """Events read like sentences; of a long poll, the stretches around the offset are shown."""
-    assert findings.described(value, "a-0", 20) == text
+def test_a_witness_that_shares_no_record_says_all_that_it_did(tmp_path: Path) -> None:
+    """What a witness did is never blank because it happened in another partition."""
+    history.write(
+        tmp_path / "history.jsonl",
+        [Op(index=0, time_ns=0, process=1, type="ok", f="poll",
+            value=[["poll", {"b-0": [[6, 9]]}]])],
+    )  # fmt: skip
+    found = Finding(anomaly="x", key="a-0", ops=(0, 4711))
+    (group,) = findings.groups(table(found), columns.load(tmp_path / "history.jsonl"), [])
+    first, missing = group.shown[0].witnesses
+    assert first.line is not None
+    assert first.line.what == "b-0 → 9 at 6"
+    assert missing.line is None
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ({"phase": "apply", "targets": ["broker-2"],
-          "effect": {"proved": True, "how": "broker-2: the process is gone"}},
-         "applied to broker-2: the process is gone"),
-        ({"phase": "heal", "targets": ["broker-2"], "effect": {"how": "broker-2 was started"}},
-         "healed at broker-2: was started"),
-        ({"phase": "heal", "targets": "controller"}, "healed at controller"),
-        ({"phase": ["?"], "targets": None, "effect": 7}, ""),
-        (["?"], '["?"]'),
-        (None, ""),
-    ],
-)  # fmt: skip
-def test_struck(value: Any, text: str) -> None:
-    """What the nemesis did reads like a phrase, whatever a history holds in its place."""
-    assert findings.struck(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "phrase"),
-    [
-        ({"node": "broker-2", "status": -11}, "broker-2: ended by itself, status -11"),
-        ({"recovered": True}, "the cluster is whole"),
-        ({"recovered": False}, "the cluster is not whole"),
-    ],
-)
-def test_what_befell_the_test_is_told(value: dict[str, Any], phrase: str) -> None:
-    """Events of the nemesis that are no faults."""
-    assert findings.struck(value) == phrase
+def test_what_clients_saw_comes_before_what_brokers_show(empty: columns.Columns) -> None:
+    """A headline is an anomaly of clients where there is one, as on the terminal."""
+    rows = [Finding(anomaly="invariant:log-matching")] * 3 + [Finding(anomaly="lost-write")]
+    found = findings.groups(table(*rows), empty, [])
+    assert [group.anomaly for group in found] == ["lost-write", "invariant:log-matching"]

@@ -3,13 +3,15 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.app.report import page, render, sheet
+from harness.app import run_start
+from harness.app.report import page, raw, render, sheet
 from model import history
 from model.finding import Finding
 from model.op import Op
@@ -60,6 +62,151 @@ def test_the_verdict_is_the_headline(
     assert f"faultline replay {folder}" in parsed.text
 
 
+def links(parsed: Parsed, folder: Path) -> list[str]:
+    """The links that lead nowhere: to no anchor of the page, and to no file of the folder."""
+    anchors = {value for _, name, value in parsed.attributes if name == "id"}
+    return [
+        value
+        for tag, name, value in parsed.attributes
+        if (tag, name) == ("a", "href")
+        and not (
+            value[1:] in anchors if value.startswith("#") else (folder / unquote(value)).is_file()
+        )
+    ]
+
+
+def test_the_header_blames_the_first_findings_own_faults(run_folder: Callable[..., Path]) -> None:
+    """Faults of findings right behind the first are not blamed for it."""
+    folder = run_folder("invalid")
+    found = pq.read_table(folder / "findings.parquet").to_pylist()
+    for row in found:
+        if row["anomaly"] == "lost-write" and row["value"] != found[0]["value"]:
+            row["faults"] = [2, 3, 5]
+    pq.write_table(pa.Table.from_pylist(found), folder / "findings.parquet")
+    text = Parsed(render(folder)).text
+    assert re.search(r"at 2\d\.\d{3} s · during pause #2: \d+ was acknowledged", text)
+    assert "Faults of the other 4 findings in this row: partition-one-way #3 kill #5" in text
+
+
+def written_logs(folder: Path) -> Path:
+    """The folder with a start (16:00:00), and logs of two nodes around the lost records."""
+    run_start.write(folder, 1_795_190_400 * 10**9, simulated=False)
+    logs = {
+        "broker-1": ["2026-11-20 16:00:22,900 INFO broker: orders-1: leader 3, epoch 2",
+                     "2026-11-20 16:00:59,000 INFO broker: orders-1: far away"],
+        "broker-2": ["2026-11-20 16:00:23,010 INFO broker: orders-5: not this one"],
+    }  # fmt: skip
+    for node, lines in logs.items():
+        (folder / "nodes" / node).mkdir(parents=True)
+        (folder / "nodes" / node / "log.txt").write_text("\n".join(lines) + "\n")
+    (folder / "nodes" / "broker-1" / "server.properties").write_text("broker.id=1\n")
+    return folder
+
+
+def test_evidence_is_one_click_away(run_folder: Callable[..., Path]) -> None:
+    """The header links the fault, both witnesses as raw events, the logs and the plan."""
+    folder = written_logs(run_folder("invalid"))
+    html = render(folder).read_text()
+    header = html[html.index("<header") : html.index("</header>")]
+    (first, *_) = pq.read_table(folder / "findings.parquet").to_pylist()
+    wanted = [
+        "#fault-2",
+        *(f"#event-{op}" for op in first["ops"]),
+        "#timeline-1",
+        "#plan",
+        "#again",
+    ]
+    wanted += ["nodes/broker-1/log.txt", "nodes/broker-2/log.txt"]
+    assert [link for link in wanted if f'href="{link}"' not in header] == []
+    parsed = Parsed(folder / "report.html")
+    assert links(parsed, folder) == []
+    assert ("a", "href", "plan.json") in parsed.attributes
+    assert ("a", "href", "nodes/broker-1/server.properties") in parsed.attributes
+    for op in first["ops"]:
+        assert f'"index":{op},' in parsed.text
+
+
+def test_times_of_day_stand_beside_run_time(run_folder: Callable[..., Path]) -> None:
+    """With the start known, witnesses and faults have a time of day, and logs are matched."""
+    text = Parsed(render(written_logs(run_folder("invalid")))).text
+    assert "started 2026-11-20 16:00:00.000 UTC" in text
+    assert re.search(r"event \d+ at 23\.000 s 16:00:23\.000 , ok send of process 51", text)
+    assert "21.00 s 16:00:21.000" in text
+    assert "INFO broker: orders-1: leader 3, epoch 2" in text
+    assert "not this one" not in text
+    assert "far away" not in text
+
+
+def test_a_folder_without_a_start_has_run_time_alone(run_folder: Callable[..., Path]) -> None:
+    """Folders of earlier versions are shown with links to their logs, and no time is guessed."""
+    folder = written_logs(run_folder("invalid"))
+    (folder / "run.json").unlink()
+    parsed = Parsed(render(folder))
+    assert "UTC" not in parsed.text
+    assert "does not say at which time of day the run started" in parsed.text
+    assert ("a", "href", "nodes/broker-1/log.txt") in parsed.attributes
+    assert links(parsed, folder) == []
+
+
+def test_a_witness_says_which_fault_was_last(run_folder: Callable[..., Path]) -> None:
+    """Each witness names the fault that lasted then, or how long ago the last one was healed."""
+    folder = run_folder("invalid")
+    text = Parsed(render(folder)).text
+    assert re.search(
+        r"event \d+ at 23\.000 s, ok send of process 51 · pause #2 was in effect", text
+    )
+    rows = (folder / "schedule.jsonl").read_text().splitlines()
+    early = rows[1].replace("18200000000", "22100000000")
+    (folder / "schedule.jsonl").write_text(early + "\n")
+    text = Parsed(render(folder)).text
+    assert "kill #1 was healed 900 ms before" in text
+
+
+def test_a_checker_that_had_nothing_to_judge_is_grey(run_folder: Callable[..., Path]) -> None:
+    """Green is for checkers that looked at something; an earlier verdict does not say at what."""
+    folder = run_folder("valid")
+    verdict = msgspec.json.decode((folder / "verdict.json").read_bytes())
+    verdict["checkers"] = {
+        "torn": {"valid": True, "seconds": 0.0, "judged": 0},
+        "loss": {"valid": True, "seconds": 0.1, "judged": 12345},
+        "order": {"valid": True, "seconds": 0.1},
+        "cycles": {"valid": "unknown", "seconds": 0.1, "judged": 0},
+    }
+    (folder / "verdict.json").write_bytes(msgspec.json.encode(verdict))
+    text = Parsed(render(folder)).text
+    assert "torn nothing to judge 0 transactions" in text
+    assert "loss valid 12,345 acknowledged records" in text
+    assert "order valid 0.1" in text
+    assert "cycles unknown 0 transactions" in text
+
+
+def test_raw_events_are_bounded(run_folder: Callable[..., Path]) -> None:
+    """A run with thousands of findings and huge polls quotes a part, and says where the rest is."""
+    folder = run_folder("invalid")
+    events = list(history.read(folder / "history.jsonl"))
+    huge = [["poll", {"orders-1": [[at, at] for at in range(9000, 14_000)]}]]
+    events = [
+        msgspec.structs.replace(op, value=huge) if op.f == "poll" and op.type == "ok" else op
+        for op in events
+    ]
+    (folder / "history.jsonl").unlink()
+    history.write(folder / "history.jsonl", events[:600])
+    found = [
+        Finding(anomaly=f"kind-{number % 40}", key="orders-1", offset=9_000 + 2 * number,
+                ops=tuple(range(number % 500, number % 500 + 8)), why="x")
+        for number in range(4000)
+    ]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(msgspec.to_builtins(found)), folder / "findings.parquet")
+    written = render(folder)
+    parsed = Parsed(written)
+    quoted = [name for _, _, name in parsed.attributes if name.startswith("event-")]
+    assert 0 < len(quoted) <= raw.EVENTS
+    assert "more characters: sed -n" in parsed.text
+    assert "2 more witnesses" in parsed.text
+    assert links(parsed, folder) == []
+    assert written.stat().st_size < 3_000_000
+
+
 def test_a_finding_names_record_fault_and_time(run_folder: Callable[..., Path]) -> None:
     """The first screen of a red page says which record, when, and under which fault."""
     text = Parsed(render(run_folder("invalid"))).text
@@ -73,8 +220,9 @@ def test_a_finding_names_record_fault_and_time(run_folder: Callable[..., Path]) 
 def test_the_page_needs_no_network(run_folder: Callable[..., Path]) -> None:
     """Nothing on it is loaded from elsewhere, and its own policy forbids that."""
     parsed = Parsed(render(run_folder("invalid")))
-    loading = {"src", "href", "srcset", "action", "data", "poster"}
+    loading = {"src", "srcset", "action", "data", "poster"}
     assert [found for found in parsed.attributes if found[1] in loading] == []
+    assert {tag for tag, name, _ in parsed.attributes if name == "href"} <= {"a"}
     (policy,) = (
         value for _, name, value in parsed.attributes if name == "content" and "src" in value
     )
@@ -119,12 +267,20 @@ def test_nothing_from_a_run_becomes_markup(tmp_path: Path, run_folder: Callable[
     found = pq.read_table(plain_folder / "findings.parquet").to_pylist()
     pq.write_table(pa.Table.from_pylist(hostile(found)), folder / "findings.parquet")
 
+    node = folder / "nodes" / '"><img src=x onerror=alert(3)>'
+    node.mkdir(parents=True)
+    line = hostile("2026-11-20 16:00:23,000 ERROR broker: orders-1 \x1b]0;title\x07 \u202e\n")
+    (node / "log.txt").write_text(line)
+    run_start.write(folder, 1_795_190_400 * 10**9, simulated=False)
+
     attacked = Parsed(render(folder))
     assert attacked.tags.count("script") == plain.tags.count("script") == 2
     assert "img" not in attacked.tags
     assert [name for _, name, _ in attacked.attributes if name.startswith("on")] == []
     assert "<script>alert(1)</script>" in attacked.text
     assert "{{7*7}}" in attacked.text
+    assert "ERROR broker: orders-1 \\x1b]0;title\\x07 \\u202e" in attacked.text
+    assert links(attacked, folder) == []
 
 
 def test_how_often_it_was_looked_inside(run_folder: Callable[..., Path]) -> None:

@@ -1,0 +1,270 @@
+"""What the nodes logged: links to their logs, and the lines from around a finding's witnesses.
+
+A line is matched by its time of day, so that the run's start must be known. Nodes log in UTC, each
+by its own clock: on one machine, and in a simulation, all clocks agree until a fault moves one.
+"""
+
+import contextlib
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import numpy as np
+
+from harness.app.report.columns import Ints
+from harness.app.run_start import RunStart
+
+FOLDER = "nodes"
+LOG = "log.txt"
+LINES = 24
+"""Lines that are quoted around the witnesses of one finding."""
+SCANNED = 3000
+"""Lines of one log that are looked at for one finding: those nearest to its witnesses."""
+AROUND_NS = 1_500_000_000
+"""How long before the first witness, and after the last one, a line may be."""
+AGAIN_NS = 1_000_000_000
+"""Lines that say the same are one line when they are no further apart."""
+CHARACTERS = 300
+FOLLOWING = 4
+"""Lines without a time, such as those of a traceback, that are quoted with the line before them."""
+BYTES_MAX = 256 << 20
+"""Of one log; what follows in a larger one is not looked at."""
+
+_STAMPS = (
+    re.compile(rb"\[?(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"),
+    re.compile(rb'\{.{0,600}?"time":"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z'),
+)
+"""How the time begins a line: Python's, Kafka's (in brackets) and ISO's; then Toxiproxy's JSON."""
+_STAMP_TEXT = re.compile(r"\[?\d{4}-\d\d-\d\d[ T][\d:.,]{8,18}Z?\]? ?")
+_PARTITION = re.compile(r"(?<![\w.-])(?!broker-\d+(?![\w.-]))[\w.]+(?:-[\w.]+)*-\d+(?=: |,| |$)")
+"""A word that brokers write for a partition: a topic and a number."""
+_DIGITS = re.compile(r"\d+")
+_INCARNATION = re.compile(r"~\d+(?=-\d+$)")
+_GRAVE = re.compile(r"\b(?:WARN|WARNING|ERROR|FATAL|CRITICAL|Traceback)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLog:
+    """The log of a node."""
+
+    node: str
+    path: Path
+    link: str
+    """From the run's folder."""
+    bytes: int
+    others: tuple[tuple[str, str], ...]
+    """Further files of the node, such as its settings: name and link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A line of a log."""
+
+    node: str
+    time_ns: int
+    """Since the run began, by the node's own clock."""
+    text: str
+    number: int
+    """Of the line in the log, from 1."""
+    is_about: bool
+    """Does it name the partition?"""
+    is_about_another: bool = False
+    """Does it name other partitions alone?"""
+    times: int = 1
+    """How often the node said so in a row, but for numbers: this is the first time."""
+
+    @property
+    def rank(self) -> int:
+        """How much a reader wants to see it, from 0: lines of the partition, warnings, others."""
+        return 0 if self.is_about else 1 if _GRAVE.search(self.text) else 2
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The lines of all logs from around some witnesses."""
+
+    lines: list[Said]
+    """In the order of time."""
+    left: int
+    """Lines of the same time span that are not quoted."""
+
+
+def find(folder: Path) -> list[NodeLog]:
+    """The logs of a run's folder, by the names of their nodes; links that lead out are left out."""
+    nodes = folder / FOLDER
+    found = []
+    for path in sorted(nodes.glob(f"*/{LOG}")):
+        if not path.is_file() or path.resolve() != nodes.resolve() / path.parent.name / LOG:
+            continue
+        beside = sorted(
+            other for other in path.parent.iterdir() if other.is_file() and other.name != LOG
+        )
+        others = tuple((other.name, _link(folder, other)) for other in beside[:4])
+        size = path.stat().st_size
+        found.append(NodeLog(path.parent.name, path, _link(folder, path), size, others))
+    return found
+
+
+def _link(folder: Path, path: Path) -> str:
+    return quote(path.relative_to(folder).as_posix())
+
+
+class Logs:
+    """The lines of all logs, by time; each log is read when the first excerpt is asked for."""
+
+    def __init__(self, found: Sequence[NodeLog], start: RunStart | None) -> None:
+        self._found = found
+        self._start = start
+        self._stamped: list[_Stamped] | None = None
+
+    @property
+    def are_timed(self) -> bool:
+        """Is it known when the run began, so that lines can be matched with events?"""
+        return self._start is not None
+
+    def around(self, witnesses_ns: Sequence[int], key: str | None) -> Excerpt:
+        """What the nodes said from shortly before the first of these times to shortly after the
+        last: lines that name the partition first, then warnings, then the nearest ones. Lines that
+        are about other partitions alone are left out."""
+        if self._start is None or not witnesses_ns:
+            return Excerpt([], 0)
+        if self._stamped is None:
+            start_ns = _epoch_ns(self._start.started)
+            self._stamped = [_Stamped(log, start_ns) for log in self._found]
+        times = np.array(sorted(witnesses_ns), dtype=np.int64)
+        candidates: list[tuple[tuple[int, int, int], Said]] = []
+        total = 0
+        for place, log in enumerate(self._stamped):
+            rows = log.within(int(times[0]) - AROUND_NS, int(times[-1]) + AROUND_NS)
+            total += len(rows)
+            away = np.abs(log.time_ns[rows][:, None] - times[None, :]).min(axis=1)
+            nearest = np.argsort(away, kind="stable")[:SCANNED]
+            read = log.read(np.sort(rows[nearest]).tolist(), key)
+            wanted = (said for said in read if said.rank < 2 or not said.is_about_another)
+            for said in repeats(wanted):
+                distance = int(np.abs(times - said.time_ns).min())
+                candidates.append(((said.rank, distance, place), said))
+        candidates.sort(key=lambda candidate: (*candidate[0], candidate[1].number))
+        lines = [said for _, said in candidates[:LINES]]
+        lines.sort(key=lambda said: (said.time_ns, said.node, said.number))
+        return Excerpt(lines, total - sum(said.times for said in lines))
+
+
+def repeats(lines: Iterable[Said]) -> Iterator[Said]:
+    """Lines of one node, with those that say the same within a second, but for numbers, as one."""
+    first: Said | None = None
+    for said in lines:
+        if first is not None and _is_again(first, said):
+            first = replace(first, times=first.times + 1)
+            continue
+        if first is not None:
+            yield first
+        first = said
+    if first is not None:
+        yield first
+
+
+def _is_again(first: Said, said: Said) -> bool:
+    return (
+        said.is_about == first.is_about
+        and abs(said.time_ns - first.time_ns) < AGAIN_NS
+        and _DIGITS.sub("#", first.text) == _DIGITS.sub("#", said.text)
+    )
+
+
+class _Stamped:
+    """The lines of a log that bear a time."""
+
+    def __init__(self, log: NodeLog, start_ns: int) -> None:
+        self._log = log
+        times, places, numbers = array("q"), array("q"), array("q")
+        for number, (at, line) in enumerate(_lines(log.path), start=1):
+            stamp_ns = stamp(line)
+            if stamp_ns is not None:
+                times.append(stamp_ns - start_ns)
+                places.append(at)
+                numbers.append(number)
+        self.time_ns: Ints = np.frombuffer(times, dtype=np.int64)
+        self._at: Ints = np.frombuffer(places, dtype=np.int64)
+        self._number: Ints = np.frombuffer(numbers, dtype=np.int64)
+
+    def within(self, begin_ns: int, end_ns: int) -> Ints:
+        """The rows of this time span; clocks that jump leave no order to rely on."""
+        return np.flatnonzero((self.time_ns >= begin_ns) & (self.time_ns <= end_ns))
+
+    def read(self, rows: Sequence[int], key: str | None) -> Iterable[Said]:
+        """The lines of these rows, each with what follows it without a time."""
+        names = _names(key) if key else None
+        with self._log.path.open("rb") as file:
+            for row in rows:
+                file.seek(int(self._at[row]))
+                parts = [file.readline(4 * CHARACTERS)]
+                for _ in range(FOLLOWING):
+                    following = file.readline(4 * CHARACTERS)
+                    if not following.strip() or stamp(following) is not None:
+                        break
+                    parts.append(following)
+                text = b"".join(parts).decode(errors="replace").rstrip()
+                text = _plain(text)
+                is_about = names is not None and names.search(text) is not None
+                yield Said(
+                    node=self._log.node,
+                    time_ns=int(self.time_ns[row]),
+                    text=text if len(text) <= CHARACTERS else text[: CHARACTERS - 1] + "…",
+                    number=int(self._number[row]),
+                    is_about=is_about,
+                    is_about_another=names is not None
+                    and not is_about
+                    and _PARTITION.search(text) is not None,
+                )
+
+
+def _plain(text: str) -> str:
+    """A line without its time, which has a column of its own; of JSON, what it says."""
+    if text.startswith("{"):
+        with contextlib.suppress(msgspec.DecodeError):
+            said = msgspec.json.decode(text.encode(), type=dict[str, Any])
+            parts = [said.get(name) for name in ("level", "name", "message", "error")]
+            return ": ".join(part for part in parts if isinstance(part, str)) or text
+    return text[found.end() :] if (found := _STAMP_TEXT.match(text)) else text
+
+
+def _names(key: str) -> re.Pattern[str]:
+    """Finds a partition by its name on the brokers: there, a topic that was deleted and created
+    again has the same name as before."""
+    return re.compile(rf"(?<![\w.-]){re.escape(_INCARNATION.sub('', key))}(?![\w.-])")
+
+
+def _lines(path: Path) -> Iterable[tuple[int, bytes]]:
+    """Where each line begins, and the beginning of it."""
+    at = 0
+    with path.open("rb") as file:
+        for line in file:
+            yield at, line[:1024]
+            at += len(line)
+            if at > BYTES_MAX:
+                break
+
+
+def stamp(line: bytes) -> int | None:
+    """The time that a line bears, in nanoseconds since 1970; ``None`` when it bears none."""
+    found = next((match for form in _STAMPS if (match := form.match(line))), None)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = map(int, found.groups()[:6])
+    try:
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+    return _epoch_ns(moment) + int((found[7] or b"0").ljust(9, b"0"))
+
+
+def _epoch_ns(moment: datetime) -> int:
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1000

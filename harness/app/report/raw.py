@@ -1,0 +1,114 @@
+"""Raw events: the lines of ``history.jsonl`` that the page quotes, each below an anchor."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.app.report.columns import Columns
+from harness.app.report.findings import Shown
+from model.finding import Finding
+
+EVENTS = 100
+"""How many lines a page quotes; the others are in ``history.jsonl``."""
+CHARACTERS = 1600
+"""How much of a line; a poll may have delivered thousands of records."""
+HEAD = 240
+"""How much of the beginning of a longer line, so that its index, time and process are there."""
+
+
+class Part(NamedTuple):
+    """A part of a line."""
+
+    text: str
+    is_hit: bool = False
+    """Is it the record that the finding is about?"""
+    begins: bool = False
+    """Are there characters before it that are not quoted?"""
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """A line of the history."""
+
+    index: int
+    line: int
+    """Its number in the file, from 1."""
+    time_ns: int
+    parts: tuple["Part", ...]
+    """The line, or the stretches of it that are quoted."""
+    left: int
+    """Characters that are not quoted."""
+    number: int
+    """Of the finding that it witnesses, on the page; of the first one, if there are several."""
+
+
+def quote(columns: Columns, shown: Iterable[Shown]) -> list[RawEvent]:
+    """The witnesses of these findings in the order of the history, up to :data:`EVENTS` of them:
+    those of the first findings."""
+    wanted: dict[int, Shown] = {}
+    for each in shown:
+        for witness in each.witnesses:
+            row = columns.row_of(witness.index)
+            if row is not None:
+                wanted.setdefault(row, each)
+        if len(wanted) >= EVENTS:
+            break
+    return [_event(columns, row, wanted[row]) for row in sorted(list(wanted)[:EVENTS])]
+
+
+def _event(columns: Columns, row: int, shown: Shown) -> RawEvent:
+    text = columns.text(row)
+    parts = stretches(text, shown.finding)
+    return RawEvent(
+        index=int(columns.index[row]),
+        line=int(columns.line[row]),
+        time_ns=int(columns.time_ns[row]),
+        parts=parts,
+        left=len(text) - sum(len(part.text) for part in parts),
+        number=shown.number,
+    )
+
+
+def hit(text: str, finding: Finding) -> tuple[int, int] | None:
+    """From where to where a line speaks of the finding's record: by offset and value, else by
+    offset, else by value, each behind the name of the partition where the line has it."""
+    begin = max(0, text.find(f'"{finding.key}"')) if finding.key else 0
+    offset, value = finding.offset, finding.value
+    wanted = []
+    if offset is not None and value is not None:
+        wanted.append(rf"\[{offset},{value}\]")
+    if offset is not None:
+        wanted.append(rf"\[{offset},[^\[\]]*\]")
+    if value is not None:
+        wanted.append(rf"(?<![\d.-]){value}(?![\d.])")
+    for form in wanted:
+        found = re.compile(form).search(text, begin)
+        if found is not None:
+            return found.span()
+    return None
+
+
+def stretches(text: str, finding: Finding) -> tuple[Part, ...]:
+    """The whole line; of a long one its beginning, and what surrounds the finding's record."""
+    found = hit(text, finding)
+    if len(text) <= CHARACTERS:
+        return _split(text, 0, found)
+    around = CHARACTERS - HEAD
+    middle = 0 if found is None else found[0]
+    begin = min(middle - around // 2, len(text) - around)
+    if begin <= HEAD:
+        return _split(text[:CHARACTERS], 0, found)
+    return (Part(text[:HEAD]), *_split(text[begin : begin + around], begin, found))
+
+
+def _split(stretch: str, begin: int, found: tuple[int, int] | None) -> tuple[Part, ...]:
+    """A stretch that begins at this place of its line, with the record as a part of its own."""
+    start, end = (0, 0) if found is None else (found[0] - begin, found[1] - begin)
+    if not 0 <= start < end <= len(stretch):
+        return (Part(stretch, begins=begin > 0),)
+    return (
+        Part(stretch[:start], begins=begin > 0),
+        Part(stretch[start:end], is_hit=True),
+        Part(stretch[end:]),
+    )

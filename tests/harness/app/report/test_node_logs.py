@@ -1,0 +1,124 @@
+"""Lines of the nodes' logs, matched with the run."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.app.report import node_logs
+from harness.app.run_start import RunStart
+
+START = RunStart(datetime(2026, 11, 20, 16, 0, 0, tzinfo=UTC))
+S = 1_000_000_000
+
+
+def logs(folder: Path, **texts: str) -> node_logs.Logs:
+    for node, text in texts.items():
+        path = folder / "nodes" / node.replace("_", "-") / "log.txt"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    return node_logs.Logs(node_logs.find(folder), START)
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        (b"2026-11-20 16:00:01,250 INFO broker: up", 1.25),
+        (b"[2026-11-20 16:00:01,250] INFO [Broker id=1] up (kafka.server)", 1.25),
+        (b"2026-11-20T16:00:01.250Z up", 1.25),
+        (b'{"level":"info","time":"2026-11-20T16:00:02Z","message":"up"}', 2.0),
+        (b"2026-13-40 16:00:01,250 no date", None),
+        (b"Traceback (most recent call last):", None),
+        (b"", None),
+        (b"\xff\xfe2026-11-20 16:00:01,250", None),
+    ],
+)
+def test_stamp(line: bytes, seconds: float | None) -> None:
+    """Times of Python's, Kafka's and Toxiproxy's logs are understood; other lines have none."""
+    start_ns = int(START.started.timestamp()) * S
+    found = node_logs.stamp(line)
+    assert found == (None if seconds is None else start_ns + int(seconds * S))
+
+
+@given(st.binary(max_size=80))
+def test_any_line_can_be_looked_at(line: bytes) -> None:
+    """A log may hold any bytes."""
+    assert node_logs.stamp(line) is None or node_logs.stamp(line) is not None
+
+
+def test_lines_of_the_partition_come_first(tmp_path: Path) -> None:
+    """Of too many lines those are quoted that name the partition, then warnings, then the nearest;
+    lines about other partitions are left out, and so is what is far away."""
+    noise = "".join(
+        f"2026-11-20 16:00:05,{n:03} INFO a: tick of {chr(97 + n % 7)}\n" for n in range(90)
+    )
+    told = logs(
+        tmp_path,
+        broker_1=noise + "2026-11-20 16:00:06,000 WARNING b: expired\n",
+        broker_2="2026-11-20 16:00:03,600 INFO c: x-1: leader 2, epoch 3\n"
+        "2026-11-20 16:00:05,000 INFO c: x-11: leader 2\n"
+        "2026-11-20 16:00:05,000 ERROR c: y-1: failed\n"
+        "2026-11-20 16:00:30,000 INFO c: x-1: too late\n",
+    ).around([5 * S, 6 * S], "x-1")
+    texts = [said.text for said in told.lines]
+    assert len(texts) == node_logs.LINES
+    assert texts[0] == "INFO c: x-1: leader 2, epoch 3"
+    assert "WARNING b: expired" in texts
+    assert "ERROR c: y-1: failed" in texts
+    assert not [text for text in texts if "x-11" in text or "too late" in text]
+    assert [said.is_about for said in told.lines].count(True) == 1
+    assert told.left + sum(said.times for said in told.lines) == 90 + 1 + 3
+    assert told.lines[0].time_ns == 3_600_000_000
+
+
+def test_a_topic_that_was_created_again_keeps_its_name_in_logs(tmp_path: Path) -> None:
+    """The history numbers topics of one name; brokers do not."""
+    told = logs(tmp_path, broker_1="2026-11-20 16:00:05,000 INFO c: x-1: gone\n")
+    assert told.around([5 * S], "x~2-1").lines[0].is_about
+
+
+def test_what_is_said_again_and_again_is_one_line(tmp_path: Path) -> None:
+    """Repetitions within a second are counted, and numbers do not make a difference."""
+    lines = [f'{{"level":"error","name":"p","error":"dial {n}","time":"2026-11-20T16:00:05Z"}}'
+             for n in range(5)]  # fmt: skip
+    told = logs(tmp_path, toxiproxy="\n".join(lines) + "\n").around([5 * S], None)
+    assert [(said.text, said.times) for said in told.lines] == [("error: p: dial 0", 5)]
+    assert told.left == 0
+
+
+def test_a_traceback_follows_its_line(tmp_path: Path) -> None:
+    """Lines without a time belong to the line before them."""
+    text = "2026-11-20 16:00:05,000 ERROR c: failed\nTraceback:\n  File x\n\nother\n"
+    told = logs(tmp_path, broker_1=text).around([5 * S], None)
+    assert [said.text for said in told.lines] == ["ERROR c: failed\nTraceback:\n  File x"]
+
+
+def test_a_clock_that_jumps_hides_no_line(tmp_path: Path) -> None:
+    """A log need not be in the order of its times."""
+    text = "".join(f"2026-11-20 16:00:{s:02},000 INFO c: at {s}\n" for s in (40, 5, 50, 6))
+    told = logs(tmp_path, broker_1=text).around([5 * S, 6 * S], None)
+    assert [said.text for said in told.lines] == ["INFO c: at 5", "INFO c: at 6"]
+
+
+def test_logs_outside_the_folder_are_not_read(tmp_path: Path) -> None:
+    """A folder that somebody sent may hold links to files of this machine."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "log.txt").write_text("2026-11-20 16:00:05,000 INFO key\n")
+    nodes = tmp_path / "run" / "nodes"
+    nodes.mkdir(parents=True)
+    (nodes / "broker-1").symlink_to(tmp_path / "secret")
+    (nodes / "broker-2").mkdir()
+    (nodes / "broker-2" / "log.txt").symlink_to(tmp_path / "secret" / "log.txt")
+    (nodes / "broker-3").mkdir()
+    (nodes / "broker-3" / "log.txt").write_text("")
+    assert [log.node for log in node_logs.find(tmp_path / "run")] == ["broker-3"]
+
+
+def test_without_a_start_nothing_is_matched(tmp_path: Path) -> None:
+    """Folders of earlier versions have logs, but no time to match them with."""
+    logs(tmp_path, broker_1="2026-11-20 16:00:05,000 INFO c\n")
+    unknown = node_logs.Logs(node_logs.find(tmp_path), None)
+    assert not unknown.are_timed
+    assert unknown.around([5 * S], None) == node_logs.Excerpt([], 0)

@@ -1,0 +1,56 @@
+"""Which fault lasted at a moment, or had ended last."""
+
+import pytest
+
+from harness.app.report.faults import Effect, Fault
+from harness.app.report.proximity import near
+
+S = 1_000_000_000
+
+
+def fault(number: int, asked: float, applied: float | None, healed: float | None) -> Fault:
+    return Fault(
+        id=number,
+        fault="kill",
+        asked_ns=int(asked * S),
+        applied_ns=None if applied is None else int(applied * S),
+        healed_ns=None if healed is None else int(healed * S),
+        effect=Effect(proved=applied is not None, how="seen"),
+    )
+
+
+FAULTS = [
+    fault(1, 1.0, 2.0, 5.0),
+    fault(2, 4.0, 4.5, 6.0),
+    fault(3, 8.0, None, None),
+    fault(4, 20.0, 20.0, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.5, []),
+        (1.5, [(1, "was being applied: asked for 500 ms before, in effect 500 ms later")]),
+        (3.0, [(1, "was in effect since 1.0 s, healed 2.0 s later")]),
+        (4.75, [(1, "was in effect since 2.8 s, healed 250 ms later"),
+                (2, "was in effect since 250 ms, healed 1.2 s later")]),
+        (6.9, [(2, "was healed 900 ms before")]),
+        (9.5, [(3, "ended without effect 1.5 s before")]),
+        (30.0, [(4, "was in effect since 10.0 s, and never healed")]),
+    ],
+)  # fmt: skip
+def test_near(seconds: float, told: list[tuple[int, str]]) -> None:
+    """All faults that lasted are named, and without any the last one that had ended."""
+    found = near(FAULTS, int(seconds * S))
+    assert [(each.fault.id, each.relation) for each in found] == told
+
+
+def test_a_fault_that_heals_as_an_event_happens_lasts_still() -> None:
+    """The borders belong to the fault: an answer may have waited for the healing."""
+    assert [each.fault.id for each in near(FAULTS, 6 * S)] == [2]
+
+
+def test_a_fault_without_times_is_near_nothing() -> None:
+    """A line of a schedule may lack every time."""
+    assert near([Fault(id=1, fault="kill")], 5) == []
