@@ -99,6 +99,7 @@ MATERIAL: dict[str, Material] = {
     "cycles": _TRANSACTIONS,
     "deliveries": Material("assignments and commits", lambda seen: seen.steps(ASSIGNED, COMMIT)),
     "duplicates": _READ,
+    "early": _READ,
     "folding": Material(
         "findings to fold",
         lambda seen: sum(1 + f.folded for report in seen.reports.values() for f in report.found),

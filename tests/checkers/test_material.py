@@ -54,7 +54,7 @@ def test_plain_records_leave_the_checkers_of_transactions_idle(histories: Any) -
         ("t:+x=a@0|+y=b@0 t:+x=c@2 p:x=a@0", "cycles", 2),
         ("t:+x=a@0 t:+x=c@2 p:x=a@0", "transactions", 2),
         ("t:+x=a@0|y=b@1 s:y=b@1 p:x=a@0", "precommitted", 1),
-        ("t?:+x=a@0 s:x=b@1 p:x=b@1", "unproven", 1),
+        ("t3?:+x=a@0 s:x=b@1 p:x=b@1", "unproven", 1),
         ("k:x@1 f:x@1", "commits", 1),
         ("m1:x s:x=a@0 p1:^x@0#3|x=a@0", "owners", 1),
         ("m1:x s:x=a@0 p1:^x@0#3|x=a@0", "deliveries", 1),
