@@ -1,8 +1,9 @@
-"""Who may do what to a node: the schemes world, auth, digest and ip."""
+"""Who may do what to a node: the schemes world, auth, digest and ip, with ZooKeeper's rules."""
 
 import base64
 import hashlib
 
+from broker_impl.zookeeper import ip_ranges
 from broker_impl.zookeeper.errors import AuthFailed, InvalidAcl, NoAuth
 from broker_impl.zookeeper.records import Acl, Id, Perm
 
@@ -11,7 +12,7 @@ WORLD = Id("world", "anyone")
 
 def may(acl: tuple[Acl, ...], perm: Perm, ids: tuple[Id, ...]) -> bool:
     """Whether a client with these identities has (any bit of) the permission."""
-    return any(entry.perms & perm and (entry.id == WORLD or entry.id in ids) for entry in acl)
+    return any(entry.perms & perm and _includes(entry.id, ids) for entry in acl)
 
 
 def check(acl: tuple[Acl, ...], perm: Perm, ids: tuple[Id, ...], path: str) -> None:
@@ -24,17 +25,22 @@ def check(acl: tuple[Acl, ...], perm: Perm, ids: tuple[Id, ...], path: str) -> N
         raise NoAuth(path)
 
 
-def identify(scheme: str, auth: bytes) -> Id:
-    """The identity that credentials prove.
+def identify(scheme: str, auth: bytes | None, ids: tuple[Id, ...]) -> Id:
+    """The identity that a client with the identities ``ids`` gets for its credentials.
+
+    For ``digest`` these are ``user:password`` (ZooKeeper accepts a missing password, too); for
+    ``ip`` the server knows the address already and ignores what the client sends.
 
     Raises:
-        AuthFailed: an unknown scheme, or no ``user:password`` for digest.
+        AuthFailed: the scheme is unknown, or there are no credentials for ``digest``.
     """
-    if scheme != "digest" or b":" not in auth:
+    if scheme == "ip":
+        return next(known for known in ids if known.scheme == "ip")
+    if scheme != "digest" or auth is None:
         raise AuthFailed(scheme)
-    user = auth.partition(b":")[0].decode(errors="replace")
-    digest = base64.b64encode(hashlib.sha1(auth, usedforsecurity=False).digest()).decode()
-    return Id("digest", f"{user}:{digest}")
+    text = auth.decode(errors="replace")
+    hashed = hashlib.sha1(text.encode(), usedforsecurity=False).digest()
+    return Id("digest", f"{text.partition(':')[0]}:{base64.b64encode(hashed).decode()}")
 
 
 def resolve(acl: tuple[Acl, ...], ids: tuple[Id, ...], path: str) -> tuple[Acl, ...]:
@@ -69,13 +75,21 @@ def masked(acl: tuple[Acl, ...]) -> tuple[Acl, ...]:
     )
 
 
+def _includes(allowed: Id, ids: tuple[Id, ...]) -> bool:
+    """Whether the id of an ACL entry stands for one of a client's identities."""
+    if allowed.scheme == "ip":
+        return any(who.scheme == "ip" and ip_ranges.matches(allowed.id, who.id) for who in ids)
+    return allowed == WORLD or allowed in ids
+
+
 def _well_formed(who: Id) -> bool:
     match who.scheme:
         case "world":
             return who == WORLD
         case "digest":
-            return who.id.count(":") == 1
+            # Java's split(":") drops empty parts at the end; ZooKeeper wants two parts.
+            return who.id.rstrip(":").count(":") == 1
         case "ip":
-            return bool(who.id)
+            return ip_ranges.is_valid(who.id)
         case _:
             return False

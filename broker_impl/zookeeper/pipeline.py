@@ -299,7 +299,7 @@ class Pipeline:
     def _authenticate(self, client: Client, header: RequestHeader, request: AuthRequest) -> None:
         zxid = self.database.last_zxid
         try:
-            who = acls.identify(request.scheme, request.auth or b"")
+            who = acls.identify(request.scheme, request.auth, client.ids)
         except ZooKeeperError as refusal:
             client.send(ReplyHeader(header.xid, zxid, refusal.code))
             client.close()

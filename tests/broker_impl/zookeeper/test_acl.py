@@ -1,7 +1,7 @@
 import pytest
 
 from broker_impl.zookeeper import acl
-from broker_impl.zookeeper.errors import AuthFailed, NoAuth
+from broker_impl.zookeeper.errors import AuthFailed, InvalidAcl, NoAuth
 from broker_impl.zookeeper.records import OPEN_ACL, Acl, Id, Perm
 
 HOST = Id("ip", "127.0.0.1")
@@ -9,16 +9,39 @@ HOST = Id("ip", "127.0.0.1")
 
 def test_digest_is_what_other_clients_compute() -> None:
     """user:base64(sha1(user:password)), the value that ZooKeeper's documentation shows."""
-    assert acl.identify("digest", b"super:admin") == Id(
+    assert acl.identify("digest", b"super:admin", (HOST,)) == Id(
         "digest", "super:xQJmxLMiHGwaqBvst5y6rkB6HQs="
     )
 
 
-@pytest.mark.parametrize(("scheme", "auth"), [("digest", b"nobody"), ("kerberos", b"a:b")])
-def test_other_credentials_prove_nothing(scheme: str, auth: bytes) -> None:
-    """No password, or a scheme that is not known."""
+@pytest.mark.parametrize(
+    ("auth", "identity"),
+    [
+        (b"alice", "alice:UisnajVr3zkBPfq+os1D4UHsyeg="),
+        (b"alice:a:b", "alice:VPqXOa8rQli3XMm1B9tdlwTaY50="),
+        (b"alice:\xff", "alice:A0lPxeTQL7DFPpNG/Op/IBlsp+4="),
+        (b"", ":2jmj7l5rSw0yVb/vlWAYkK/YBwk="),
+    ],
+)
+def test_digest_credentials_need_no_password(auth: bytes, identity: str) -> None:
+    """Like ZooKeeper, the server hashes whatever the client sent, read as UTF-8."""
+    assert acl.identify("digest", auth, (HOST,)) == Id("digest", identity)
+
+
+@pytest.mark.parametrize("auth", [b"", b"10.0.0.1", None])
+def test_ip_credentials_are_the_address_of_the_connection(auth: bytes | None) -> None:
+    """A client cannot claim another address: the server ignores what it sent."""
+    assert acl.identify("ip", auth, (HOST,)) == HOST
+
+
+@pytest.mark.parametrize(
+    ("scheme", "auth"),
+    [("digest", None), ("kerberos", b"a:b"), ("world", b"anyone"), ("auth", b""), ("", b"a:b")],
+)
+def test_other_credentials_are_refused(scheme: str, auth: bytes | None) -> None:
+    """The server has no provider for these schemes; a digest needs bytes."""
     with pytest.raises(AuthFailed):
-        acl.identify(scheme, auth)
+        acl.identify(scheme, auth, (HOST,))
 
 
 @pytest.mark.parametrize(
@@ -29,6 +52,9 @@ def test_other_credentials_prove_nothing(scheme: str, auth: bytes) -> None:
         ((Acl(Perm.READ, Id("world", "anyone")),), Perm.WRITE, False),
         ((Acl(Perm.WRITE, HOST),), Perm.WRITE, True),
         ((Acl(Perm.WRITE, Id("ip", "127.0.0.2")),), Perm.WRITE, False),
+        ((Acl(Perm.WRITE, Id("ip", "127.0.0.0/8")),), Perm.WRITE, True),
+        ((Acl(Perm.WRITE, Id("ip", "127.0.0.0/8")),), Perm.READ, False),
+        ((Acl(Perm.WRITE, Id("digest", "127.0.0.1")),), Perm.WRITE, False),
         ((Acl(Perm.READ, HOST), Acl(Perm.WRITE, Id("digest", "a:b"))), Perm.WRITE, False),
     ],
 )
@@ -46,3 +72,49 @@ def test_digests_are_hidden() -> None:
     """Without ADMIN one sees who, not the digest."""
     entries = (Acl(Perm.READ, Id("digest", "alice:secret")), *OPEN_ACL)
     assert acl.masked(entries) == (Acl(Perm.READ, Id("digest", "alice:x")), *OPEN_ACL)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "text"),
+    [
+        ("world", "anyone"),
+        ("digest", "alice:digest"),
+        ("digest", ":digest"),
+        ("digest", "alice:digest::"),
+        ("ip", "127.0.0.1"),
+        ("ip", "10.0.0.0/8"),
+        ("ip", "fe80::/10"),
+    ],
+)
+def test_valid_ids_are_kept_as_they_were_sent(scheme: str, text: str) -> None:
+    """The server stores the text of the client; it does not normalise it."""
+    entry = Acl(Perm.ALL, Id(scheme, text))
+    assert acl.resolve((entry,), (HOST,), "/a") == (entry,)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "text"),
+    [
+        ("world", ""),
+        ("world", "everyone"),
+        ("auth", ""),
+        ("digest", ""),
+        ("digest", "alice"),
+        ("digest", "alice:"),
+        ("digest", ":"),
+        ("digest", "a:b:c"),
+        ("ip", ""),
+        ("ip", "300.1.1.1"),
+        ("ip", "127.0.0.1/33"),
+        ("ip", "localhost"),
+        ("sasl", "alice"),
+        ("x509", "CN=alice"),
+        ("IP", "127.0.0.1"),
+        ("", ""),
+    ],
+)
+def test_an_invalid_id_is_refused(scheme: str, text: str) -> None:
+    """One invalid entry refuses the whole ACL; a client whose only identity is its address
+    proves nothing for `auth`."""
+    with pytest.raises(InvalidAcl):
+        acl.resolve((*OPEN_ACL, Acl(Perm.ALL, Id(scheme, text))), (HOST,), "/a")

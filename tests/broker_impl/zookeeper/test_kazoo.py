@@ -311,6 +311,22 @@ def test_acls(zk: KazooClient, connect: Connect) -> None:
         zk.create("/bad", acl=[make_acl("nonsense", "x", read=True)])
 
 
+def test_ip_acls_are_ranges(zk: KazooClient) -> None:
+    """A client keeps access to a node that is open to its network; a range that excludes it
+    locks it out, and an impossible address is refused by create and by setACL."""
+    zk.create("/near", b"x", acl=[make_acl("ip", "127.0.0.0/8", all=True)])
+    assert zk.get("/near")[0] == b"x"
+    zk.set("/near", b"y")
+    for bad in ("300.1.1.1", "127.0.0.1/33"):
+        with pytest.raises(InvalidACLError):
+            zk.create("/bad", acl=[make_acl("ip", bad, all=True)])
+        with pytest.raises(InvalidACLError):
+            zk.set_acls("/near", [make_acl("ip", bad, all=True)])
+    zk.set_acls("/near", [make_acl("ip", "10.0.0.0/8", all=True)])
+    with pytest.raises(NoAuthError):
+        zk.get("/near")
+
+
 def test_commands_and_version(zk: KazooClient) -> None:
     """Four-letter words through kazoo, which reads the server's version from one."""
     assert zk.server_version() == (3, 8, 0)

@@ -434,6 +434,15 @@ def test_acls_keep_readers_out(world: World) -> None:
     assert response.acl[1].id == Id("digest", "alice:x")
 
 
+def test_an_ip_is_no_secret_and_no_claim(world: World) -> None:
+    """Credentials of the scheme `ip` are accepted and change nothing: the server uses the
+    address of the connection."""
+    client = world.client()
+    client.submit(Op.AUTH, AuthRequest(0, "ip", b"10.0.0.1"), xid=-4)
+    assert client.taken() == [(ReplyHeader(-4, 1, 0),)]
+    assert client.ids == (Id("ip", "127.0.0.1"),)
+
+
 def test_credentials_that_prove_nothing_end_the_connection(world: World) -> None:
     """An unknown scheme is answered and closed."""
     client = world.client()
