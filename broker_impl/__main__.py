@@ -10,6 +10,7 @@ import logging
 import os
 import random
 import signal
+import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -19,13 +20,14 @@ from types import MappingProxyType
 import click
 
 from broker_impl import mutants
-from broker_impl.config import BrokerConfig, from_environment, load, parse
+from broker_impl.config import BrokerConfig, notes, parse
 from broker_impl.errors import ConfigError
 from broker_impl.node.broker import Broker
 from broker_impl.node.ending import OK, exit_status
 from broker_impl.node.malloc import tune_malloc
 from broker_impl.node.os_disk import OsDisk
 from broker_impl.node.port_file import publish
+from broker_impl.properties import from_environment, load
 
 LOG = logging.getLogger("broker_impl")
 
@@ -43,6 +45,7 @@ async def serve(config: BrokerConfig, *, port_file: Path | None, reuse_port: boo
         rng=random.Random(),
         wall_ms=wall_ms,
         reuse_port=reuse_port,
+        host_name=socket.getfqdn,
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -113,7 +116,9 @@ def run(
             name, equals, value = setting.partition("=")
             if not equals:
                 raise ConfigError(f"--set {setting}: must be KEY=VALUE")
-            values[name] = value
+            values[name.strip()] = value
+        for note in notes(values):
+            LOG.warning("%s", note)
         config = parse(values)
         mutants.plant(mutant_names)
         tune_malloc()

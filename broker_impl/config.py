@@ -8,34 +8,18 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
-
-import javaproperties
+from typing import Any, NamedTuple, get_origin, get_type_hints
 
 from broker_impl.errors import ConfigError
+from broker_impl.kafka_settings import INACTIVE, Kind, check_range, inactive, parse_value
+from broker_impl.properties import OTHER_NAMES, by_one_name
 
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _PEER_PREFIX = "faultline.peer."
-_ENVIRONMENT_PREFIX = "KAFKA_"
-_FOR_START_SCRIPTS = (
-    "DEBUG",
-    "GC_LOG_OPTS",
-    "HEAP_OPTS",
-    "HOME",
-    "JMX_OPTS",
-    "JVM_PERFORMANCE_OPTS",
-    "LOG4J_OPTS",
-    "OPTS",
-)
-"""Variables of Kafka's start scripts, which set nothing of a broker's."""
-_COARSER = {
-    "log.retention.minutes": ("log.retention.ms", 60_000),
-    "log.retention.hours": ("log.retention.ms", 3_600_000),
-    "log.roll.hours": ("log.roll.ms", 3_600_000),
-}
-"""Kafka's other names of a time: the setting in milliseconds, and how many of them. Finer first."""
+_OWN_PREFIX = "faultline."
+_SIMILAR = 0.7
+"""How much a name has in common with the one that was meant, of 1."""
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
 """The values of ``replica.selector.class``, by the names of Kafka's own (KIP-392)."""
@@ -82,9 +66,11 @@ def _key(
     high: float | None = None,
     one_of: tuple[str, ...] | None = None,
     topic: str | None = None,
+    kind: Kind | None = None,
 ) -> Any:
-    """A setting: Kafka's name, default, meaning, bounds, and its name as a topic's setting."""
-    metadata = {"name": name, "doc": doc, "low": low, "high": high, "one_of": one_of}
+    """A setting: Kafka's name, default, meaning, bounds, its name as a topic's setting, and
+    Kafka's kind of value where the field's type does not say it."""
+    metadata = {"name": name, "doc": doc, "low": low, "high": high, "one_of": one_of, "kind": kind}
     return field(default=default, metadata=metadata | {"topic": topic})
 
 
@@ -93,7 +79,7 @@ class BrokerConfig:
     """Every setting this broker obeys. Times are milliseconds, sizes bytes, -1 no limit."""
 
     # who and where
-    broker_id: int = _key("broker.id", -1, "The id of this broker.", low=-1, high=_INT32_MAX)
+    broker_id: int = _key("broker.id", -1, "The id of this broker.", low=-1)
     broker_rack: str = _key("broker.rack", "", "The rack that replicas are spread over.")
     listeners: tuple[str, ...] = _key(
         "listeners", ("PLAINTEXT://:9092",), "NAME://host:port, …; port 0 takes any free one."
@@ -117,19 +103,27 @@ class BrokerConfig:
 
     # connections and requests
     max_connections: int = _key(
-        "max.connections", _INT32_MAX, "Connections over all listeners.", low=0, high=_INT32_MAX
+        "max.connections", _INT32_MAX, "Connections over all listeners.", low=0
     )
     max_connections_per_ip: int = _key(
         "max.connections.per.ip", _INT32_MAX, "Connections from one address.", low=0
     )
     connections_max_idle_ms: int = _key(
-        "connections.max.idle.ms", 600_000, "Idle connections are closed after this.", low=1
+        "connections.max.idle.ms",
+        600_000,
+        "Idle connections are closed after this; -1 never.",
+        low=-1,
+        kind=Kind.LONG,
     )
     socket_request_max_bytes: int = _key(
         "socket.request.max.bytes", 100 * 1024 * 1024, "The largest request frame.", low=1
     )
     queued_max_request_bytes: int = _key(
-        "queued.max.request.bytes", -1, "Bytes of requests under way before reading pauses.", low=-1
+        "queued.max.request.bytes",
+        -1,
+        "Bytes of requests under way before reading pauses.",
+        low=-1,
+        kind=Kind.LONG,
     )
     queued_max_requests: int = _key(
         "queued.max.requests", 500, "Requests under way of one connection.", low=1
@@ -186,6 +180,7 @@ class BrokerConfig:
         "How far a producer's clock may be off.",
         low=0,
         topic="message.timestamp.difference.max.ms",
+        kind=Kind.LONG,
     )
 
     # the log
@@ -193,7 +188,12 @@ class BrokerConfig:
         "log.segment.bytes", 1024**3, "Size of a segment.", low=14, topic="segment.bytes"
     )
     log_roll_ms: int = _key(
-        "log.roll.ms", 7 * 24 * 3_600_000, "Age of a segment.", low=1, topic="segment.ms"
+        "log.roll.ms",
+        7 * 24 * 3_600_000,
+        "Age of a segment.",
+        low=1,
+        topic="segment.ms",
+        kind=Kind.LONG,
     )
     log_index_interval_bytes: int = _key(
         "log.index.interval.bytes",
@@ -215,6 +215,7 @@ class BrokerConfig:
         "Age at which segments are deleted.",
         low=-1,
         topic="retention.ms",
+        kind=Kind.LONG,
     )
     log_retention_bytes: int = _key(
         "log.retention.bytes",
@@ -222,9 +223,14 @@ class BrokerConfig:
         "Size beyond which segments are deleted.",
         low=-1,
         topic="retention.bytes",
+        kind=Kind.LONG,
     )
     log_retention_check_interval_ms: int = _key(
-        "log.retention.check.interval.ms", 300_000, "How often retention looks.", low=1
+        "log.retention.check.interval.ms",
+        300_000,
+        "How often retention looks.",
+        low=1,
+        kind=Kind.LONG,
     )
     log_cleanup_policy: tuple[str, ...] = _key(
         "log.cleanup.policy",
@@ -235,10 +241,18 @@ class BrokerConfig:
     )
     log_cleaner_enable: bool = _key("log.cleaner.enable", True, "Compacted logs are compacted.")
     log_cleaner_backoff_ms: int = _key(
-        "log.cleaner.backoff.ms", 15_000, "How often logs to compact are looked for.", low=1
+        "log.cleaner.backoff.ms",
+        15_000,
+        "How often logs to compact are looked for.",
+        low=1,
+        kind=Kind.LONG,
     )
     log_cleaner_dedupe_buffer_size: int = _key(
-        "log.cleaner.dedupe.buffer.size", 128 * 1024 * 1024, "Room for keys, 24 bytes each.", low=24
+        "log.cleaner.dedupe.buffer.size",
+        128 * 1024 * 1024,
+        "Room for keys, 24 bytes each.",
+        low=24,
+        kind=Kind.LONG,
     )
     log_cleaner_min_cleanable_ratio: float = _key(
         "log.cleaner.min.cleanable.ratio",
@@ -254,6 +268,7 @@ class BrokerConfig:
         "How long tombstones and markers stay.",
         low=0,
         topic="delete.retention.ms",
+        kind=Kind.LONG,
     )
     log_cleaner_min_compaction_lag_ms: int = _key(
         "log.cleaner.min.compaction.lag.ms",
@@ -261,6 +276,7 @@ class BrokerConfig:
         "Age below which nothing is compacted.",
         low=0,
         topic="min.compaction.lag.ms",
+        kind=Kind.LONG,
     )
     log_cleaner_max_compaction_lag_ms: int = _key(
         "log.cleaner.max.compaction.lag.ms",
@@ -268,6 +284,7 @@ class BrokerConfig:
         "Age at which a log is compacted in any case.",
         low=1,
         topic="max.compaction.lag.ms",
+        kind=Kind.LONG,
     )
     log_segment_delete_delay_ms: int = _key(
         "log.segment.delete.delay.ms",
@@ -275,6 +292,7 @@ class BrokerConfig:
         "Wait before a deleted file is removed.",
         low=0,
         topic="file.delete.delay.ms",
+        kind=Kind.LONG,
     )
     log_flush_interval_messages: int = _key(
         "log.flush.interval.messages",
@@ -282,12 +300,22 @@ class BrokerConfig:
         "Records between two fsyncs.",
         low=1,
         topic="flush.messages",
+        kind=Kind.LONG,
     )
     log_flush_interval_ms: int = _key(
-        "log.flush.interval.ms", _INT64_MAX, "Time between two fsyncs.", low=0, topic="flush.ms"
+        "log.flush.interval.ms",
+        _INT64_MAX,
+        "Time between two fsyncs.",
+        low=0,
+        topic="flush.ms",
+        kind=Kind.LONG,
     )
     log_flush_scheduler_interval_ms: int = _key(
-        "log.flush.scheduler.interval.ms", 1000, "How often a due fsync is looked for.", low=1
+        "log.flush.scheduler.interval.ms",
+        1000,
+        "How often a due fsync is looked for.",
+        low=1,
+        kind=Kind.LONG,
     )
     log_flush_offset_checkpoint_interval_ms: int = _key(
         "log.flush.offset.checkpoint.interval.ms", 60_000, "Between recovery points.", low=1
@@ -313,7 +341,7 @@ class BrokerConfig:
         "group.initial.rebalance.delay.ms", 3_000, "How long an empty group waits for more.", low=0
     )
     group_max_size: int = _key(
-        "group.max.size", _INT32_MAX, "Members that a group may have.", low=1, high=_INT32_MAX
+        "group.max.size", _INT32_MAX, "Members that a group may have.", low=1
     )
     offsets_topic_num_partitions: int = _key(
         "offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", low=1
@@ -323,7 +351,7 @@ class BrokerConfig:
         3,
         "Its replicas; by default as many brokers as are there are enough.",
         low=1,
-        high=32_767,
+        kind=Kind.SHORT,
     )
     offsets_topic_segment_bytes: int = _key(
         "offsets.topic.segment.bytes", 100 * 1024 * 1024, "Size of its segments.", low=14
@@ -332,7 +360,11 @@ class BrokerConfig:
         "offsets.retention.minutes", 10_080, "Offsets of nobody are forgotten after this.", low=1
     )
     offsets_retention_check_interval_ms: int = _key(
-        "offsets.retention.check.interval.ms", 600_000, "How often they are looked for.", low=1
+        "offsets.retention.check.interval.ms",
+        600_000,
+        "How often they are looked for.",
+        low=1,
+        kind=Kind.LONG,
     )
     offsets_commit_timeout_ms: int = _key(
         "offsets.commit.timeout.ms", 5_000, "How long a commit waits for replicas.", low=1
@@ -350,7 +382,7 @@ class BrokerConfig:
         3,
         "Its replicas; by default as many brokers as are there are enough.",
         low=1,
-        high=32_767,
+        kind=Kind.SHORT,
     )
     transaction_state_log_min_isr: int = _key(
         "transaction.state.log.min.isr", 2, "Its min.insync.replicas, or all replicas.", low=1
@@ -378,7 +410,11 @@ class BrokerConfig:
 
     # replication
     replica_lag_time_max_ms: int = _key(
-        "replica.lag.time.max.ms", 30_000, "Lag that costs a replica its place in the ISR.", low=1
+        "replica.lag.time.max.ms",
+        30_000,
+        "Lag that costs a replica its place in the ISR.",
+        low=1,
+        kind=Kind.LONG,
     )
     replica_fetch_wait_max_ms: int = _key(
         "replica.fetch.wait.max.ms", 500, "How long a follower's fetch is parked.", low=0
@@ -399,7 +435,11 @@ class BrokerConfig:
         "replica.socket.timeout.ms", 30_000, "Silence that ends a fetch.", low=1
     )
     replica_high_watermark_checkpoint_interval_ms: int = _key(
-        "replica.high.watermark.checkpoint.interval.ms", 5000, "Between two checkpoints.", low=1
+        "replica.high.watermark.checkpoint.interval.ms",
+        5000,
+        "Between two checkpoints.",
+        low=1,
+        kind=Kind.LONG,
     )
 
     replica_selector_class: str = _key(
@@ -417,7 +457,11 @@ class BrokerConfig:
         "controlled.shutdown.max.retries", 3, "Tries to move the leaders.", low=0
     )
     controlled_shutdown_retry_backoff_ms: int = _key(
-        "controlled.shutdown.retry.backoff.ms", 500, "Wait between two tries.", low=0
+        "controlled.shutdown.retry.backoff.ms",
+        500,
+        "Wait between two tries.",
+        low=0,
+        kind=Kind.LONG,
     )
     controller_socket_timeout_ms: int = _key(
         "controller.socket.timeout.ms", 30_000, "Silence that ends a controller's request.", low=1
@@ -426,7 +470,11 @@ class BrokerConfig:
         "auto.leader.rebalance.enable", True, "Preferred leaders are restored by themselves."
     )
     leader_imbalance_check_interval_seconds: int = _key(
-        "leader.imbalance.check.interval.seconds", 300, "How often imbalance is looked for.", low=1
+        "leader.imbalance.check.interval.seconds",
+        300,
+        "How often imbalance is looked for.",
+        low=1,
+        kind=Kind.LONG,
     )
 
     peer_overrides: Mapping[int, tuple[str, int]] = field(
@@ -435,6 +483,9 @@ class BrokerConfig:
     """``faultline.peer.<id>=host:port``: where to reach a peer instead of what it advertises."""
     given: frozenset[str] = field(default=frozenset(), metadata={"name": None})
     """Names that were set by hand (DescribeConfigs tells defaults from settings)."""
+
+    inactive: Mapping[str, str] = field(default_factory=dict, metadata={"name": None})
+    """Settings of Kafka that were given and on which this broker does not act, as text."""
 
     static: "BrokerConfig | None" = field(default=None, metadata={"name": None})
     """What was given at start, where something has changed since."""
@@ -453,12 +504,12 @@ class BrokerConfig:
 
     def inter_broker_listener(self) -> str:
         """The name of the listener that brokers talk over."""
-        return self.inter_broker_listener_name or self.endpoints()[0].name
+        return self.inter_broker_listener_name.upper() or self.endpoints()[0].name
 
     def security_protocols(self) -> dict[str, str]:
         """Listener name to security protocol."""
         pairs = (item.partition(":") for item in self.listener_security_protocol_map)
-        return {name.strip(): protocol.strip() for name, _, protocol in pairs}
+        return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
 
     def for_topic(self, overrides: Mapping[str, str]) -> "BrokerConfig":
         """This configuration as one topic sees it.
@@ -483,7 +534,7 @@ class BrokerConfig:
         for name, text in (dict(default) | dict(own)).items():
             setting = SETTINGS.get(name)
             if setting is None:
-                raise unknown_setting(name)
+                raise unusable_setting(name)
             if not setting.is_dynamic:
                 raise ConfigError(f"{name} cannot change while a broker runs")
             changed[setting.field] = setting.parse(text)
@@ -526,7 +577,7 @@ class Setting:
 
     field: str
     name: str
-    type: Any
+    kind: Kind
     default: Any
     doc: str
     low: float | None
@@ -537,34 +588,12 @@ class Setting:
     def parse(self, text: str, name: str | None = None) -> Any:
         """The typed value of a text, or a ConfigError that says what would be right."""
         name = name or self.name
-        value = self._convert(text.strip(), name)
+        value = parse_value(self.kind, name, text)
         said = value if self.is_list else (value,)
         if self.one_of is not None and not (said and all(each in self.one_of for each in said)):
             raise ConfigError(f"{name}={text}: must be one of {', '.join(self.one_of)}")
-        if self.low is not None and value < self.low:
-            raise ConfigError(f"{name}={text}: must be at least {self.low}")
-        if self.high is not None and value > self.high:
-            raise ConfigError(f"{name}={text}: must be at most {self.high}")
+        check_range(name, text, value, self.low, self.high)
         return value
-
-    def _convert(self, text: str, name: str) -> Any:
-        if self.type is bool:
-            if text.lower() not in ("true", "false"):
-                raise ConfigError(f"{name}={text}: must be true or false")
-            return text.lower() == "true"
-        if self.type is int:
-            try:
-                return int(text)
-            except ValueError:
-                raise ConfigError(f"{name}={text}: must be a whole number") from None
-        if self.type is float:
-            try:
-                return float(text)
-            except ValueError:
-                raise ConfigError(f"{name}={text}: must be a number") from None
-        if get_origin(self.type) is tuple:
-            return tuple(item.strip() for item in text.split(",") if item.strip())
-        return text
 
     def format(self, value: Any) -> str:
         """The text of a value, as DescribeConfigs shows it."""
@@ -581,7 +610,7 @@ class Setting:
 
     @property
     def is_list(self) -> bool:
-        return get_origin(self.type) is tuple and str in get_args(self.type)
+        return self.kind is Kind.LIST
 
     @property
     def is_secret(self) -> bool:
@@ -595,9 +624,17 @@ def _settings() -> dict[str, Setting]:
         meta = dict(item.metadata)
         if meta["name"] is None:
             continue
-        row = Setting(field=item.name, type=types[item.name], default=item.default, **meta)
+        meta["kind"] = meta["kind"] or _kind(types[item.name])
+        row = Setting(field=item.name, default=item.default, **meta)
         rows[row.name] = row
     return rows
+
+
+def _kind(field_type: Any) -> Kind:
+    if get_origin(field_type) is tuple:
+        return Kind.LIST
+    kinds = {bool: Kind.BOOLEAN, int: Kind.INT, float: Kind.DOUBLE, str: Kind.STRING}
+    return kinds[field_type]
 
 
 SETTINGS: Mapping[str, Setting] = _settings()
@@ -610,83 +647,89 @@ def parse_endpoint(text: str) -> Endpoint:
     """``NAME://host:port``; ConfigError says what is wrong."""
     name, separator, address = text.partition("://")
     host, colon, port = address.rpartition(":")
-    if not (name and separator and colon and port.isdigit() and int(port) < 65536):
+    if not (name and separator and colon and _is_port(port)):
         raise ConfigError(f"{text}: a listener is written NAME://host:port")
-    return Endpoint(name, host.strip("[]"), int(port))
+    return Endpoint(name.upper(), host.strip("[]"), int(port))
 
 
 def parse_address(text: str, name: str) -> tuple[str, int]:
     """``host:port``."""
     host, colon, port = text.strip().rpartition(":")
-    if not (host and colon and port.isdigit() and int(port) < 65536):
+    if not (host and colon and _is_port(port)):
         raise ConfigError(f"{name}={text}: must be host:port")
     return host, int(port)
 
 
-def load(path: Path) -> dict[str, str]:
-    """The settings of a ``server.properties`` file."""
-    try:
-        with path.open("rb") as file:
-            return dict(javaproperties.load(file))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    except (javaproperties.InvalidUEscapeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no properties file: {error}") from error
-
-
-def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Settings from variables, by the custom of Kafka's images.
-
-    ``KAFKA_LOG_RETENTION_HOURS=60`` is ``log.retention.hours=60``. Nothing is refused here:
-    :func:`parse` does not know a misspelt name in this form either.
-    """
-    return {
-        name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", "."): environment[name]
-        for name in sorted(environment)
-        if name.startswith(_ENVIRONMENT_PREFIX)
-        and name.removeprefix(_ENVIRONMENT_PREFIX) not in _FOR_START_SCRIPTS
-    }
-
-
-def _in_milliseconds(settings: Mapping[str, str]) -> dict[str, str]:
-    """``log.retention.hours`` and its like under the one name; the finest that is given counts."""
-    values = dict(settings)
-    for name, (finest, factor) in _COARSER.items():
-        text = values.pop(name, None)
-        if text is None or finest in values:
-            continue
-        try:
-            number = int(text)
-        except ValueError:
-            raise ConfigError(f"{name}={text}: must be a whole number") from None
-        values[finest] = str(number * factor if number > 0 else number)
-    return values
-
-
 def parse(settings: Mapping[str, str]) -> BrokerConfig:
-    """A configuration from Kafka's names to text; ConfigError on the first thing that is wrong."""
-    settings = _in_milliseconds(settings)
+    """A configuration from Kafka's names to text; ConfigError on the first thing that is wrong.
+
+    Unknown names are ignored, as in Kafka; :func:`notes` reports them.
+    """
+    settings = by_one_name(settings)
     values: dict[str, Any] = {}
     peers: dict[int, tuple[str, int]] = {}
+    others: dict[str, str] = {}
     for name, text in settings.items():
         if name.startswith(_PEER_PREFIX):
             number = name.removeprefix(_PEER_PREFIX)
-            if not number.isdigit():
+            if not number.isdecimal():
                 raise ConfigError(f"{name}: must end in a broker id")
             peers[int(number)] = parse_address(text, name)
-            continue
-        setting = SETTINGS.get(name)
-        if setting is None:
-            raise unknown_setting(name)
-        values[setting.field] = setting.parse(text)
-    config = BrokerConfig(**values, peer_overrides=peers, given=frozenset(settings))
+        elif (setting := SETTINGS.get(name)) is not None:
+            values[setting.field] = setting.parse(text)
+        elif (other := inactive(name)) is not None:
+            other.check(name, text)
+            others[name] = text
+        elif name.startswith(_OWN_PREFIX):
+            raise unusable_setting(name)
+    config = BrokerConfig(
+        **values, peer_overrides=peers, given=frozenset(settings) & SETTINGS.keys(), inactive=others
+    )
     _check(config)
     return config
 
 
-def unknown_setting(name: str) -> ConfigError:
-    """The complaint about a name that no setting has."""
-    return ConfigError(f"unknown setting {name}{_hint(name, [*SETTINGS, *_COARSER])}")
+def notes(settings: Mapping[str, str]) -> list[str]:
+    """What a user should know of settings that change nothing: a line for each unknown name, and
+    one line for all those of Kafka's on which this broker does not act."""
+    unknown = [name for name in settings if not _is_known(name)]
+    idle = sorted(name for name in settings if inactive(name) is not None)
+    lines = [f"unknown setting {name} is ignored{_hint(name, _known_names())}" for name in unknown]
+    if idle:
+        lines.append(
+            "settings of Kafka on which this broker does not act"
+            f" (docs/broker-settings.md): {', '.join(idle)}"
+        )
+    return lines
+
+
+def check_active(name: str, text: str) -> None:
+    """ConfigError for a setting that the broker would refuse, ignore, or not act on."""
+    for one_name, value in by_one_name({name: text}).items():
+        setting = SETTINGS.get(one_name)
+        if setting is None:
+            raise unusable_setting(one_name)
+        setting.parse(value)
+
+
+def unusable_setting(name: str) -> ConfigError:
+    """The complaint about a name that no setting has on which this broker acts."""
+    if inactive(name) is not None:
+        return ConfigError(f"this broker does not act on {name}")
+    return ConfigError(f"unknown setting {name}{_hint(name, _known_names())}")
+
+
+def _is_known(name: str) -> bool:
+    return (
+        name in SETTINGS
+        or name in OTHER_NAMES
+        or name.startswith(_OWN_PREFIX)
+        or inactive(name) is not None
+    )
+
+
+def _known_names() -> list[str]:
+    return [*SETTINGS, *OTHER_NAMES, *INACTIVE]
 
 
 def _check(config: BrokerConfig) -> None:
@@ -709,14 +752,38 @@ def _check(config: BrokerConfig) -> None:
         raise ConfigError(
             f"inter.broker.listener.name={config.inter_broker_listener_name}: is no listener"
         )
+    if config.inactive.get("process.roles"):
+        raise ConfigError("process.roles: this broker has no KRaft mode; set zookeeper.connect")
     if not config.zookeeper_connect:
         raise ConfigError("zookeeper.connect: must be set")
+    _check_ensemble(config.zookeeper_connect)
     if config.broker_id < 0:
         raise ConfigError("broker.id: must be set")
+    if not config.log_dirs:
+        raise ConfigError("log.dirs: must be set")
     if "," in config.log_dirs:
         raise ConfigError("log.dirs: one directory is supported")
 
 
+def _check_ensemble(connect: str) -> None:
+    """``host:port,host:port/chroot``; ZooKeeper's port is 2181 where none is given."""
+    servers, _, chroot = connect.partition("/")
+    for server in servers.split(","):
+        host, colon, port = server.strip().rpartition(":")
+        if not (host if colon else port) or (colon and not _is_port(port)):
+            raise ConfigError(f"zookeeper.connect={connect}: must be host:port,host:port/chroot")
+    if "" in chroot.rstrip("/").split("/") and chroot.strip("/"):
+        raise ConfigError(f"zookeeper.connect={connect}: the chroot has an empty part")
+
+
+def _is_port(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and int(text) < 65536
+
+
 def _hint(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
+    """The name that was probably meant: one with other marks or letters, or a topic's name."""
+    if name in TOPIC_SETTINGS and name not in known:
+        return f"; did you mean {TOPIC_SETTINGS[name].name}?"
+    plain = name.strip().lower().replace("_", ".").replace("-", ".")
+    close = difflib.get_close_matches(plain, list(known), n=1, cutoff=_SIMILAR)
     return f"; did you mean {close[0]}?" if close else ""

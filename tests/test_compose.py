@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from broker_impl import config, health
+from broker_impl.properties import from_environment
 from harness.cluster import base_image, image
 from setup import pins
 
@@ -37,7 +38,9 @@ BROKERS = [1, 2, 3, 4, 5]
 def settings(broker: int) -> config.BrokerConfig:
     """What a broker makes of its variables."""
     variables = SERVICES[f"broker-{broker}"]["environment"]
-    return config.parse(config.from_environment({k: str(v) for k, v in variables.items()}))
+    given = from_environment({k: str(v) for k, v in variables.items()})
+    assert config.notes(given) == [], "each variable has an effect"
+    return config.parse(given)
 
 
 def upstream(port: int) -> str:

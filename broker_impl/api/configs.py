@@ -1,11 +1,15 @@
 """DescribeConfigs (API 32), v1-v4: every setting with its default, source and meaning.
 
+Settings of Kafka on which this broker does not act are described as far as they were given.
 Left out: loggers (BROKER_LOGGER).
 """
 
+from collections.abc import Iterator
+
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.config import SETTINGS, Setting, Source, Sourced
+from broker_impl.config import SETTINGS, BrokerConfig, Setting, Source, Sourced
 from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.kafka_settings import Kind, inactive
 from broker_impl.wire.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -18,7 +22,6 @@ from broker_impl.wire.messages.describe_configs_response import (
 )
 
 TOPIC, BROKER = 2, 4
-_BOOLEAN, _STRING, _LONG, _DOUBLE, _LIST = 1, 2, 5, 6, 7
 
 
 @api(32, range(1, 5))
@@ -54,6 +57,7 @@ async def _resource(
             result.error_message = f"this is broker {config.broker_id}"
             return result
         rows = [_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()]
+        rows += _inactive_rows(config.static or config)
     else:
         result.error_code = ErrorCode.INVALID_REQUEST
         result.error_message = f"resource type {resource.resource_type} has no settings here"
@@ -82,12 +86,25 @@ def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsR
             DescribeConfigsSynonym(name=synonym, value=show(shown), source=source)
             for synonym, shown, source in values
         ],
-        config_type=_type(setting),
+        config_type=setting.kind,
         documentation=setting.doc,
     )
 
 
-def _type(setting: Setting) -> int:
-    if setting.is_list:
-        return _LIST
-    return {bool: _BOOLEAN, int: _LONG, float: _DOUBLE}.get(setting.type, _STRING)
+def _inactive_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
+    """The settings of Kafka that the broker was given and does not act on, as they were given."""
+    for name, text in sorted(config.inactive.items()):
+        setting = inactive(name)
+        assert setting is not None, "only such settings are kept there"
+        is_secret = setting.kind is Kind.PASSWORD
+        value = None if is_secret else text
+        yield DescribeConfigsResourceResult(
+            name=name,
+            value=value,
+            read_only=True,
+            config_source=Source.FILE,
+            is_sensitive=is_secret,
+            synonyms=[DescribeConfigsSynonym(name=name, value=value, source=Source.FILE)],
+            config_type=setting.kind,
+            documentation="Accepted, and without effect: this broker does not act on it.",
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from broker_impl.config import Setting, unknown_setting
+from broker_impl.config import Setting, unusable_setting
 from broker_impl.errors import ApiError, ConfigError, ErrorCode
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -68,7 +68,7 @@ def _of_list(
 ) -> str:
     setting = settings.get(name)
     if setting is None:
-        raise ApiError(ErrorCode.INVALID_CONFIG, str(unknown_setting(name)))
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(unusable_setting(name)))
     if not setting.is_list:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is no list")
     named = _items(value)

@@ -80,12 +80,15 @@ class Broker:
         rng: random.Random,
         wall_ms: Callable[[], int],
         reuse_port: bool = False,
+        host_name: Callable[[], str] = lambda: "localhost",
     ) -> None:
+        """``host_name``: what clients connect to where the listeners name no host."""
         self._config = config
         self._disk = disk
         self._rng = rng
         self._wall_ms = wall_ms
         self._reuse_port = reuse_port
+        self._host_name = host_name
         self._session = Session(
             config.zookeeper_connect,
             timeout_ms=config.zookeeper_session_timeout_ms,
@@ -393,7 +396,11 @@ class Broker:
 
     async def _register(self) -> None:
         advertised = {endpoint.name: endpoint for endpoint in self._config.advertised()}
-        endpoints = [advertised.get(listening.name, listening) for listening in self._listening]
+        endpoints = []
+        for listening in self._listening:
+            host, port = advertised.get(listening.name, listening)[1:]
+            host, port = host or self._host_name(), port or listening.port
+            endpoints.append(Endpoint(listening.name, host, port))
         await self._session.register(
             zk_paths.BrokerZnode(
                 host=endpoints[0].host,

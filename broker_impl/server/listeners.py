@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from broker_impl.api.services import Services
 from broker_impl.config import BrokerConfig, Endpoint
@@ -44,17 +45,25 @@ class Server:
 
     async def listen(self, endpoint: Endpoint, *, reuse_port: bool = False) -> Endpoint:
         """Listen; the answer names the port that was taken when 0 was asked for."""
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
+        if endpoint.host or endpoint.port:
+            endpoint = await self._listen(endpoint, endpoint.host, reuse_port)
+        else:  # every interface has the same free port
+            endpoint = await self._listen(endpoint, "0.0.0.0", reuse_port)
+            with suppress(OSError):  # the port is free for IPv4; without IPv6 that is enough
+                await self._listen(endpoint, "::", reuse_port)
+        if self._reaper is None and self.config.connections_max_idle_ms >= 0:
+            self._reap_idle()
+        return endpoint
+
+    async def _listen(self, endpoint: Endpoint, host: str, reuse_port: bool) -> Endpoint:
+        server = await asyncio.get_running_loop().create_server(
             lambda: Connection(self, endpoint.name),
-            endpoint.host or None,
+            host or None,
             endpoint.port,
             reuse_port=reuse_port or None,
             backlog=512,
         )
         self._servers.append(server)
-        if self._reaper is None:
-            self._reap_idle()
         return endpoint._replace(port=server.sockets[0].getsockname()[1])
 
     def open_to_brokers(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 
 import javaproperties
 
-from broker_impl.config import SETTINGS, unknown_setting
+from broker_impl.config import check_active
 from broker_impl.errors import ConfigError
 from harness.cluster.address import Address
 
@@ -38,14 +38,20 @@ SCALED: Mapping[str, str] = {
 }
 
 
+_DECIDED_BY_RUN = frozenset(
+    {"log.dir", "host.name", "port", "advertised.host.name", "advertised.port"}
+)
+"""Kafka's older names of what :func:`of_broker` sets by the newer one, which counts more."""
+
+
 def refusal(settings: Mapping[str, str]) -> str | None:
-    """Why the brokers would not start with these settings; ``None`` when they would."""
+    """Why the brokers would not start with these settings or not act on one of them; ``None``
+    when they would obey all. A broker ignores what it does not know: a plan may not rely on it."""
     for name, text in settings.items():
-        known = SETTINGS.get(name)
+        if name in _DECIDED_BY_RUN:
+            return f"--set broker.{name}={text}: the run decides where its brokers are"
         try:
-            if known is None:
-                raise unknown_setting(name)
-            known.parse(text)
+            check_active(name, text)
         except ConfigError as error:
             return f"--set broker.{name}={text}: {error}"
     return None

@@ -95,9 +95,13 @@ class ClusterInLoop:
     def __init__(self, zookeeper: ZooKeeperInLoop) -> None:
         self.zookeeper = zookeeper
         self.brokers: dict[int, Running] = {}
+        self.inactive: dict[str, str] = {}
+        """Settings of all brokers on which they do not act."""
 
     async def add(self, number: int, **settings: str) -> Running:
         given = {name.replace("_", "."): value for name, value in settings.items()}
+        for name, value in given.items():
+            configuration.check_active(name, value)
         running = Running(
             {
                 "broker.id": str(number),
@@ -113,6 +117,7 @@ class ClusterInLoop:
                 "controlled.shutdown.max.retries": "0",
             }
             | given
+            | self.inactive
         )
         self.brokers[number] = running
         await running.start()

@@ -1,9 +1,8 @@
-from pathlib import Path
-
 import pytest
 
 from broker_impl import config
 from broker_impl.errors import ConfigError
+from broker_impl.properties import OTHER_NAMES
 
 MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
 
@@ -11,7 +10,6 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("min.insync.replica", "2", "unknown setting min.insync.replica; did you mean"),
         ("min.insync.replicas", "two", "must be a whole number"),
         ("min.insync.replicas", "0", "must be at least 1"),
         ("auto.create.topics.enable", "maybe", "must be true or false"),
@@ -32,7 +30,30 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
         ("faultline.peer.two", "h:1", "must end in a broker id"),
         ("faultline.peer.2", "h", "must be host:port"),
         ("log.retention.hours", "long", "log.retention.hours=long: must be a whole number"),
-        ("log.retention.hour", "1", "did you mean log.retention.hours?"),
+        ("log.roll.hours", "1.5", "log.roll.hours=1.5: must be a whole number"),
+        ("num.partitions", "1_000", "must be a whole number"),
+        ("num.partitions", "٣", "must be a whole number"),
+        ("num.partitions", "", "must be a whole number"),
+        ("num.partitions", "9" * 5000, "must be a whole number"),
+        ("num.partitions", "2147483648", "must be at most 2147483647"),
+        ("log.retention.bytes", "9223372036854775808", "must be at most 9223372036854775807"),
+        ("offsets.topic.replication.factor", "32768", "must be at most 32767"),
+        ("log.cleaner.min.cleanable.ratio", "NaN", "must be at least 0"),
+        ("log.dirs", " ", "log.dirs: must be set"),
+        ("listeners", "PLAINTEXT://h:٩٩", "a listener is written NAME://host:port"),
+        ("port", "http", "port=http: must be a whole number"),
+        ("zookeeper.connect", "h:port", "must be host:port,host:port/chroot"),
+        ("zookeeper.connect", "h:2181,,i:2181", "must be host:port,host:port/chroot"),
+        ("zookeeper.connect", "/chroot", "must be host:port,host:port/chroot"),
+        ("zookeeper.connect", "h:2181/a//b", "the chroot has an empty part"),
+        ("process.roles", "broker,controller", "this broker has no KRaft mode"),
+        ("num.io.threads", "many", "num.io.threads=many: must be a whole number"),
+        ("num.network.threads", "0", "num.network.threads=0: must be at least 1"),
+        ("log.preallocate", "perhaps", "log.preallocate=perhaps: must be true or false"),
+        ("ssl.client.auth", "maybe", "must be one of required, requested, none"),
+        ("log.cleaner.io.max.bytes.per.second", "fast", "must be a number"),
+        ("listener.name.x.num.io.threads", "?", "must be a whole number"),
+        ("faultline.pear.2", "h:1", "unknown setting faultline.pear.2"),
     ],
 )
 def test_what_cannot_be_obeyed_is_named(name: str, text: str, message: str) -> None:
@@ -97,57 +118,97 @@ def test_a_value_is_told_with_where_it_is_from() -> None:
     assert values["retention.bytes"] == [("log.retention.bytes", -1, config.Source.DEFAULT)]
 
 
-def test_a_properties_file_is_read(tmp_path: Path) -> None:
-    """server.properties: comments, spaces and both separators."""
-    file = tmp_path / "server.properties"
-    file.write_text("# a broker\nbroker.id = 3\nzookeeper.connect: h:1/kafka\n")
-    parsed = config.parse(config.load(file))
-    assert (parsed.broker_id, parsed.zookeeper_connect) == (3, "h:1/kafka")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("min.insync.replica", "min.insync.replicas"),
+        ("log.retention.hour", "log.retention.hours"),
+        ("log.retenton.ms", "log.retention.ms"),
+        ("listener", "listeners"),
+        ("num.network.thread", "num.network.threads"),
+        ("auto.create.topic", "auto.create.topics.enable"),
+        ("Log.Dirs", "log.dirs"),
+        ("LOG_RETENTION_HOURS", "log.retention.hours"),
+        ("broker-id", "broker.id"),
+        ("retention.ms", "log.retention.ms"),
+        ("max.message.bytes", "message.max.bytes"),
+    ],
+)
+def test_an_unknown_name_is_ignored_with_a_hint(name: str, hint: str) -> None:
+    """As in Kafka an unknown name stops no broker; a line names the setting that was meant."""
+    settings = MINIMAL | {name: "1"}
+    assert config.notes(settings) == [f"unknown setting {name} is ignored; did you mean {hint}?"]
+    assert config.parse(settings) == config.parse(MINIMAL)
 
 
-def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
-    """A file that cannot be read is a ConfigError, not a traceback."""
-    with pytest.raises(ConfigError, match="cannot read"):
-        config.load(tmp_path / "none")
+@pytest.mark.parametrize("name", ["confluent.support.customer.id", "x", ""])
+def test_a_foreign_name_gets_no_hint(name: str) -> None:
+    """A setting of a plug-in resembles none of the broker's."""
+    assert config.notes(MINIMAL | {name: "1"}) == [f"unknown setting {name} is ignored"]
 
 
-def test_variables_are_settings_by_the_custom_of_kafkas_images() -> None:
-    """KAFKA_ goes, the rest is a name; what Kafka's start scripts read is not ours to refuse."""
-    environment = {
-        "KAFKA_LOG_RETENTION_HOURS": "60",
-        "KAFKA_FAULTLINE_PEER_2": "toxiproxy:20001",
-        "KAFKA_HEAP_OPTS": "-Xmx1G",
-        "KAFKA_OPTS": "",
-        "PATH": "/bin",
+def test_settings_of_kafka_without_effect_are_listed_in_one_line() -> None:
+    """The line has names only, since some values are secrets; the values are kept as given."""
+    given = {
+        "num.network.threads": "3",
+        "ssl.keystore.password": "hidden",
+        "listener.name.client.max.connections": "7",
     }
-    assert config.from_environment(environment) == {
-        "log.retention.hours": "60",
-        "faultline.peer.2": "toxiproxy:20001",
-    }
+    (note,) = config.notes(MINIMAL | given)
+    assert note.endswith(
+        ": listener.name.client.max.connections, num.network.threads, ssl.keystore.password"
+    )
+    parsed = config.parse(MINIMAL | given)
+    assert parsed.inactive == given
+    assert parsed.given == set(MINIMAL)
 
 
-def test_a_misspelt_variable_is_refused_like_a_misspelt_setting() -> None:
-    """No setting is ignored for the way that it came."""
-    settings = config.from_environment({"KAFKA_LOG_RETENTON_HOURS": "60"})
-    with pytest.raises(ConfigError, match=r"did you mean log\.retention\.hours\?"):
-        config.parse(MINIMAL | settings)
+def test_known_settings_are_not_noted() -> None:
+    """Neither what the broker acts on, nor another name for it, nor a peer's address."""
+    names = [*config.SETTINGS, *OTHER_NAMES, "faultline.peer.2"]
+    assert config.notes(dict.fromkeys(names, "1")) == []
 
 
 @pytest.mark.parametrize(
-    ("settings", "retention_ms"),
+    ("name", "text", "reason"),
     [
-        ({"log.retention.hours": "2"}, 7_200_000),
-        ({"log.retention.hours": "-1"}, -1),
-        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
-        ({"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
+        ("min.insync.replica", "2", "unknown setting min.insync.replica; did you mean"),
+        ("num.io.threads", "8", "this broker does not act on num.io.threads"),
+        ("log.retention.hours", "long", "log.retention.hours=long: must be a whole number"),
+        ("num.partitions", "0", "num.partitions=0: must be at least 1"),
+        ("faultline.peer.2", "h:1", "unknown setting faultline.peer.2"),
     ],
 )
-def test_the_finest_unit_counts(settings: dict[str, str], retention_ms: int) -> None:
-    """Of the three names of retention the finest that is given is obeyed, as in Kafka."""
-    parsed = config.parse(MINIMAL | settings)
-    assert parsed.log_retention_ms == retention_ms
-    assert "log.retention.ms" in parsed.given
-    assert "log.retention.hours" not in parsed.given
+def test_what_would_not_be_obeyed_is_found(name: str, text: str, reason: str) -> None:
+    """A caller that relies on a setting learns that the broker would ignore or refuse it."""
+    with pytest.raises(ConfigError) as caught:
+        config.check_active(name, text)
+    assert str(caught.value).startswith(reason)
+    config.check_active("log.retention.hours", "2")
+    config.check_active("num.partitions", "2")
+
+
+def test_names_of_listeners_are_upper_case() -> None:
+    """Kafka compares the names of listeners without regard to case."""
+    parsed = config.parse(
+        MINIMAL
+        | {
+            "listeners": "client://:9092,Peer://h:9093",
+            "listener.security.protocol.map": "Client:plaintext,PEER:PLAINTEXT",
+            "inter.broker.listener.name": "peer",
+            "advertised.listeners": "client://h:1",
+        }
+    )
+    assert [endpoint.name for endpoint in parsed.endpoints()] == ["CLIENT", "PEER"]
+    assert parsed.inter_broker_listener() == "PEER"
+
+
+@pytest.mark.parametrize(
+    "connect", ["h", "h:1", "h:1,i:2", "h:1, i", "h:1/", "h:1,i:2/a/b", "[::1]:2181/kafka"]
+)
+def test_an_ensemble_has_ports_and_a_chroot_or_not(connect: str) -> None:
+    """Every form that ZooKeeper's own client reads."""
+    assert config.parse(MINIMAL | {"zookeeper.connect": connect}).zookeeper_connect == connect
 
 
 def test_settings_change_while_a_broker_runs() -> None:

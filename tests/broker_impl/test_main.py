@@ -25,7 +25,7 @@ def run(*settings: str, properties: Path | None = None, mutants: tuple[str, ...]
     [
         (("broker.id",), "must be KEY=VALUE"),
         (("broker.id=1",), "zookeeper.connect: must be set"),
-        (("broker.id=1", "zookeeper.connect=h:1", "no.such=1"), "unknown setting no.such"),
+        (("broker.id=1", "zookeeper.connect=h:1", "port=x"), "port=x: must be a whole number"),
     ],
     ids=repr,
 )
@@ -35,6 +35,17 @@ def test_a_bad_setting_is_64(
     """One line says which, and what would be right."""
     assert run(*settings) == BAD_CONFIG
     assert [text in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_settings_without_effect_are_logged_before_anything_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A misspelt name explains the error that follows from it: its line comes first."""
+    assert run("brokr.id=1", "zookeeper.connect=h:1", "num.io.threads=8") == BAD_CONFIG
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0] == "unknown setting brokr.id is ignored; did you mean broker.id?"
+    assert lines[1].endswith(": num.io.threads")
+    assert lines[2:] == ["broker.id: must be set"]
 
 
 def test_variables_count_more_than_the_file_and_less_than_the_command_line(

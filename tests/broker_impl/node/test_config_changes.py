@@ -145,6 +145,41 @@ async def test_what_is_refused(
     assert await told(three, 1, TOPIC, "t", "retention.ms") == ("604800000", 5)
 
 
+async def test_settings_without_effect_are_described_as_they_were_given(cluster: Any) -> None:
+    """Their values are from the file, read-only, and hidden where Kafka has a password; the broker
+    refuses to change them, and does not describe those that were not given."""
+    cluster.inactive = {"num.io.threads": "8", "ssl.key.password": "secret", "x": "1"}
+    await cluster.add(1)
+    await cluster.ready()
+    request = DescribeConfigsRequest(resources=[DescribeConfigsResource(BROKER, "1", None)])
+    request.include_synonyms = True
+    answer = await cluster.ask(1, request, 4)
+    rows = {row.name: row for row in answer.results[0].configs}
+    assert "num.network.threads" not in rows
+    assert "x" not in rows
+    threads, password = rows["num.io.threads"], rows["ssl.key.password"]
+    assert (threads.value, threads.config_source, threads.config_type) == ("8", 4, 3)
+    assert (password.value, password.is_sensitive, password.config_type) == (None, True, 9)
+    assert password.synonyms[0].value is None
+    assert threads.read_only
+    error, message = await alter(cluster, 1, BROKER, "1", ("num.io.threads", 0, "9"))
+    assert error == ErrorCode.INVALID_CONFIG
+    assert message == "this broker does not act on num.io.threads"
+
+
+async def test_a_listener_without_a_host_advertises_the_machine_s_name(cluster: Any) -> None:
+    """Kafka's default is `PLAINTEXT://:9092`; clients need a host that they can connect to."""
+    await cluster.add(
+        1,
+        listeners="PLAINTEXT://:0",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT",
+        inter_broker_listener_name="",
+    )
+    await cluster.ready()
+    (endpoint,) = cluster.brokers[1].broker.view.brokers[1].endpoints.values()
+    assert endpoint == ("localhost", cluster.brokers[1].port)
+
+
 async def test_validation_only(three: Any) -> None:
     """What could be is said so, and not done."""
     await create(three)

@@ -5,7 +5,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from broker_impl import config
+from broker_impl import config, properties
 from harness.cluster import settings
 from harness.cluster.address import Address
 from harness.cluster.settings import Addresses
@@ -45,7 +45,8 @@ def test_broker_reads_what_is_written(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     settings.write(path, settings.of_broker(2, 3, ADDRESSES, data, {}))
     assert javaproperties.loads(path.read_text())["log.dirs"] == str(data)
-    read = config.parse(config.load(path))
+    read = config.parse(properties.load(path))
+    assert config.notes(properties.load(path)) == []
     assert read.log_dirs == str(data)
     assert read.broker_id == 2
 
@@ -54,3 +55,28 @@ def test_session_timeout_can_be_set() -> None:
     """The plan's session timeout is the one that faults are measured by."""
     assert settings.session_timeout_s({}) == 2.0
     assert settings.session_timeout_s({"zookeeper.session.timeout.ms": "6000"}) == 6.0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("min.insync.replica", "1", "unknown setting min.insync.replica; did you mean min.insync"),
+        ("retention.ms", "1", "unknown setting retention.ms; did you mean log.retention.ms?"),
+        ("num.io.threads", "8", "this broker does not act on num.io.threads"),
+        ("listener.name.client.ssl.client.auth", "none", "this broker does not act on listener."),
+        ("num.partitions", "x", "num.partitions=x: must be a whole number"),
+        ("log.roll.hours", "x", "log.roll.hours=x: must be a whole number"),
+        ("log.dir", "/tmp", "the run decides where its brokers are"),
+        ("port", "1", "the run decides where its brokers are"),
+    ],
+)
+def test_a_plan_must_not_set_what_has_no_effect(name: str, text: str, reason: str) -> None:
+    """A broker would ignore some of these; the verdict would be about another configuration."""
+    refusal = settings.refusal({"num.partitions": "3", name: text})
+    assert refusal is not None
+    assert refusal.startswith(f"--set broker.{name}={text}: {reason}")
+
+
+def test_a_plan_may_use_every_name_of_a_time() -> None:
+    """The broker reads hours and minutes, too."""
+    assert settings.refusal({"log.retention.hours": "2", "log.retention.minutes": "7"}) is None

@@ -386,8 +386,8 @@ def test_settings_that_cannot_be_obeyed_are_told(lab: Lab) -> None:
     async def work(cluster: Simulated) -> None:
         raise AssertionError("it has started")
 
-    with pytest.raises(ClusterError, match=r"broker-1 ended at its start: .*no\.such"):
-        lab(work, broker={"no.such": "1"})
+    with pytest.raises(ClusterError, match=r"broker-1 ended at its start: .*faultline\.no\.such"):
+        lab(work, broker={"faultline.no.such": "1"})
 
 
 def test_mutants_are_planted_once_and_removed_with_the_world(tmp_path: Path) -> None:

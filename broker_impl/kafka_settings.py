@@ -1,0 +1,270 @@
+"""Kinds of values, and the settings of Kafka 2.8 on which this broker does not act.
+
+A ``server.properties`` of Kafka's may name the latter. Their values are checked like those of all
+settings, so that a file which Kafka refuses is refused here, too; nothing else depends on them.
+``docs/broker-settings.md`` lists them for users.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+from broker_impl.errors import ConfigError
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
+
+
+class Kind(IntEnum):
+    """What a setting's text means, by the numbers of DescribeConfigs (KIP-226, KIP-569)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+_BITS: Final = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
+
+
+def parse_value(kind: Kind, name: str, text: str) -> Any:
+    """The value that a text means; ConfigError says what would be right."""
+    text = text.strip()
+    if kind is Kind.BOOLEAN:
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"{name}={text}: must be true or false")
+        return text.lower() == "true"
+    if kind in _BITS:
+        return _whole(text, name, _BITS[kind])
+    if kind is Kind.DOUBLE:
+        try:
+            return float(text)
+        except ValueError:
+            raise ConfigError(f"{name}={text}: must be a number") from None
+    if kind is Kind.LIST:
+        return tuple(item.strip() for item in text.split(",") if item.strip())
+    return text
+
+
+def check_range(name: str, text: str, value: float, low: float | None, high: float | None) -> None:
+    """ConfigError for a number that is out of range, or no number (NaN)."""
+    if low is not None and not value >= low:
+        raise ConfigError(f"{name}={text}: must be at least {low}")
+    if high is not None and not value <= high:
+        raise ConfigError(f"{name}={text}: must be at most {high}")
+
+
+def _whole(text: str, name: str, bits: int) -> int:
+    if _WHOLE.fullmatch(text) is None:
+        raise ConfigError(f"{name}={text}: must be a whole number")
+    value = int(text)
+    most = 2 ** (bits - 1) - 1
+    check_range(name, text, value, -most - 1, most)
+    return value
+
+
+class Inactive(NamedTuple):
+    """A setting on which this broker does not act."""
+
+    kind: Kind
+    low: int | None = None
+    one_of: tuple[str, ...] | None = None
+
+    def check(self, name: str, text: str) -> None:
+        """ConfigError for a value that Kafka would refuse."""
+        value = parse_value(self.kind, name, text)
+        if self.low is not None:
+            check_range(name, text.strip(), value, self.low, None)
+        if self.one_of is not None and value not in self.one_of:
+            raise ConfigError(f"{name}={text}: must be one of {', '.join(self.one_of)}")
+
+
+_TEXT: Final = Inactive(Kind.STRING)
+_NUMBER: Final = Inactive(Kind.INT)
+_LONG: Final = Inactive(Kind.LONG)
+_SHORT: Final = Inactive(Kind.SHORT)
+_DECIMAL: Final = Inactive(Kind.DOUBLE)
+_FLAG: Final = Inactive(Kind.BOOLEAN)
+_NAMES: Final = Inactive(Kind.LIST)
+_CLASS: Final = Inactive(Kind.CLASS)
+_PASSWORD: Final = Inactive(Kind.PASSWORD)
+
+
+def _at_least(low: int, kind: Kind = Kind.INT) -> Inactive:
+    return Inactive(kind, low)
+
+
+INACTIVE: Final[Mapping[str, Inactive]] = {
+    # Threads, sockets and buffers: one event loop serves all connections.
+    "background.threads": _at_least(1),
+    "connection.failed.authentication.delay.ms": _at_least(0),
+    "control.plane.listener.name": _TEXT,
+    "max.connection.creation.rate": _at_least(0),
+    "max.connections.per.ip.overrides": _TEXT,
+    "num.io.threads": _at_least(1),
+    "num.network.threads": _at_least(1),
+    "num.recovery.threads.per.data.dir": _at_least(1),
+    "num.replica.alter.log.dirs.threads": _NUMBER,
+    "num.replica.fetchers": _NUMBER,
+    "offsets.load.buffer.size": _at_least(1),
+    "replica.socket.receive.buffer.bytes": _NUMBER,
+    "socket.connection.setup.timeout.max.ms": _LONG,
+    "socket.connection.setup.timeout.ms": _LONG,
+    "socket.receive.buffer.bytes": _NUMBER,
+    "socket.send.buffer.bytes": _NUMBER,
+    "transaction.state.log.load.buffer.size": _at_least(1),
+    # Logs and replication.
+    "delete.records.purgatory.purge.interval.requests": _NUMBER,
+    "fetch.purgatory.purge.interval.requests": _NUMBER,
+    "inter.broker.protocol.version": _TEXT,
+    "leader.imbalance.per.broker.percentage": _NUMBER,
+    "log.cleaner.io.buffer.load.factor": _DECIMAL,
+    "log.cleaner.io.buffer.size": _at_least(0),
+    "log.cleaner.io.max.bytes.per.second": _DECIMAL,
+    "log.cleaner.threads": _at_least(0),
+    "log.flush.start.offset.checkpoint.interval.ms": _at_least(0),
+    "log.message.downconversion.enable": _FLAG,
+    "log.message.format.version": _TEXT,
+    "log.preallocate": _FLAG,
+    "log.roll.jitter.hours": _at_least(0),
+    "log.roll.jitter.ms": _at_least(0, Kind.LONG),
+    "max.incremental.fetch.session.cache.slots": _at_least(0),
+    "offsets.commit.required.acks": _SHORT,
+    "offsets.topic.compression.codec": _NUMBER,
+    "producer.purgatory.purge.interval.requests": _NUMBER,
+    "transaction.remove.expired.transaction.cleanup.interval.ms": _at_least(1),
+    # Broker ids and policies.
+    "alter.config.policy.class.name": _CLASS,
+    "broker.id.generation.enable": _FLAG,
+    "create.topic.policy.class.name": _CLASS,
+    "reserved.broker.max.id": _at_least(0),
+    # ZooKeeper.
+    "zookeeper.clientCnxnSocket": _TEXT,
+    "zookeeper.connection.timeout.ms": _NUMBER,
+    "zookeeper.max.in.flight.requests": _at_least(1),
+    "zookeeper.set.acl": _FLAG,
+    "zookeeper.ssl.cipher.suites": _NAMES,
+    "zookeeper.ssl.client.enable": _FLAG,
+    "zookeeper.ssl.crl.enable": _FLAG,
+    "zookeeper.ssl.enabled.protocols": _NAMES,
+    "zookeeper.ssl.endpoint.identification.algorithm": _TEXT,
+    "zookeeper.ssl.keystore.location": _TEXT,
+    "zookeeper.ssl.keystore.password": _PASSWORD,
+    "zookeeper.ssl.keystore.type": _TEXT,
+    "zookeeper.ssl.ocsp.enable": _FLAG,
+    "zookeeper.ssl.protocol": _TEXT,
+    "zookeeper.ssl.truststore.location": _TEXT,
+    "zookeeper.ssl.truststore.password": _PASSWORD,
+    "zookeeper.ssl.truststore.type": _TEXT,
+    "zookeeper.sync.time.ms": _NUMBER,
+    # Security: every listener is PLAINTEXT, every client may do everything.
+    "authorizer.class.name": _TEXT,
+    "connections.max.reauth.ms": _LONG,
+    "delegation.token.expiry.check.interval.ms": _at_least(1, Kind.LONG),
+    "delegation.token.expiry.time.ms": _at_least(1, Kind.LONG),
+    "delegation.token.master.key": _PASSWORD,
+    "delegation.token.max.lifetime.ms": _at_least(1, Kind.LONG),
+    "delegation.token.secret.key": _PASSWORD,
+    "password.encoder.cipher.algorithm": _TEXT,
+    "password.encoder.iterations": _at_least(1024),
+    "password.encoder.key.length": _at_least(8),
+    "password.encoder.keyfactory.algorithm": _TEXT,
+    "password.encoder.old.secret": _PASSWORD,
+    "password.encoder.secret": _PASSWORD,
+    "principal.builder.class": _CLASS,
+    "sasl.client.callback.handler.class": _CLASS,
+    "sasl.enabled.mechanisms": _NAMES,
+    "sasl.jaas.config": _PASSWORD,
+    "sasl.kerberos.kinit.cmd": _TEXT,
+    "sasl.kerberos.min.time.before.relogin": _LONG,
+    "sasl.kerberos.principal.to.local.rules": _NAMES,
+    "sasl.kerberos.service.name": _TEXT,
+    "sasl.kerberos.ticket.renew.jitter": _DECIMAL,
+    "sasl.kerberos.ticket.renew.window.factor": _DECIMAL,
+    "sasl.login.callback.handler.class": _CLASS,
+    "sasl.login.class": _CLASS,
+    "sasl.login.refresh.buffer.seconds": _SHORT,
+    "sasl.login.refresh.min.period.seconds": _SHORT,
+    "sasl.login.refresh.window.factor": _DECIMAL,
+    "sasl.login.refresh.window.jitter": _DECIMAL,
+    "sasl.mechanism.inter.broker.protocol": _TEXT,
+    "sasl.server.callback.handler.class": _CLASS,
+    "sasl.server.max.receive.size": _NUMBER,
+    "security.inter.broker.protocol": _TEXT,
+    "security.providers": _TEXT,
+    "ssl.cipher.suites": _NAMES,
+    "ssl.client.auth": Inactive(Kind.STRING, one_of=("required", "requested", "none")),
+    "ssl.enabled.protocols": _NAMES,
+    "ssl.endpoint.identification.algorithm": _TEXT,
+    "ssl.engine.factory.class": _CLASS,
+    "ssl.key.password": _PASSWORD,
+    "ssl.keymanager.algorithm": _TEXT,
+    "ssl.keystore.certificate.chain": _PASSWORD,
+    "ssl.keystore.key": _PASSWORD,
+    "ssl.keystore.location": _TEXT,
+    "ssl.keystore.password": _PASSWORD,
+    "ssl.keystore.type": _TEXT,
+    "ssl.principal.mapping.rules": _TEXT,
+    "ssl.protocol": _TEXT,
+    "ssl.provider": _TEXT,
+    "ssl.secure.random.implementation": _TEXT,
+    "ssl.trustmanager.algorithm": _TEXT,
+    "ssl.truststore.certificates": _PASSWORD,
+    "ssl.truststore.location": _TEXT,
+    "ssl.truststore.password": _PASSWORD,
+    "ssl.truststore.type": _TEXT,
+    # Quotas.
+    "alter.log.dirs.replication.quota.window.num": _at_least(1),
+    "alter.log.dirs.replication.quota.window.size.seconds": _at_least(1),
+    "client.quota.callback.class": _CLASS,
+    "controller.quota.window.num": _at_least(1),
+    "controller.quota.window.size.seconds": _at_least(1),
+    "quota.consumer.default": _at_least(1, Kind.LONG),
+    "quota.producer.default": _at_least(1, Kind.LONG),
+    "quota.window.num": _at_least(1),
+    "quota.window.size.seconds": _at_least(1),
+    "replication.quota.window.num": _at_least(1),
+    "replication.quota.window.size.seconds": _at_least(1),
+    # Metrics.
+    "kafka.metrics.polling.interval.secs": _at_least(1),
+    "kafka.metrics.reporters": _NAMES,
+    "metric.reporters": _NAMES,
+    "metrics.num.samples": _at_least(1),
+    "metrics.recording.level": _TEXT,
+    "metrics.sample.window.ms": _at_least(1, Kind.LONG),
+    # KRaft, of which 2.8 has an early version (``process.roles`` is refused).
+    "broker.heartbeat.interval.ms": _NUMBER,
+    "broker.session.timeout.ms": _NUMBER,
+    "controller.listener.names": _TEXT,
+    "controller.quorum.append.linger.ms": _NUMBER,
+    "controller.quorum.election.backoff.max.ms": _NUMBER,
+    "controller.quorum.election.timeout.ms": _NUMBER,
+    "controller.quorum.fetch.timeout.ms": _NUMBER,
+    "controller.quorum.request.timeout.ms": _NUMBER,
+    "controller.quorum.retry.backoff.ms": _NUMBER,
+    "controller.quorum.voters": _NAMES,
+    "initial.broker.registration.timeout.ms": _NUMBER,
+    "metadata.log.dir": _TEXT,
+    "node.id": _NUMBER,
+    "process.roles": _NAMES,
+    "sasl.mechanism.controller.protocol": _TEXT,
+}
+"""By name. Kafka's types and lower bounds."""
+_LISTENER_PREFIX: Final = "listener.name."
+
+
+def inactive(name: str) -> Inactive | None:
+    """The setting of this name, if it is one on which this broker does not act.
+
+    ``listener.name.<listener>.<setting>`` sets one listener's security or limits (KIP-103,
+    KIP-402, KIP-612); this broker acts on none of them.
+    """
+    if name.startswith(_LISTENER_PREFIX):
+        inner = name.removeprefix(_LISTENER_PREFIX).partition(".")[2]
+        return INACTIVE.get(inner, _PASSWORD) if inner else None
+    return INACTIVE.get(name)

@@ -1,0 +1,96 @@
+"""Where settings come from: a file, variables of the environment, and Kafka's older names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+
+from broker_impl.errors import ConfigError
+from broker_impl.kafka_settings import Kind, parse_value
+
+_ENVIRONMENT_PREFIX: Final = "KAFKA_"
+_FOR_START_SCRIPTS: Final = (
+    "DEBUG",
+    "GC_LOG_OPTS",
+    "HEAP_OPTS",
+    "HOME",
+    "JMX_OPTS",
+    "JVM_PERFORMANCE_OPTS",
+    "LOG4J_OPTS",
+    "OPTS",
+)
+"""Variables of Kafka's start scripts, which set nothing of a broker's."""
+_COARSER: Final = {
+    "log.retention.minutes": ("log.retention.ms", 60_000),
+    "log.retention.hours": ("log.retention.ms", 3_600_000),
+    "log.roll.hours": ("log.roll.ms", 3_600_000),
+}
+"""Kafka's other names of a time: the setting in milliseconds, and how many of them. Finer first."""
+_ONE_LISTENER: Final = ("host.name", "port")
+_ONE_ADVERTISED: Final = ("advertised.host.name", "advertised.port")
+OTHER_NAMES: Final = (*_COARSER, "log.dir", *_ONE_LISTENER, *_ONE_ADVERTISED)
+"""Names that stand for a setting of another name; see :func:`by_one_name`."""
+
+
+def load(path: Path) -> dict[str, str]:
+    """The settings of a ``server.properties`` file, in the format of ``java.util.Properties``."""
+    try:
+        with path.open("rb") as file:
+            return dict(javaproperties.load(file))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (javaproperties.InvalidUEscapeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no properties file: {error}") from error
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Settings from variables, by the custom of Kafka's images.
+
+    ``KAFKA_LOG_RETENTION_HOURS=60`` is ``log.retention.hours=60``.
+    """
+    return {
+        name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", "."): environment[name]
+        for name in sorted(environment)
+        if name.startswith(_ENVIRONMENT_PREFIX)
+        and name.removeprefix(_ENVIRONMENT_PREFIX) not in _FOR_START_SCRIPTS
+    }
+
+
+def by_one_name(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with each value under the one name that the broker reads.
+
+    Of the names of a time the finest counts, ``log.dirs`` counts more than ``log.dir``, and
+    ``listeners`` more than ``host.name`` and ``port``, as in Kafka. ConfigError names a bad value.
+    """
+    values = dict(settings)
+    for name, (finest, factor) in _COARSER.items():
+        if name in values:
+            number = parse_value(Kind.INT, name, values.pop(name))
+            values.setdefault(finest, str(number * factor if number > 0 else number))
+    if "log.dir" in values:
+        values.setdefault("log.dirs", values.pop("log.dir"))
+    values.pop("log.dir", None)
+    _listeners(values)
+    return values
+
+
+def _listeners(values: dict[str, str]) -> None:
+    """Replace the names that Kafka had before it had listeners (deprecated until 3.0)."""
+    listener = {name: values.pop(name) for name in _ONE_LISTENER if name in values}
+    advertised = {name: values.pop(name) for name in _ONE_ADVERTISED if name in values}
+    for name, text in (listener | advertised).items():
+        if name.endswith("port"):
+            parse_value(Kind.INT, name, text)
+    host, port = listener.get("host.name", ""), listener.get("port", "9092")
+    if listener and "listeners" not in values:
+        values["listeners"] = _plaintext(host, port)
+    if advertised and "advertised.listeners" not in values:
+        values["advertised.listeners"] = _plaintext(
+            advertised.get("advertised.host.name", host), advertised.get("advertised.port", port)
+        )
+
+
+def _plaintext(host: str, port: str) -> str:
+    host = host.strip()
+    return f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port.strip()}"
