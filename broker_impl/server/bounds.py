@@ -2,7 +2,8 @@
 
 Requests count from their first byte until they are handled (``queued.max.request.bytes``, KIP-72).
 While they hold too much, a connection that is about to begin another frame is not read; one that is
-in the midst of a frame goes on, since only a whole frame can be handled and let go.
+in the midst of a frame goes on, since only a whole frame can be handled and let go. How many large
+frames are in the midst at once is bounded by ``frame_room``.
 Answers that a slow reader leaves unread count, too: while those hold too much, a Fetch gets no
 more than one batch.
 """
@@ -19,7 +20,7 @@ class Bounds:
     """The bytes that all connections hold."""
 
     def __init__(self, requests_max: int) -> None:
-        """``requests_max``: bytes of requests; -1 no limit."""
+        """``requests_max``: bytes of requests; no limit unless it is above 0."""
         self.request_bytes = 0
         self._requests_max = requests_max
         self._waiting: dict[Callable[[], None], None] = {}
@@ -29,7 +30,7 @@ class Bounds:
     @property
     def is_full(self) -> bool:
         """Do requests hold as much as they may?"""
-        return 0 <= self._requests_max <= self.request_bytes
+        return 0 < self._requests_max <= self.request_bytes
 
     def hold(self, count: int) -> None:
         """Requests hold so many bytes more, or less."""

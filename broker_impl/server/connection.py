@@ -18,6 +18,7 @@ from broker_impl.api.registry import Api, CloseConnection, RequestContext
 from broker_impl.api.table import APIS
 from broker_impl.api.versions import API_VERSIONS, advertise
 from broker_impl.errors import ErrorCode, StorageError, WireError
+from broker_impl.server.frame_room import SMALL_BYTES, FrameRoom
 from broker_impl.wire.framing import (
     FrameReader,
     RequestHeader,
@@ -35,6 +36,8 @@ _JOIN_BELOW = 64 * 1024
 """Answers smaller than this are joined into one write; larger parts are written as they are."""
 _WRITE_HIGH_WATER = 64 * 1024
 """Bytes that a slow reader may leave unread before its requests wait."""
+_KEY_BYTES = 2
+"""A request begins with the number of its API."""
 _REQUESTS_PER_TURN = 64
 """Then others have their turn."""
 _LINGER_S = 5.0
@@ -83,6 +86,10 @@ class Connection(asyncio.BufferedProtocol):
         self._queued_bytes = 0
         """Of whole frames that are not yet handled, or being handled."""
         self._bytes_held = 0
+        self._room: FrameRoom | None = None
+        """The room that the frame under way has, or waits for."""
+        self.progress_at = 0.0
+        """When bytes came last."""
         self._end: asyncio.TimerHandle | None = None
 
     # The transport's side.
@@ -102,10 +109,14 @@ class Connection(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._reader.get_buffer()
+        buffer = self._reader.get_buffer()
+        if self._room is None and self._server.is_crowded():
+            return buffer[:SMALL_BYTES]  # what comes may have to wait in memory
+        return buffer
 
     def buffer_updated(self, count: int) -> None:
         self._reader.buffer_updated(count)
+        self.progress_at = self._loop.time()
         try:
             for frame in self._reader.frames():
                 self._frames.append(frame)
@@ -113,6 +124,8 @@ class Connection(asyncio.BufferedProtocol):
         except WireError as error:
             self._fail(str(error))
             return
+        if not self._reader.bytes_announced:
+            self._give_room_back()
         self.advance()
 
     def pause_writing(self) -> None:
@@ -141,6 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         self._bounds.unblocked(self._unread)
         self._bounds.forget(self.advance)
         self._bounds.hold(-self._bytes_held)
+        self._give_room_back()
         if self._admitted:
             self._server.dismiss(self)
 
@@ -188,18 +202,44 @@ class Connection(asyncio.BufferedProtocol):
         if held != self._bytes_held:
             self._bounds.hold(held - self._bytes_held)
             self._bytes_held = held
+        is_closing = self._transport.is_closing()
+        waits = not (self._frames or is_closing or self._has_room())
         crowded = not under_way and self._bounds.is_full
         if crowded and not self._server.is_private(self.listener):
             self._bounds.wait(self.advance)
         else:
             crowded = False
-        pause = crowded or bool(self._frames)
-        if pause != self._read_paused and not self._transport.is_closing():
+        pause = crowded or waits or bool(self._frames)
+        if pause != self._read_paused and not is_closing:
             self._read_paused = pause
             if pause:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+    def _has_room(self) -> bool:
+        """Whether the frame under way may be read on; if not, it waits for room.
+
+        Asked only when nothing else keeps this connection from reading, since a frame that has
+        room must make progress.
+        """
+        size = self._reader.bytes_announced
+        if self._room is None:
+            head = self._reader.head(_KEY_BYTES)
+            if size <= SMALL_BYTES or len(head) < _KEY_BYTES:
+                return True
+            self._room = self._server.room_for(self.listener, int.from_bytes(head, "big"), size)
+        return self._room.admit(self, size)
+
+    def _give_room_back(self) -> None:
+        if self._room is not None:
+            self._room.release(self)
+            self._room = None
+
+    def stalled(self) -> None:
+        """The frame under way has stalled, and other frames wait for its room."""
+        LOG.warning("%s closed: it stalled in a frame that others wait for", self.name)
+        self.abort()
 
     def _handle(self, frame: memoryview) -> None:
         try:

@@ -9,6 +9,7 @@ from broker_impl.api.services import Services
 from broker_impl.config import BrokerConfig, Endpoint
 from broker_impl.server.bounds import Bounds
 from broker_impl.server.connection import Connection
+from broker_impl.server.frame_room import FROM_BROKERS, ORDINARY_BYTES, ORDINARY_ROOM, FrameRoom
 
 LOG = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Server:
         self._connections: dict[Connection, None] = {}
         self._admitted = 0
         self._per_address: dict[str, int] = {}
+        self._rooms: dict[tuple[str, bool, bool], FrameRoom] = {}
         self._open_to_brokers = False
         self._open_to_clients = False
         self._reaper: asyncio.TimerHandle | None = None
@@ -87,6 +89,22 @@ class Server:
         # Where clients and brokers share a listener, Metadata is what clients ask first.
         is_for_brokers = listener == self.inter_broker_listener and api_key != _METADATA
         return self._open_to_brokers and is_for_brokers
+
+    def room_for(self, listener: str, api_key: int, size: int) -> FrameRoom:
+        """The room that a frame of this size needs, of a request that begins with this key."""
+        of_brokers = listener == self.inter_broker_listener and (
+            self._has_private_listener or api_key in FROM_BROKERS
+        )
+        is_large = size > ORDINARY_BYTES
+        key = listener, of_brokers, is_large
+        if key not in self._rooms:
+            largest = self.config.socket_request_max_bytes
+            self._rooms[key] = FrameRoom(largest if is_large else ORDINARY_ROOM)
+        return self._rooms[key]
+
+    def is_crowded(self) -> bool:
+        """Do frames wait for room, on any listener?"""
+        return any(room.is_crowded for room in self._rooms.values())
 
     def is_private(self, listener: str) -> bool:
         """Is this a listener for brokers alone? No client may crowd them out of it (KIP-402)."""

@@ -25,7 +25,9 @@ _CORRELATION: Final = Struct(">i")
 
 _CAPACITY_MIN: Final = 4096
 _GROWTH: Final = 16
-"""A buffer is at most so many times as large as the bytes that have come for it."""
+"""A buffer is at most so many times as large as the bytes that have come for it …"""
+_FAST_GROWTH_MAX: Final = 1024 * 1024
+"""… up to this size; then at most twice as large."""
 
 
 class FrameReader:
@@ -57,12 +59,21 @@ class FrameReader:
         """The memory of the frame that is under way."""
         return len(self._frame) if self._frame is not None else 0
 
+    @property
+    def bytes_announced(self) -> int:
+        """The size of the frame that is under way, or 0."""
+        return self._size if self._frame is not None else 0
+
+    def head(self, count: int) -> bytes:
+        """The first bytes of the frame that is under way, as far as they have come."""
+        return bytes(self._frame[: min(count, self._filled)]) if self._frame is not None else b""
+
     def get_buffer(self) -> memoryview:
         """Where the next bytes should be put; valid until `buffer_updated`."""
         if self._frame is None:
             return self._scratch
         if self._filled == len(self._frame):
-            self._grow(self._filled + 1)
+            self._grow(self._filled)
         return memoryview(self._frame)[self._filled :]
 
     def buffer_updated(self, count: int) -> None:
@@ -109,8 +120,8 @@ class FrameReader:
             return len(view)
         self._size = size
         self._filled = 0
-        self._frame = bytearray()
-        self._grow(len(view) - stop)
+        # Room for what has come: the caller may not want to read on.
+        self._frame = bytearray(min(size, max(_CAPACITY_MIN, len(view) - stop)))
         self._finish()  # a frame may be empty
         return stop
 
@@ -128,7 +139,8 @@ class FrameReader:
 
     def _grow(self, needed: int) -> bytearray:
         """A larger buffer for the frame under way, with what has come of it."""
-        larger = bytearray(min(self._size, max(_CAPACITY_MIN, needed * _GROWTH)))
+        fast = min(needed * _GROWTH, _FAST_GROWTH_MAX)
+        larger = bytearray(min(self._size, max(_CAPACITY_MIN, fast, needed * 2)))
         if self._frame is not None and self._filled:
             larger[: self._filled] = memoryview(self._frame)[: self._filled]
         self._frame = larger

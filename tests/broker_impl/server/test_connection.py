@@ -13,7 +13,7 @@ from broker_impl import config as configuration
 from broker_impl.api import registry
 from broker_impl.api.services import Services
 from broker_impl.errors import ErrorCode, StorageError
-from broker_impl.server import Server
+from broker_impl.server import Server, listeners
 from broker_impl.server.bounds import UNREAD_BYTES_MAX
 from broker_impl.wire.framing import RequestHeader, decode_response, encode_request
 from broker_impl.wire.messages import response_module
@@ -23,7 +23,7 @@ from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRe
 from broker_impl.wire.messages.find_coordinator_request import encode as encode_find_coordinator
 from broker_impl.wire.messages.find_coordinator_response import FindCoordinatorResponse
 
-METADATA, FIND_COORDINATOR, VERSIONS = 3, 10, 18
+METADATA, UPDATE_METADATA, FIND_COORDINATOR, VERSIONS = 3, 6, 10, 18
 
 
 class Client:
@@ -478,6 +478,112 @@ async def test_idle_connections_are_closed(world: Open, parked: Any) -> None:
         assert await idle.is_closed()
         parked["park"].set_result(FindCoordinatorResponse())
         assert await busy.answer() == 1
+
+
+def large_request(size: int, api_key: int = VERSIONS) -> bytes:
+    """A frame of about this size: ApiVersions v3 with a tagged field that nobody knows."""
+    tag = b"\x02a\x02b\x01\x07" + encode_uvarint(size) + bytes(size)
+    frame = struct.pack(">hhih", api_key, 3, 1, -1) + b"\0" + tag
+    return struct.pack(">i", len(frame)) + frame
+
+
+def encode_uvarint(number: int) -> bytes:
+    """Seven bits to a byte, the lowest first."""
+    coded = b""
+    while number > 0x7F:
+        coded += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return coded + bytes([number])
+
+
+async def arrived(w: World) -> int:
+    """The bytes of requests in memory once no more of them are read."""
+    before = -1
+    while (now := w.server.bounds.request_bytes) != before:
+        before = now
+        for _ in range(20):
+            await settle()
+    return before
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "most"),
+    [(8, 4 << 20, 9 << 20), (60, 1 << 20, 34 << 20)],
+    ids=["large", "ordinary"],
+)
+async def test_unfinished_frames_are_bounded_and_all_are_finished(
+    world: Open, count: int, size: int, most: int
+) -> None:
+    """Of many frames that have come in part only some are held; while they wait, an ordinary
+    request is answered, and once their senders go on, every one of them is."""
+    async with world(socket_request_max_bytes=5 << 20) as w:
+        frame = large_request(size)
+        clients = [await w.client() for _ in range(count)]
+        for client in clients:
+            client.writer.write(frame[: size - 1000])
+        assert await arrived(w) <= most
+        other = await w.client()
+        other.send(VERSIONS, 0)
+        async with asyncio.timeout(5):
+            await other.frame()
+        for client in reversed(clients):
+            client.writer.write(frame[size - 1000 :])
+        async with asyncio.timeout(20):
+            for client in clients:
+                await client.frame()
+        assert w.server.bounds.request_bytes == 0
+        assert not w.server.is_crowded()
+
+
+@pytest.mark.parametrize("shares", [True, False], ids=["shared listener", "own listener"])
+async def test_frames_of_clients_do_not_keep_out_those_of_brokers(
+    world: Open, shares: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large or ordinary, a broker's request is read while clients hold all the room."""
+    monkeypatch.setattr(listeners, "ORDINARY_ROOM", 1 << 20)
+    one = {"listeners": "CLIENT://127.0.0.1:0", "inter_broker_listener_name": "CLIENT"}
+    settings = one if shares else {}
+    async with world(socket_request_max_bytes=5 << 20, **settings) as w:
+        for size in (4 << 20, 1 << 20):
+            for _ in range(2):
+                client = await w.client()
+                client.writer.write(large_request(size)[:-1000])
+        await arrived(w)
+        assert w.server.is_crowded()
+        for size in (4 << 20, 1 << 20):
+            broker = await w.client(0 if shares else 1)
+            broker.writer.write(large_request(size, UPDATE_METADATA))
+            assert await broker.is_closed(), "it is read, and its version is not served"
+
+
+async def test_a_frame_behind_a_slow_request_holds_no_room(world: Open, parked: Any) -> None:
+    """A connection that is not read makes no progress: its next frame asks for room later."""
+    async with world(socket_request_max_bytes=5 << 20) as w:
+        slow, other = await w.client(), await w.client()
+        slow.ask("slow1", 1)
+        slow.ask("now", 2)
+        slow.writer.write(large_request(4 << 20)[:-1000])
+        await arrived(w)
+        other.writer.write(large_request(4 << 20))
+        async with asyncio.timeout(5):
+            await other.frame()
+        parked["slow1"].set_result(FindCoordinatorResponse())
+        assert [await slow.answer(), await slow.answer()] == [1, 2]
+
+
+async def test_a_lost_connection_gives_its_room_to_the_next(world: Open) -> None:
+    """Both while it waits for room and while it has some."""
+    async with world(socket_request_max_bytes=5 << 20) as w:
+        first, second, third = [await w.client() for _ in range(3)]
+        for client in (first, second, third):
+            client.writer.write(large_request(4 << 20)[:-1000])
+            await arrived(w)
+        second.writer.transport.abort()
+        first.writer.transport.abort()
+        third.writer.write(bytes(1000))
+        async with asyncio.timeout(5):
+            await third.frame()
+        await until(lambda: w.server.bounds.request_bytes == 0)
 
 
 @pytest.mark.slow
