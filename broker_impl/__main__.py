@@ -23,6 +23,7 @@ from broker_impl import mutants
 from broker_impl.config import BrokerConfig, notes, parse
 from broker_impl.errors import ConfigError
 from broker_impl.node.broker import Broker
+from broker_impl.node.descriptors import raise_limit, with_room_for_files
 from broker_impl.node.ending import OK, exit_status
 from broker_impl.node.malloc import tune_malloc
 from broker_impl.node.os_disk import OsDisk
@@ -122,6 +123,7 @@ def run(
         config = parse(values)
         mutants.plant(mutant_names)
         tune_malloc()
+        config = with_room_for_files(config, raise_limit())
         asyncio.run(serve(config, port_file=port_file, reuse_port=reuse_port))
     except Exception as error:  # noqa: BLE001 - told, whatever it is
         return exit_status(error)

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from broker_impl.api.services import Services
 from broker_impl.config import BrokerConfig, Endpoint
+from broker_impl.server import accepting
 from broker_impl.server.bounds import Bounds
 from broker_impl.server.connection import Connection
 from broker_impl.server.frame_room import FROM_BROKERS, ORDINARY_BYTES, ORDINARY_ROOM, FrameRoom
@@ -58,12 +59,8 @@ class Server:
         return endpoint
 
     async def _listen(self, endpoint: Endpoint, host: str, reuse_port: bool) -> Endpoint:
-        server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self, endpoint.name),
-            host or None,
-            endpoint.port,
-            reuse_port=reuse_port or None,
-            backlog=512,
+        server = await accepting.listen(
+            lambda: Connection(self, endpoint.name), host, endpoint.port, reuse_port=reuse_port
         )
         self._servers.append(server)
         return endpoint._replace(port=server.sockets[0].getsockname()[1])

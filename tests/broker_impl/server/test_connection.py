@@ -1,8 +1,10 @@
 import asyncio
 import dataclasses
+import errno
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -403,6 +405,26 @@ async def test_one_of_many_pipelined_requests_is_no_privilege(world: Open, parke
         assert await modest.answer() == 1
         assert len(greedy.reader._buffer) < 3000 * 30, "all of it was answered first"
         assert [await greedy.answer() for _ in range(3000)] == list(range(3000))
+
+
+async def test_a_burst_of_connections_is_accepted_little_by_little(
+    world: Open, parked: Any
+) -> None:
+    """A client is answered while hundreds of others are still waiting to be accepted."""
+    count = 300
+    async with world() as w:
+        client = await w.client()
+        client.ask("now", 1)
+        assert await client.answer() == 1
+        with ExitStack() as sockets:
+            for _ in range(count):
+                burst = sockets.enter_context(socket.socket())
+                burst.setblocking(False)
+                assert burst.connect_ex(("127.0.0.1", w.ports[0])) in (0, errno.EINPROGRESS)
+            client.ask("now", 2)
+            assert await client.answer() == 2
+            assert len(w.server._connections) < count // 2
+            await until(lambda: len(w.server._connections) == count + 1)
 
 
 async def test_a_fetch_holds_up_what_is_behind_it(
