@@ -68,12 +68,16 @@ def clean(log: PartitionLog, end: Offset, now_ms: int, keys_max: int) -> Pass:
     if offsets.end == dirty:
         return False
     segments = [segment for segment in segments if segment.base_offset < offsets.end]
+    for _ in log.flush_closed(segments[-1].next_offset):
+        yield
+        if not is_as_it_was(segments):
+            return False
     fates = Fates(compaction.aborted_in(log.all_aborted, offsets.end))
     for group in _grouped(segments, log):
         copy = log.begin_copy(group[0], now_ms)
         try:
-            copying = _Copying(log, group, copy, offsets, fates, now_ms)
-            for _ in copying.go_on():
+            copying = _Copying(log, copy, offsets, fates, end, now_ms)
+            for _ in copying.take(group):
                 yield
                 if not is_as_it_was(group):
                     return False
@@ -83,7 +87,7 @@ def clean(log: PartitionLog, end: Offset, now_ms: int, keys_max: int) -> Pass:
                     return False
                 log.replace(group, copy)
         finally:
-            copy.close()
+            log.drop_copy(copy)
         fates = compaction.carried(fates)
     log.compacted_to(offsets.end)
     return True
@@ -149,45 +153,46 @@ class _Copying:
     def __init__(
         self,
         log: PartitionLog,
-        group: Sequence[Segment],
         copy: Segment,
         offsets: OffsetMap,
         fates: Fates,
+        end: Offset,
         now_ms: int,
     ) -> None:
+        """end: nothing at or behind it may be compacted."""
         self.has_changed = False
-        self._log, self._group, self._copy = log, group, copy
+        self._log, self._copy, self._end = log, copy, end
         self._offsets, self._fates, self._now_ms = offsets, fates, now_ms
 
-    def go_on(self) -> Iterator[None]:
-        for segment in self._group:
+    def take(self, group: Sequence[Segment]) -> Iterator[None]:
+        """Copy these segments, with a pause now and then."""
+        for segment in group:
             for header, data in _pieces(segment):
                 if data is None:
                     yield
                 else:
-                    self._take(header, data)
+                    self._take_batch(header, data)
 
-    def _take(self, header: BatchHeader, data: bytes) -> None:
+    def _take_batch(self, header: BatchHeader, data: bytes) -> None:
         verdict = compaction.judge(
             header, data, self._offsets, self._fates, self._now_ms, self._log.config
         )
         if verdict.aborted is not None:
             self._copy.aborted.append(verdict.aborted)
-        kept = data
-        if verdict.records is not None:
-            self.has_changed = True
-            kept = batch.with_only(
-                header, verdict.records, delete_horizon_ms=verdict.delete_horizon_ms
-            )
-        stored = batch.parse_header(kept)
-        if not stored.count and not self._must_stay(header):
+        records = verdict.records
+        is_empty = not (header.count if records is None else records)
+        if is_empty and compaction.stays_whole(header, self._end):
+            records = None
+        elif is_empty and not self._stays_empty(header):
             self.has_changed = True
             return
-        self._copy.append([kept], [(0, stored)], self._now_ms)
+        kept = data
+        if records is not None:
+            self.has_changed = True
+            kept = batch.with_only(header, records, delete_horizon_ms=verdict.delete_horizon_ms)
+        self._copy.append([kept], [(0, batch.parse_header(kept))], self._now_ms)
 
-    def _must_stay(self, header: BatchHeader) -> bool:
+    def _stays_empty(self, header: BatchHeader) -> bool:
         """Must a batch stay without any record?"""
-        if header.next_offset == self._group[-1].next_offset:
-            return True
         entry = self._log.producers.entries.get(header.producer_id)
         return header.producer_id >= 0 and compaction.is_last_of_producer(header, entry)

@@ -4,8 +4,9 @@ Offsets never change, only which of them still have a record. A pass reads the k
 is new since the last one (``OffsetMap``), and copies the log from its start to there: without
 records that a later one of their key replaces, without those of aborted transactions. What a reader
 may have to hear of stays for ``delete.retention.ms`` after the pass that found it to be the last:
-tombstones, and markers of transactions without a record (KIP-534). What a producer is known by
-stays without its records, as does the batch that a copy ends with (KAFKA-17076).
+tombstones, and markers of transactions without a record (KIP-534). The batch by which a producer is
+known stays without its records. Every other batch goes with its last record, but for the one that
+says where the log ends (KAFKA-17076).
 """
 
 from collections import deque
@@ -184,6 +185,18 @@ def is_last_of_producer(header: BatchHeader, entry: ProducerEntry | None) -> boo
     if entry.batches:
         return header.last_offset == entry.batches[-1].last_offset
     return header.is_control and header.producer_epoch == entry.epoch
+
+
+def stays_whole(header: BatchHeader, end: Offset) -> bool:
+    """Does a batch keep the records that it would lose, since no committed batch is behind it?
+
+    end: nothing at or behind it may be compacted. What is there may still be taken back, and then
+    this batch alone says where the log ends: a replica that copies the log could not come to that
+    offset, and would use it again as the leader (KAFKA-17076). Only a tombstone or a marker can be
+    concerned. It goes with a later pass, when there is more behind it. Without its records the
+    batch would say the same, but clients that count records would never come to the end.
+    """
+    return header.next_offset >= end
 
 
 class Verdict(NamedTuple):

@@ -178,7 +178,12 @@ def _load_segments(
         if segment.is_indexed() and is_trusted(clean, end, recovery_point):
             segment.load(end)
             continue
+        size = segment.size
         found += recovery.recover(segment)
+        if end is not None and may_end_in_a_gap(
+            was_cut=segment.size < size, is_synced=is_trusted(clean, end, recovery_point)
+        ):
+            segment.next_offset = end
         if segment.next_offset != end:  # its end was lost: what comes behind is not the next
             while len(segments) > number + 1:
                 remove_segment(disk, directory, segments.pop())
@@ -194,6 +199,15 @@ def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
     recovery_point: everything below is synced.
     """
     return clean or (end is not None and end <= recovery_point)
+
+
+def may_end_in_a_gap(*, was_cut: bool, is_synced: bool) -> bool:
+    """Does a segment reach to where the next one begins, though its last batch ends before?
+
+    Compaction leaves such gaps, and only in what is synced (`PartitionLog.flush_closed`). Elsewhere
+    the end of the segment was lost in a crash, as it was if a damaged batch had to be cut off.
+    """
+    return is_synced and not was_cut
 
 
 def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:

@@ -193,7 +193,7 @@ class LogManager:
             recovery_point=recovery_point,
             start_offset=start_offset,
             now_ms=self._now_ms,
-            recovery_point_lowered=self._write_recovery_points,
+            write_recovery_point=self._write_recovery_points,
             first_dirty=first_dirty,
         )
 

@@ -11,6 +11,7 @@ from broker_impl.log import (
     failure,
     loading,
     producers,
+    reading,
     swapping,
     transactions,
     validation,
@@ -20,6 +21,7 @@ from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import LeaderEpochs
 from broker_impl.log.indexes import NO_TIMESTAMP, TimestampAt
 from broker_impl.log.producers import ProducerStates
+from broker_impl.log.reading import Reading
 from broker_impl.log.segment import (
     ABORTED_INDEX_SUFFIX,
     INDEX_SUFFIX,
@@ -73,7 +75,7 @@ class PartitionLog:
         tp: TopicPartition,
         config: LogConfig,
         loaded: loading.Loaded,
-        recovery_point_lowered: Callable[[], None],
+        write_recovery_point: Callable[[], None],
         first_dirty: Offset = 0,
     ) -> None:
         self.topic_partition = tp
@@ -98,7 +100,7 @@ class PartitionLog:
         self._disk = disk
         self._segments = loaded.segments
         self._snapshots = Snapshots(disk, directory)
-        self._recovery_point_lowered = recovery_point_lowered
+        self._write_recovery_point = write_recovery_point
         self._unsynced_since_ms: int | None = None
         self._deleted: list[tuple[int, str]] = []  # when to remove, what
         self.check()
@@ -115,15 +117,15 @@ class PartitionLog:
         recovery_point: Offset,
         start_offset: Offset,
         now_ms: int,
-        recovery_point_lowered: Callable[[], None] = lambda: None,
+        write_recovery_point: Callable[[], None] = lambda: None,
         first_dirty: Offset = 0,
     ) -> "PartitionLog":
         """The log in a directory that exists; an empty directory is an empty log.
 
         clean: was it closed in order? Else all above `recovery_point` is checked.
         first_dirty: up to where it was compacted, as checkpointed.
-        recovery_point_lowered: called once the log was truncated below its recovery point; the
-        checkpointed one is wrong then.
+        write_recovery_point: called when the checkpointed recovery point must follow at once: the
+        log was truncated below it, or is about to be compacted up to it.
         """
         loaded = loading.load(
             disk,
@@ -134,7 +136,7 @@ class PartitionLog:
             start_offset=start_offset,
             now_ms=now_ms,
         )
-        return cls(disk, directory, tp, config, loaded, recovery_point_lowered, first_dirty)
+        return cls(disk, directory, tp, config, loaded, write_recovery_point, first_dirty)
 
     @property
     def size_bytes(self) -> int:
@@ -339,11 +341,26 @@ class PartitionLog:
     def read(
         self, offset: Offset, *, bytes_max: int, limit: Offset, at_least_one: bool = True
     ) -> list[memoryview]:
-        """Whole batches from the one that holds `offset` on, all of them below `limit`.
+        """The batches that `read_from` returns."""
+        return self.read_from(
+            offset, bytes_max=bytes_max, limit=limit, at_least_one=at_least_one
+        ).records
 
-        Not more than `bytes_max`, but with `at_least_one` never none for that reason (KIP-74).
-        A read ends with the segment it began in. ApiError OFFSET_OUT_OF_RANGE: below the log's
-        start or behind its end.
+    def read_from(
+        self,
+        offset: Offset,
+        *,
+        bytes_max: int,
+        limit: Offset,
+        at_least_one: bool = True,
+        skip_empty: bool = False,
+    ) -> Reading:
+        """Whole batches from the one that holds `offset` on, or else from the next one (`reading`).
+
+        All of them are below `limit`. They have at most `bytes_max` bytes; with `at_least_one` a
+        larger batch is returned alone (KIP-74). A read ends with the segment in which it began.
+        skip_empty: do not return batches without records alone, as long as others follow.
+        ApiError OFFSET_OUT_OF_RANGE: below the log's start or behind its end.
         """
         if not self.start_offset <= offset <= self.end_offset:
             raise ApiError(
@@ -351,14 +368,16 @@ class PartitionLog:
                 f"{self.topic_partition}: not in {self.start_offset}..{self.end_offset}: {offset}",
             )
         if offset >= min(limit, self.end_offset):
-            return []
-        segment = self._segments[self._segment_number(offset)]
-        start = segment.locate(offset)
-        end = segment.locate(limit)
-        if end <= start:
-            return []
-        data = segment.read(start, end, bytes_max, at_least_one=at_least_one)
-        return [memoryview(data)] if data else []
+            return reading.NOTHING
+        return reading.read(
+            self._segments,
+            self._segment_number(offset),
+            offset,
+            limit=limit,
+            bytes_max=bytes_max,
+            at_least_one=at_least_one,
+            skip_empty=skip_empty,
+        )
 
     def aborted_transactions(
         self, first: Offset, records: Sequence[memoryview]
@@ -512,7 +531,7 @@ class PartitionLog:
         self.first_dirty = compaction.dirty_after_cut(self.first_dirty, self.end_offset)
         if self.recovery_point > self.end_offset:
             self.recovery_point = self.end_offset
-            self._recovery_point_lowered()
+            self._write_recovery_point()
 
     # -- by and by -------------------------------------------------------------------------------
 
@@ -530,10 +549,25 @@ class PartitionLog:
         """Sync the oldest closed segment that is not, once that has become cheap."""
         segment = self._segments[self._first_unsynced]
         if segment is not self._segments[-1] and now_ms - segment.written_ms >= _SETTLED_MS:
-            with self._changing():
-                segment.fsync()
-                segment.fsync_indexes()
-                self.recovery_point = segment.next_offset
+            self._flush_closed(segment)
+
+    def flush_closed(self, end: Offset) -> Iterator[None]:
+        """Sync the closed segments up to `end`, with a pause after each, and checkpoint that.
+
+        A pass of the cleaner does so first: below the checkpointed recovery point nothing is lost
+        in a crash, so that recovery takes a gap between two segments for the work of a pass.
+        """
+        while self.recovery_point < end:
+            self._flush_closed(self._segments[self._first_unsynced])
+            yield
+        with self._changing():
+            self._write_recovery_point()
+
+    def _flush_closed(self, segment: Segment) -> None:
+        with self._changing():
+            segment.fsync()
+            segment.fsync_indexes()
+            self.recovery_point = segment.next_offset
 
     def roll_if_due(self, now_ms: int) -> bool:
         """Begin a new segment if this broker opened the active one more than `segment.ms` ago."""
@@ -555,12 +589,14 @@ class PartitionLog:
         names: list[str] = []
         while True:
             segment = self._segments[0]
-            if not segment.size or not is_committed(segment.next_offset, high_watermark):
-                return names
             is_active = segment is self._segments[-1]
+            if is_active and not segment.size:
+                return names
+            if not is_committed(segment.next_offset, high_watermark):
+                return names
             if not self._is_expired(segment, now_ms) and (
                 is_active
-                or not (segment.next_offset <= self.start_offset or segment.size <= surplus)
+                or not (segment.next_offset <= self.start_offset or 0 < surplus >= segment.size)
             ):
                 return names
             with self._changing():
@@ -592,9 +628,10 @@ class PartitionLog:
         return [each for segment in self._segments for each in segment.aborted.entries]
 
     def begin_copy(self, segment: Segment, now_ms: int) -> Segment:
-        """An empty one to copy into, from this closed segment on; nobody sees it until `replace`.
+        """An empty segment to copy into, in place of this closed one; readers see it once it has
+        taken that place (`replace`).
 
-        What an interrupted pass has left there is overwritten.
+        Files of that name that a pass has left are overwritten.
         """
         copy = Segment(
             self._disk,
@@ -612,10 +649,12 @@ class PartitionLog:
     def replace(self, old: Sequence[Segment], copy: Segment) -> None:
         """A copy takes the place of closed segments that follow one another. Durable on return.
 
-        Offsets stay; the copy ends where they did. It is the caller's to close.
+        Offsets stay; the copy ends where they did, though its last batch may end before. The caller
+        closes it. All of them are below the checkpointed recovery point (`flush_closed`).
         """
         base, end = old[0].base_offset, old[-1].next_offset
-        assert copy.next_offset == end, f"a copy up to {copy.next_offset} of segments up to {end}"
+        assert copy.next_offset <= end, f"a copy up to {copy.next_offset} of segments up to {end}"
+        assert end <= self.recovery_point, f"a copy up to {end}, synced is {self.recovery_point}"
         first = self._segments.index(old[0])
         assert self._segments[first : first + len(old)] == list(old), "they follow one another"
         with self._changing():
@@ -629,6 +668,13 @@ class PartitionLog:
             renewed.load(end)
             self._segments[first : first + len(old)] = [renewed]
             self.rewrites += 1
+
+    def drop_copy(self, copy: Segment) -> None:
+        """Close a copy, and remove its files unless it has taken the place of others."""
+        copy.close()
+        if self.offline is None:
+            with self._changing():
+                swapping.discard(self._disk, self.directory, copy.base_offset)
 
     def compacted_to(self, offset: Offset) -> None:
         """All keys below were read, and what they replace is gone."""

@@ -58,6 +58,8 @@ class _Places:
 class Segment:
     """Batches from `base_offset` up to `next_offset`, in `size` bytes.
 
+    Compaction may have removed batches anywhere, also in front of `next_offset`, or all of them.
+
     A look-up asks first the places of recent appends and reads, which is where followers and
     consumers that keep up ask; then the index, then the batches themselves.
     """
@@ -250,8 +252,11 @@ class Segment:
             position = self._read_to.get(offset)
         if position is not None:
             return position
+        if not self.size:
+            return 0
         nearby = self.headers(self.offsets.position_for(offset))
-        return next(position for position, header in nearby if header.last_offset >= offset)
+        found = (position for position, header in nearby if header.last_offset >= offset)
+        return next(found, self.size)
 
     def read(self, start: int, end: int, bytes_max: int, *, at_least_one: bool) -> bytes:
         """Whole batches from `start` to `end` (both at a border of batches), as many as fit."""

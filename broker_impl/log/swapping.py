@@ -1,15 +1,15 @@
 """How a compacted copy takes the place of segments, so that a crash at any point loses nothing.
 
-The files of a copy end in ``.cleaned`` until they are synced, and in ``.swap`` from then on, the
-batches last: once their name is durable the copy counts, whatever is left of the segments that it
-was made of. Who finds such a name at start finishes what was begun; a ``.cleaned`` file is rubbish.
+The files of a copy end in ``.cleaned`` until they are synced, and in ``.swap`` from then on. The
+file of its batches is renamed last, and its name says where the replaced segments end: the last
+batch of the copy may end before. Once that name is durable the copy counts, whatever is left of
+those segments, and the next start finishes what was begun. A ``.cleaned`` file is removed.
 """
 
 import logging
 import re
 from typing import Final
 
-from broker_impl.log import recovery
 from broker_impl.log.disk import Disk
 from broker_impl.log.segment import LOG_SUFFIX, SUFFIXES, file_name
 from broker_impl.wire.types import Offset
@@ -20,7 +20,7 @@ COPY_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 
 _FILE: Final = re.compile(r"(\d{20})(\.[a-z]+)")
-_SWAP: Final = re.compile(r"(\d{20})\.log\.swap")
+_SWAP: Final = re.compile(r"(\d{20})\.log\.(\d{20})\.swap")
 
 
 def swap(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
@@ -28,14 +28,21 @@ def swap(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
 
     Durable on return.
     """
-    for suffix in SUFFIXES[1:]:
+    for suffix in reversed(SUFFIXES):
+        if suffix == LOG_SUFFIX:
+            disk.fsync_dir(directory)
         path = f"{directory}/{file_name(base, suffix)}"
-        disk.rename(path + COPY_SUFFIX, path + SWAP_SUFFIX)
-    disk.fsync_dir(directory)
-    path = f"{directory}/{file_name(base, LOG_SUFFIX)}"
-    disk.rename(path + COPY_SUFFIX, path + SWAP_SUFFIX)
+        disk.rename(path + COPY_SUFFIX, _swapped(path, suffix, end))
     disk.fsync_dir(directory)
     _finish(disk, directory, base, end)
+
+
+def discard(disk: Disk, directory: str, base: Offset) -> None:
+    """Remove what is there of a copy at ``base`` that is not needed."""
+    for suffix in SUFFIXES:
+        path = f"{directory}/{file_name(base, suffix)}{COPY_SUFFIX}"
+        if disk.exists(path):
+            disk.remove(path)
 
 
 def settle(disk: Disk, directory: str) -> None:
@@ -46,8 +53,7 @@ def settle(disk: Disk, directory: str) -> None:
         return
     for found in filter(None, map(_SWAP.fullmatch, left)):
         if counts(found.string):
-            base = int(found[1])
-            end = _end_of(disk, f"{directory}/{found.string}", base)
+            base, end = int(found[1]), int(found[2])
             logger.info("%s: the compacted segment %d up to %d is put in", directory, base, end)
             _finish(disk, directory, base, end)
     for name in left:
@@ -78,15 +84,11 @@ def _finish(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
         path = f"{directory}/{file_name(base, suffix)}"
         if suffix == LOG_SUFFIX:
             disk.fsync_dir(directory)
-        if disk.exists(path + SWAP_SUFFIX):
-            disk.rename(path + SWAP_SUFFIX, path)
+        if disk.exists(_swapped(path, suffix, end)):
+            disk.rename(_swapped(path, suffix, end), path)
     disk.fsync_dir(directory)
 
 
-def _end_of(disk: Disk, path: str, base: Offset) -> Offset:
-    file = disk.open(path)
-    end = base
-    for _, header in recovery.sound_batches(file, base):
-        end = header.next_offset
-    file.close()
-    return end
+def _swapped(path: str, suffix: str, end: Offset) -> str:
+    """The name of a file of a copy while the copy takes its place."""
+    return f"{path}.{end:020d}{SWAP_SUFFIX}" if suffix == LOG_SUFFIX else path + SWAP_SUFFIX

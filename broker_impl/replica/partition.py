@@ -709,7 +709,13 @@ class Partition:
         limit = self._read_limit(replica_id, isolation, stable)
         records: list[memoryview] = []
         if diverging is None and offset < limit:
-            records = log.read(offset, bytes_max=bytes_max, limit=limit, at_least_one=at_least_one)
+            records = log.read_from(
+                offset,
+                bytes_max=bytes_max,
+                limit=limit,
+                at_least_one=at_least_one,
+                skip_empty=replica_id < 0,
+            ).records
         return FetchResult(
             high_watermark=self.high_watermark,
             last_stable_offset=stable,

@@ -329,7 +329,9 @@ async def test_a_compacted_topic_is_read(brokers: Any) -> None:
         while True:
             message = consumer.poll(10)
             assert message is not None
-            if message.error() is not None:
+            error = message.error()
+            if error is not None:
+                assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
                 break
             count += 1
             found[message.key() or b""] = message.value()

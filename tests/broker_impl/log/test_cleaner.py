@@ -1,9 +1,7 @@
 """Compacted logs against a naive model: of each key the last committed record is read."""
 
-import itertools
 import random
 from collections.abc import Callable
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -15,155 +13,23 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import ProducerEntry
-from broker_impl.log.transactions import Marker
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
-from broker_impl.wire.types import TopicPartition
-
-TP = TopicPartition("t", 0)
-CONFIG = LogConfig(
-    segment_bytes=1200,
-    index_interval_bytes=100,
-    cleanup_policy=("compact",),
-    delete_retention_ms=100,
-    delete_delay_ms=0,
+from tests.broker_impl.log.compacted_log import (
+    MANY,
+    Row,
+    all_rows,
+    clean,
+    committed_rows,
+    end,
+    filled,
+    latest,
+    new_disk,
+    opened,
+    put,
+    roll,
+    stable_end,
 )
-MANY = 1_000
-_AGES = itertools.count(CONFIG.segment_ms + 1, CONFIG.segment_ms + 1)
-
-
-def new_disk() -> MemoryDisk:
-    disk = MemoryDisk()
-    disk.make_dir("t-0")
-    disk.fsync_dir("")
-    return disk
-
-
-def opened(
-    disk: MemoryDisk, config: LogConfig = CONFIG, *, clean: bool = True, first_dirty: int = 0
-) -> PartitionLog:
-    return PartitionLog.open(
-        disk,
-        "t-0",
-        TP,
-        config,
-        clean=clean,
-        recovery_point=0,
-        start_offset=0,
-        now_ms=0,
-        first_dirty=first_dirty,
-    )
-
-
-def put(
-    log: PartitionLog,
-    *pairs: tuple[bytes, bytes | None],
-    producer: int = -1,
-    epoch: int = 0,
-    transactional: bool = False,
-    compression: int = batch.NONE,
-    at_ms: int = 0,
-) -> int:
-    """Append records; the offset of the first."""
-    sequence = -1
-    if producer >= 0:
-        entry = log.producers.entries.get(producer)
-        known = entry.last_sequence if entry is not None and entry.epoch == epoch else -1
-        sequence = known + 1
-    data = batch.encode_batch(
-        [Record(key, value, at_ms) for key, value in pairs],
-        producer_id=producer,
-        producer_epoch=epoch if producer >= 0 else -1,
-        base_sequence=sequence,
-        transactional=transactional,
-        compression=compression,
-    )
-    guard = log.producers.guard(producer) if transactional else None
-    return log.append_as_leader(data, leader_epoch=0, now_ms=at_ms, guard=guard).base_offset
-
-
-def end(log: PartitionLog, producer: int, *, commit: bool, epoch: int = 0) -> int:
-    """Append a marker; its offset."""
-    marker = Marker(producer, epoch, commit, 0)
-    return log.append_marker(marker, leader_epoch=0, now_ms=0).base_offset
-
-
-def roll(log: PartitionLog) -> None:
-    """Close the active segment, if it holds anything."""
-    log.roll_if_due(next(_AGES))
-
-
-def clean(
-    log: PartitionLog, *, limit: int | None = None, now_ms: int = 0, keys_max: int = MANY
-) -> bool:
-    """One pass without a pause."""
-    bound = stable_end(log) if limit is None else limit
-    running = cleaner.clean(log, bound, now_ms, keys_max)
-    while True:
-        try:
-            next(running)
-        except StopIteration as over:
-            return bool(over.value)
-
-
-def stable_end(log: PartitionLog) -> int:
-    unstable = log.producers.first_unstable(log.end_offset)
-    return log.end_offset if unstable is None else unstable
-
-
-class Row(NamedTuple):
-    """A record as a reader gets it."""
-
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    producer: int
-
-
-def all_rows(log: PartitionLog) -> list[Row]:
-    """Every record that is in the log, markers left out."""
-    return [row for row, _ in _rows(log)]
-
-
-def committed_rows(log: PartitionLog) -> list[Row]:
-    """What a reader of committed records keeps, by the rule of clients: a batch of an aborted
-    transaction is left out from the transaction's first offset to its marker."""
-    return [row for row, is_aborted in _rows(log) if not is_aborted]
-
-
-def _rows(log: PartitionLog) -> list[tuple[Row, bool]]:
-    rows: list[tuple[Row, bool]] = []
-    offset, stop = log.start_offset, log.end_offset
-    while data := log.read(offset, bytes_max=150, limit=stop):
-        coming = log.aborted_transactions(offset, data)
-        aborted: set[int] = set()
-        for at, header in batch.batches(data[0]):
-            while coming and coming[0].first_offset <= header.last_offset:
-                aborted.add(coming.pop(0).producer_id)
-            offset = header.next_offset
-            if header.is_control:
-                aborted.discard(header.producer_id)
-                continue
-            is_aborted = header.is_transactional and header.producer_id in aborted
-            rows += [
-                (Row(each.offset, each.key, each.value, header.producer_id), is_aborted)
-                for each in batch.records(data[0][at : at + header.size])
-            ]
-    assert offset == stop, "a reader comes to the end"
-    return rows
-
-
-def latest(rows: list[Row]) -> dict[bytes, bytes]:
-    """The map that a reader makes of a log: key → last value, without those taken back."""
-    values: dict[bytes, bytes] = {}
-    for row in rows:
-        assert row.key is not None
-        if row.value is None:
-            values.pop(row.key, None)
-        else:
-            values[row.key] = row.value
-    return values
-
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"\x00\x00\x00\x00", b"\x00\x00\x00\x01"])
 PAIRS = st.lists(
@@ -258,19 +124,6 @@ def test_a_reader_of_a_compacted_log_gets_the_last_value_of_each_key(
     """Whatever is appended, committed, aborted, compacted in whole or in part, and restarted."""
     disk = new_disk()
     step_through(steps, opened(disk), disk)
-
-
-def filled(disk: MemoryDisk) -> PartitionLog:
-    """Three closed segments of the same keys, with an aborted transaction, and an active one."""
-    log = opened(disk)
-    for number in range(3):
-        put(log, (b"a", b"%d" % number * 30), (b"b", b"x" * 30))
-        put(log, (b"c", b"aborted"), producer=3, transactional=True)
-        end(log, 3, commit=False)
-        roll(log)
-    put(log, (b"d", b"active"))
-    log.flush()
-    return log
 
 
 def test_one_segment_is_left_of_several() -> None:
@@ -378,8 +231,8 @@ def test_what_a_producer_is_known_by_stays() -> None:
 
 
 def test_the_log_ends_where_it_ended() -> None:
-    """KAFKA-17076: a copy keeps its last batch, if without records, so that no offset is used
-    again when the empty active segment behind it is lost."""
+    """KAFKA-17076: the last batch stays while nothing is behind it, so that no offset is used again
+    when the empty active segment is lost."""
     disk = new_disk()
     log = opened(disk)
     put(log, (b"k", b"aborted"), producer=3, transactional=True)
@@ -390,7 +243,7 @@ def test_the_log_ends_where_it_ended() -> None:
     for now_ms in (0, 101, 202):
         log.compacted_to(0)
         clean(log, now_ms=now_ms)
-    assert [row.offset for row in all_rows(log)] == [2]
+    assert [row.offset for row in all_rows(log)] == [2, 3]
     disk.remove(f"t-0/{4:020d}.log")
     assert opened(disk, clean=False).end_offset == 4
 

@@ -401,7 +401,7 @@ def test_truncation_says_that_the_recovery_point_went_back() -> None:
     log = PartitionLog.open(
         disk, "t-0", TP, SMALL,
         clean=True, recovery_point=0, start_offset=0, now_ms=0,
-        recovery_point_lowered=lambda: told.append(log.recovery_point),
+        write_recovery_point=lambda: told.append(log.recovery_point),
     )  # fmt: skip
     append(log, "a")
     append(log, "b")

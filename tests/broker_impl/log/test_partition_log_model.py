@@ -63,7 +63,7 @@ class LogAgainstList(RuleBasedStateMachine):
             recovery_point=self.checkpoint,
             start_offset=self.start,
             now_ms=0,
-            recovery_point_lowered=lowered,
+            write_recovery_point=lowered,
         )
 
     @rule(

@@ -1,0 +1,69 @@
+"""A read of a log: whole batches of one segment, the first that has any for the reader."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from broker_impl.log.segment import Segment
+from broker_impl.wire import batch
+from broker_impl.wire.types import Offset
+
+
+class Reading(NamedTuple):
+    """What a read returns."""
+
+    records: list[memoryview]
+    """Whole batches, in at most one buffer."""
+    cannot_grow: bool
+    """The reader may read its segment to the end, and nothing is appended to that segment any more:
+    the same read returns no more later."""
+
+
+NOTHING: Final = Reading([], cannot_grow=False)
+
+
+def read(
+    segments: Sequence[Segment],
+    first: int,
+    offset: Offset,
+    *,
+    limit: Offset,
+    bytes_max: int,
+    at_least_one: bool,
+    skip_empty: bool,
+) -> Reading:
+    """Batches from the one that holds ``offset`` on, or else from the next one, below ``limit``.
+
+    first: the number of the segment whose range holds ``offset``. Compaction may have removed all
+    of its batches from there on; then the read goes on in the segments that follow.
+    at_least_one: return one batch even if it is larger than ``bytes_max``.
+    skip_empty: do not begin with batches without records, unless there are only such.
+    """
+    only_empty = NOTHING
+    for number in range(first, len(segments)):
+        segment = segments[number]
+        if segment.base_offset >= limit:
+            break
+        start, end = segment.locate(offset), segment.locate(limit)
+        if start >= end:
+            continue
+        is_closed = number < len(segments) - 1 and segment.next_offset <= limit
+        data = segment.read(start, end, bytes_max, at_least_one=at_least_one)
+        if skip_empty and data and not batch.parse_header(data).count:
+            with_records = _first_with_records(segment, start, end)
+            if with_records is None:
+                if only_empty is NOTHING:
+                    only_empty = Reading([memoryview(data)], is_closed)
+                continue
+            data = segment.read(with_records, end, bytes_max, at_least_one=at_least_one)
+        return Reading([memoryview(data)] if data else [], is_closed)
+    return only_empty
+
+
+def _first_with_records(segment: Segment, start: int, end: int) -> int | None:
+    """The position of the first batch with a record, between two borders of batches."""
+    for position, header in segment.headers(start):
+        if position >= end:
+            return None
+        if header.count:
+            return position
+    return None

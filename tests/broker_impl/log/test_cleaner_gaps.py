@@ -1,0 +1,386 @@
+"""Compaction leaves gaps between offsets, also between two segments; logs live with them."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker_impl.errors import StorageError
+from broker_impl.log import cleaner
+from broker_impl.log.config import LogConfig
+from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.wire import batch
+from broker_impl.wire.batch import BatchHeader
+from tests.broker_impl.log.compacted_log import (
+    CONFIG,
+    MANY,
+    all_rows,
+    clean,
+    committed_rows,
+    end,
+    filled,
+    latest,
+    new_disk,
+    opened,
+    put,
+    roll,
+    stable_end,
+)
+
+TINY = LogConfig(
+    segment_bytes=200, index_interval_bytes=100, cleanup_policy=("compact",), delete_retention_ms=0
+)
+"""Two or three batches fill a segment."""
+
+
+def headers(log: PartitionLog) -> Iterator[BatchHeader]:
+    """The header of every batch in the log's files, in order."""
+    for segment in log.closed_segments:
+        yield from (header for _, header in segment.headers())
+    offset = log.segment_offsets[-1]
+    for data in log.read(offset, bytes_max=1 << 20, limit=log.end_offset):
+        yield from (header for _, header in batch.batches(data))
+
+
+def empty_batches(log: PartitionLog) -> list[int]:
+    """The base offsets of the batches without a record."""
+    return [header.base_offset for header in headers(log) if not header.count]
+
+
+def files_of_copies(disk: MemoryDisk) -> list[str]:
+    """The files that belong to a pass, not to the log."""
+    return [name for name in disk.list("t-0") if ".cleaned" in name or ".swap" in name]
+
+
+def counted(log: PartitionLog, batches: int, *, keys: int = 3) -> None:
+    """Append batches of one record each, over a few keys in turn."""
+    for number in range(batches):
+        put(log, (b"k%d" % (number % keys), b"%d" % number))
+
+
+@pytest.mark.parametrize(
+    "config", [TINY, LogConfig(segment_bytes=2_000, cleanup_policy=("compact",))]
+)
+def test_a_compacted_log_has_no_batch_without_records(config: LogConfig) -> None:
+    """A batch goes with its last record, also at the end of a segment, if no producer needs it."""
+    log = opened(new_disk(), config)
+    counted(log, 150)
+    active = log.segment_offsets[-1]
+    for _ in range(3):
+        log.compacted_to(0)
+        clean(log)
+    assert empty_batches(log) == []
+    assert [row.offset for row in all_rows(log)] == [*range(active - 3, 150)]
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_small_segments_cost_a_reader_few_reads(passes: int) -> None:
+    """A reader makes no more reads than there are batches, and gets what is next from anywhere."""
+    log = opened(new_disk(), TINY)
+    counted(log, 150)
+    for _ in range(passes):
+        log.compacted_to(0)
+        clean(log)
+    left = [row.offset for row in all_rows(log)]
+    for offset in range(log.end_offset):
+        (data,) = log.read(offset, bytes_max=10, limit=log.end_offset)
+        expected = next(each for each in left if each >= offset)
+        assert batch.parse_header(data).base_offset == expected
+
+
+@pytest.mark.parametrize("limit", [140, 146, 147, 148, 149, 150])
+def test_a_reader_never_passes_its_limit(limit: int) -> None:
+    """The search for the next batch ends at the limit, wherever it lies."""
+    log = opened(new_disk(), TINY)
+    counted(log, 150)
+    clean(log)
+    expected = [offset for offset in (row.offset for row in all_rows(log)) if offset < limit]
+    data = log.read(0, bytes_max=10, limit=limit)
+    assert [batch.parse_header(each).base_offset for each in data] == expected[:1]
+
+
+def test_a_batch_stays_without_records_while_its_producer_is_known() -> None:
+    """KAFKA-5490: the last batch of a producer carries its sequence number until it expires."""
+    log = opened(new_disk())
+    put(log, (b"k", b"by 7"), producer=7)
+    put(log, (b"k", b"by 8"), producer=8)
+    put(log, (b"k", b"by none"))
+    roll(log)
+    put(log, (b"z", b"active"))
+    clean(log)
+    assert empty_batches(log) == [0, 1]
+    log.producers.entries.pop(7)
+    log.compacted_to(0)
+    clean(log)
+    assert empty_batches(log) == [1]
+
+
+def test_a_consumer_is_not_given_batches_without_records_alone() -> None:
+    """Clients that count records would stand still at such an answer, or take it for a batch that
+    is too large; a follower gets every batch."""
+    log = opened(new_disk(), TINY)
+    for number in range(4):
+        put(log, (b"k", b"x"), producer=number)
+        roll(log)
+    put(log, (b"k", b"last"))
+    roll(log)
+    put(log, (b"z", b"active"))
+    clean(log)
+    assert empty_batches(log) == [0, 1, 2, 3]
+
+    def first_of(*, skip_empty: bool) -> int:
+        reading = log.read_from(0, bytes_max=10, limit=log.end_offset, skip_empty=skip_empty)
+        return batch.parse_header(reading.records[0]).base_offset
+
+    assert first_of(skip_empty=True) == 4
+    assert first_of(skip_empty=False) == 0
+
+
+def test_a_consumer_is_given_batches_without_records_if_there_is_nothing_else() -> None:
+    """Clients that go by offsets come to the end."""
+    log = opened(new_disk())
+    put(log, (b"k", b"x"), producer=7)
+    put(log, (b"k", b"y"))
+    put(log, (b"k", b"z"))
+    roll(log)
+    put(log, (b"z", b"active"))
+    clean(log)
+    assert empty_batches(log) == [0]
+    reading = log.read_from(0, bytes_max=1_000, limit=1, skip_empty=True)
+    assert [batch.parse_header(each).base_offset for each in reading.records] == [0]
+
+
+@pytest.mark.parametrize("kind", ["tombstone", "marker"])
+def test_the_last_batch_that_is_settled_stays_whole(kind: str) -> None:
+    """KAFKA-17076: nothing else would say where the log ends, to followers or after a crash; and
+    an empty batch would keep clients from the end. It goes once there is more behind it."""
+    log = opened(new_disk(), TINY)
+    put(log, (b"a", b"v"))
+    if kind == "tombstone":
+        put(log, (b"k", None))
+    else:
+        put(log, (b"k", b"aborted"), producer=3, transactional=True)
+        end(log, 3, commit=False)
+        put(log, (b"k", b"v"), producer=3)
+        log.producers.entries.pop(3)
+        put(log, (b"k", b"aborted"), producer=4, transactional=True)
+        end(log, 4, commit=False)
+        log.producers.entries.pop(4)
+    roll(log)
+    last = log.end_offset - 1
+    for now_ms in (1, 2, 3):
+        log.compacted_to(0)
+        clean(log, now_ms=now_ms)
+    assert [header.last_offset for header in headers(log)][-1] == last
+    assert empty_batches(log) == []
+    put(log, (b"z", b"active"))
+    for now_ms in (4, 5, 6):
+        log.compacted_to(0)
+        clean(log, now_ms=now_ms)
+    assert last not in [header.last_offset for header in headers(log)]
+    assert empty_batches(log) == []
+
+
+def test_a_pass_that_changes_nothing_leaves_no_files() -> None:
+    """The copy of a segment that is as it was is removed."""
+    disk = new_disk()
+    log = opened(disk, TINY)
+    for number in range(20):
+        put(log, (b"k%d" % number, b"v" * 80))
+    assert clean(log)
+    assert log.rewrites == 0
+    assert files_of_copies(disk) == []
+
+
+def test_a_pass_that_is_given_up_leaves_no_files() -> None:
+    """Whether the log has changed meanwhile, or the broker ends."""
+    disk = new_disk()
+    log = filled(disk)
+    running = cleaner.clean(log, 12, 0, MANY)
+    while not files_of_copies(disk):
+        next(running)
+    running.close()
+    assert files_of_copies(disk) == []
+
+
+@pytest.mark.parametrize("clean_end", [True, False])
+def test_what_a_killed_broker_left_of_a_pass_is_removed(clean_end: bool) -> None:
+    """Also where the segments that it belongs to are gone since."""
+    disk = new_disk()
+    log = filled(disk)
+    log.close()
+    for base in (0, 4, 7):
+        for suffix in (".log", ".index", ".timeindex", ".txnindex"):
+            disk.open(f"t-0/{base:020d}{suffix}.cleaned", create=True)
+    opened(disk, clean=clean_end)
+    assert files_of_copies(disk) == []
+
+
+def with_gaps(disk: MemoryDisk, config: LogConfig = TINY) -> PartitionLog:
+    """A log of small segments, most of which a pass leaves empty."""
+    log = opened(disk, config)
+    put(log, (b"gone", b"v"), producer=3, transactional=True)
+    put(log, (b"gone", None))
+    counted(log, 8)
+    put(log, (b"aborted", b"v"), producer=4, transactional=True)
+    counted(log, 8)
+    end(log, 4, commit=False)
+    end(log, 3, commit=True)
+    counted(log, 8)
+    log.flush()
+    return log
+
+
+@given(st.integers(0, 400), st.sampled_from(["kill", "crash", "torn"]), st.integers(1, 2))
+@settings(max_examples=80, deadline=None)
+def test_an_interrupted_pass_with_gaps_loses_nothing(number: int, kind: str, passes: int) -> None:
+    """Whatever operation of the disk is the last of one or two passes: the records that count are
+    read, those of aborted transactions are not, and the log ends where it ended."""
+    disk = new_disk()
+    log = with_gaps(disk)
+    expected, log_end = latest(committed_rows(log)), log.end_offset
+    done = 0
+
+    def fails(operation: str, path: str) -> bool:
+        nonlocal done
+        done += operation != "pread"
+        return done > number
+
+    disk.fails = fails
+    try:
+        for turn in range(passes):
+            log.compacted_to(0)
+            clean(log, now_ms=turn)
+    except StorageError:
+        assert done > number
+    disk.fails = lambda operation, path: False
+    if kind != "kill":
+        disk.crash(random.Random(number) if kind == "torn" else None)
+    log = opened(disk, clean=False)
+    assert latest(committed_rows(log)) == expected
+    assert log.end_offset == log_end
+    assert files_of_copies(disk) == []
+    clean(log)
+    assert latest(committed_rows(log)) == expected
+
+
+@pytest.mark.parametrize("clean_end", [True, False])
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_a_gap_is_no_damage(clean_end: bool, suffix: str) -> None:
+    """Recovery makes the indexes of a compacted segment again, and keeps what comes behind it."""
+    disk = new_disk()
+    log = with_gaps(disk)
+    clean(log)
+    expected = all_rows(log)
+    log.flush()
+    if clean_end:
+        log.close()
+    for name in disk.list("t-0"):
+        if name.endswith(suffix):
+            disk.remove(f"t-0/{name}")
+    assert all_rows(opened(disk, clean=clean_end)) == expected
+
+
+@pytest.mark.parametrize("clean_end", [True, False])
+def test_a_damaged_segment_still_ends_the_log(clean_end: bool) -> None:
+    """What was cut off at a batch that is damaged is no gap of compaction's."""
+    disk = new_disk()
+    log = with_gaps(disk)
+    clean(log)
+    base = next(
+        segment.base_offset
+        for segment in log.closed_segments
+        if [header.next_offset for _, header in segment.headers()][-1:] < [segment.next_offset]
+        and segment.size
+    )
+    log.close()
+    disk.remove(f"t-0/{base:020d}.index")
+    disk.open(f"t-0/{base:020d}.log").append([b"torn"])
+    assert opened(disk, clean=clean_end).segment_offsets[-1] == base
+
+
+def test_the_lost_end_of_a_segment_is_no_gap() -> None:
+    """Above the recovery point a segment that does not reach the next one has lost its end, in a
+    compacted log, too."""
+    disk = new_disk()
+    log = opened(disk, TINY)
+    counted(log, 9)
+    log.flush()
+    clean(log)
+    counted(log, 9)
+    base, behind = log.segment_offsets[-3:-1]
+    assert log.recovery_point < behind
+    path = f"t-0/{base:020d}.log"
+    (_, last) = [at for at, _ in batch.batches(disk.read(path))][-2:]
+    disk.open(path).truncate(last)
+    log = opened(disk, clean=False)
+    assert log.segment_offsets[-1] == base
+    assert log.end_offset < behind
+
+
+@pytest.mark.parametrize("offset", range(26))
+def test_a_log_can_be_cut_within_a_gap(offset: int) -> None:
+    """It ends with the last batch before the cut, and goes on from there."""
+    log = with_gaps(new_disk())
+    clean(log)
+    before = list(headers(log))
+    log.truncate_to(offset)
+    assert log.end_offset <= offset
+    assert list(headers(log)) == [each for each in before if each.last_offset < offset]
+    put(log, (b"new", b"v"))
+    assert all_rows(log)[-1].key == b"new"
+
+
+def compact_only(config: LogConfig) -> LogConfig:
+    return config
+
+
+def by_size(config: LogConfig) -> LogConfig:
+    return replace(config, cleanup_policy=("compact", "delete"), retention_bytes=400)
+
+
+def by_age(config: LogConfig) -> LogConfig:
+    return replace(config, cleanup_policy=("compact", "delete"), retention_ms=10)
+
+
+@pytest.mark.parametrize(
+    ("policy", "deletes"), [(compact_only, False), (by_size, True), (by_age, True)]
+)
+def test_retention_goes_past_a_segment_that_compaction_left_empty(
+    policy: Callable[[LogConfig], LogConfig], deletes: bool
+) -> None:
+    """Such a segment is deleted like others, and like others stays when nothing is too much."""
+    log = opened(new_disk(), TINY)
+    counted(log, 60)
+    clean(log)
+    assert not log.closed_segments[0].size
+    counted(log, 30)
+    before = log.segment_offsets
+    log.config = policy(TINY)
+    log.retain(1_000, log.end_offset)
+    assert (log.segment_offsets != before) is deletes
+    if not deletes:
+        assert log.start_offset == 0
+    else:
+        assert log.size_bytes <= 600
+    assert all_rows(log) == [row for row in all_rows(log) if row.offset >= log.start_offset]
+
+
+def test_a_follower_copies_gaps_between_segments() -> None:
+    """It comes to the leader's end, has the same records, and survives a crash."""
+    log = with_gaps(new_disk())
+    clean(log)
+    assert CONFIG.segment_bytes > TINY.segment_bytes
+    for config in (TINY, CONFIG):
+        disk = new_disk()
+        copy = opened(disk, config)
+        while data := log.read(copy.end_offset, bytes_max=100, limit=log.end_offset):
+            copy.append_as_follower(data[0], now_ms=0)
+        assert copy.end_offset == log.end_offset
+        assert committed_rows(copy) == committed_rows(log)
+        assert stable_end(copy) == stable_end(log)
+        assert committed_rows(opened(disk, config, clean=False)) == committed_rows(log)
