@@ -1,7 +1,9 @@
 """Fetch (API 1), v4-v12.
 
 Answers at once when enough is there or when anything failed or diverged; else parks until data come
-or max_wait_ms is over; meanwhile only those partitions are read again that have moved. A new high
+or max_wait_ms is over; meanwhile only those partitions are read again that have moved. As in Kafka,
+an answer holds batches of one segment of each partition, and min_bytes counts only for readers on
+the last segment: where a reader is on an older one, the answer is sent at once. A new high
 watermark alone is told at once where followers have readers, who wait for it (KIP-392); elsewhere
 with what comes next (KAFKA-9731). At least one whole batch is returned however small the limits
 (KIP-74). A connection waits for one Fetch at a time, so that no client can have the same records
@@ -113,6 +115,7 @@ class _Reading:
                 bool(result.error)
                 or result.diverging is not None
                 or (result.news and self._is_told_at_once)
+                or result.cannot_grow
                 or result.preferred_read_replica >= 0
             )
         self._moved = {}

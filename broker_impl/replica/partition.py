@@ -22,6 +22,7 @@ from typing import assert_never
 import msgspec
 
 from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.log import reading
 from broker_impl.log.partition_log import Appended, PartitionLog
 from broker_impl.log.transactions import AbortedTransaction
 from broker_impl.replica import acks, fencing, follower, isr, selection, watermark
@@ -109,6 +110,8 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     last_stable_offset: Offset = -1
     log_start_offset: Offset = -1
     records: list[memoryview] = msgspec.field(default_factory=list)
+    cannot_grow: bool = False
+    """The same read returns no more later, however long it waits (`log.reading`)."""
     aborted: list[AbortedTransaction] | None = None
     """What a reader of committed records must leave out; None for others."""
     diverging: tuple[Epoch, Offset] | None = None
@@ -707,20 +710,21 @@ class Partition:
             return FetchResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)
         stable = self.last_stable_offset
         limit = self._read_limit(replica_id, isolation, stable)
-        records: list[memoryview] = []
+        found = reading.NOTHING
         if diverging is None and offset < limit:
-            records = log.read_from(
+            found = log.read_from(
                 offset,
                 bytes_max=bytes_max,
                 limit=limit,
                 at_least_one=at_least_one,
                 skip_empty=replica_id < 0,
-            ).records
+            )
         return FetchResult(
             high_watermark=self.high_watermark,
             last_stable_offset=stable,
             log_start_offset=log.start_offset,
-            records=records,
+            records=found.records,
+            cannot_grow=found.cannot_grow,
             diverging=diverging,
         )
 
@@ -744,6 +748,7 @@ class Partition:
                 last_stable_offset=self.last_stable_offset,
                 log_start_offset=result.log_start_offset,
                 records=result.records,
+                cannot_grow=result.cannot_grow,
                 news=news,
             )
         return result

@@ -10,9 +10,12 @@ from broker_impl.api.fetch import fetch
 from broker_impl.api.registry import RequestContext
 from broker_impl.api.waiting import Waiting
 from broker_impl.config import RACK_AWARE_SELECTOR
+from broker_impl.node.peers import PeerError
 from broker_impl.replica.partition import FetchResult
+from broker_impl.wire import batch
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.types import TopicPartition
+from tests.broker_impl.node.test_broker import create, produce
 
 TP = TopicPartition("t", 0)
 
@@ -93,3 +96,59 @@ async def test_when_time_is_over_everything_is_read_again() -> None:
     leader.read.clear()
     await parked
     assert leader.read == [(0, True), (1, True)]
+
+
+async def test_what_cannot_grow_is_answered_at_once() -> None:
+    """A read that ends with a closed segment returns no more however long it waits."""
+    leader = Leader()
+    leader.result = FetchResult(records=[memoryview(b"x")], cannot_grow=True)
+    answer = leader.ask(min_bytes=200)
+    assert not isinstance(answer, asyncio.Future)
+    assert answer.responses[0].partitions[0].records == [b"x"]
+
+
+async def test_what_can_no_longer_grow_is_answered() -> None:
+    """A parked request is answered when its segment is closed while it waits."""
+    leader = Leader()
+    leader.result = FetchResult(records=[memoryview(b"x")])
+    parked = leader.ask(min_bytes=200)
+    leader.waiting.poke(TP)
+    assert not parked.done()
+    leader.result = FetchResult(records=[memoryview(b"x")], cannot_grow=True)
+    leader.waiting.poke(TP)
+    [row] = (await parked).responses[0].partitions
+    assert row.records == [b"x"]
+
+
+async def test_a_reader_of_old_segments_does_not_wait_for_more(cluster: Any) -> None:
+    """fetch.min.bytes counts only where the reader is on the last segment, as in Kafka."""
+    await cluster.add(1, log_segment_bytes="200")
+    await cluster.ready()
+    await create(cluster, "t", replicas=1)
+    await produced(cluster, 12)
+    log = cluster.brokers[1].broker._logs.logs[TP]
+    *_, active = log.segment_offsets
+    offset = reads = 0
+    while offset < active:
+        answer = await cluster.ask(1, asking(offset, min_bytes=1_000), 11, timeout_s=5)
+        [row] = answer.responses[0].partitions
+        *_, (_, last) = batch.batches(row.records)
+        offset, reads = last.next_offset, reads + 1
+    assert (offset, reads) == (active, len(log.segment_offsets) - 1)
+    with pytest.raises(PeerError, match="did not answer"):
+        await cluster.ask(1, asking(active, min_bytes=1_000), 11, timeout_s=0.1)
+
+
+def asking(offset: int, *, min_bytes: int) -> FetchRequest:
+    partition = FetchPartition(fetch_offset=offset, partition_max_bytes=1_000_000)
+    return FetchRequest(
+        max_wait_ms=60_000,
+        min_bytes=min_bytes,
+        topics=[FetchTopic(topic=TP.topic, partitions=[partition])],
+    )
+
+
+async def produced(cluster: Any, batches: int) -> None:
+    for number in range(batches):
+        answer = await produce(cluster, 1, b"%d" % number)
+        assert answer.error_code == 0

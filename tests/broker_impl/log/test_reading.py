@@ -1,0 +1,67 @@
+"""Which reads of a log return no more however long a reader waits."""
+
+import pytest
+
+from broker_impl.log.config import LogConfig
+from broker_impl.log.partition_log import PartitionLog
+from tests.broker_impl.log.compacted_log import clean, new_disk, opened, put, roll
+
+CONFIG = LogConfig(segment_bytes=160)
+"""Two batches of one record each fill a segment."""
+
+
+def filled(batches: int, config: LogConfig = CONFIG) -> PartitionLog:
+    log = opened(new_disk(), config)
+    for number in range(batches):
+        put(log, (b"k", b"%d" % number))
+    assert log.segment_offsets == [*range(0, batches, 2)]
+    return log
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "cannot_grow"),
+    [
+        (0, 6, True),
+        (1, 6, True),
+        (3, 6, True),
+        (4, 6, False),  # the active segment
+        (5, 6, False),
+        (6, 6, False),  # nothing to read
+        (2, 4, True),  # the limit is where the next segment begins
+        (2, 3, False),  # the limit is in the segment, and moves
+        (1, 1, False),
+    ],
+)
+def test_a_read_cannot_grow_once_its_segment_is_closed(
+    offset: int, limit: int, cannot_grow: bool
+) -> None:
+    """And once the reader may read to the end of that segment."""
+    log = filled(6)
+    assert log.read_from(offset, bytes_max=1_000, limit=limit).cannot_grow is cannot_grow
+
+
+@pytest.mark.parametrize("at_least_one", [False, True])
+def test_a_read_that_has_no_room_cannot_grow_either(at_least_one: bool) -> None:
+    """The place in the log decides, not how much was returned."""
+    log = filled(6)
+    assert log.read_from(0, bytes_max=0, limit=6, at_least_one=at_least_one).cannot_grow
+
+
+def test_an_active_segment_may_be_empty() -> None:
+    """A reader at its beginning waits; one before it does not."""
+    log = filled(2)
+    assert not log.read_from(0, bytes_max=1_000, limit=2).cannot_grow
+    roll(log)
+    assert log.read_from(0, bytes_max=1_000, limit=2).cannot_grow
+    assert not log.read_from(2, bytes_max=1_000, limit=2).cannot_grow
+
+
+def test_the_segment_counts_in_which_batches_were_found() -> None:
+    """Behind a gap a read goes on in the next segment, which may be the active one."""
+    log = filled(6, LogConfig(segment_bytes=160, cleanup_policy=("compact",)))
+    clean(log)
+    assert log.read_from(0, bytes_max=1_000, limit=6).cannot_grow
+    log.truncate_to(4)
+    put(log, (b"k", b"again"))
+    log.compacted_to(0)
+    assert not log.read_from(4, bytes_max=1_000, limit=5).cannot_grow
