@@ -3,7 +3,9 @@
 What groups have read. Served: OffsetCommit v2-v8, OffsetFetch v1-v8, TxnOffsetCommit v0-v3,
 OffsetDelete v0. A commit is answered once every in-sync replica has it. Metadata and leader epoch
 come back as they were committed. The first offsets of a transaction in a partition are taken once
-the transaction's coordinator has said that it is open (KIP-890, part 1).
+the transaction's coordinator has said that it is open (KIP-890, part 1). As in Kafka 2.8, a group
+without members ends when OffsetDelete leaves it without offsets, and TxnOffsetCommit ignores an
+instance id that no member has.
 Refuses: commits of strangers and of other generations, topics that are not there, metadata over
 offset.metadata.max.bytes; with require_stable, offsets whose transaction is open (KIP-447).
 Left out: offsets in ZooKeeper (OffsetCommit and OffsetFetch v0).

@@ -215,7 +215,9 @@ def _unknown(event: Request) -> object:
         error = ErrorCode.UNKNOWN_MEMBER_ID
         return LeaveAnswer(rows=tuple((*member, error) for member in event.members))
     if isinstance(event, Commit):
-        return event.refused(ErrorCode.ILLEGAL_GENERATION)
+        of_member = event.producer_id >= 0 and event.member_id != rules.NO_MEMBER
+        error = ErrorCode.UNKNOWN_MEMBER_ID if of_member else ErrorCode.ILLEGAL_GENERATION
+        return event.refused(error)
     if isinstance(event, Join | Sync | Heartbeat):
         return event.refused(ErrorCode.UNKNOWN_MEMBER_ID)
     return event.refused(ErrorCode.GROUP_ID_NOT_FOUND)

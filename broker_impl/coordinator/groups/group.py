@@ -649,17 +649,23 @@ class Group:
 
     def commit_error(self, commit: Commit) -> ErrorCode:
         """Why a commit is refused: whose it is, and what the group is doing."""
-        is_transactional = commit.producer_id >= 0
         if self.state is State.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if commit.producer_id >= 0:
+            return rules.transaction_error(
+                commit.member_id in self.members,
+                None if commit.instance_id is None else self._static.get(commit.instance_id),
+                commit.member_id,
+                commit.generation,
+                self.generation,
+            )
         if rules.names_nobody(commit.member_id, commit.instance_id, commit.generation):
-            error = rules.outsider_error(self.state, is_transactional)
-            return error if error or is_transactional else rules.commit_state_error(self.state)
+            return rules.outsider_error(self.state) or rules.commit_state_error(self.state)
         if commit.generation < 0 and self.state is State.EMPTY:
             return ErrorCode.NONE
         of_member = self._member_error(commit.member_id, commit.instance_id)
         error = rules.committer_error(of_member, commit.generation, self.generation)
-        return error if error or is_transactional else rules.commit_state_error(self.state)
+        return error or rules.commit_state_error(self.state)
 
     def _commit(self, commit: Commit, now: float, effects: list[Effect]) -> None:
         error = self.commit_error(commit)
@@ -704,11 +710,17 @@ class Group:
             told = rows if error is ErrorCode.NONE else rows | dict.fromkeys(gone, error)
             return [Answered(asked.ticket, DeleteOffsetsAnswer(rows=told))]
 
+        def done(error: ErrorCode) -> list[Effect]:
+            told = answer_with(error)
+            if error is ErrorCode.NONE and gone and self._is_unused and not self.offsets:
+                self._bury(told)
+            return told
+
         known = tuple(tp for tp in gone if self.offsets.get(tp) is not None)
         if known:
-            self._forget(known, effects, answer_with)
+            self._forget(known, effects, done)
         else:
-            effects += answer_with(ErrorCode.NONE)
+            effects += done(ErrorCode.NONE)
 
     def _delete_offsets_error(self) -> ErrorCode:
         if self.state is State.DEAD:
@@ -723,7 +735,7 @@ class Group:
         effects: list[Effect],
         answer_with: Callable[[ErrorCode], list[Effect]] = lambda error: [],
     ) -> None:
-        """Take these offsets back, once that is written."""
+        """Take these offsets back, once that is written; then `answer_with` its error."""
         if not partitions:
             return
 
@@ -743,6 +755,11 @@ class Group:
             return False
         return rules.is_subscribed(self._subscribed, topic)
 
+    @property
+    def _is_unused(self) -> bool:
+        """Has the group no members, none that is about to join, and no offsets under way?"""
+        return self.state is State.EMPTY and not self._promised and self.offsets.is_settled
+
     def _expire(self, effects: list[Effect]) -> None:
         """By KIP-211: nobody's offsets go with time while somebody is there to read on."""
         unused_since, keep = -1, frozenset[str]()
@@ -756,8 +773,7 @@ class Group:
         gone = self.offsets.expired(
             self._now_ms, self._config.offsets_retention_ms, unused_since, keep
         )
-        is_over = self.state is State.EMPTY and not self._promised and self.offsets.is_settled
-        if is_over and len(gone) == len(self.offsets):
+        if self._is_unused and len(gone) == len(self.offsets):
             self._bury(effects)
         else:
             self._forget(gone, effects)

@@ -55,14 +55,26 @@ def names_nobody(member_id: str, instance_id: str | None, generation: int) -> bo
     return generation < 0 and member_id == NO_MEMBER and instance_id is None
 
 
-def outsider_error(state: State, is_transactional: bool) -> ErrorCode:
-    """May offsets be committed in the name of nobody? Only while nobody is there.
+def outsider_error(state: State) -> ErrorCode:
+    """May offsets be committed without a member? Only while the group has none."""
+    return ErrorCode.NONE if state is State.EMPTY else ErrorCode.UNKNOWN_MEMBER_ID
 
-    Producers before KIP-447 know neither member nor generation: they are fenced by epoch alone.
+
+def transaction_error(
+    is_member: bool, instance_holder: str | None, member_id: str, said: int, current: int
+) -> ErrorCode:
+    """May a producer commit offsets in a transaction? What its request names must be true.
+
+    Producers before KIP-447 name neither member nor generation: they are fenced by epoch alone. As
+    in Kafka 2.8, an instance id that no member has does not matter.
+
+    instance_holder: the member that has the instance id that the request names; None: no member.
     """
-    if is_transactional or state is State.EMPTY:
-        return ErrorCode.NONE
-    return ErrorCode.UNKNOWN_MEMBER_ID
+    if instance_holder not in (None, member_id):
+        return ErrorCode.FENCED_INSTANCE_ID
+    named = member_id != NO_MEMBER
+    of_member = ErrorCode.UNKNOWN_MEMBER_ID if named and not is_member else ErrorCode.NONE
+    return committer_error(of_member, current if said < 0 else said, current)
 
 
 def committer_error(of_member: ErrorCode, said: int, current: int) -> ErrorCode:

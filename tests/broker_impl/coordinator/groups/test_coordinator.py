@@ -144,12 +144,17 @@ def test_office_error() -> None:
     assert office_error(False, False) is E.NOT_COORDINATOR
 
 
+IN_TRANSACTION = {"generation": 1, "producer_id": 7, "producer_epoch": 0, "offsets": {}}
+
+
 @pytest.mark.parametrize(
     ("kind", "fields", "error"),
     [
         (Sync, {"member_id": "m", "generation": 1}, E.UNKNOWN_MEMBER_ID),
         (Heartbeat, {"member_id": "m", "generation": 1}, E.UNKNOWN_MEMBER_ID),
         (Commit, {"member_id": "m", "generation": 1, "offsets": {}}, E.ILLEGAL_GENERATION),
+        (Commit, IN_TRANSACTION | {"member_id": "m"}, E.UNKNOWN_MEMBER_ID),
+        (Commit, IN_TRANSACTION, E.ILLEGAL_GENERATION),
         (DeleteOffsets, {"partitions": ()}, E.GROUP_ID_NOT_FOUND),
         (Delete, {}, E.GROUP_ID_NOT_FOUND),
     ],

@@ -1,3 +1,5 @@
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -467,6 +469,53 @@ def test_a_transaction_of_a_member_is_fenced_by_generation(room: Room) -> None:
     assert room.answers[old] is E.NONE
 
 
+@pytest.mark.parametrize(
+    ("named", "error"),
+    [
+        ({}, E.NONE),
+        ({"instance_id": "unknown"}, E.NONE),
+        ({"instance_id": "unknown", "member_id": "m1", "generation": 1}, E.NONE),
+        ({"instance_id": "unknown", "generation": 1}, E.NONE),
+        ({"instance_id": "unknown", "generation": 0}, E.ILLEGAL_GENERATION),
+        ({"instance_id": "unknown", "member_id": "m9", "generation": 1}, E.UNKNOWN_MEMBER_ID),
+        ({"instance_id": "i"}, E.FENCED_INSTANCE_ID),
+        ({"instance_id": "i", "member_id": "m1", "generation": 1}, E.FENCED_INSTANCE_ID),
+        ({"instance_id": "i", "member_id": "m2", "generation": 1}, E.NONE),
+        ({"member_id": "m1"}, E.NONE),
+        ({"member_id": "m1", "generation": 1}, E.NONE),
+        ({"member_id": "m1", "generation": 0}, E.ILLEGAL_GENERATION),
+        ({"member_id": "m9"}, E.UNKNOWN_MEMBER_ID),
+        ({"generation": 1}, E.NONE),
+        ({"generation": 2}, E.ILLEGAL_GENERATION),
+    ],
+)
+def test_a_transaction_is_checked_by_what_it_names(
+    room: Room, named: dict[str, Any], error: E
+) -> None:
+    """As in Kafka 2.8: a member id, a generation and the instance id of a member each count if the
+    request has them; an instance id that no member has does not."""
+    statics(room)
+    asked = room.commit(5, producer_id=7, producer_epoch=0, **named)
+    assert room.answers[asked] is error
+
+
+@pytest.mark.parametrize(
+    ("named", "error"),
+    [
+        ({}, E.NONE),
+        ({"instance_id": "unknown"}, E.NONE),
+        ({"member_id": "m9"}, E.UNKNOWN_MEMBER_ID),
+        ({"generation": 3}, E.ILLEGAL_GENERATION),
+    ],
+)
+def test_a_transaction_is_checked_in_an_empty_group(
+    room: Room, named: dict[str, Any], error: E
+) -> None:
+    """A group that nobody has joined has no member, and generation 0."""
+    asked = room.commit(5, producer_id=7, producer_epoch=0, **named)
+    assert room.answers[asked] is error
+
+
 def test_deleting_offsets(room: Room) -> None:
     """Those of topics that nobody reads; the others are protected (KAFKA-8954)."""
     room.commit(5, "t")
@@ -476,6 +525,80 @@ def test_deleting_offsets(room: Room) -> None:
     answer = room.ask(DeleteOffsets, partitions=asked)
     assert list(answer.rows.values()) == [E.GROUP_SUBSCRIBED_TO_TOPIC, E.NONE, E.NONE]
     assert (room.committed("t"), room.committed("u")) == (5, None)
+
+
+def empty(room: Room) -> None:
+    """A group that had a member once."""
+    (one,) = room.stable(1)
+    assert room.leave(one) is E.NONE
+    assert room.is_in(State.EMPTY)
+
+
+@pytest.mark.parametrize("had_members", [False, True])
+def test_a_group_ends_with_its_last_offset(room: Room, had_members: bool) -> None:
+    """As in Kafka 2.8, when offsets are deleted by OffsetDelete and no member is there."""
+    if had_members:
+        empty(room)
+    room.commit(5, "t")
+    room.commit(5, "u")
+    assert not room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),)).error
+    assert room.is_in(State.EMPTY)
+    last = TopicPartition("u", 0)
+    assert room.ask(DeleteOffsets, partitions=(last,)).rows == {last: E.NONE}
+    assert room.is_in(State.DEAD)
+    assert room.log[-2:] == [
+        (records.encode_offset_key("g", last), None),
+        (records.encode_group_key("g"), None),
+    ]
+
+
+def test_an_empty_group_ends_by_deleting_what_it_does_not_have(room: Room) -> None:
+    """Kafka 2.8 looks at what is left, not at what was deleted."""
+    empty(room)
+    assert not room.ask(DeleteOffsets, partitions=()).error
+    assert room.is_in(State.EMPTY)
+    answer = room.ask(DeleteOffsets, partitions=(TopicPartition("t", 9),))
+    assert answer.rows == {TopicPartition("t", 9): E.NONE}
+    assert room.is_in(State.DEAD)
+
+
+def test_a_group_does_not_end_while_offsets_are_under_way(room: Room) -> None:
+    """Neither with an offset in an open transaction, nor with a commit that is being written."""
+    tp = TopicPartition("t", 0)
+    room.commit(5)
+    room.commit(6, "u", producer_id=7, producer_epoch=0)
+    assert not room.ask(DeleteOffsets, partitions=(tp,)).error
+    assert room.is_in(State.EMPTY)
+    room.mark(7, is_commit=True)
+    assert room.committed("u") == 6
+    room.writes = False
+    deleting = room.request(DeleteOffsets, partitions=(TopicPartition("u", 0),))
+    committing = room.commit(7, "u")
+    room.write()
+    assert (room.answers[deleting].error, room.answers[committing]) == (E.NONE, E.NONE)
+    assert room.is_in(State.EMPTY)
+    assert room.committed("u") == 7
+
+
+def test_a_group_does_not_end_if_the_deletion_cannot_be_written() -> None:
+    """Its offset still counts."""
+    room = Room(writes=False)
+    room.commit(5)
+    room.write()
+    deleting = room.request(DeleteOffsets, partitions=(TopicPartition("t", 0),))
+    room.write(E.NOT_ENOUGH_REPLICAS)
+    assert list(room.answers[deleting].rows.values()) == [E.COORDINATOR_NOT_AVAILABLE]
+    assert room.is_in(State.EMPTY)
+    assert room.committed() == 5
+
+
+def test_a_group_does_not_end_while_a_member_joins(room: Room) -> None:
+    """Its offsets may be deleted, since it has no subscription; a member without an id yet may
+    come at any moment."""
+    room.commit(5)
+    room.join(requires_id=True)
+    assert not room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),)).error
+    assert room.is_in(State.EMPTY)
 
 
 def test_deleting_offsets_of_other_groups(room: Room) -> None:

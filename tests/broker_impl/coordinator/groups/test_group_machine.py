@@ -115,8 +115,14 @@ class GroupMachine(RuleBasedStateMachine):
         ticket = self.room.commit(
             offset, member_id=member, generation=generation, producer_id=producer
         )
-        if ticket not in self.room.answers and not (generation < 0 and (was_empty or not member)):
-            assert member in self.room.group.members
+        if ticket in self.room.answers:
+            return
+        is_member = member in self.room.group.members
+        if producer >= 0:
+            assert is_member or not member
+            assert generation < 0 or by == 0
+        elif not (generation < 0 and (was_empty or not member)):
+            assert is_member
             assert by == 0
 
     @rule(offset=st.integers(0, 9), producer=st.sampled_from([7, 8]))
