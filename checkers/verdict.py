@@ -23,6 +23,9 @@ Valid = bool | Literal["unknown"]
 _RANK: dict[Valid, int] = {True: 0, "unknown": 1, False: 2}
 
 
+_CRASHED = "the checker "
+"""How the reason begins when a checker came to no end."""
+
 WATCHED = "simulated"
 """The target whose runs white-box checks look on at."""
 
@@ -63,6 +66,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     consumption: Consumption = NOTHING
     """How far readers were behind, and what they had not read; reported, not judged."""
     plan: dict[str, Any] = {}
+    contract: dict[str, Any] = {}
+    """The promises that it was judged by (:class:`~checkers.expectations.Contract`)."""
+    settings: dict[str, str] = {}
+    """The settings that took the place of the plan's and changed its contract (``producer.acks``
+    …); empty: it was judged under the plan's own contract."""
+    judged_by: dict[str, str] = {}
+    """Version and commit of the code, and the executor."""
 
     def to_json(self) -> bytes:
         """As ``verdict.json`` has it, indented for people."""
@@ -82,6 +92,35 @@ def exit_status(verdict: Verdict) -> int:
 def crashed(reason: str, plan: Mapping[str, Any]) -> Verdict:
     """When judging itself came to no end."""
     return Verdict(valid="unknown", unknown_because=(reason,), plan=dict(plan))
+
+
+def is_complete(verdict: Verdict) -> bool:
+    """Did every checker come to its end?"""
+    return bool(verdict.checkers) and not any(
+        reason.startswith(_CRASHED) for reason in verdict.unknown_because
+    )
+
+
+def replaces(later: Verdict, earlier: Verdict) -> bool:
+    """Does the later of two judgements of one history under one contract take the place of the
+    earlier one? A weaker one never does (valid < unknown < invalid), nor one that did not come to
+    its end: without Java nothing is known, whatever was known before."""
+    return _weight(later) >= _weight(earlier)
+
+
+def _weight(verdict: Verdict) -> tuple[int, bool]:
+    is_whole = is_complete(verdict)
+    is_empty = verdict.valid == "unknown" and not is_whole
+    return -1 if is_empty else _RANK[verdict.valid], is_whole
+
+
+def essence(verdict: Verdict) -> bytes:
+    """What a verdict says, without how long checkers took and which code they are."""
+    checkers = {
+        name: msgspec.structs.replace(result, seconds=0.0)
+        for name, result in sorted(verdict.checkers.items())
+    }
+    return msgspec.structs.replace(verdict, checkers=checkers, judged_by={}).to_json()
 
 
 def conclude(
@@ -266,7 +305,7 @@ def _some(names: Sequence[str], count_max: int = 8) -> str:
 def _crashes(reports: Mapping[str, Report], whole: Iterable[Receipt]) -> list[str]:
     asked = {key: report.receipts for key, report in reports.items()}
     return [
-        f"the checker {receipt.checker} crashed on {what}: {receipt.crash}"
+        f"{_CRASHED}{receipt.checker} crashed on {what}: {receipt.crash}"
         for what, receipts in {**asked, "the whole history": whole}.items()
         for receipt in receipts
         if receipt.crash is not None

@@ -1,5 +1,6 @@
 """Check: judges a recorded history again; a run's folder, or a bare file from anywhere."""
 
+import contextlib
 import dataclasses
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers import findings as findings_
@@ -20,7 +22,8 @@ from checkers.kernels import whole as whole_
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
-from harness.app import files, program
+from harness.app import files, judgements, program, request
+from harness.app.judgements import Judged, Kept
 from model import violation
 from model.finding import Finding
 from model.history import BadHistory
@@ -34,11 +37,15 @@ Progress = Callable[[str, float], None]
 """Told a step, and how much of it is done, from 0 to 1."""
 
 
-class Judged(NamedTuple):
-    """A verdict, with the findings that it counts."""
+RESULTS = Path("results")
+"""Where runs and their judgements are kept unless a command says otherwise."""
 
-    verdict: Verdict
-    findings: Sequence[Finding]
+
+class Examined(NamedTuple):
+    """A judgement, and where it is kept; ``None`` for a bare history."""
+
+    judged: Judged
+    kept: Kept | None
 
 
 def judge(
@@ -63,17 +70,34 @@ def examine(
     session: "SparkSession | None" = None,
     progress: Progress = lambda step, done: None,
 ) -> Judged:
+    """The judgement alone; see :func:`examined`."""
+    return examined(
+        path, inline=inline, settings=settings, session=session, progress=progress
+    ).judged
+
+
+def examined(
+    path: Path,
+    *,
+    inline: bool,
+    settings: Mapping[str, str] | None = None,
+    session: "SparkSession | None" = None,
+    progress: Progress = lambda step, done: None,
+    results: Path = RESULTS,
+) -> Examined:
     """Judge a run's folder, or a bare ``history.jsonl``, Parquet file or Jepsen ``history.edn`` by
     the strictest contract; a test's folder in Jepsen's store is as good as its history.
 
     ``settings`` (``producer.acks`` …) take the place of the plan's. Without ``session``, Spark is
-    started and stopped. A run's folder gets ``verdict.json``, ``findings.parquet`` and
-    ``history.parquet``; beside a bare file nothing is written. Raises
-    :class:`~model.history.BadHistory` and :class:`~checkers.expectations.BadSetting`.
+    started and stopped. A run's folder gets ``history.parquet``, and the judgement where
+    :mod:`harness.app.judgements` keeps it: under ``results`` if the folder cannot be written.
+    Beside a bare file nothing is written. Raises :class:`~model.history.BadHistory` and
+    :class:`~checkers.expectations.BadSetting`.
     """
     folder, file = _located(path)
     plan = None if folder is None else _plan(folder)
     contract = Contract.of(plan, settings)
+    changed = {} if contract == Contract.of(plan) else dict(settings or {})
     with ExitStack() as stack:
         executor: Executor = inline_.judge
         if not inline:
@@ -83,14 +107,40 @@ def examine(
         if plan is None and tables.subscribes:
             contract = dataclasses.replace(contract, subscribes=True)
         if folder is not None and file.suffix != ".parquet":
-            pq.write_table(history, folder / "history.parquet")
+            _keep_typed(history, folder)
         del history  # as large as the tables
         try:
             reports = executor(tables, lambda done: progress("judging", done))
         except Exception as error:  # noqa: BLE001 - an executor that crashed has found nothing
             reason = f"judging crashed: {type(error).__name__}: {error}".splitlines()[0]
-            return _told(Judged(verdict_.crashed(reason, _named(plan)), ()), folder)
-    return _told(_concluded(folder, tables, reports, plan, contract), folder)
+            judged = Judged(verdict_.crashed(reason, _named(plan)), ())
+        else:
+            judged = _concluded(folder, tables, reports, plan, contract)
+    judged = _signed(judged, contract, changed, "inline" if inline else "spark")
+    return Examined(judged, None if folder is None else judgements.keep(folder, judged, results))
+
+
+def _signed(
+    judged: Judged, contract: Contract, settings: Mapping[str, str], executor: str
+) -> Judged:
+    """With what it was judged by."""
+    verdict = msgspec.structs.replace(
+        judged.verdict,
+        contract=dataclasses.asdict(contract),
+        settings=dict(settings),
+        judged_by={
+            "faultline": request.versions()["faultline"],
+            "commit": request.commit(),
+            "executor": executor,
+        },
+    )
+    return judged._replace(verdict=verdict)
+
+
+def _keep_typed(history: pa.Table, folder: Path) -> None:
+    """Write the typed history for other tools; nothing here depends on it."""
+    with contextlib.suppress(OSError):  # another user's folder, or a full disk
+        files.write(folder / "history.parquet", lambda path: pq.write_table(history, path))
 
 
 def examine_together(
@@ -108,10 +158,12 @@ def examine_together(
         return tables_.tables(tables_.read(file, lambda done: None), file)
 
     reports = spark.judge_together(map(tables_of, folders), session, scratch)
-    return [
-        _concluded(folder, tables_of(folder), found, plan, Contract.of(plan))
-        for folder, found, plan in zip(folders, reports, plans, strict=True)
-    ]
+    judged = []
+    for folder, found, plan in zip(folders, reports, plans, strict=True):
+        contract = Contract.of(plan)
+        concluded = _concluded(folder, tables_of(folder), found, plan, contract)
+        judged.append(_signed(concluded, contract, {}, "spark"))
+    return judged
 
 
 def _concluded(
@@ -150,14 +202,6 @@ def _watched(folder: Path | None) -> Record | None:
     return violation.read(folder / violation.FILE)
 
 
-def _told(judged: Judged, folder: Path | None) -> Judged:
-    """Written into a run's folder."""
-    if folder is not None:
-        findings_.write(folder / "findings.parquet", judged.findings)
-        files.replace(folder / "verdict.json", judged.verdict.to_json())
-    return judged
-
-
 @contextmanager
 def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
     """One session for many histories, as large as the largest needs; ``None`` where there is no
@@ -177,6 +221,14 @@ def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
             session_.stop(session)
 
 
+def _scratch(folder: Path | None) -> "tempfile.TemporaryDirectory[str]":
+    """For Spark's files: in the run's folder, which has room for them, if it can be written."""
+    try:
+        return tempfile.TemporaryDirectory(dir=folder, prefix=".check-")
+    except OSError:
+        return tempfile.TemporaryDirectory(prefix="faultline-check-")
+
+
 Executor = Callable[[Tables, Callable[[float], None]], Mapping[str, Report]]
 
 
@@ -190,9 +242,7 @@ def _on_spark(
     from checkers import spark  # never starts a JVM
 
     with ExitStack() as stack:
-        scratch = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(dir=folder, prefix=".check-"))
-        )
+        scratch = Path(stack.enter_context(_scratch(folder)))
         if session is not None:
             yield lambda tables, progress: spark.judge(tables, session, scratch, progress)
             return
@@ -238,7 +288,9 @@ def _plan(folder: Path) -> Plan | None:
         raise BadHistory(f"{folder / 'plan.json'} is no plan: {error}") from error
 
 
-def describe(verdict: Verdict, findings: Sequence[Finding], folder: Path | None) -> str:
+def describe(
+    verdict: Verdict, findings: Sequence[Finding], folder: Path | None, kept: Kept | None = None
+) -> str:
     """The verdict in a few lines for a terminal."""
     word = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[verdict.valid]
     lines = reasons(verdict, findings)
@@ -247,9 +299,12 @@ def describe(verdict: Verdict, findings: Sequence[Finding], folder: Path | None)
     if verdict.allowed:
         lines.append("allowed: " + ", ".join(f"{a} {n:,}" for a, n in verdict.allowed.items()))
     lines += [f"note: {note}" for note in verdict.notes]
-    if folder is not None:
+    if kept is not None and kept.note is not None:
+        lines.append(kept.note)
+    place = folder if kept is None else kept.folder
+    if folder is not None and place is not None:
         again = program.command("replay", folder)
-        lines.append(f"{folder / 'report.html'}     (again: {again})")
+        lines.append(f"{place / judgements.PAGE}     (again: {again})")
     width = max(len(word) + 2, 9)
     return "\n".join((word if n == 0 else "").ljust(width) + line for n, line in enumerate(lines))
 

@@ -14,9 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-WRONG_REQUEST = 64
-FAILED = 70
+from harness.app import exits
 
+WRONG_REQUEST = 64
+UNAVAILABLE = 69
+FAILED = exits.FAILED
+
+if exits.is_program():
+    exits.guard()  # before anything that can fail
 try:
     import click
     import msgspec
@@ -63,12 +68,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         click.echo("faultline: interrupted", err=True)
         status = FAILED
+    except MemoryError:
+        status = _fail("there is not enough memory (a limit of this shell? see ulimit -v)")
     except OSError as error:
         status = _fail(str(error))
+    except SystemExit as error:  # a library's own way out, with a status of its own
+        status = 0 if not error.code else _fail(f"a library ended it with {error.code!r}")
     except Exception as error:  # noqa: BLE001 - Python's own status for it, 1, means invalid
         click.echo(traceback.format_exc(), err=True)
         status = _fail(f"{type(error).__name__}: {error}")
-    sys.exit(status or 0)
+    exits.leave(status or 0)
 
 
 @contextlib.contextmanager
@@ -241,17 +250,26 @@ def replay(
 @click.option("--inline", is_flag=True, help="judge in this process, without Spark")
 @click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
               help="judge by this setting instead of the plan's")  # fmt: skip
+@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+              help="for folders that cannot be written: DIR/judgements (results)")  # fmt: skip
 @_json
-def check(paths: tuple[Path, ...], inline: bool, settings: tuple[str, ...], as_json: bool) -> int:
+def check(
+    paths: tuple[Path, ...],
+    inline: bool,
+    settings: tuple[str, ...],
+    results: Path,
+    as_json: bool,
+) -> int:
     """Judge recorded histories again: runs' folders, or bare history.jsonl or Parquet files, or the
     history.edn of a run of Jepsen's Kafka workload.
 
-    A bare history is judged by the strictest contract unless --set says otherwise.
+    A bare history is judged by the strictest contract unless --set says otherwise. What is judged
+    under other settings than the plan's never replaces the verdict of a run: it is kept beside it.
     """
     from checkers.expectations import BadSetting
     from checkers.verdict import Verdict, exit_status, merge
     from harness.app import report, request
-    from harness.app.check import describe, examine, folder_of, session_for
+    from harness.app.check import describe, examined, folder_of, session_for
     from harness.app.screen import Screen
     from model.history import BadHistory
 
@@ -264,14 +282,24 @@ def check(paths: tuple[Path, ...], inline: bool, settings: tuple[str, ...], as_j
             session = None if one else stack.enter_context(session_for(paths))
             for path in paths:
                 with screen.steps() as progress:
-                    judged = examine(
-                        path, inline=inline, settings=wanted, session=session, progress=progress
+                    judged, kept = examined(
+                        path,
+                        inline=inline,
+                        settings=wanted,
+                        session=session,
+                        progress=progress,
+                        results=results,
                     )
                 folder = folder_of(path)
-                if folder is not None:
-                    report.render(folder)
+                if folder is not None and kept is not None and kept.folder is not None:
+                    try:
+                        report.render(folder, kept.folder)
+                    except OSError as error:
+                        click.echo(f"faultline: {error}; the page was not written", err=True)
                 if not as_json:
-                    click.echo(describe(judged.verdict, judged.findings, folder))
+                    click.echo(describe(*judged, folder, kept))
+                elif kept is not None and kept.note is not None:
+                    click.echo(kept.note, err=True)
                 verdicts.append(judged.verdict)
         except (BadHistory, BadSetting) as error:
             raise Refused(str(error)) from None
@@ -569,7 +597,7 @@ def score(
     """How surely each mutant is found: by its own schedule, and by seeds that are drawn.
 
     Row by row, into the detection matrix; what stands there already is measured again only by its
-    NAME. Exit status 1 when a schedule does not show its mutant.
+    NAME. Exit status 2 when a schedule does not show its mutant.
     """
     _pin(["simulated"])
     from harness.app.run import Failed
@@ -597,7 +625,7 @@ def score(
         _print_json(measured)
     else:
         click.echo(matrix.page(measured))
-    return 1 if measure.missed(measured) else 0
+    return 2 if measure.missed(measured) else 0
 
 
 @faultline.group()
@@ -631,7 +659,7 @@ def up(
 @cluster.command(epilog=_example("faultline cluster status"))
 @_json
 def status(as_json: bool) -> int:
-    """Is a cluster up, and where? Exit status 1 when none is."""
+    """Is a cluster up, and where? Exit status 69 when none is."""
     from harness.app import cluster
 
     there = cluster.status()
@@ -641,7 +669,7 @@ def status(as_json: bool) -> int:
         click.echo("down")
     else:
         click.echo(f"up at {there.bootstrap}, logs and data in {there.folder}")
-    return 1 if there is None else 0
+    return UNAVAILABLE if there is None else 0
 
 
 @cluster.command(epilog=_example("faultline cluster down"))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import msgspec
 
 from harness.app import catalogue, files, program, report, request, run_start, worlds
-from harness.app.check import Judged, examine
+from harness.app.check import examine
+from harness.app.judgements import Judged
 from harness.app.refused import Refused
 from harness.app.screen import Screen
 from harness.engine.phases import carry_out

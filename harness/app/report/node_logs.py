@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 import numpy as np
 
+from harness.app.report import links
 from harness.app.report.columns import Ints
 from harness.app.run_start import RunStart
 
@@ -95,8 +95,9 @@ class Excerpt:
     """Lines of the same time span that are not quoted."""
 
 
-def find(folder: Path) -> list[NodeLog]:
-    """The logs of a run's folder, by the names of their nodes; links that lead out are left out."""
+def find(folder: Path, page: Path | None = None) -> list[NodeLog]:
+    """The logs of a run's folder, by the names of their nodes; links that lead out are left out.
+    ``page``: the folder of the page that links them, if it is another one."""
     nodes = folder / FOLDER
     found = []
     for path in sorted(nodes.glob(f"*/{LOG}")):
@@ -105,14 +106,11 @@ def find(folder: Path) -> list[NodeLog]:
         beside = sorted(
             other for other in path.parent.iterdir() if other.is_file() and other.name != LOG
         )
-        others = tuple((other.name, _link(folder, other)) for other in beside[:4])
+        others = tuple((other.name, links.to(other, page or folder)) for other in beside[:4])
         size = path.stat().st_size
-        found.append(NodeLog(path.parent.name, path, _link(folder, path), size, others))
+        link = links.to(path, page or folder)
+        found.append(NodeLog(path.parent.name, path, link, size, others))
     return found
-
-
-def _link(folder: Path, path: Path) -> str:
-    return quote(path.relative_to(folder).as_posix())
 
 
 class Logs:

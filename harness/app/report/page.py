@@ -8,7 +8,7 @@ import msgspec
 from markupsafe import Markup
 
 from checkers.material import MATERIAL
-from harness.app import program, run_start
+from harness.app import judgements, program, run_start
 from harness.app.report import (
     availability,
     columns,
@@ -28,22 +28,25 @@ CRASH = "crash"
 """The end of a client's life is recorded with this error, but no broker gave it."""
 
 
-def render(folder: Path) -> Path:
+def render(folder: Path, judged: Path | None = None) -> Path:
     """Write ``report.html`` into a run's folder, from whatever of its files there is.
+
+    ``judged``: the folder of another judgement than the run's verdict, which gets the page.
 
     Returns the page's path. Raises :class:`model.history.BadHistory` or
     :class:`msgspec.DecodeError` for a file that cannot be read.
     """
     plan: dict[str, Any] = _json(folder / "plan.json")
-    verdict: dict[str, Any] = _json(folder / "verdict.json")
+    judged = judged or folder
+    verdict: dict[str, Any] = _json(judged / "verdict.json")
     events = columns.load(folder / "history.jsonl")
     struck = faults.load(folder / "schedule.jsonl")
-    table = findings.load(folder / "findings.parquet")
+    table = findings.load(judged / "findings.parquet")
     found = findings.groups(table, events, struck)
     first = next((group for group in found if not group.legal and group.shown), None)
     shown = [each for group in found for each in group.shown]
     start = run_start.read(folder)
-    nodes = node_logs.find(folder)
+    nodes = node_logs.find(folder, judged)
     logs = node_logs.Logs(nodes, start)
     quoted = raw.quote(events, shown)
     brokers = plan.get("brokers", 0)
@@ -69,6 +72,7 @@ def render(folder: Path) -> Path:
             plan=plan,
             settings=list(settings(plan)),
             verdict=verdict,
+            contract=judgements.contract_of(verdict),
             word={True: "valid", False: "invalid"}.get(verdict.get("valid", "unknown"), "unknown"),
             unknown_because=verdict.get("unknown_because", unknown) or [],
             headline=first,
@@ -82,7 +86,7 @@ def render(folder: Path) -> Path:
             clock=clock(start),
             nodes=nodes,
             node_links={log.node: log.link for log in nodes},
-            files=dict(links.files(folder)),
+            files=dict(links.files(folder, judged)),
             units={name: material.unit for name, material in MATERIAL.items()},
             impacts=availability.impacts(events, struck),
             faults=struck,
@@ -98,7 +102,7 @@ def render(folder: Path) -> Path:
             plots=[(plot.title, Markup(plot.div), plot.legend, plot.note) for plot in drawn],
         )
     )
-    return sheet.write(folder / "report.html", html)
+    return sheet.write(judged / "report.html", html)
 
 
 def clock(start: RunStart | None) -> Callable[[int | None], str]:

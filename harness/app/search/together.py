@@ -15,8 +15,9 @@ import msgspec
 import pyarrow.parquet as pq
 
 from checkers import findings as findings_
-from checkers.verdict import Verdict
-from harness.app.check import Judged, examine_together
+from checkers.verdict import Verdict, essence
+from harness.app.check import examine_together
+from harness.app.judgements import Judged
 from model import violation
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _judged(folders: Sequence[Path], session: "SparkSession | None") -> list[Jud
 def _is_same(folder: Path, judged: Judged) -> bool:
     """Verdict and findings, to the last word; how long a checker took is its own affair."""
     said = msgspec.json.decode((folder / "verdict.json").read_bytes(), type=Verdict)
-    if _untimed(said) != _untimed(judged.verdict):
+    if essence(said) != essence(judged.verdict):
         return False
     again = folder / "findings-of-spark.parquet"
     findings_.write(again, judged.findings)
@@ -88,11 +89,3 @@ def _is_same(folder: Path, judged: Judged) -> bool:
     if same:
         again.unlink()
     return same
-
-
-def _untimed(verdict: Verdict) -> bytes:
-    checkers = {
-        name: msgspec.structs.replace(result, seconds=0.0)
-        for name, result in sorted(verdict.checkers.items())
-    }
-    return msgspec.structs.replace(verdict, checkers=checkers).to_json()

@@ -74,7 +74,7 @@ def test_up_status_down(environment: dict[str, str]) -> None:
     assert told["bootstrap"] in again.stderr
     assert ask(environment, "cluster", "down").stdout == "down\n"
     assert not any(map(runs, pids))
-    assert ask(environment, "cluster", "status").returncode == 1
+    assert ask(environment, "cluster", "status").returncode == 69
 
 
 @pytest.mark.docker

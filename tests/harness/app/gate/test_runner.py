@@ -20,10 +20,10 @@ from junitparser import JUnitXml
 from checkers import findings as findings_
 from checkers.verdict import Verdict
 from harness.app import catalogue
-from harness.app.check import Judged
 from harness.app.gate import outcome, runner
 from harness.app.gate.outcome import Gate, exit_status
 from harness.app.gate.suite import Suite, load, ready, suite
+from harness.app.judgements import Judged
 from harness.app.refused import Refused
 from harness.app.run import Done, Failed, Interrupted, Spark
 from harness.app.screen import Screen

@@ -122,3 +122,12 @@ def test_without_a_start_nothing_is_matched(tmp_path: Path) -> None:
     unknown = node_logs.Logs(node_logs.find(tmp_path), None)
     assert not unknown.are_timed
     assert unknown.around([5 * S], None) == node_logs.Excerpt([], 0)
+
+
+def test_a_page_of_another_folder_links_the_logs_of_the_run(tmp_path: Path) -> None:
+    """A further judgement has a page of its own, below the run's folder or far from it."""
+    (tmp_path / "nodes" / "broker-1").mkdir(parents=True)
+    (tmp_path / "nodes" / "broker-1" / "log.txt").write_text("")
+    page = tmp_path / "judgements" / "1"
+    assert [log.link for log in node_logs.find(tmp_path, page)] == ["../../nodes/broker-1/log.txt"]
+    assert [log.link for log in node_logs.find(tmp_path)] == ["nodes/broker-1/log.txt"]

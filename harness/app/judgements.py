@@ -1,0 +1,201 @@
+"""The judgements of a run: which one is its verdict, and where the others are kept.
+
+``verdict.json``, ``findings.parquet`` and ``report.html`` in a run's folder are the judgement under
+the plan's own contract. Every other judgement is kept in a folder of its own, ``judgements/<n>/``,
+with the same three files: one under other settings, one that came to no end, one that is weaker
+than the verdict, and the former verdict where another has taken its place.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow.parquet as pq
+
+from checkers import findings as findings_
+from checkers import verdict as verdict_
+from checkers.verdict import Verdict
+from harness.app import files
+from model.finding import Finding
+
+FOLDER = "judgements"
+VERDICT = "verdict.json"
+FINDINGS = "findings.parquet"
+PAGE = "report.html"
+NUMBERS = range(1, 100_000)
+_WORDS = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}
+
+
+class Judged(NamedTuple):
+    """A verdict, with the findings that it counts."""
+
+    verdict: Verdict
+    findings: Sequence[Finding]
+
+
+class Kept(NamedTuple):
+    """Where the files of a judgement are."""
+
+    folder: Path | None
+    """``None``: nowhere, because neither place can be written."""
+    is_verdict: bool
+    """Is it the verdict of the run?"""
+    note: str | None = None
+    """What a user should know of it, in one line: why it is not the verdict, and where it is."""
+
+
+def keep(folder: Path, judged: Judged, results: Path) -> Kept:
+    """Write a judgement into a run's folder; under ``results`` if that cannot be written."""
+    with _alone(folder):
+        standing = read(folder)
+        reason = _why_not(judged.verdict, standing)
+        is_verdict = reason is None
+        if is_verdict and standing is not None and _is_same(folder, standing, judged):
+            with contextlib.suppress(OSError):  # it is there already
+                _write(folder, judged)
+            return Kept(folder, is_verdict)
+        try:
+            if not is_verdict:
+                kept = Kept(_beside(folder / FOLDER, judged), is_verdict)
+            else:
+                _set_aside(folder)
+                _write(folder, judged)
+                kept = Kept(folder, is_verdict)
+        except OSError as error:
+            kept = _elsewhere(folder, judged, results, error)
+            reason = " ".join(part for part in (reason, kept.note) if part)
+    if kept.is_verdict:
+        return kept
+    return kept._replace(note=_note(judged.verdict, standing, reason, kept))
+
+
+def read(folder: Path) -> Verdict | None:
+    """The verdict in a folder; ``None`` where there is none, or none that can be read."""
+    try:
+        return msgspec.json.decode((folder / VERDICT).read_bytes(), type=Verdict)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def anomalies(folder: Path) -> set[str]:
+    """What any judgement of a run found to be illegal."""
+    places = [folder, *sorted((folder / FOLDER).glob("*"))]
+    found = [verdict.anomalies for place in places if (verdict := read(place)) is not None]
+    return {name for names in found for name in names}
+
+
+def contract_of(verdict: Mapping[str, Any]) -> str:
+    """Under which contract a ``verdict.json`` was judged, in a sentence; empty where an older
+    version wrote none."""
+    contract = verdict.get("contract")
+    if not isinstance(contract, Mapping) or not contract:
+        return ""
+    settings = verdict.get("settings") or {}
+    promised = ", ".join(f"{name.replace('_', ' ')} {_plain(contract[name])}" for name in contract)
+    if not settings:
+        return f"Judged under the plan's own contract: {promised}."
+    changed = ", ".join(f"{name}={value}" for name, value in settings.items())
+    return f"Judged with {changed} in place of the plan's settings, not as planned: {promised}."
+
+
+def _plain(value: object) -> object:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+
+
+def _why_not(verdict: Verdict, standing: Verdict | None) -> str | None:
+    """Why a judgement does not become the verdict of its run; ``None`` when it does."""
+    if verdict.settings:
+        changed = ", ".join(f"{name}={value}" for name, value in verdict.settings.items())
+        return f"It was judged with {changed} in place of the plan's settings."
+    if standing is None or verdict_.replaces(verdict, standing):
+        return None
+    if not verdict_.is_complete(verdict):
+        return "The judgement did not come to its end."
+    return f"A later {_WORDS[verdict.valid]} does not replace {_WORDS[standing.valid]}."
+
+
+def _note(verdict: Verdict, standing: Verdict | None, reason: str | None, kept: Kept) -> str:
+    what = "no verdict yet" if standing is None else _WORDS[standing.valid]
+    where = "nowhere" if kept.folder is None else f"in {kept.folder}"
+    return f"{reason} The verdict of the run stays {what}; this judgement is kept {where}."
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two judgements of a folder are written one after the other, where the system has locks."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            held = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, held)
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def _write(folder: Path, judged: Judged) -> None:
+    """Findings before the verdict that counts them, each file whole or not at all."""
+    files.write(folder / FINDINGS, lambda path: findings_.write(path, judged.findings))
+    files.replace(folder / VERDICT, judged.verdict.to_json())
+
+
+def _is_same(folder: Path, verdict: Verdict, judged: Judged) -> bool:
+    """Do two judgements say the same? How long it took, and by what code, does not count."""
+    if verdict_.essence(verdict) != verdict_.essence(judged.verdict):
+        return False
+    with tempfile.TemporaryDirectory(prefix="faultline-") as place:
+        again = Path(place, FINDINGS)
+        findings_.write(again, judged.findings)
+        try:
+            same: bool = pq.read_table(again).equals(pq.read_table(folder / FINDINGS))
+        except (OSError, ValueError):  # it is missing, or was torn
+            return False
+        return same
+
+
+def _beside(home: Path, judged: Judged) -> Path:
+    """Write a judgement into a folder of its own; one that says the same is used again."""
+    for place in sorted(home.glob("*")):
+        verdict = read(place)
+        if verdict is not None and _is_same(place, verdict, judged):
+            return place
+    place = _new(home)
+    try:
+        _write(place, judged)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    return place
+
+
+def _set_aside(folder: Path) -> None:
+    """Move the files of the former verdict to a folder of their own."""
+    if not (folder / VERDICT).exists():
+        return
+    place = _new(folder / FOLDER)
+    for name in (VERDICT, FINDINGS, PAGE):  # the verdict first: what follows belongs to it
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).rename(place / name)
+
+
+def _new(home: Path) -> Path:
+    home.mkdir(parents=True, exist_ok=True)
+    for number in NUMBERS:
+        with contextlib.suppress(FileExistsError):
+            (home / str(number)).mkdir()
+            return home / str(number)
+    raise FileExistsError(f"{home} is full")
+
+
+def _elsewhere(folder: Path, judged: Judged, results: Path, error: OSError) -> Kept:
+    """Where a run's folder cannot be written: another user's, or on a read-only or full disk."""
+    why = f"{error.filename or folder} cannot be written ({error.strerror})."
+    try:
+        return Kept(_beside(results / FOLDER / folder.resolve().name, judged), False, why)
+    except OSError as other:
+        also = f"{other.filename or results} cannot be written ({other.strerror})."
+        return Kept(None, False, f"{why} {also}")
