@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from checkers import findings, material, uniqueness
+from checkers.expectations import INFORMATION
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.consumption import NOTHING, Consumption, merged
 from checkers.kernels.key import Report
@@ -357,6 +358,10 @@ _CHECKER_OF = {
     "stale-key": "compacted",
     "resurrected-key": "compacted",
 }
+
+
+ANOMALIES = (*_CHECKER_OF, *INFORMATION)
+"""The names of all anomalies but the broken invariants (:data:`~checkers.findings.INVARIANT`)."""
 
 
 def _checkers(

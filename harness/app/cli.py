@@ -26,6 +26,7 @@ try:
     import click
     import msgspec
 
+    from harness.app import options as options_
     from harness.app.refused import Refused
     from harness.simulation import pins
 except KeyboardInterrupt:  # which may take seconds on a busy machine
@@ -148,7 +149,7 @@ def _plan_options(command: F) -> F:
     return command
 
 
-@click.group(no_args_is_help=True)
+@click.group(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="faultline", prog_name="faultline")
 def faultline() -> None:
     """Break a broker on purpose, record what its clients saw, and say what it did not keep.
@@ -167,16 +168,18 @@ def faultline() -> None:
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
 @click.option("--workload", metavar="NAME", help="what to ask (idempotent); README names all")
 @click.option("--nemesis", metavar="A,B", help="what to break; none, or all that the target offers")
-@click.option("--time-limit", "time_limit_s", type=float, metavar="S", help="seconds of work (60)")
+@click.option(
+    "--time-limit", "time_limit_s", type=options_.SECONDS, metavar="S", help="seconds of work (60)"
+)
 @click.option(
     "--rate",
     "rate_hz",
-    type=float,
+    type=options_.RATE,
     metavar="HZ",
     help="writes asked per second (the workload's own)",
 )
 @click.option("--concurrency", type=int, metavar="N", help="logical clients at a time (5)")
-@click.option("--seed", type=int, metavar="N", help="of every random choice (0)")
+@click.option("--seed", type=options_.SEED, metavar="N", help="of every random choice (0)")
 @_judged_by
 @click.option("--results", type=click.Path(path_type=Path), metavar="DIR", help="(results)")
 @_plan_options
@@ -196,14 +199,17 @@ def run(
     Options win over the plan file, which has the same names.
     """
     _pin([options["target"] or _target_in(plan_file)])
-    from harness.app import request
+    from harness.app import request, toml_lines
 
     fields: dict[str, Any] = {"nemesis": (request.ALL,)}
     if plan_file is not None:
         fields |= request.from_toml(plan_file)
     if nemesis is not None:
         fields["nemesis"] = request.names_of(nemesis)
-    plan = request.resolve(_plan(fields, settings, mutants, options))
+    with toml_lines.about(plan_file, options_.given()):
+        plan = request.resolve(_plan(fields, settings, mutants, options))
+    for line in request.missing_faults(plan, fields["nemesis"]):
+        click.echo(line, err=True)
     where = results or Path(fields.get("results", "results"))
     return _run(
         plan, where, inline=fields.get("inline") if inline is None else inline, as_json=as_json
@@ -266,43 +272,15 @@ def check(
     A bare history is judged by the strictest contract unless --set says otherwise. What is judged
     under other settings than the plan's never replaces the verdict of a run: it is kept beside it.
     """
-    from checkers.expectations import BadSetting
     from checkers.verdict import Verdict, exit_status, merge
-    from harness.app import report, request
-    from harness.app.check import describe, examined, folder_of, session_for
+    from harness.app import rejudge, request
     from harness.app.screen import Screen
-    from model.history import BadHistory
 
     wanted = {f"{whose}.{key}": value for whose, key, value in map(request.setting, settings)}
-    screen = Screen()
-    verdicts: list[Verdict] = []
-    with contextlib.ExitStack() as stack:
-        try:
-            one = inline or len(paths) == 1  # which starts a session while it reads
-            session = None if one else stack.enter_context(session_for(paths))
-            for path in paths:
-                with screen.steps() as progress:
-                    judged, kept = examined(
-                        path,
-                        inline=inline,
-                        settings=wanted,
-                        session=session,
-                        progress=progress,
-                        results=results,
-                    )
-                folder = folder_of(path)
-                if folder is not None and kept is not None and kept.folder is not None:
-                    try:
-                        report.render(folder, kept.folder)
-                    except OSError as error:
-                        click.echo(f"faultline: {error}; the page was not written", err=True)
-                if not as_json:
-                    click.echo(describe(*judged, folder, kept))
-                elif kept is not None and kept.note is not None:
-                    click.echo(kept.note, err=True)
-                verdicts.append(judged.verdict)
-        except (BadHistory, BadSetting) as error:
-            raise Refused(str(error)) from None
+    say = (lambda line: click.echo(line, err=True)) if as_json else click.echo
+    verdicts = rejudge.judge_all(
+        paths, rejudge.Request(inline, wanted, results, not as_json), Screen(), say
+    )
     if as_json:
         _print_json(verdicts[0] if len(verdicts) == 1 else verdicts)
     worst = merge(verdict.valid for verdict in verdicts)
@@ -320,12 +298,12 @@ def check(
               help="JUnit XML for CI, beside the one in the gate's folder")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
               help="the gate's folder is made in DIR/gates (results)")  # fmt: skip
-@click.option("--keep", type=click.IntRange(min=0), metavar="N",
+@click.option("--keep", type=options_.KEEP, metavar="N",
               help="how many folders of passes are kept")  # fmt: skip
 @click.option("--inline", is_flag=True, help="judge in this process, without Spark")
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
               help="plant this bug in every case, to try out the gate; repeatable")  # fmt: skip
-@click.option("--seed", type=int, metavar="N", help="the first seed of every matrix")
+@click.option("--seed", type=options_.SEED, metavar="N", help="the first seed of every matrix")
 @click.option("--require", multiple=True, metavar="TARGET",
               help="this target is not optional, whatever the suite says; repeatable")  # fmt: skip
 @_json
@@ -385,13 +363,13 @@ def gate(
     )
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
-@click.option("--runs", type=click.IntRange(min=1), metavar="N",
+@click.option("--runs", type=options_.COUNT, metavar="N",
               help="how many at most (100; with --minutes, as many as fit)")  # fmt: skip
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M",
+@click.option("--minutes", type=options_.MINUTES, metavar="M",
               help="no run begins after so many")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N",
+@click.option("--jobs", type=options_.JOBS, metavar="N",
               help="how many runs at a time (one for each core)")  # fmt: skip
-@click.option("--seed", type=int, default=1, metavar="FIRST", help="the first seed (1)")
+@click.option("--seed", type=options_.SEED, default=1, metavar="FIRST", help="the first seed (1)")
 @click.option("--workload", metavar="NAME", help="what to ask, of all runs")
 @click.option("--nemesis", metavar="A,B", help="what to break, in all runs")
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
@@ -400,7 +378,7 @@ def gate(
               help="a setting of all runs, by Kafka's name")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
               help="the search's folder is made in DIR/searches (results)")  # fmt: skip
-@click.option("--keep", type=click.IntRange(min=0), default=0, metavar="N",
+@click.option("--keep", type=options_.KEEP, default=0, metavar="N",
               help="how many folders of passes are kept (0)")  # fmt: skip
 @click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
 @click.option("--spark", is_flag=True,
@@ -472,9 +450,9 @@ def search(
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--anomaly", metavar="ID", help="which to keep (lost-write, or the first it shows)")
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M",
+@click.option("--minutes", type=options_.MINUTES, metavar="M",
               help="no trial begins after so many (10)")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N",
+@click.option("--jobs", type=options_.JOBS, metavar="N",
               help="how many trials at a time (one for each core)")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
               help="the new folder is made in DIR/shrunk (results)")  # fmt: skip
@@ -543,11 +521,11 @@ def list_(as_json: bool) -> None:
 @_json
 def show(name: str, as_json: bool) -> None:
     """The story of one mutant."""
+    from harness.app import request
     from harness.cluster.mutants import catalogue
 
     known = catalogue()
-    if name not in known:
-        raise Refused(f"mutants show: no {name}; there is {', '.join(known)}")
+    request.known("mutants show", name, known, request.ALL_MUTANTS)
     mutant = known[name]
     if as_json:
         _print_json(mutant)
@@ -567,13 +545,13 @@ def show(name: str, as_json: bool) -> None:
     )
 )
 @click.argument("names", nargs=-1, metavar="[NAME …]")
-@click.option("--runs", type=click.IntRange(min=1), metavar="N",
+@click.option("--runs", type=options_.COUNT, metavar="N",
               help="how many seeds are drawn for each, at most (200)")  # fmt: skip
-@click.option("--enough", type=click.IntRange(min=1), metavar="N",
+@click.option("--enough", type=options_.COUNT, metavar="N",
               help="no other is drawn once so many have found it (3)")  # fmt: skip
-@click.option("--seed", type=int, default=1, metavar="FIRST", help="the first seed (1)")
+@click.option("--seed", type=options_.SEED, default=1, metavar="FIRST", help="the first seed (1)")
 @click.option("--scripted-only", is_flag=True, help="draw none: only each one's own schedule")
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N",
+@click.option("--jobs", type=options_.JOBS, metavar="N",
               help="how many runs at a time (one for each core)")  # fmt: skip
 @click.option("--examples", type=click.Path(path_type=Path), default="examples", metavar="DIR",
               help="where mutants/ and plans/ are (examples)")  # fmt: skip

@@ -1,9 +1,13 @@
 """Files that others may be reading, and that must not be half there when we are killed."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a write to a full disk, or beyond a quota or a limit, ends in."""
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -37,3 +41,12 @@ def named(error: OSError, path: Path) -> OSError:
     if error.errno is None:
         return OSError(f"{path}: {error}")
     return OSError(error.errno, os.strerror(error.errno), str(path))
+
+
+def described(error: BaseException, folder: Path) -> str:
+    """An error in one line; one that leaves open which file it is about is of one in ``folder``."""
+    first = next(iter(str(error).splitlines()), "")
+    how = f"{type(error).__name__}: {first}".rstrip(": ")
+    if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+        return f"{how}: {folder}"
+    return how

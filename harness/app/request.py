@@ -18,7 +18,7 @@ import confluent_kafka
 import msgspec
 
 from checkers.expectations import BadSetting, Contract
-from harness.app import catalogue
+from harness.app import catalogue, client_settings, names, toml_lines
 from harness.app.refused import Refused
 from harness.cluster import settings
 from model.plan import Plan, ScheduledFault
@@ -34,6 +34,14 @@ busy for minutes before anything starts."""
 CONCURRENCY_MAX = 10_000
 RATE_MAX_HZ = 1_000_000
 BROKERS_MAX = 100
+SEED_MAX = ID_MAX = 2**63 - 1
+"""Numbers that go into files are of 64 bits."""
+LONGER_S = (5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0)
+"""Time limits of which one is suggested where no fault can be drawn."""
+NAMES_NEEDED = "name faults such as kill,partition, or write none"
+ALL_MUTANTS = "faultline mutants list"
+FIELDS = {"time-limit": "time_limit_s", "rate": "rate_hz", "mutant": "mutants"}
+"""Options whose names in a plan file are not those of the plan's fields."""
 _SECRET = ("password", "secret", "jaas.config", "private.key", "keystore.key", "key.pem")
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,13 +55,13 @@ def from_toml(path: Path) -> dict[str, Any]:
         raise Refused(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path}: {error}") from None
-    return fields_of(asked, str(path))
+    with toml_lines.about(path):
+        return fields_of(asked, str(path))
 
 
 def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The fields of a plan that was read from TOML; ``where`` begins the line of a refusal."""
-    names = {"time-limit": "time_limit_s", "rate": "rate_hz", "mutant": "mutants"}
-    fields = {names.get(name, name): value for name, value in asked.items()}
+    fields = {FIELDS.get(name, name): value for name, value in asked.items()}
     for table in ("broker", "producer", "consumer", "expect"):
         if isinstance(fields.get(table), dict):
             fields[table] = _flat(fields[table])
@@ -62,15 +70,23 @@ def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
     if isinstance(fields.get("mutants"), str):
         fields["mutants"] = (fields["mutants"],)
     known = {field.name for field in msgspec.structs.fields(Plan)} | {"results", "inline"}
-    for name in fields:
-        if name not in known:
-            raise Refused(f"{where}: no setting is called {name}; there are {_list(sorted(known))}")
+    for name in asked:
+        if FIELDS.get(name, name) not in known:
+            shown = sorted({*known, *FIELDS} - {*FIELDS.values()})
+            raise Refused(f"{where}: no setting is called {name}; {names.hint(name, shown)}")
+    if fields.get("nemesis") in ([], ()):
+        raise Refused(f"{where}: nemesis names nothing; {NAMES_NEEDED}")
+    if fields.get("rate_hz") == 0:
+        raise Refused(f"{where}: rate 0: must be a number of writes per second above 0")
     return fields
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """``a,b`` as names; an empty one is left out."""
-    return tuple(name for part in text.split(",") if (name := part.strip()))
+    """``a,b`` as names; raises :class:`Refused` for an empty one."""
+    found = tuple(part.strip() for part in text.split(","))
+    if not all(found):
+        raise Refused(f"--nemesis {text!r}: a name is missing; {NAMES_NEEDED}")
+    return found
 
 
 def setting(text: str) -> tuple[str, str, str]:
@@ -85,7 +101,7 @@ def setting(text: str) -> tuple[str, str, str]:
 def plan_of(fields: Mapping[str, Any]) -> Plan:
     """A plan of these fields, types checked, defaults still open."""
     if isinstance(fields.get("target"), str):
-        _known("--target", fields["target"], catalogue.TARGETS)
+        known("--target", fields["target"], catalogue.TARGETS)
     fields = {name: value for name, value in fields.items() if name not in ("results", "inline")}
     try:
         return msgspec.convert(fields, Plan)
@@ -93,18 +109,21 @@ def plan_of(fields: Mapping[str, Any]) -> Plan:
         raise Refused(f"the plan: {error}".replace("`$.", "`")) from None
 
 
-def resolve(plan: Plan, temper: Temper = EVEN) -> Plan:
+def resolve(plan: Plan, temper: Temper = EVEN, *, may_be_quiet: bool = False) -> Plan:
     """The plan with all that is needed to run it again, faults that are drawn among it; raises
-    :class:`Refused`."""
+    :class:`Refused`, also if no fault can be drawn although some are asked for, unless the plan
+    ``may_be_quiet``: its verdict could only be UNKNOWN."""
     target = _target(plan)
-    _known("--workload", plan.workload, catalogue.WORKLOADS)
+    known("--workload", plan.workload, catalogue.WORKLOADS)
     workload = catalogue.WORKLOADS[plan.workload]
-    _positive("--time-limit", plan.time_limit_s, TIME_LIMIT_MAX_S)
-    _positive("--concurrency", plan.concurrency, CONCURRENCY_MAX)
+    _positive("--time-limit", plan.time_limit_s, TIME_LIMIT_MAX_S, "seconds")
+    _positive("--concurrency", plan.concurrency, CONCURRENCY_MAX, "clients")
     if plan.rate_hz != 0:
-        _positive("--rate", plan.rate_hz, RATE_MAX_HZ)
+        _positive("--rate", plan.rate_hz, RATE_MAX_HZ, "writes per second")
+    if abs(plan.seed) > SEED_MAX:
+        raise Refused(f"--seed {names.shortened(str(plan.seed))}: must fit into 64 bits")
     for name in plan.options:
-        _known("options", name, {**workload.options, **target.options})
+        known("options", name, {**workload.options, **target.options})
     resolved = msgspec.structs.replace(
         plan,
         nemesis=_nemeses(plan.nemesis, target),
@@ -125,28 +144,74 @@ def resolve(plan: Plan, temper: Temper = EVEN) -> Plan:
     except (TypeError, ValueError) as error:
         raise Refused(f"options: {error}") from None
     if refusal is not None:
-        raise Refused(refusal)
+        raise Refused(refusal + client_settings.hint(resolved, refusal))
     try:
         Contract.of(resolved)
     except BadSetting as error:
         raise Refused(str(error)) from None
     if resolved.schedule is None:
-        return msgspec.structs.replace(resolved, schedule=_draw(resolved, temper))
+        resolved = msgspec.structs.replace(resolved, schedule=_draw(resolved, temper))
+        if resolved.nemesis and not resolved.schedule and not may_be_quiet:
+            raise Refused(too_quiet(resolved, temper))
+        return resolved
+    _check_schedule(resolved)
+    return resolved
+
+
+def too_quiet(plan: Plan, temper: Temper = EVEN) -> str:
+    """Why no fault is drawn, and with which time limit one would be."""
+    names_ = ", ".join(plan.nemesis)
+    for limit_s in LONGER_S:
+        if limit_s > plan.time_limit_s:
+            longer = msgspec.structs.replace(plan, time_limit_s=limit_s)
+            if _draw(longer, temper):
+                return (
+                    f"--time-limit {plan.time_limit_s:g}: too short for any fault of {names_} (seed"
+                    f" {plan.seed}); {limit_s:g} seconds are enough, or write --nemesis none"
+                )
+    return (
+        f"--nemesis {names_}: no such fault can be drawn for this cluster and its settings; name"
+        " others, or none"
+    )
+
+
+def missing_faults(plan: Plan, wanted: Sequence[str]) -> list[str]:
+    """A line for a user who named nemeses that a resolved plan has no fault of."""
+    faults = {fault.fault for fault in plan.schedule or ()}
+    missing = [
+        name
+        for name in wanted
+        if name in catalogue.NEMESES and not faults & {*catalogue.NEMESES[name].faults}
+    ]
+    if not missing:
+        return []
+    return [f"no fault of {', '.join(missing)} in this schedule (seed {plan.seed})"]
+
+
+def _check_schedule(resolved: Plan) -> None:
+    """A schedule that a plan brings with it."""
+    assert resolved.schedule is not None, "the others are drawn"
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
     numbers = set()
     for entry in resolved.schedule:
-        _known("schedule", entry.fault, faults)
+        known("schedule", entry.fault, faults)
         if entry.id in numbers:
             raise Refused(f"schedule: two faults have the id {entry.id}; each needs its own")
         numbers.add(entry.id)
+        if abs(entry.id) > ID_MAX:
+            raise Refused(f"schedule: fault id {names.shortened(str(entry.id))} is too large")
         if not (entry.at_s >= 0 and 0 <= entry.duration_s < math.inf):
             raise Refused(f"schedule: fault {entry.id} ({entry.fault}) needs times of 0 or more")
+        if entry.duration_s > TIME_LIMIT_MAX_S:
+            raise Refused(
+                f"schedule: fault {entry.id} ({entry.fault}) lasts {entry.duration_s:g} s;"
+                f" {TIME_LIMIT_MAX_S:,} s at most"
+            )
         if entry.at_s >= resolved.time_limit_s:
             raise Refused(
                 f"schedule: fault {entry.id} ({entry.fault}) is to come at {entry.at_s:g} s,"
                 f" but --time-limit is {resolved.time_limit_s:g} s"
             )
-    return resolved
 
 
 def bare(plan: Plan) -> Plan:
@@ -170,11 +235,11 @@ def bare(plan: Plan) -> Plan:
 
 
 def _target(plan: Plan) -> catalogue.Target:
-    _known("--target", plan.target, catalogue.TARGETS)
+    known("--target", plan.target, catalogue.TARGETS)
     target = catalogue.TARGETS[plan.target]
-    _positive("--brokers", plan.brokers, BROKERS_MAX)
+    _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
     for name in plan.mutants:
-        _known("--mutant", name, target.mutants())
+        known("--mutant", name, target.mutants(), ALL_MUTANTS)
     if (refusal := target.refusal()) is not None:
         raise Refused(f"--target {target.name}: {refusal}")
     return target
@@ -236,7 +301,7 @@ def _nemeses(names: Sequence[str], target: catalogue.Target) -> tuple[str, ...]:
     if tuple(names) == (NONE,):
         return ()
     for name in names:
-        _known("--nemesis", name, (*possible, NONE, ALL))
+        known("--nemesis", name, (*possible, NONE, ALL))
         if name in (NONE, ALL):
             raise Refused(f"--nemesis: {name} stands alone")
     return tuple(dict.fromkeys(names))
@@ -262,20 +327,20 @@ def _draw(plan: Plan, temper: Temper) -> tuple[ScheduledFault, ...]:
     )
 
 
-def _known(option: str, name: str, known: Mapping[str, Any] | Sequence[str]) -> None:
-    if name not in known:
-        raise Refused(f"{option}: no {name}; there is {_list(known)}")
+def known(option: str, name: str, there: Iterable[str], all_of: str = "") -> None:
+    """Refuse a name that is not there, with the one that was probably meant."""
+    there = list(there)
+    if name not in there:
+        raise Refused(f"{option}: {names.unknown(name, there, all_of)}")
 
 
-def _positive(option: str, number: float, most: float) -> None:
+def _positive(option: str, number: float, most: float, unit: str) -> None:
+    if isinstance(number, int) and abs(number) > 10**15:
+        raise Refused(f"{option} {names.shortened(str(number))}: must be 1 to {most:,} {unit}")
     if not (number > 0 and math.isfinite(number)):
-        raise Refused(f"{option} {number:g}: must be a number above 0")
+        raise Refused(f"{option} {number:g}: must be a number of {unit} above 0")
     if number > most:
-        raise Refused(f"{option} {number:.15g}: must be {most:,} at most")
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names) or "nothing"
+        raise Refused(f"{option} {number:.15g}: must be {most:,} {unit} at most")
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

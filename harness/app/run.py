@@ -175,14 +175,14 @@ def _signals_restored() -> Iterator[None]:
 
 def _left(folder: Path, error: BaseException) -> str:
     """How it failed, and what can be done with what there is."""
-    (folder / "crash.txt").write_text("".join(traceback.format_exception(error)))
+    with contextlib.suppress(OSError):  # the disk may be what is full
+        (folder / "crash.txt").write_text("".join(traceback.format_exception(error)))
     with contextlib.suppress(Exception):  # whatever there is, on a page; not worth another failure
         report.render(folder)
     if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
         how = "interrupted"
     else:
-        first, *_ = [*str(error).splitlines(), ""]
-        how = f"{type(error).__name__}: {first}".rstrip(": ")
+        how = files.described(error, folder)
     history = folder / "history.jsonl"
     if not history.exists() or not history.stat().st_size:
         return f"{how} ({folder / 'crash.txt'})"

@@ -20,13 +20,17 @@ class Lines:
     """A file that grows by whole lines, each written through to the operating system."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = path.open("xb", buffering=0)
 
     def append(self, line: bytes) -> None:
-        """Raises :class:`OSError` when the line cannot be written in full."""
+        """Raises :class:`OSError`, with the path, when the line cannot be written in full."""
         rest = memoryview(line)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
 
     def close(self) -> None:
         self._file.close()

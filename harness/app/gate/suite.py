@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from harness.app import catalogue, request
+from harness.app import catalogue, names, request, toml_lines
 from harness.app.refused import Refused
 from model.plan import Plan, Target
 
@@ -111,7 +111,8 @@ def load(
         raise Refused(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path}: {error}") from None
-    return suite(document, path, seed=seed, mutants=mutants, require=require)
+    with toml_lines.about(path, ["--require"]):
+        return suite(document, path, seed=seed, mutants=mutants, require=require)
 
 
 def suite(
@@ -246,10 +247,10 @@ def _cases(
     for axis in ("workload", "nemesis", "configuration", "target", "seed"):
         if getattr(matrix, axis) == []:
             raise Refused(f"{where}: {axis} is empty: no case comes of it")
-    for names in matrix.nemesis or ():
-        if not names:
+    for together in matrix.nemesis or ():
+        if not together:
             raise Refused(f"{where}: a nemesis set is empty; write ['none'] for no faults")
-        for name in names:
+        for name in together:
             _known(f"{where}: nemesis", name, (*catalogue.NEMESES, request.ALL, request.NONE))
     for name in matrix.workload or ():
         _known(f"{where}: workload", name, catalogue.WORKLOADS)
@@ -275,7 +276,7 @@ def _cases(
         seeds = [seed + place for place in range(len(seeds))]
     sets: list[tuple[str, ...] | None] = [None]
     if matrix.nemesis is not None:
-        sets = [tuple(names) for names in matrix.nemesis]
+        sets = [tuple(together) for together in matrix.nemesis]
     found = []
     for workload, nemesis, configuration, target, number in itertools.product(
         matrix.workload or [plan.workload],
@@ -317,14 +318,12 @@ def _only(table: Iterable[str], known: Sequence[str], where: str) -> None:
     for name in table:
         if name not in known:
             raise Refused(
-                f"{where}: no setting is called {name}; there are {', '.join(sorted(known))}"
+                f"{where}: no setting is called {name}; {names.hint(name, sorted(known))}"
             )
 
 
 def _known(where: str, name: str, known: Iterable[str]) -> None:
-    known = list(known)
-    if name not in known:
-        raise Refused(f"{where}: no {name}; there is {', '.join(known)}")
+    request.known(where, name, known)
 
 
 def _spoken(error: msgspec.ValidationError) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from harness.app import check, request
+from harness.app import check, names, request
 from harness.app.refused import Refused
 from harness.app.run import Interrupted
 from harness.app.score import matrix as matrix_
@@ -85,7 +85,9 @@ def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matr
     wanted = {name: known[name] for name in known if known[name].kind not in UNSEEN}
     controls = [name for name in CONTROLS if _control_plan(asked, name).exists()]
     if unknown := [name for name in asked.names if name not in wanted and name not in controls]:
-        raise Refused(f"mutants score: no {unknown[0]}; there is {', '.join([*wanted, *controls])}")
+        raise Refused(
+            f"mutants score: {names.unknown(unknown[0], [*wanted, *controls], request.ALL_MUTANTS)}"
+        )
     matrix = matrix_.read(asked.output).of(wanted)
     asked.output.mkdir(parents=True, exist_ok=True)
     for name, mutant in wanted.items():

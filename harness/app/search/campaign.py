@@ -60,6 +60,7 @@ def carry_out(asked: Asked, results: Path, screen: Screen, each: Each = one.of_s
     :class:`~harness.app.run.Failed` when Spark was to judge and did not.
     """
     plan = draw.plan_of(asked.first, asked.pinned)  # refused here, and not in a child
+    draw.refuse_quiet(asked.first, asked.pinned)
     request.commit()
     what = f"{plan.workload}-seed{asked.first}"
     folder = new_folder(results / "searches", what, time.gmtime())

@@ -34,6 +34,8 @@ PARTITIONS_MAX = 12
 """Of all topics together: each is fetched by its followers all the time."""
 PROTOCOLS = (None, None, None, "epochs-by-question")
 """How a follower finds where its log and the leader's part, beside the way that is ours."""
+QUIET_SEEDS = 5
+"""So many seeds are tried before it is said that none draws a fault."""
 OWN = ("nemesis", "seed", "results", "inline")
 """Fields of a plan file that are a search's own business."""
 
@@ -113,11 +115,20 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         # The first of all: what somebody plants stands, whatever it replaces.
         planted = tuple(name for name in fixed.get("mutants", ()) if name != protocol)
         fixed["mutants"] = (protocol, *planted)
-    plan = request.resolve(request.plan_of(drawn | fixed), temper)
+    plan = request.resolve(request.plan_of(drawn | fixed), temper, may_be_quiet=True)
     if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (request.ALL,):
         return plan
     drawn["nemesis"] = (request.ALL,)
-    return request.resolve(request.plan_of(drawn | fixed), temper._replace(calm=min(CALM)))
+    temper = temper._replace(calm=min(CALM))
+    return request.resolve(request.plan_of(drawn | fixed), temper, may_be_quiet=True)
+
+
+def refuse_quiet(seed: int, pinned: Mapping[str, Any]) -> None:
+    """Raise :class:`~harness.app.refused.Refused` if none of a few seeds draws a fault, although
+    some are asked for: the verdicts of such a search could only be UNKNOWN."""
+    plans = (plan_of(seed + number, pinned) for number in range(QUIET_SEEDS))
+    if all(plan.nemesis and not plan.schedule for plan in plans):
+        raise Refused(request.too_quiet(plan_of(seed, pinned)))
 
 
 def _of_workload(

@@ -1,5 +1,6 @@
 """One run of a search: the plan of its seed in a folder of its own, judged in this process."""
 
+import contextlib
 import io
 import time
 import traceback
@@ -11,7 +12,7 @@ import msgspec
 import pandas as _pandas  # noqa: F401 - pyarrow wants it: once, and not in every child
 
 from checkers import findings as findings_
-from harness.app import report, request
+from harness.app import files, report, request
 from harness.app.check import examine, reasons
 from harness.app.run import drive
 from harness.app.screen import Screen
@@ -42,13 +43,13 @@ def of_plan(plan: Plan, folder: Path) -> Ran:
         verdict, findings = examine(folder, inline=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this run's
         text = "".join(traceback.format_exception(error))
-        (folder / "crash.txt").write_text(text)
-        how = next(iter(str(error).splitlines()), "")
+        with contextlib.suppress(OSError):  # the disk may be what is full
+            (folder / "crash.txt").write_text(text)
         return Ran(
             seed=plan.seed,
             status="failed",
             plan=drawn,
-            why=(f"{type(error).__name__}: {how}",),
+            why=(files.described(error, folder),),
             simulated_seconds=_until_s(folder / "history.jsonl"),
             cpu_seconds=round(time.process_time() - began_s, 3),
         )

@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 from checkers.findings import INVARIANT
-from harness.app import replay, request, worlds
+from checkers.verdict import ANOMALIES
+from harness.app import judgements, replay, request, worlds
 from harness.app.refused import Refused
 from harness.app.run import Failed, Interrupted, new_folder
 from harness.app.screen import Screen
@@ -90,6 +91,8 @@ def carry_out(
     """
     began_s = time.monotonic()
     recorded = replay.plan_of(origin)
+    if anomaly is not None:
+        _refuse_unknown(origin, anomaly)
     plan = request.resolve(recorded)
     if plan.target != "simulated":
         raise Refused(f"{origin}: its target is {plan.target}; what is simulated can be shrunk")
@@ -200,6 +203,16 @@ def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> st
     if wanted not in ran.anomalies:
         raise Refused(f"--anomaly {wanted}: the run shows {', '.join(ran.anomalies)}")
     return wanted
+
+
+def _refuse_unknown(origin: Path, wanted: str) -> None:
+    """Refuse an anomaly that no judgement of the run found, or that has no such name, before the
+    run is repeated."""
+    if found := judgements.anomalies(origin):
+        if wanted not in found:
+            raise Refused(f"--anomaly {wanted}: the run shows {', '.join(sorted(found))}")
+    elif not wanted.startswith(INVARIANT):
+        request.known("--anomaly", wanted, ANOMALIES, "docs/anomalies.md")
 
 
 def _rank(anomaly: str) -> tuple[bool, bool, str]:

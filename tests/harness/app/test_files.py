@@ -1,11 +1,16 @@
 """Files that are there whole, or not at all."""
 
 import os
+import re
+import resource
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.app.files import replace
+from harness.app.files import described, replace
+from harness.engine.recorder import Lines
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(
@@ -23,3 +28,28 @@ def test_a_file_is_replaced_whole_or_not_at_all(
         replace(path, b"new")
     assert path.read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file may grow beyond a block, as on a disk that is full; the system says so by an error
+    that names no path."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_full_disk_says_which_path(tmp_path: Path, small_files: None) -> None:
+    """For a file that is replaced, a history that grows, and whatever else a run writes."""
+    with pytest.raises(OSError, match=re.escape(str(tmp_path / "verdict.json"))):
+        replace(tmp_path / "verdict.json", bytes(10_000))
+    lines = Lines(tmp_path / "history.jsonl")
+    with pytest.raises(OSError, match=re.escape(str(tmp_path / "history.jsonl"))):
+        lines.append(bytes(10_000))
+    lines.close()
+    with pytest.raises(OSError, match="File too large") as told:
+        (tmp_path / "page").write_bytes(bytes(10_000))
+    assert described(told.value, tmp_path).endswith(f"File too large: {tmp_path}")

@@ -209,17 +209,15 @@ def test_json_is_the_verdict_and_nothing_else(
 
 
 @pytest.mark.slow
-def test_too_short_for_any_fault_is_unknown(
+def test_too_short_for_any_fault_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Trouble was asked for and there was none: nothing has been survived."""
-    status, out, _ = told(
+    """Faults are asked for and none fits: the verdict could only be UNKNOWN."""
+    status, out, err = told(
         capsys, "run", *SHORT, "--nemesis", "harmless", "--results", str(tmp_path)
     )
-    assert status == 2
-    assert "no fault was scheduled, although there was to be harmless" in out
-    (folder,) = tmp_path.iterdir()
-    assert (folder / "report.html").is_file()
+    assert (status, out, [*tmp_path.iterdir()]) == (64, "", [])
+    assert "--time-limit 1.2: too short for any fault of harmless (seed 0); " in err
 
 
 @pytest.mark.slow

@@ -188,6 +188,33 @@ def test_an_anomaly_that_it_does_not_show_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("wanted", "found", "line"),
+    [
+        ("nonsense", None, "--anomaly: no nonsense; there are "),
+        ("lost-writes", None, "--anomaly: no lost-writes; did you mean lost-write"),
+        ("duplicate", {"lost-write": 1}, "--anomaly duplicate: the run shows lost-write"),
+    ],
+)
+def test_an_anomaly_that_it_cannot_show_is_refused_at_once(
+    tmp_path: Path, wanted: str, found: dict[str, int] | None, line: str
+) -> None:
+    """Neither a name that no anomaly has, nor one that no judgement of the run found: the run is
+    not repeated for it."""
+
+    def never(plan: Plan, folder: Path) -> Ran:
+        raise AssertionError("the run was repeated")
+
+    origin = _origin(tmp_path, draw.plan_of(1, {}))
+    if found is not None:
+        (origin / "verdict.json").write_text(json.dumps({"valid": False, "anomalies": found}))
+    with pytest.raises(Refused, match=re.escape(line)):
+        shrink.carry_out(
+            origin, tmp_path / "r", screen=Screen(io.StringIO()), anomaly=wanted, each=never
+        )
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
     ("shown", "kept"),
     [
         (("duplicate", "invariant:log-matching", "lost-write"), "lost-write"),

@@ -1,0 +1,59 @@
+"""What options of the command line may be: numbers with bounds and units.
+
+click takes ``nan`` for a number above 0, and counts that no machine could serve.
+"""
+
+import math
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+COUNT = click.IntRange(min=1, max=10**9)
+KEEP = click.IntRange(min=0, max=10**9)
+JOBS = click.IntRange(min=1, max=1024)
+SEED_MAX = 2**63 - 1
+"""Seeds are written to files as 64-bit numbers."""
+SEED = click.IntRange(min=-SEED_MAX, max=SEED_MAX)
+MINUTES_MAX = 60.0 * 24 * 366
+
+
+def given() -> list[str]:
+    """The options of this command line, which win over those of a plan file."""
+    context = click.get_current_context()
+    return [
+        name
+        for option in context.command.params
+        if option.name and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+        for name in option.opts
+    ]
+
+
+class Number(click.ParamType[float]):
+    """A number with a unit, which says so when it is none."""
+
+    name = "number"
+
+    def __init__(self, unit: str, example: str, most: float = math.inf) -> None:
+        self._unit = unit
+        self._example = example
+        self._most = most
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number; the command line has text, defaults are numbers."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number) or number <= 0:
+            self.fail(f"{value!r}: write {self._unit} above 0, such as {self._example}", param, ctx)
+        if number > self._most:
+            self.fail(f"{value!r}: must be {self._most:,.0f} {self._unit} at most", param, ctx)
+        return number
+
+
+SECONDS = Number("seconds", "60", 7 * 24 * 3600)
+MINUTES = Number("minutes", "10", MINUTES_MAX)
+RATE = Number("writes per second", "500", 1_000_000)

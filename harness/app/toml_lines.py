@@ -1,0 +1,137 @@
+"""The line of a TOML file that a message is about."""
+
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.app.refused import Refused
+
+LINES_MAX = 2000
+"""Longer files are not searched: each line is parsed with all before it."""
+
+Path_ = tuple[str | int, ...]
+_KEYS = {"time-limit": ("time-limit", "time_limit_s"), "rate": ("rate", "rate_hz"),
+         "mutant": ("mutant", "mutants")}  # fmt: skip
+
+
+def line_of(text: str, path: Path_) -> int | None:
+    """The number of the line on which a key's statement or table begins; ``None`` where there is
+    no such key."""
+    lines = text.splitlines()
+    if not path or len(lines) > LINES_MAX or not _has(_parsed(text), path):
+        return None
+    before = 0
+    for number in range(1, len(lines) + 1):
+        document = _parsed("\n".join(lines[:number]))
+        if document is None:
+            continue  # in the middle of a statement
+        if _has(document, path):
+            return before + 1
+        before = number
+    return None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+
+
+def _has(document: Any, path: Path_) -> bool:
+    for part in path:
+        if isinstance(part, int):
+            if not isinstance(document, list) or len(document) <= part:
+                return False
+        elif not isinstance(document, dict) or part not in document:
+            return False
+        document = document[part]
+    return True
+
+
+def _of_set(found: re.Match[str]) -> Iterator[Path_]:
+    """Kafka's names have dots, and may stand unquoted, as tables in each other."""
+    whose, key = found[1], found[2]
+    yield whose, key
+    yield whose, *key.split(".")
+
+
+def _of_option(found: re.Match[str]) -> Iterator[Path_]:
+    for key in _KEYS.get(found[1], (found[1],)):
+        yield (key,)
+
+
+def _of_path(found: re.Match[str]) -> Iterator[Path_]:
+    """``$.matrix[0].target``, as msgspec writes it."""
+    parts = re.findall(r"\[(\d+)\]|([^.\[\]]+)", found[1].removeprefix("$."))
+    whole: Path_ = tuple(int(number) if number else name for number, name in parts)
+    for end in range(len(whole), 0, -1):
+        yield whole[:end]
+    if whole[0] == "time_limit_s" or whole[0] == "rate_hz":
+        yield (str(whole[0]).replace("_s", "").replace("_hz", "").replace("_", "-"),)
+
+
+def _of_fault(found: re.Match[str]) -> Iterator[Path_]:
+    yield "schedule", int(found[1])
+
+
+PATTERNS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterator[Path_]]]] = (
+    (re.compile(r"^--set (producer|consumer)\.….*?property:? [\"']([\w.]+)[\"']"), _of_set),
+    (re.compile(r"^--set (broker|producer|consumer|expect)\.([^=:\s]+)"), _of_set),
+    (re.compile(r"^--([a-z-]+)"), _of_option),
+    (re.compile(r"`\$?\.?([\w.\[\]-]+)`$"), _of_path),
+    (re.compile(r"matrix (\d+): no setting is called (\S+?)[;,]"),
+     lambda found: iter([("matrix", int(found[1]) - 1, found[2])])),
+    (re.compile(r"configuration (\S+): no setting is called (\S+?)[;,]"),
+     lambda found: iter([("configurations", found[1], found[2])])),
+    (re.compile(r"no setting is called (\S+?)[;,]"), lambda found: iter([(found[1],)])),
+    (re.compile(r"^options: (?:no )?([\w-]+)"), lambda found: iter([("options", found[1])])),
+    (re.compile(r"^expect\b"), lambda found: iter([("expect",)])),
+    (re.compile(r"^schedule\b"), lambda found: iter([("schedule",)])),
+    (re.compile(r"matrix (\d+): (\w[\w-]*)\b"),
+     lambda found: iter([("matrix", int(found[1]) - 1, found[2])])),
+    (re.compile(r"matrix (\d+)"), lambda found: iter([("matrix", int(found[1]) - 1)])),
+    (re.compile(r"matrix\[(\d+)\]\.([\w-]+)"),
+     lambda found: iter([("matrix", int(found[1]), found[2])])),
+    (re.compile(r"configuration '?([\w.-]+)'?"),
+     lambda found: iter([("configurations", found[1])])),
+    (re.compile(r"^([a-z][\w-]*)\b"), lambda found: iter([(found[1],)])),
+)  # fmt: skip
+"""How messages name what they are about, and where that may be in a file; the first that is there
+counts."""
+
+
+def located(message: str, path: Path, given: Collection[str] = ()) -> str:
+    """The message with file and line before it, if it is about something in this file.
+
+    ``given``: the options of the command line, which win over the file.
+    """
+    prefix, short = f"{path}: ", message
+    if message.startswith(prefix):
+        short = message.removeprefix(prefix)
+    elif any(message.startswith(option) for option in given):
+        return message
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return message
+    for pattern, places in PATTERNS:
+        found = pattern.search(short)
+        for place in places(found) if found else ():
+            if (line := line_of(text, place)) is not None:
+                return f"{path}:{line}: {short}"
+    return message
+
+
+@contextmanager
+def about(path: Path | None, given: Collection[str] = ()) -> Iterator[None]:
+    """In here refusals say which line of this file they are about."""
+    try:
+        yield
+    except Refused as error:
+        if path is None:
+            raise
+        raise Refused(located(str(error), path, given)) from None

@@ -1,0 +1,29 @@
+"""A misspelt name is answered with the one that was meant."""
+
+import pytest
+
+from harness.app.names import unknown
+
+MANY = [f"mutant-{number}" for number in range(110)]
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "said"),
+    [
+        ("kil", ["kill", "pause"], "no kil; did you mean kill?"),
+        ("Send-Poll", ["send_poll", "groups"], "no Send-Poll; did you mean send_poll?"),
+        ("fire", ["kill", "pause"], "no fire; there is kill, pause"),
+        ("x", [], "no x; there is nothing"),
+        ("local-append", ["ack-on-local-append", "kill"],
+         "no local-append; did you mean ack-on-local-append?"),
+        ("zzz", MANY, "no zzz; there are 110: see the list"),
+    ],
+)  # fmt: skip
+def test_the_closest_names_are_suggested(name: str, known: list[str], said: str) -> None:
+    """Without a close one all are listed, unless there are too many for a line."""
+    assert unknown(name, known, "see the list") == said
+
+
+def test_a_line_stays_a_line() -> None:
+    """However long the name is."""
+    assert len(unknown("x" * 100_000, MANY)) < 300
