@@ -54,7 +54,7 @@ def plan(
                 ErrorCode.INVALID_REQUEST,
                 "either replicas are assigned or their numbers are given, not both",
             )
-        return NewTopic(_assigned(asked, brokers), settings)
+        return NewTopic(_assigned(asked), settings)
     partitions = partitions_default if asked.num_partitions == DEFAULT else asked.num_partitions
     if partitions <= 0:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, "a topic has at least one partition")
@@ -101,10 +101,11 @@ def _settings(
     return settings
 
 
-def _assigned(
-    asked: CreatableTopic, brokers: Container[BrokerId]
-) -> dict[int, tuple[BrokerId, ...]]:
-    """The assignment that was given by hand."""
+def _assigned(asked: CreatableTopic) -> dict[int, tuple[BrokerId, ...]]:
+    """The assignment that was given by hand.
+
+    As in Kafka 2.8, it may name brokers that are not there: their replicas begin when they come.
+    """
     assignment = {row.partition_index: tuple(row.broker_ids) for row in asked.assignments}
     if len(assignment) != len(asked.assignments) or sorted(assignment) != list(
         range(len(assignment))
@@ -117,9 +118,8 @@ def _assigned(
             raise _bad_assignment(f"partition {partition} has a broker twice")
         if len(replicas) != len(assignment[0]):
             raise _bad_assignment("all partitions have as many replicas")
-        for broker in replicas:
-            if broker not in brokers:
-                raise _bad_assignment(f"broker {broker} is not there")
+        if min(replicas) < 0:
+            raise _bad_assignment(f"partition {partition} has a broker below 0")
     return {partition: assignment[partition] for partition in sorted(assignment)}
 
 

@@ -64,6 +64,11 @@ def test_an_assignment_by_hand() -> None:
     assert list(topic.assignment.items()) == [(0, (2, 3)), (1, (3, 1))]
 
 
+def test_an_assignment_may_name_absent_brokers() -> None:
+    """Kafka 2.8 does not look who is there; for CreatePartitions it does."""
+    assert planned(by_hand((0, [9, 1]))).assignment == {0: (9, 1)}
+
+
 def test_settings_are_kept() -> None:
     """Overrides travel with the topic."""
     topic = planned(asked(configs=[CreateableTopicConfig(name="retention.ms", value="5")]))
@@ -97,7 +102,7 @@ def test_settings_are_kept() -> None:
         (by_hand((0, [1, 1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (by_hand((0, [])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (by_hand((0, [1, 2]), (1, [1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (by_hand((0, [9])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),  # no such broker
+        (by_hand((0, [1, -1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
 def test_refusals(topic: CreatableTopic, error: ErrorCode) -> None:
