@@ -20,7 +20,7 @@ COPY_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 
 _FILE: Final = re.compile(r"(\d{20})(\.[a-z]+)")
-_SWAP: Final = re.compile(r"(\d{20})\.log\.(\d{20})\.swap")
+_SWAP: Final = re.compile(r"(\d{20})\.(\d{20})\.log\.swap")
 
 
 def swap(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
@@ -91,4 +91,6 @@ def _finish(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
 
 def _swapped(path: str, suffix: str, end: Offset) -> str:
     """The name of a file of a copy while the copy takes its place."""
-    return f"{path}.{end:020d}{SWAP_SUFFIX}" if suffix == LOG_SUFFIX else path + SWAP_SUFFIX
+    if suffix == LOG_SUFFIX:
+        path = f"{path.removesuffix(LOG_SUFFIX)}.{end:020d}{LOG_SUFFIX}"
+    return path + SWAP_SUFFIX

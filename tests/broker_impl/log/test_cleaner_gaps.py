@@ -268,6 +268,22 @@ def test_an_interrupted_pass_with_gaps_loses_nothing(number: int, kind: str, pas
     assert latest(committed_rows(log)) == expected
 
 
+def test_plans_find_the_file_of_a_copy_that_takes_its_place() -> None:
+    """The power can be lost right before the rename of a file whose name ends in ``.log.swap``."""
+    disk = new_disk()
+    log = with_gaps(disk)
+    renamed: list[str] = []
+
+    def seen(operation: str, path: str) -> bool:
+        if operation == "rename":
+            renamed.append(path)
+        return False
+
+    disk.fails = seen
+    clean(log)
+    assert any(path.endswith(".log.swap") for path in renamed)
+
+
 @pytest.mark.parametrize("clean_end", [True, False])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_a_gap_is_no_damage(clean_end: bool, suffix: str) -> None:
