@@ -21,6 +21,7 @@ from checkers.expectations import BadSetting, Contract
 from harness.app import catalogue, client_settings, names, toml_lines
 from harness.app.refused import Refused
 from harness.cluster import settings
+from model import plan_settings
 from model.plan import Plan, ScheduledFault
 from model.roles import broker
 from nemesis import schedule
@@ -69,6 +70,7 @@ def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
         fields["nemesis"] = names_of(fields["nemesis"])
     if isinstance(fields.get("mutants"), str):
         fields["mutants"] = (fields["mutants"],)
+    _of_the_file_alone(fields, where)
     known = {field.name for field in msgspec.structs.fields(Plan)} | {"results", "inline"}
     for name in asked:
         if FIELDS.get(name, name) not in known:
@@ -79,6 +81,22 @@ def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
     if fields.get("rate_hz") == 0:
         raise Refused(f"{where}: rate 0: must be a number of writes per second above 0")
     return fields
+
+
+def _of_the_file_alone(fields: Mapping[str, Any], where: str) -> None:
+    """Check the fields of a plan file that are no part of the plan. A file may come from anywhere,
+    so it may only choose a folder below the current one."""
+    if not isinstance(fields.get("inline", False), bool):
+        raise Refused(f"{where}: inline: true or false")
+    results = fields.get("results", "results")
+    if not isinstance(results, str) or not results:
+        raise Refused(f"{where}: results: the name of a folder")
+    path = Path(results)
+    if path.is_absolute() or ".." in path.parts or results.startswith("~"):
+        raise Refused(
+            f"{where}: results: {results} is not below the current folder; a plan file may not"
+            " choose another, the option --results may"
+        )
 
 
 def names_of(text: str) -> tuple[str, ...]:
@@ -113,6 +131,7 @@ def resolve(plan: Plan, temper: Temper = EVEN, *, may_be_quiet: bool = False) ->
     """The plan with all that is needed to run it again, faults that are drawn among it; raises
     :class:`Refused`, also if no fault can be drawn although some are asked for, unless the plan
     ``may_be_quiet``: its verdict could only be UNKNOWN."""
+    _only_data(plan)
     target = _target(plan)
     known("--workload", plan.workload, catalogue.WORKLOADS)
     workload = catalogue.WORKLOADS[plan.workload]
@@ -216,6 +235,7 @@ def _check_schedule(resolved: Plan) -> None:
 
 def bare(plan: Plan) -> Plan:
     """The plan of a cluster that nobody tests; raises :class:`Refused`."""
+    _only_data(plan)
     target = _target(plan)
     if target.is_virtual:
         raise Refused(f"--target {target.name}: its clusters live within a run, on virtual time")
@@ -232,6 +252,13 @@ def bare(plan: Plan) -> Plan:
     if refusal is not None:
         raise Refused(refusal)
     return resolved
+
+
+def _only_data(plan: Plan) -> None:
+    """Raises :class:`Refused` for a setting that does more than configure the run's own cluster."""
+    tables = {whose: getattr(plan, whose) for whose in ("broker", "producer", "consumer")}
+    if (refusal := plan_settings.refusal(tables)) is not None:
+        raise Refused(refusal)
 
 
 def _target(plan: Plan) -> catalogue.Target:

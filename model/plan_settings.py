@@ -1,0 +1,163 @@
+"""Plans are data: which client and broker settings a plan may not contain, and why.
+
+A plan comes from anywhere: a file, a folder that a colleague sent, a suite. Nothing in it may make
+this program load code, run a command, touch a file outside the run's folder, or connect the clients
+to anything but the run's own cluster. The rule looks at the words of a setting's name and at the
+form of its value, so that it also covers settings that did not exist when it was written.
+``docs/plan-settings.md`` lists the rules for users.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+CODE = "it names code to load"
+COMMAND = "it names or starts a command"
+FILE = "it names a file or folder"
+ADDRESS = "it names an address; a run connects its clients and brokers by itself"
+OUTPUT = "it makes the client print past faultline"
+SIGNAL = "it makes the client send signals to this process"
+LAYOUT = "the run itself numbers its brokers and lays out their listeners"
+CLASS = "its value is the name of a class"
+INDIRECT = "its value has the form of a path, a URL or an expression"
+CONTROL = "its value has control characters"
+
+ANYWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("plugin", "plugins", "library", "libraries", "lib", "libs"), CODE),
+    **dict.fromkeys(("interceptor", "interceptors", "provider", "providers", "engine"), CODE),
+    **dict.fromkeys(("class", "classes", "jaas", "jndi", "opaque", "hook", "hooks"), CODE),
+    **dict.fromkeys(("serializer", "deserializer", "cnxn"), CODE),
+    **dict.fromkeys(("kerberos", "kinit", "gssapi", "exec", "shell", "script"), COMMAND),
+    **dict.fromkeys(("oauth", "oauthbearer", "jwks", "oidc"), ADDRESS),
+}
+"""Words that rule a setting out wherever they are in its name."""
+
+AT_THE_END: Mapping[str, str] = {
+    **dict.fromkeys(("classname", "module", "modules", "factory"), CODE),
+    **dict.fromkeys(("builder", "reporter", "reporters", "handler", "handlers"), CODE),
+    **dict.fromkeys(("cb", "callback", "callbacks", "cmp", "context", "selector"), CODE),
+    **dict.fromkeys(("assignors", "logger", "loop"), CODE),
+    **dict.fromkeys(("cmd", "command", "commands", "executable", "program", "scripts"), COMMAND),
+    **dict.fromkeys(("location", "locations", "path", "paths", "file", "files"), FILE),
+    **dict.fromkeys(("filename", "filenames", "dir", "dirs", "directory", "directories"), FILE),
+    **dict.fromkeys(("folder", "folders", "stores", "keytab", "keystore", "truststore"), FILE),
+    **dict.fromkeys(("cafile", "certfile", "keyfile", "crlfile", "capath"), FILE),
+    **dict.fromkeys(("url", "urls", "uri", "uris", "endpoint", "endpoints", "proxy"), ADDRESS),
+    **dict.fromkeys(("server", "servers", "host", "hosts", "hostname", "port", "ports"), ADDRESS),
+    **dict.fromkeys(("address", "addresses", "connect", "listener", "listeners"), ADDRESS),
+    "voters": ADDRESS,
+}
+"""Words that rule a setting out as the last word of its name."""
+
+AT_THE_START: Mapping[tuple[str, ...], str] = {
+    ("on",): CODE,  # on_delivery, on_commit, …
+    ("default", "topic", "conf"): CODE,
+    ("offset", "store"): FILE,  # offset.store.method=file writes into the current directory
+    ("metadata", "broker", "list"): ADDRESS,
+    ("host", "name"): ADDRESS,
+    ("advertised",): ADDRESS,
+    ("test",): ADDRESS,  # test.mock.num.brokers connects clients to a cluster that is not tested
+    ("faultline",): ADDRESS,
+    ("debug",): OUTPUT,
+    ("log", "level"): OUTPUT,
+    ("log", "queue"): OUTPUT,
+    ("internal", "termination", "signal"): SIGNAL,
+    ("broker", "id"): LAYOUT,
+    ("node", "id"): LAYOUT,
+    ("process", "roles"): LAYOUT,
+    ("listener",): LAYOUT,
+    ("inter", "broker", "listener"): LAYOUT,
+    ("control", "plane", "listener"): LAYOUT,
+    ("controller", "listener"): LAYOUT,
+}
+"""Words that rule a setting out as the first words of its name."""
+
+CHOICES: Mapping[str, frozenset[str]] = {
+    "replica.selector.class": frozenset(
+        {
+            "",
+            "org.apache.kafka.common.replica.LeaderSelector",
+            "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        }
+    ),
+}
+"""Settings that the words rule out although their values are a fixed choice: the values."""
+
+TEXT = frozenset(
+    {
+        *("client.id", "client.rack", "broker.rack", "group.id", "group.instance.id"),
+        *("transactional.id", "topic.blacklist", "sasl.username", "ssl.key.pem", "ssl.ca.pem"),
+        *("ssl.certificate.pem", "https.ca.pem", "ssl.keystore.key"),
+        *("ssl.keystore.certificate.chain", "ssl.truststore.certificates"),
+    }
+)
+"""Settings whose values are text that nothing interprets, besides passwords and secrets."""
+
+MECHANISMS = re.compile(r"PLAIN|SCRAM-SHA-(256|512)", re.IGNORECASE)
+"""SASL without commands, tickets and token services."""
+_MECHANISM = ("sasl.mechanism", "sasl.mechanisms")
+_PROTOCOL = "security.protocol"
+
+_WORD = re.compile(r"[a-z0-9]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CLASS = re.compile(r"(^|[,\s])[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\.[A-Z]\w*([,\s]|$)")
+_INDIRECT = re.compile(r"[/\\$`~{}]|%\{|^\.{1,2}$")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def refusal(settings: Mapping[str, Mapping[str, str]]) -> str | None:
+    """Why a plan may not contain these settings, in one line that names the first such setting;
+    ``None`` when it may. ``settings``: name to value, for ``broker``, ``producer``, ``consumer``.
+    """
+    for whose, table in settings.items():
+        for name, value in table.items():
+            if (why := _why(name, value)) is not None:
+                return _line(whose, name, why)
+        if (kinit := _starts_kinit(table)) is not None:
+            return _line(whose, kinit, f"{COMMAND}: without sasl.mechanism=PLAIN or SCRAM, kinit")
+    return None
+
+
+def _line(whose: str, name: str, why: str) -> str:
+    return f"--set {whose}.{name}: {why}; a plan is data, and may not contain such a setting"
+
+
+def _why(name: str, value: str) -> str | None:
+    """What is wrong with one setting."""
+    if name in CHOICES and value in CHOICES[name]:
+        return None
+    return next(_of_name(name), None) or _of_value(name, value)
+
+
+def _of_name(name: str) -> Iterator[str]:
+    for spelling in (name, _CAMEL.sub(".", name)):
+        words = tuple(_WORD.findall(spelling.lower()))
+        for start, why in AT_THE_START.items():
+            if words[: len(start)] == start:
+                yield why
+        for word in words:
+            if word in ANYWHERE:
+                yield ANYWHERE[word]
+        if words and words[-1] in AT_THE_END:
+            yield AT_THE_END[words[-1]]
+
+
+def _of_value(name: str, value: str) -> str | None:
+    name = name.lower().replace("_", ".")
+    if name in _MECHANISM and not MECHANISMS.fullmatch(value.strip()):
+        return f"{COMMAND} or {ADDRESS}: of the SASL mechanisms, PLAIN and SCRAM do neither"
+    if name in TEXT or "password" in name or "secret" in name:
+        return None
+    if _CONTROL.search(value):
+        return CONTROL
+    if _INDIRECT.search(value):
+        return INDIRECT
+    return CLASS if _CLASS.search(value) else None
+
+
+def _starts_kinit(table: Mapping[str, str]) -> str | None:
+    """The name of a setting that turns on SASL with its default mechanism, GSSAPI, for which
+    librdkafka runs ``kinit`` by a shell."""
+    plain = {name.lower().replace("_", "."): (name, value) for name, value in table.items()}
+    name, value = plain.get(_PROTOCOL, ("", ""))
+    is_sasl = value.strip().lower().startswith("sasl")
+    return name if is_sasl and not any(each in plain for each in _MECHANISM) else None
