@@ -22,7 +22,7 @@ from checkers.kernels import whole as whole_
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
-from harness.app import files, judgements, program, request
+from harness.app import files, judgements, program, request, terminal
 from harness.app.judgements import Judged, Kept
 from model import violation
 from model.finding import Finding
@@ -320,7 +320,7 @@ def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
         first = next(f for f in findings if f.anomaly == anomaly and not f.legal)
         place = _place(first)
         lines.append(f"{anomaly} {count:,} · {place}{': ' if place else ''}{first.why}")
-    return [*lines, *verdict.unknown_because]
+    return [terminal.line(reason) for reason in (*lines, *verdict.unknown_because)]
 
 
 def _place(f: Finding) -> str:

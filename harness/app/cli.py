@@ -27,6 +27,7 @@ try:
     import msgspec
 
     from harness.app import options as options_
+    from harness.app import terminal
     from harness.app.refused import Refused
     from harness.simulation import pins
 except KeyboardInterrupt:  # which may take seconds on a busy machine
@@ -49,6 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
     Whatever is wrong with a request is told in one line.
     """
+    with terminal.filtered():
+        status = _status_of(arguments)
+    exits.leave(status)
+
+
+def _status_of(arguments: Sequence[str] | None) -> int:
+    """Run a verb; its exit status."""
     try:
         if pins.is_pinned():
             pins.install()  # before anything binds a clock
@@ -78,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:  # noqa: BLE001 - Python's own status for it, 1, means invalid
         click.echo(traceback.format_exc(), err=True)
         status = _fail(f"{type(error).__name__}: {error}")
-    exits.leave(status or 0)
+    return status or 0
 
 
 @contextlib.contextmanager
@@ -92,9 +100,8 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _refuse(line: str) -> int:
-    """In one line that does to a terminal what letters do, whatever the request was."""
-    printable = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(line.split()))
-    click.echo(f"faultline: {printable}", err=True)
+    """Print one line without control characters, whatever the request was."""
+    click.echo(f"faultline: {terminal.line(' '.join(line.split()))}", err=True)
     return WRONG_REQUEST
 
 
@@ -696,19 +703,19 @@ def _run(plan: Any, results: Path, *, inline: bool | None, as_json: bool) -> int
     except Failed as error:
         return _fail(str(error))
     if as_json:
-        click.echo(verdict.to_json(), nl=False)
+        click.echo(terminal.escaped(verdict.to_json().decode()), nl=False)
     else:
         click.echo(describe(verdict, findings, folder))
     return exit_status(verdict)
 
 
 def _fail(line: str) -> int:
-    click.echo(f"faultline failed: {line}", err=True)
+    click.echo(f"faultline failed: {terminal.line(line)}", err=True)
     return FAILED
 
 
 def _print_json(value: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    click.echo(terminal.json_text(value))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
+from harness.app import terminal
 from harness.engine.tally import Tally
 from harness.simulation import pins
 
@@ -25,7 +26,9 @@ class Screen:
     """Progress of one command."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._console = Console(file=stream or sys.stderr, highlight=False)
+        # The bar needs control sequences; the text in it is filtered here.
+        beneath = terminal.unfiltered(stream or sys.stderr)
+        self._console = Console(file=beneath, highlight=False)
         self._live = self._console.is_terminal
         self._part: str | None = None
 
@@ -39,7 +42,7 @@ class Screen:
     def say(self, line: str) -> None:
         """One line that stays."""
         if self._part is None:
-            self._console.print(line, markup=False, soft_wrap=True)
+            self._console.print(terminal.line(line), markup=False, soft_wrap=True)
 
     async def follow(self, tally: Tally, now_s: Callable[[], float], limit_s: float) -> None:
         """Show a run's progress until cancelled."""
@@ -116,11 +119,16 @@ class Screen:
             transient=True,
             expand=True,
             auto_refresh=of_itself,
+            redirect_stdout=False,  # which would go past the filter
+            redirect_stderr=False,
         ) as bar:
             task = bar.add_task("", total=total)
             before = "" if self._part is None else f"{self._part} · "
             yield lambda done, line: bar.update(
-                task, completed=done, description=before + line, refresh=not of_itself
+                task,
+                completed=done,
+                description=terminal.line(before + line),
+                refresh=not of_itself,
             )
 
 

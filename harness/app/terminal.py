@@ -1,0 +1,102 @@
+"""What reaches a terminal is text: no control characters of histories, plans, logs, file names.
+
+A terminal obeys escape sequences (C0 and C1 characters) that clear it, rename its window or write
+to the clipboard, and shows text in another order after Unicode's characters for bidirectional text.
+:func:`filtered` puts a filter around standard output and standard error, so that no message has to
+remember this. JSON keeps such characters, by JSON's escapes (:func:`json_text`).
+"""
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+import msgspec
+
+REPLACEMENT = "\ufffd"
+_LAYOUT = "\n\t"
+_BREAKS = re.compile("[\t-\r\x1c-\x1e\x85\u2028\u2029]+")
+
+
+def text(raw: str) -> str:
+    """The text with everything replaced that is neither printable nor a new line or a tab."""
+    if raw.isprintable():
+        return raw
+    return "".join(c if c.isprintable() or c in _LAYOUT else REPLACEMENT for c in raw)
+
+
+def line(raw: str) -> str:
+    """The text as one line: it cannot pass for several lines of ours."""
+    return text(_BREAKS.sub(" ", raw))
+
+
+def json_text(value: Any) -> str:
+    """A value as indented JSON, in which characters that are not printable are escaped."""
+    return escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def escaped(document: str) -> str:
+    """The same JSON document; characters that are not printable can only be within its strings."""
+    if document.isprintable():
+        return document
+    return "".join(c if c.isprintable() or c in _LAYOUT else _escape(c) for c in document)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+class Filter(io.TextIOBase):
+    """A text stream that passes on what :func:`text` leaves, in the encoding of the other."""
+
+    def __init__(self, beneath: TextIO) -> None:
+        self.beneath = beneath
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(self.beneath, "encoding", None) or "utf-8"
+
+    def write(self, raw: str, /) -> int:
+        if not isinstance(raw, str):
+            raise TypeError(f"text is written here, not {type(raw).__name__}")
+        shown = text(raw)
+        how = getattr(self.beneath, "errors", None) or "strict"
+        lossy = "replace" if how == "strict" else how
+        self.beneath.write(shown.encode(self.encoding, lossy).decode(self.encoding))
+        return len(raw)
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        self.beneath.flush()
+
+    def isatty(self) -> bool:
+        return self.beneath.isatty()
+
+    def fileno(self) -> int:
+        return self.beneath.fileno()
+
+
+@contextlib.contextmanager
+def filtered() -> Iterator[None]:
+    """Filter all that Python writes to standard output and standard error within the block.
+
+    A stream that was closed when the program started stays as it is.
+    """
+    before = sys.stdout, sys.stderr
+    for name, stream in zip(("stdout", "stderr"), before, strict=True):
+        if stream is not None and not isinstance(stream, Filter):
+            setattr(sys, name, Filter(stream))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def unfiltered(stream: TextIO) -> TextIO:
+    """The stream itself, for a writer of control sequences that filters its text by itself."""
+    return stream.beneath if isinstance(stream, Filter) else stream

@@ -1,0 +1,169 @@
+"""Nothing that comes from outside can make a terminal do anything but show text."""
+
+import io
+import json
+import sys
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.app import cli, terminal
+from harness.app.screen import Screen
+
+HOSTILE = {
+    "OSC, which renames the window": "\x1b]0;owned\x07",
+    "CSI, which clears the screen": "\x1b[2J",
+    "C1 CSI": "\x9b2J",
+    "C1 OSC": "\x9d0;owned\x9c",
+    "carriage return": "VALID\r",
+    "backspace": "\b\b\b",
+    "delete": "\x7f",
+    "right-to-left override": "\u202egro.elpmaxe",
+    "bidirectional isolate": "\u2066x\u2069",
+    "Arabic letter mark": "\u061c",
+    "line separator": "\u2028",
+    "invisible tags": "\U000e0041",
+}
+
+
+def is_shown(character: str) -> bool:
+    """Is it a character that a terminal draws, or one that ends a line of ours?"""
+    return character in "\n\t" or unicodedata.category(character)[0] not in "CZ" or character == " "
+
+
+@given(st.text())
+def test_text_is_all_that_is_left(raw: str) -> None:
+    """Every other character is replaced, one for one; a line has no end of line within it."""
+    shown = terminal.text(raw)
+    assert all(map(is_shown, shown))
+    assert len(shown) == len(raw)
+    assert "\n" not in terminal.line(raw)
+    assert terminal.text(shown) == shown
+
+
+@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_json_keeps_all_characters(value: Any) -> None:
+    """What is printed as JSON has printable characters only, and is read as what it was."""
+    shown = terminal.json_text(value)
+    assert all(map(is_shown, shown))
+    assert json.loads(shown) == value
+
+
+def test_the_filter_writes_what_the_other_stream_can_encode() -> None:
+    """A character that the terminal's encoding lacks is replaced, and stops nothing."""
+    beneath = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    filter_ = terminal.Filter(beneath)
+    filter_.write("a · \x1b[2J\udc80b\n")
+    beneath.seek(0)
+    assert beneath.read() == "a ? ?[2J?b\n"
+    with pytest.raises(TypeError):
+        filter_.write(b"\x1b[2J")  # type: ignore[arg-type]
+
+
+def test_streams_that_were_closed_stay_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python has no standard error where its caller closed it; the filter does not invent one."""
+    monkeypatch.setattr(sys, "stderr", None)
+    with terminal.filtered():
+        assert sys.stderr is None
+        sys.stdout.write("\x1b[2J")
+    assert sys.stderr is None
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_screens_show_text(hostile: str) -> None:
+    """Lines that stay are filtered also where the stream itself is a terminal."""
+
+    class Tty(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream in (Tty(), io.StringIO()):
+        Screen(terminal.Filter(stream)).say(f"a{hostile}b  c")  # type: ignore[arg-type]
+        assert hostile not in stream.getvalue()
+        assert stream.getvalue().endswith("b  c\n")
+
+
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """What a command writes to standard output and standard error."""
+
+    def of(*arguments: object) -> tuple[str, str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            cli.main([*map(str, arguments)])
+        return capsys.readouterr()
+
+    return of
+
+
+def history(path: Path, key: str, error: str) -> None:
+    """A lost record of this key, beside a send that failed with this error."""
+    events = [
+        ("invoke", "send", [["send", key, 7]], None),
+        ("ok", "send", [["send", key, [0, 7]]], None),
+        ("invoke", "send", [["send", key, 8]], None),
+        ("fail", "send", [["send", key, 8]], error),
+        ("invoke", "poll", [["poll"]], None),
+        ("ok", "poll", [["poll", {key: [[0, 9]]}]], None),
+    ]
+    lines = [
+        {"index": n, "time_ns": n + 1, "process": 1, "type": type_, "f": f, "value": value}
+        | ({} if error is None else {"error": error})
+        for n, (type_, f, value, error) in enumerate(events)
+    ]
+    path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
+
+
+@pytest.mark.slow
+def test_no_command_passes_control_characters_on(run: Run, tmp_path: Path) -> None:
+    """Control characters in keys and errors of a history, in plans, suites and names of files stay
+    out of what commands print, as text and as JSON."""
+    hostile = "".join(HOSTILE.values())
+    bare = tmp_path / "history.jsonl"
+    history(bare, f"x{hostile}-0", f"error{hostile}")
+    plan = tmp_path / f"plan{hostile}.toml"
+    plan.write_text(f"workload = {json.dumps('w' + hostile)}\n")
+    suite = tmp_path / "suite.toml"
+    suite.write_text(f"name = {json.dumps('s' + hostile)}\n[[matrix]]\n")
+    for arguments in (
+        ("check", bare, "--inline"),
+        ("check", bare, "--inline", "--json"),
+        ("check", tmp_path / f"none{hostile}"),
+        ("run", plan),
+        ("run", "--mutant", hostile),
+        ("run", "--set", f"producer.{hostile}=x"),
+        ("run", "--set", f"producer.acks={hostile}"),
+        ("gate", suite),
+        ("mutants", "show", hostile),
+        (hostile,),
+    ):
+        out, err = run(*arguments)
+        assert out or err
+        for stream in (out, err):
+            assert all(map(is_shown, stream)), arguments
+
+
+def test_a_key_cannot_forge_a_line(run: Run, tmp_path: Path) -> None:
+    """A new line in a key does not begin a new line of the verdict."""
+    history(tmp_path / "history.jsonl", "x\nVALID-0", "e")
+    out, _ = run("check", tmp_path / "history.jsonl", "--inline")
+    assert not any(line.startswith("VALID") for line in out.splitlines())
+
+
+def test_json_has_the_characters_by_its_escapes(run: Run, tmp_path: Path) -> None:
+    """A program reads the name that the history has; a terminal is shown the escape."""
+    name = "x\x9b\u202e-0"
+    (tmp_path / "plan.json").write_bytes(msgspec.json.encode({"workload": name}))
+    history(tmp_path / "history.jsonl", "x-0", "e")
+    out, _ = run("check", tmp_path, "--inline", "--json")
+    assert "\\u009b\\u202e" in out
+    assert json.loads(out)["plan"]["workload"] == name
