@@ -22,7 +22,7 @@ from checkers.kernels import whole as whole_
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
-from harness.app import files, judgements, program, request, terminal
+from harness.app import files, judgements, program, request, run_folder, terminal
 from harness.app.judgements import Judged, Kept
 from model import violation
 from model.finding import Finding
@@ -268,6 +268,8 @@ def _located(path: Path) -> tuple[Path | None, Path]:
         raise BadHistory(f"{path} does not exist")
     if not path.is_dir():
         return None, path
+    if (refusal := run_folder.refusal(path)) is not None:
+        raise BadHistory(refusal)
     for name in ("history.jsonl", "history.parquet"):
         if (path / name).is_file():
             return path, path / name

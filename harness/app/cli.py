@@ -27,7 +27,7 @@ try:
     import msgspec
 
     from harness.app import options as options_
-    from harness.app import terminal
+    from harness.app import private, terminal
     from harness.app.refused import Refused
     from harness.simulation import pins
 except KeyboardInterrupt:  # which may take seconds on a busy machine
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
     Whatever is wrong with a request is told in one line.
     """
-    with terminal.filtered():
+    with terminal.filtered(), private.writing():
         status = _status_of(arguments)
     exits.leave(status)
 
@@ -118,7 +118,7 @@ def _pin(targets: Iterable[object]) -> None:
 def _target_in(path: Path | None) -> object:
     """The target that a plan file or a run's plan names, as far as it can be read."""
     try:
-        text = "" if path is None else path.read_text()
+        text = path.read_text() if path is not None and path.is_file() else ""
         document = json.loads(text) if path and path.suffix == ".json" else tomllib.loads(text)
         return document.get("target")
     except (OSError, ValueError, AttributeError):

@@ -14,7 +14,7 @@ def replace(path: Path, content: bytes) -> None:
     """Write a file whole or not at all. An :class:`OSError` names the path."""
 
     def fill(beside: Path) -> None:
-        with beside.open("wb") as file:
+        with beside.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -27,6 +27,8 @@ def write(path: Path, fill: Callable[[Path], None]) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
+            # One is left of a process that was killed, or it is a link that leads elsewhere.
+            beside.unlink(missing_ok=True)
             fill(beside)
             beside.replace(path)
         except OSError as error:  # a write that fails does not say to which file

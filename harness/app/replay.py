@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.app import catalogue, request
+from harness.app import catalogue, request, run_folder
 from harness.app.refused import Refused
 from model.plan import Plan
 
@@ -12,6 +12,8 @@ from model.plan import Plan
 def plan_of(folder: Path) -> Plan:
     """The plan of a run's folder; raises :class:`Refused` when there is none."""
     path = folder / "plan.json"
+    if (refusal := run_folder.refusal(folder, (path.name,))) is not None:
+        raise Refused(refusal)
     try:
         plan = msgspec.json.decode(path.read_bytes(), type=Plan)
     except OSError:

@@ -95,7 +95,7 @@ def new_folder(results: Path, what: str, utc: time.struct_time) -> Path:
         folder = results / (name if number == 1 else f"{name}-{number}")
         try:
             results.mkdir(parents=True, exist_ok=True)
-            folder.mkdir()
+            folder.mkdir(mode=0o700)
         except FileExistsError:
             if results.is_dir():
                 continue

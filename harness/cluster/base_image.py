@@ -153,7 +153,8 @@ def debootstrap(environment: Mapping[str, str]) -> str | None:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # The image's users read its files, whatever this process makes of its own.
+    done = subprocess.run(command, capture_output=True, text=True, check=False, umask=0o022)
     if done.returncode:
         raise ImageError(f"{Path(command[0]).name} failed: {last_line(done.stdout, done.stderr)}")
 

@@ -135,6 +135,7 @@ class Registry:
             self._path.unlink(missing_ok=True)
             return
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
         draft = self._path.with_suffix(".draft")
         draft.write_bytes(msgspec.json.encode(entry))
         draft.replace(self._path)

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 from markupsafe import Markup
 
-from harness.app import program
+from harness.app import program, run_folder
 from harness.app.gate import trends
 from harness.app.gate.outcome import Case, Gate, Status, by_urgency, read
 from harness.app.report import faults, findings, plots, sheet
@@ -130,7 +130,8 @@ def kept(folder: Path, case: Case) -> Path | None:
         return None
     named, run = Path(case.folder), folder / case.folder
     inside = not named.is_absolute() and run.resolve().is_relative_to(folder.resolve())
-    return run if inside and ".." not in named.parts and run.is_dir() else None
+    is_there = inside and ".." not in named.parts and run.is_dir()
+    return run if is_there and run_folder.refusal(run) is None else None
 
 
 def reasons(gate: Gate) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from harness.app import files, request
+from harness.app import files, private, request
 from harness.app import run as run_
 from harness.app.check import reasons
 from harness.app.gate import figures, junit, outcome, page, summary, words
@@ -301,8 +301,9 @@ def _made_way(path: Path, suite: Suite) -> Path:
     if there in [file.resolve() for file in suite.files]:
         raise Refused(f"--junit {path}: is a file of the suite itself")
     try:
-        there.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(there, b"")
+        with private.as_asked():
+            there.parent.mkdir(parents=True, exist_ok=True)
+        _as_asked(there, b"")
         there.unlink()
     except FileExistsError:
         raise Refused(f"--junit {path}: {there.parent} is no folder") from None
@@ -322,7 +323,7 @@ def _tell(gate: Gate, folder: Path, screen: Screen, junit_to: Path | None) -> No
         ("index.html", lambda: page.render(folder, outcome.earlier(folder, gate.suite))),
     ]
     if junit_to is not None:
-        steps.append((str(junit_to), lambda: files.replace(junit_to, xml)))
+        steps.append((str(junit_to), lambda: _as_asked(junit_to, xml)))
     if github := os.environ.get("GITHUB_STEP_SUMMARY"):
         steps.append((github, lambda: _append(Path(github), text)))
     for name, step in steps:
@@ -330,6 +331,12 @@ def _tell(gate: Gate, folder: Path, screen: Screen, junit_to: Path | None) -> No
             step()
         except Exception as error:  # noqa: BLE001 - the gate's word stands without it
             screen.say(f"{name} could not be written: {type(error).__name__}: {error}")
+
+
+def _as_asked(path: Path, content: bytes) -> None:
+    """Write a file that the user wants elsewhere; it has the rights that the user's others have."""
+    with private.as_asked():
+        files.replace(path, content)
 
 
 def _append(path: Path, text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from harness.app import files
 from harness.app.report import faults
 
 HERE = Path(__file__).parent
@@ -50,9 +51,7 @@ def style(*names: str, beside: Path = HERE) -> Markup:
 
 def write(path: Path, html: str) -> Path:
     """Write a page whole or not at all."""
-    half = path.with_name(f"{path.name}.part")
-    half.write_text(html, encoding="utf-8")
-    half.replace(path)
+    files.replace(path, html.encode())
     return path
 
 

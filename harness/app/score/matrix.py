@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.app import files
+from harness.app import files, private
 from harness.app.refused import Refused
 from harness.app.search.outcome import Status
 
@@ -127,8 +127,9 @@ def read(folder: Path) -> Matrix:
 def write(matrix: Matrix, folder: Path) -> None:
     """Both files."""
     document = msgspec.json.format(msgspec.json.encode(matrix), indent=2)
-    files.replace(folder / DATA, document + b"\n")
-    files.replace(folder / PAGE, page(matrix).encode())
+    with private.as_asked():  # they are documents of the repository
+        files.replace(folder / DATA, document + b"\n")
+        files.replace(folder / PAGE, page(matrix).encode())
 
 
 def page(matrix: Matrix) -> str:
