@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -22,7 +21,7 @@ from checkers.kernels import whole as whole_
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
-from harness.app import files, judgements, program, request, run_folder, terminal
+from harness.app import files, judgements, program, request, run_folder, temporary, terminal
 from harness.app.judgements import Judged, Kept
 from model import violation
 from model.finding import Finding
@@ -209,9 +208,9 @@ def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
     from checkers import session as session_
 
     bytes_max = max(_located(path)[1].stat().st_size for path in paths)
-    with tempfile.TemporaryDirectory(prefix="faultline-check-") as home:
+    with temporary.folder(None, "faultline-check-") as home:
         try:
-            session = session_.start(Path(home), memory_bytes=session_.memory_for(bytes_max))
+            session = session_.start(home, memory_bytes=session_.memory_for(bytes_max))
         except session_.NoSpark:
             yield None
             return
@@ -221,12 +220,15 @@ def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
             session_.stop(session)
 
 
-def _scratch(folder: Path | None) -> "tempfile.TemporaryDirectory[str]":
+@contextmanager
+def _scratch(folder: Path | None) -> Iterator[Path]:
     """For Spark's files: in the run's folder, which has room for them, if it can be written."""
-    try:
-        return tempfile.TemporaryDirectory(dir=folder, prefix=".check-")
-    except OSError:
-        return tempfile.TemporaryDirectory(prefix="faultline-check-")
+    with ExitStack() as stack:
+        made: Path | None = None
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                made = stack.enter_context(temporary.folder(folder, ".check-"))
+        yield made or stack.enter_context(temporary.folder(None, "faultline-check-"))
 
 
 Executor = Callable[[Tables, Callable[[float], None]], Mapping[str, Report]]
@@ -242,7 +244,7 @@ def _on_spark(
     from checkers import spark  # never starts a JVM
 
     with ExitStack() as stack:
-        scratch = Path(stack.enter_context(_scratch(folder)))
+        scratch = stack.enter_context(_scratch(folder))
         if session is not None:
             yield lambda tables, progress: spark.judge(tables, session, scratch, progress)
             return

@@ -3,14 +3,12 @@
 Imports are kept in the verbs, so that ``--help`` and a refusal come at once.
 """
 
-import contextlib
 import dataclasses
 import json
-import signal
 import sys
 import tomllib
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -26,8 +24,8 @@ try:
     import click
     import msgspec
 
+    from harness.app import leftovers, private, signals, terminal
     from harness.app import options as options_
-    from harness.app import private, terminal
     from harness.app.refused import Refused
     from harness.simulation import pins
 except KeyboardInterrupt:  # which may take seconds on a busy machine
@@ -60,7 +58,7 @@ def _status_of(arguments: Sequence[str] | None) -> int:
     try:
         if pins.is_pinned():
             pins.install()  # before anything binds a clock
-        with _terminated_as_interrupted():
+        with signals.as_interrupts():
             status = faultline.main(
                 args=None if arguments is None else list(arguments),
                 prog_name="faultline",
@@ -87,16 +85,6 @@ def _status_of(arguments: Sequence[str] | None) -> int:
         click.echo(traceback.format_exc(), err=True)
         status = _fail(f"{type(error).__name__}: {error}")
     return status or 0
-
-
-@contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends a verb as SIGINT does, wherever it is."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _refuse(line: str) -> int:
@@ -164,6 +152,9 @@ def faultline() -> None:
     Exit status: 0 valid, 1 invalid, 2 unknown (too little evidence), 64 the request is wrong,
     70 faultline failed.
     """
+    verb = click.get_current_context().invoked_subcommand
+    if verb != "clean" and not pins.is_pinned():  # the process before it has done so
+        leftovers.remove_if_any(lambda line: click.echo(f"faultline: {line}", err=True))
 
 
 @faultline.command(
@@ -618,11 +609,22 @@ def cluster() -> None:
     """A cluster to play with; it outlives the command."""
 
 
-@cluster.command(epilog=_example("faultline cluster up --brokers 3 --set broker.num.partitions=6"))
+@cluster.command(
+    epilog=_example(
+        "faultline cluster up --brokers 3 --set broker.num.partitions=6",
+        "faultline cluster up --port 9092",
+    )
+)
 @_plan_options
+@click.option("--port", type=int, metavar="N",
+              help="clients reach broker 1 at N, broker 2 at N+1, … (any)")  # fmt: skip
 @_json
 def up(
-    settings: tuple[str, ...], mutants: tuple[str, ...], as_json: bool, **options: Any
+    settings: tuple[str, ...],
+    mutants: tuple[str, ...],
+    port: int | None,
+    as_json: bool,
+    **options: Any,
 ) -> int | None:
     """Start a cluster, and print its bootstrap servers."""
     from harness.app import cluster, request
@@ -631,7 +633,7 @@ def up(
     brokers = {"auto.create.topics.enable": "true"} | plan.broker
     plan = request.bare(msgspec.structs.replace(plan, broker=brokers))
     try:
-        there = cluster.up(plan, lambda line: click.echo(line, err=True))
+        there = cluster.up(plan, lambda line: click.echo(line, err=True), port)
     except cluster.CannotStart as error:
         return _fail(str(error))
     if as_json:
@@ -659,15 +661,40 @@ def status(as_json: bool) -> int:
 
 @cluster.command(epilog=_example("faultline cluster down"))
 @_json
-def down(as_json: bool) -> None:
-    """End the cluster and remove its data."""
+def down(as_json: bool) -> int | None:
+    """End the cluster and remove its data, also where its keeper was killed or is still starting
+    it."""
     from harness.app import cluster
 
-    was_up = cluster.down()
+    try:
+        was_up = cluster.down()
+    except cluster.CannotStart as error:
+        return _fail(str(error))
     if as_json:
         _print_json({"was_up": was_up})
     else:
         click.echo("down" if was_up else "no cluster was up")
+    return None
+
+
+@faultline.command(epilog=_example("faultline clean", "faultline clean --results nightly"))
+@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+              help="also the temporary folders of the runs in there (results)")  # fmt: skip
+@_json
+def clean(results: Path, as_json: bool) -> None:
+    """Remove what commands that were killed have left: their processes, containers, networks and
+    volumes, temporary folders, and a cluster without its keeper.
+
+    What belongs to a command that still runs stays; so do results.
+    """
+    from harness.app import clean as clean_
+
+    removed = clean_.clean(results)
+    if as_json:
+        _print_json(removed)
+    else:
+        lines = leftovers.sentences(removed) or ["nothing was left"]
+        click.echo("\n".join(lines))
 
 
 def _plan(

@@ -1,31 +1,45 @@
 """A cluster to play with: a detached keeper holds it up, over the end of the command.
 
 The keeper is this module as a program. It is the owner of the nodes, so that no run takes them for
-strays while it lives; SIGTERM ends it and them.
+strays while it lives; SIGTERM ends it and them. Until the cluster is up and ``cluster up`` says so
+on the keeper's standard input, the keeper ends as soon as that input closes: an ``up`` that is
+interrupted or killed leaves no cluster.
 """
 
 import asyncio
+import contextlib
+import fcntl
+import os
 import random
 import shutil
-import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
 
-from harness.app import catalogue, files
+from harness.app import catalogue, files, leftovers, private, signals
 from harness.app.refused import Refused
+from harness.cluster.meshed import Meshed
 from harness.cluster.node import ClusterError
-from harness.cluster.registry import Known, known, reap, state_folder
+from harness.cluster.ports import HOST
+from harness.cluster.registry import Known, known, state_folder
 from model.plan import Plan
+from model.roles import broker
 
 START_TIMEOUT_S = 75.0
 STOP_TIMEOUT_S = 90.0
 """Longer than any target needs: a keeper that is killed leaves its nodes to the next start."""
+MARK = "FAULTLINE_KEEPS"
+"""The variable that a keeper, and what it starts, has in its environment: the cluster's folder."""
+KEEP = b"keep\n"
+"""What ``up`` writes to the keeper once it has seen that the cluster is up."""
+PORT_MAX = 65_535
 
 
 class Up(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,49 +69,153 @@ def status() -> Up | None:
     return up if up.keeper.alive() else None
 
 
-def up(plan: Plan, say: Callable[[str], None]) -> Up:
-    """Start the cluster of a resolved plan; raises :class:`Refused` when there is one already,
-    :class:`CannotStart` when it does not come up. ``say`` hears of what takes long."""
-    if (there := status()) is not None:
-        raise Refused(f"cluster up: one is up already, at {there.bootstrap}; cluster down ends it")
-    try:
-        asyncio.run(_prepare(plan, say))
-    except ClusterError as error:
-        raise CannotStart(str(error)) from error
-    home = folder()
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
-    (home / "plan.json").write_bytes(msgspec.json.encode(plan))
-    with (home / "keeper.log").open("wb") as log:
-        keeper = subprocess.Popen(
-            [sys.executable, "-m", "harness.app.cluster", str(home)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    if not _within(START_TIMEOUT_S, lambda: status() is not None or keeper.poll() is not None):
-        keeper.terminate()
-    there = status()
-    if there is None:
-        lines = (home / "keeper.log").read_text(errors="replace").strip().splitlines()
-        raise CannotStart(lines[-1] if lines else "it was not ready in time")
-    return there
+def up(plan: Plan, say: Callable[[str], None], port: int | None = None) -> Up:
+    """Start the cluster of a resolved plan; ``say`` hears of what takes long.
+
+    ``port``: where clients reach the first broker, the next port for the second, and so on. Raises
+    :class:`Refused` when there is a cluster already, or one is started or ended at this moment;
+    :class:`CannotStart` when it does not come up. Whatever ends this call early ends the cluster.
+    """
+    with _locked() as is_ours:
+        if not is_ours:
+            raise Refused(
+                "cluster up: another command starts or ends the cluster at this moment;"
+                " cluster status tells when it is up, cluster down ends it"
+            )
+        if (there := status()) is not None:
+            raise Refused(
+                f"cluster up: one is up already, at {there.bootstrap}; cluster down ends it"
+            )
+        if port is not None:
+            _refuse_ports(plan, port)
+        _end_keepers()  # of a cluster that has lost its files
+        try:
+            asyncio.run(_prepare(plan, say))
+        except ClusterError as error:
+            raise CannotStart(str(error)) from error
+        home = folder()
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(parents=True, mode=0o700)
+        try:
+            return _kept(plan, home, port)
+        except BaseException:
+            with signals.ignored():
+                _end_keepers()
+                shutil.rmtree(home, ignore_errors=True)
+            raise
 
 
 def down() -> bool:
-    """End the cluster and remove its data; was there one?"""
-    there = status()
-    if there is not None and (keeper := there.keeper.process()) is not None:
-        keeper.terminate()
+    """End the cluster, whether :func:`status` can see it or not, and remove its data; was there
+    anything? An ``up`` that is under way ends, too."""
+    found = _end_keepers()
+    with _locked(STOP_TIMEOUT_S) as is_ours:
+        if not is_ours:
+            raise CannotStart("cluster down: another command holds the cluster, and does not end")
+        found = _end_keepers() or found
+        found = leftovers.remove().is_any or found
+        found = folder().exists() or found
+        shutil.rmtree(folder(), ignore_errors=True)
+    return found
+
+
+def remove_leftovers() -> list[Path]:
+    """The folder of a cluster whose keeper has gone, removed; nothing while a command works on the
+    cluster or it is up."""
+    with _locked() as is_ours:
+        home = folder()
+        if not is_ours or not home.exists() or _keepers():
+            return []
+        shutil.rmtree(home, ignore_errors=True)
+        return [home]
+
+
+def _kept(plan: Plan, home: Path, port: int | None) -> Up:
+    """Start a keeper, and hand the cluster over to it when it is up."""
+    (home / "plan.json").write_bytes(msgspec.json.encode(plan))
+    command = [sys.executable, "-m", "harness.app.cluster", str(home)]
+    with (home / "keeper.log").open("wb") as log:
+        keeper = subprocess.Popen(
+            [*command, *([] if port is None else [str(port)])],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, MARK: str(home)},
+            start_new_session=True,
+        )
+    assert keeper.stdin is not None, "a pipe was asked for"
+    with keeper.stdin as handle:
+        _within(START_TIMEOUT_S, lambda: status() is not None or keeper.poll() is not None)
+        if (there := status()) is not None:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(handle.fileno(), KEEP)
+                return there
+    lines = (home / "keeper.log").read_text(errors="replace").strip().splitlines()
+    raise CannotStart(lines[-1] if lines else "it was not ready in time")
+
+
+def _refuse_ports(plan: Plan, first: int) -> None:
+    last = first + plan.brokers - 1
+    if first < 1 or last > PORT_MAX:
+        raise Refused(f"--port {first}: {plan.brokers} brokers need ports from 1 to {PORT_MAX}")
+    for port in range(first, last + 1):
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind((HOST, port))
+            except OSError as error:
+                raise Refused(f"--port {first}: port {port}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _locked(patience_s: float = 0.0) -> Iterator[bool]:
+    """Hold the lock of whoever starts or ends the cluster; is it ours?"""
+    path = folder().parent / "cluster.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    def take() -> bool:
         try:
-            keeper.wait(STOP_TIMEOUT_S)
-        except psutil.TimeoutExpired:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    try:
+        yield _within(patience_s, take)
+    finally:
+        os.close(descriptor)
+
+
+def _keepers() -> list[psutil.Process]:
+    """The keepers of this user's cluster: by what their environment says, since files can be lost.
+
+    What a keeper has started has the same environment, and another program.
+    """
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            is_ours = process.uids().real == os.getuid()
+            if is_ours and process.environ().get(MARK) == str(folder()):
+                words = process.cmdline()
+                if words[1:4] == ["-m", "harness.app.cluster", str(folder())]:
+                    found.append(process)
+    return found
+
+
+def _end_keepers() -> bool:
+    """End every keeper, and what a keeper that was killed has left; was there one?"""
+    keepers = _keepers()
+    for keeper in keepers:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            keeper.terminate()
+    _, slow = psutil.wait_procs(keepers, STOP_TIMEOUT_S)
+    for keeper in slow:
+        with contextlib.suppress(psutil.NoSuchProcess):
             keeper.kill()
-            keeper.wait()
-            reap()
-    shutil.rmtree(folder(), ignore_errors=True)
-    return there is not None
+    psutil.wait_procs(slow)
+    leftovers.remove()
+    return bool(keepers)
 
 
 def _within(seconds: float, done: Callable[[], bool]) -> bool:
@@ -113,24 +231,43 @@ async def _prepare(plan: Plan, say: Callable[[str], None]) -> None:
     await catalogue.TARGETS[plan.target].prepare(say)
 
 
-async def _keep(home: Path) -> None:
-    """The keeper: start, say so, wait for SIGTERM, stop."""
+async def _keep(home: Path, port: int | None) -> None:
+    """The keeper: start, say so, wait for SIGTERM, stop. A signal, or the end of its standard input
+    before :data:`KEEP`, also ends it while the cluster starts."""
     plan = msgspec.json.decode((home / "plan.json").read_bytes(), type=Plan)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    make = catalogue.TARGETS[plan.target].make
-    cluster = make(plan, home, random.Random(f"{plan.seed}:cluster"))
+    loop, this = asyncio.get_running_loop(), asyncio.current_task()
+    assert this is not None, "called from a task"
+    for number in signals.ending():
+        loop.add_signal_handler(number, this.cancel)
+    loop.add_reader(0, _heard, loop, this)
+    cluster: Any = catalogue.TARGETS[plan.target].make(
+        plan, home, random.Random(f"{plan.seed}:cluster")
+    )
+    if port is not None:
+        assert isinstance(cluster, Meshed), "a virtual cluster has no keeper"
+        cluster.client_ports = {broker(n): port + n - 1 for n in range(1, plan.brokers + 1)}
     try:
         await cluster.start()
-        keeper = known(psutil.Process().pid, "keeper")
+        keeper = known(os.getpid(), "keeper")
         assert keeper is not None, "this process exists"
         there = Up(bootstrap=cluster.bootstrap(), folder=str(home), keeper=keeper)
         files.replace(home / "up.json", msgspec.json.encode(there))
-        await stop.wait()
+        await asyncio.Event().wait()
     finally:
+        for number in signals.ending():  # a second one does not interrupt the end
+            loop.add_signal_handler(number, lambda: None)
+        loop.remove_reader(0)
         await cluster.stop()
 
 
+def _heard(loop: asyncio.AbstractEventLoop, keeper: "asyncio.Task[Any]") -> None:
+    """On standard input: the word to go on, or its end."""
+    said = os.read(0, len(KEEP))
+    loop.remove_reader(0)
+    if said != KEEP:
+        keeper.cancel()
+
+
 if __name__ == "__main__":
-    asyncio.run(_keep(Path(sys.argv[1])))
+    with private.writing(), contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(_keep(Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else None))

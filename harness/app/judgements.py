@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 from checkers import findings as findings_
 from checkers import verdict as verdict_
 from checkers.verdict import Verdict
-from harness.app import files
+from harness.app import files, temporary
 from model.finding import Finding
 
 FOLDER = "judgements"
@@ -147,8 +146,8 @@ def _is_same(folder: Path, verdict: Verdict, judged: Judged) -> bool:
     """Do two judgements say the same? How long it took, and by what code, does not count."""
     if verdict_.essence(verdict) != verdict_.essence(judged.verdict):
         return False
-    with tempfile.TemporaryDirectory(prefix="faultline-") as place:
-        again = Path(place, FINDINGS)
+    with temporary.folder(None, "faultline-") as place:
+        again = place / FINDINGS
         findings_.write(again, judged.findings)
         try:
             same: bool = pq.read_table(again).equals(pq.read_table(folder / FINDINGS))

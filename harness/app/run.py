@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
-from harness.app import catalogue, files, program, report, request, run_start, worlds
+from harness.app import catalogue, files, program, report, request, run_start, signals, worlds
 from harness.app.check import examine
 from harness.app.judgements import Judged
 from harness.app.refused import Refused
@@ -165,7 +165,7 @@ async def _test(
 @contextlib.contextmanager
 def _signals_restored() -> Iterator[None]:
     """A loop that ends leaves signals to the system, whoever handled them before it."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in signals.ending()}
     try:
         yield
     finally:

@@ -24,11 +24,7 @@ PLAN_BYTES_MAX = 64 << 20
 def refusal(folder: Path, names: tuple[str, ...] | None = None) -> str | None:
     """What is wrong with a file of a run's folder, in one line; ``None`` when each is a regular
     file or does not exist. ``names``: only of these."""
-    if names is not None:
-        checks = [(folder / name, False) for name in names]
-    else:
-        checks = list(_of(folder))
-    for path, is_folder in checks:
+    for path, is_folder in _of(folder) if names is None else ((folder / n, False) for n in names):
         try:
             found = path.lstat()
         except OSError:

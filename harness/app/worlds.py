@@ -1,6 +1,6 @@
 """What drives a test: a loop of asyncio on this machine's clock, or a simulated world.
 
-Either way SIGINT and SIGTERM end the test in good order, and somebody sees how far it has come.
+Either way SIGINT, SIGTERM and SIGHUP end the test in good order, and progress is shown.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from harness.app import signals
 from harness.app.screen import Screen
 from harness.cluster import simulated
 from harness.engine.tally import Tally
@@ -67,18 +68,18 @@ async def _watched(plan: Plan, make: Make, test: Test, screen: Screen) -> Cluste
 
 
 def _cancel_on_signals() -> None:
-    """SIGINT and SIGTERM end the run in good order; a second one is not waited for."""
+    """SIGINT, SIGTERM and SIGHUP end the run in good order; a second one is not waited for."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None, "called from a task"
 
     def cancel() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in signals.ending():
             loop.remove_signal_handler(number)
             signal.signal(number, signal.default_int_handler)
         task.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in signals.ending():
         loop.add_signal_handler(number, cancel)
 
 
@@ -114,10 +115,10 @@ def asked_to_end() -> Iterator[list[int]]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         asked.append(number)
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for each in signals.ending():
             signal.signal(each, signal.default_int_handler)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, ask) for number in signals.ending()}
     try:
         yield asked
     finally:

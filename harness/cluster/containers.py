@@ -46,12 +46,13 @@ from harness.cluster.ports import HOST
 from harness.cluster.probe import protocol_of
 from harness.cluster.readiness import until_writable
 from harness.cluster.recipe import Recipe
+from harness.cluster.registry import Registry
 from harness.cluster.sight import Sight
 from harness.cluster.toxiproxy import Door
 from harness.cluster.waiting import until
 from model import options
 from model.plan import Plan
-from model.roles import ZOOKEEPER, NodeId, Strain
+from model.roles import CLIENTS, ZOOKEEPER, NodeId, Strain
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -138,6 +139,7 @@ class Containers(Meshed):
         self._engine: Engine | None = None
         self._ground: _Ground | None = None
         self._watcher: asyncio.Task[None] | None = None
+        self._registry = Registry(folder.name)
 
     # --- Cluster
 
@@ -242,6 +244,7 @@ class Containers(Meshed):
 
     async def _begin(self) -> None:
         (self._folder / "nodes").mkdir(parents=True, exist_ok=True)
+        self._registry.uses_engine(True)
         self._ports[ZOOKEEPER] = {ZOOKEEPER: ZOOKEEPER_PORT}
         names = links.listeners(self._clients)
         for broker in self.brokers:
@@ -285,6 +288,9 @@ class Containers(Meshed):
                 environment=toxiproxy.ENVIRONMENT,
                 volumes=disks.mounts(),
                 publishes=[API_PORT, *self._doors.values()],
+                published_at={
+                    self._doors[CLIENTS, broker]: port for broker, port in self.client_ports.items()
+                },
                 sysctls=MESH_KERNEL,
                 memory_bytes=MESH_BYTES + len(disks.small) * self._disk_bytes,
             ),
@@ -407,6 +413,8 @@ class Containers(Meshed):
         except EngineError as error:
             left = [str(error)]
         asked.close()
+        if not left:
+            self._registry.uses_engine(False)
         for what in left:
             log.warning("not removed, until the next start: %s", what)
 

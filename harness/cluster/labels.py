@@ -7,18 +7,17 @@ owner (the compose file's cluster) is nobody's to take away.
 
 import functools
 import os
-import socket
 from collections.abc import Mapping
-from pathlib import Path
 
+from harness.cluster.registry import HOST as HOST
+from harness.cluster.registry import NAMESPACE as NAMESPACE
 from harness.cluster.registry import Known, known
+from harness.cluster.registry import place as place
 
 RUN = "faultline"
 """The name of the run's folder."""
 OWNER = "faultline.owner"
 STARTED = "faultline.owner-started"
-NAMESPACE = "faultline.owner-pidns"
-HOST = "faultline.owner-host"
 
 
 @functools.cache
@@ -27,15 +26,6 @@ def owner() -> Mapping[str, str]:
     this = known(os.getpid())
     assert this is not None, "this process exists"
     return {OWNER: str(this.pid), STARTED: this.started, **place()}
-
-
-def place() -> Mapping[str, str]:
-    """From where this process can tell who lives."""
-    namespace = Path("/proc/self/ns/pid")
-    return {
-        NAMESPACE: str(namespace.readlink()) if namespace.is_symlink() else "",
-        HOST: socket.gethostname(),
-    }
 
 
 def of_run(name: str) -> dict[str, str]:

@@ -46,6 +46,9 @@ class Meshed(Nodes):
         super().__init__(plan, folder, rng, sight=sight, ready=ready)
         self._clients: tuple[str, ...] = tuple(plan.options.get("client_listeners", ()))
         self._ports: dict[NodeId, dict[str, int]] = {}
+        self.client_ports: Mapping[NodeId, int] = {}
+        """By broker: the port of this machine at which clients reach it, where that is not left to
+        chance. Takes effect at the start."""
         self.mesh = Mesh()
 
     # --- what a target adds

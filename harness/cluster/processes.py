@@ -22,7 +22,7 @@ from harness.cluster.registry import Registry, reap
 from harness.cluster.sight import Sight
 from harness.cluster.toxiproxy import Door
 from model.plan import Plan
-from model.roles import ZOOKEEPER, NodeId
+from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 
 class Commands:
@@ -114,7 +114,10 @@ class Processes(Meshed):
         return HOST
 
     def _door(self, wanted: Wanted) -> Door | None:
-        return None
+        if wanted.opener != CLIENTS or wanted.acceptor not in self.client_ports:
+            return None
+        address = Address(HOST, self.client_ports[wanted.acceptor])
+        return Door(binds=address, inside=address, outside=address)
 
     def _past(self, node: NodeId, listener: str) -> Address:
         return Address(HOST, self._ports[node][listener])

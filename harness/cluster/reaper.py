@@ -28,12 +28,17 @@ class _Thing(NamedTuple):
     remove: Callable[[], Any]
 
 
-def reap(client: "DockerClient") -> list[str]:
-    """Remove what harnesses that are gone have left behind; what could not be removed."""
-    return sweep(client, labels.is_stray)
+def reap(client: "DockerClient", removed: Callable[[str], object] = lambda what: None) -> list[str]:
+    """Remove what harnesses that are gone have left behind; what could not be removed. ``removed``
+    is called with the name of each thing that was."""
+    return sweep(client, labels.is_stray, removed)
 
 
-def sweep(client: "DockerClient", doomed: Callable[[Labels], bool]) -> list[str]:
+def sweep(
+    client: "DockerClient",
+    doomed: Callable[[Labels], bool],
+    removed: Callable[[str], object] = lambda what: None,
+) -> list[str]:
     """Remove everything that has an owner and such labels; what could not be removed, and why."""
     from docker.errors import DockerException, NotFound
     from requests.exceptions import RequestException
@@ -50,6 +55,8 @@ def sweep(client: "DockerClient", doomed: Callable[[Labels], bool]) -> list[str]
                         continue
                     except (DockerException, RequestException) as error:
                         left.append(f"{thing.what}: {error}")
+                    else:
+                        removed(thing.what)
         if not left:
             break
         if attempt < TRIES - 1:

@@ -32,6 +32,8 @@ class Recipe:
     """Where a volume is seen, to the volume's name."""
     publishes: Sequence[int] = ()
     """Ports that this machine reaches, each by one that the engine chooses."""
+    published_at: Mapping[int, int] = field(default_factory=dict)
+    """Of these ports, those that this machine reaches by a port that was chosen before."""
     sysctls: Mapping[str, str] = field(default_factory=dict)
     """Of its own network's kernel."""
     memory_bytes: int | None = None
@@ -67,7 +69,10 @@ def create(
         cap_drop=["ALL"],
         cap_add=list(recipe.capabilities),
         security_opt=["no-new-privileges"],
-        port_bindings=dict.fromkeys(recipe.publishes, (HOST,)),
+        port_bindings={
+            port: (HOST, recipe.published_at[port]) if port in recipe.published_at else (HOST,)
+            for port in recipe.publishes
+        },
         mounts=[Mount(target, volume, type="volume") for target, volume in recipe.volumes.items()],
         log_config=LogConfig(type=LogConfig.types.JSON),  # whatever the engine's default is
         **limits,

@@ -7,12 +7,15 @@ and its being written down it is told by a mark in its environment.
 
 import contextlib
 import os
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 import psutil
+
+from harness.cluster.state import state_folder as state_folder
 
 MARK = "FAULTLINE_STARTED_BY"
 """The variable that every node has in its environment."""
@@ -71,19 +74,36 @@ def known(pid: int, what: str = "") -> Known | None:
         return None
 
 
+NAMESPACE = "faultline.owner-pidns"
+HOST = "faultline.owner-host"
+
+
+def place() -> Mapping[str, str]:
+    """The host and the namespace of process ids that this process is in: only from there can one
+    say whether a process lives."""
+    namespace = Path("/proc/self/ns/pid")
+    return {
+        NAMESPACE: str(namespace.readlink()) if namespace.is_symlink() else "",
+        HOST: socket.gethostname(),
+    }
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One harness's file."""
 
     owner: Known
+    place: dict[str, str] = {}
+    """Where its owner runs: several machines or containers may share a home."""
+    engine: bool = False
+    """Does the container engine hold something of it?"""
     mark: str = ""
     """What the processes have in their environment; empty: nothing."""
     processes: tuple[Known, ...] = ()
 
-
-def state_folder() -> Path:
-    """``$XDG_STATE_HOME/faultline``, by default ``~/.local/state/faultline``."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "faultline" / "processes"
+    @property
+    def is_stray(self) -> bool:
+        """Has the owner gone, for all that can be said from here?"""
+        return (not self.place or self.place == dict(place())) and not self.owner.alive()
 
 
 class Registry:
@@ -99,6 +119,7 @@ class Registry:
         self._copy = copy
         self._mark = f"{owner.pid} {owner.started} {name}"
         self._starting = 0
+        self._engine = False
         self._processes: dict[int, Known] = {}
 
     @contextlib.contextmanager
@@ -115,6 +136,11 @@ class Registry:
             self._starting -= 1
             self._write()
 
+    def uses_engine(self, uses: bool) -> None:
+        """Write down whether the container engine holds something of this cluster."""
+        self._engine = uses
+        self._write()
+
     def add(self, pid: int, what: str) -> None:
         """Write a process down; at once, for the next moment may be our last."""
         if (process := known(pid, what)) is not None:
@@ -128,10 +154,16 @@ class Registry:
 
     def _write(self) -> None:
         processes = tuple(self._processes.values())
-        entry = Entry(owner=self._owner, mark=self._mark, processes=processes)
+        entry = Entry(
+            owner=self._owner,
+            place=dict(place()),
+            engine=self._engine,
+            mark=self._mark,
+            processes=processes,
+        )
         if self._copy is not None:
             self._copy.write_bytes(msgspec.json.encode(entry))
-        if not processes and not self._starting:
+        if not processes and not self._starting and not self._engine:
             self._path.unlink(missing_ok=True)
             return
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -142,7 +174,10 @@ class Registry:
 
 
 def reap(folder: Path | None = None) -> list[Known]:
-    """End what harnesses that are gone have left behind, and wait for that; what was ended."""
+    """End what harnesses that are gone have left behind, and wait for that; what was ended.
+
+    The entry of one that used the container engine stays: :func:`left_with_engine`.
+    """
     reaped: list[Known] = []
     folder = folder or state_folder()
     for path in sorted(folder.glob("*.json")):
@@ -151,22 +186,46 @@ def reap(folder: Path | None = None) -> list[Known]:
         except (msgspec.MsgspecError, OSError):
             path.unlink(missing_ok=True)
             continue
-        if entry.owner.alive():
+        if not entry.is_stray:
             continue
         strays = {stray.pid: stray for stray in (*_marked(entry.mark), *entry.processes)}
         for stray in strays.values():
-            if (process := stray.process()) is not None:
+            process = stray.process()
+            if process is not None and _is_proved(process, entry.mark):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
                 reaped.append(stray)
-        path.unlink(missing_ok=True)
+        if not entry.engine:
+            path.unlink(missing_ok=True)
     for draft in sorted(folder.glob("*.draft")):
-        if not psutil.pid_exists(int(draft.name.partition("-")[0])):
+        owner = draft.name.partition("-")[0]
+        if not (owner.isdecimal() and psutil.pid_exists(int(owner))):
             draft.unlink(missing_ok=True)
     end_s = time.monotonic() + GONE_S
     while any(stray.alive() for stray in reaped) and time.monotonic() < end_s:
         time.sleep(0.005)
     return reaped
+
+
+def left_with_engine(folder: Path | None = None) -> list[Path]:
+    """The entries of harnesses that are gone and have left something with the container engine; to
+    be removed when the engine has nothing of them any more."""
+    found = []
+    for path in sorted((folder or state_folder()).glob("*.json")):
+        with contextlib.suppress(msgspec.MsgspecError, OSError):
+            entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+            if entry.engine and entry.is_stray:
+                found.append(path)
+    return found
+
+
+def _is_proved(process: psutil.Process, mark: str) -> bool:
+    """Does a process that an entry lists belong to this user, and carry the entry's mark?"""
+    try:
+        is_own = process.uids().real == os.getuid()
+        return is_own and (not mark or process.environ().get(MARK) == mark)
+    except psutil.Error:
+        return False
 
 
 def _marked(mark: str) -> Iterator[Known]:

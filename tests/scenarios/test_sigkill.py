@@ -229,7 +229,9 @@ def is_judged(run: Run, environment: dict[str, str]) -> int:
         assert done.returncode in (VALID, UNKNOWN), done.stdout + done.stderr
     else:
         assert done.returncode == WRONG_REQUEST, done.stdout + done.stderr
-        assert len(done.stderr.splitlines()) == 1, done.stderr
+        *ended, line = done.stderr.splitlines()  # of the run, if it left any
+        assert all(each.startswith("faultline: ended processes") for each in ended), done.stderr
+        assert line.startswith("faultline: "), done.stderr
     return done.returncode
 
 

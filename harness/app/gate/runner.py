@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from harness.app import files, private, request
+from harness.app import files, private, request, signals
 from harness.app import run as run_
 from harness.app.check import reasons
 from harness.app.gate import figures, junit, outcome, page, summary, words
@@ -259,10 +259,7 @@ class _Ending:
         self._at_once = False
 
     def __enter__(self) -> Self:
-        self._before = {
-            number: signal.signal(number, self._handle)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        self._before = {number: signal.signal(number, self._handle) for number in signals.ending()}
         return self
 
     def __exit__(

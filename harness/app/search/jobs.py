@@ -129,7 +129,7 @@ def _live(work: Callable[[], bytes], writing: int, words: Path) -> NoReturn:
         os.setpgid(0, 0)
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX + GRACE_S))
         said = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

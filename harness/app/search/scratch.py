@@ -31,7 +31,7 @@ def scratch(other: Path, memory: Path = MEMORY) -> Iterator[Path]:
         fcntl.flock(held, fcntl.LOCK_SH)
         folder = made.rename(where / f"{PREFIX}{made.name[1:]}")  # swept from now on, if not held
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        _sweep(where)
+        sweep(where)
         yield folder
 
 
@@ -42,13 +42,18 @@ def _has_room(memory: Path) -> bool:
         return False
 
 
-def _sweep(where: Path) -> None:
-    """Remove what nobody holds any more."""
+def sweep(where: Path) -> list[Path]:
+    """Remove the folders of this user that no process holds any more; which ones."""
+    removed = []
     for folder in sorted(where.glob(f"{PREFIX}*")):
-        with contextlib.suppress(OSError):  # held, or somebody else's, or just gone
-            held = os.open(folder, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # held, or just gone
+            held = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
             try:
+                if os.fstat(held).st_uid != os.getuid():
+                    continue
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder)
+                removed.append(folder)
             finally:
                 os.close(held)
+    return removed

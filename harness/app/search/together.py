@@ -5,7 +5,6 @@ and what it said is put aside, and compared with what the job says of the same.
 """
 
 import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 
 from checkers import findings as findings_
 from checkers.verdict import Verdict, essence
+from harness.app import temporary
 from harness.app.check import examine_together
 from harness.app.judgements import Judged
 from model import violation
@@ -68,12 +68,12 @@ def _judged(folders: Sequence[Path], session: "SparkSession | None") -> list[Jud
     from checkers import session as session_  # a search that wants no Spark imports none
 
     size = sum((folder / "history.parquet").stat().st_size for folder in folders)
-    with tempfile.TemporaryDirectory(prefix="faultline-together-") as scratch:
+    with temporary.folder(None, "faultline-together-") as scratch:
         if session is not None:
-            return examine_together(folders, session, Path(scratch))
-        session = session_.start(Path(scratch), memory_bytes=session_.memory_for(size))
+            return examine_together(folders, session, scratch)
+        session = session_.start(scratch, memory_bytes=session_.memory_for(size))
         try:
-            return examine_together(folders, session, Path(scratch))
+            return examine_together(folders, session, scratch)
         finally:
             session_.stop(session)
 

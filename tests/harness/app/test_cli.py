@@ -131,7 +131,7 @@ def test_a_score_that_is_broken_off_is_one_line_and_70(
     assert (status, out, err) == (70, "", "faultline failed: interrupted; rows are in docs\n")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_verb_in_one_line(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,12 +1,15 @@
 """A cluster to play with: it outlives the command, is found again, and goes when told to."""
 
+import contextlib
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +80,47 @@ def test_up_status_down(environment: dict[str, str]) -> None:
     assert ask(environment, "cluster", "status").returncode == 69
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_an_up_that_is_ended_leaves_nothing(
+    number: signal.Signals, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Ctrl-C, a closed terminal and SIGKILL in the middle of the start end the keeper and its
+    nodes."""
+    words = [*FAULTLINE, "cluster", "up"]
+    home = tmp_path / "state" / "faultline" / "cluster"
+    with subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True) as starting:
+        until(lambda: (home / "nodes" / "pids.json").exists() and nodes(home) != [])
+        pids = [*nodes(home), *children_named(starting.pid, "harness.app.cluster")]
+        starting.send_signal(number)
+        _, told = starting.communicate(timeout=60)
+    until(lambda: not any(map(runs, pids)))
+    if number is not signal.SIGKILL:
+        assert (starting.returncode, told.strip()) == (70, "faultline: interrupted")
+        assert not home.exists()
+    assert ask(environment, "cluster", "status").stdout == "down\n"
+
+
+def test_down_ends_what_status_cannot_see(environment: dict[str, str], tmp_path: Path) -> None:
+    """A cluster whose keeper was killed, and one whose files are lost, end all the same; clients
+    reach the brokers at the ports that were asked for."""
+    home = tmp_path / "state" / "faultline" / "cluster"
+    for lose in ("keeper", "files"):
+        port = free_ports(2)
+        up = ask(environment, "cluster", "up", "--brokers", "2", "--port", str(port))
+        assert up.returncode == 0, up.stderr
+        assert up.stdout == f"127.0.0.1:{port},127.0.0.1:{port + 1}\n"
+        pids = [keeper(environment), *nodes(home)]
+        if lose == "keeper":
+            psutil.Process(pids[0]).kill()
+        else:
+            shutil.rmtree(home)
+        assert ask(environment, "cluster", "down").stdout == "down\n"
+        assert not any(map(runs, pids))
+        assert not home.exists()
+    taken = ask(environment, "cluster", "up", "--brokers", "2", "--port", "65535")
+    assert (taken.returncode, taken.stdout) == (64, "")
+
+
 @pytest.mark.docker
 def test_a_cluster_of_containers_is_as_good(environment: dict[str, str]) -> None:
     """Up in containers, a client on this machine can write; down leaves nothing with the engine."""
@@ -110,7 +154,8 @@ def engine_has(*what: str) -> list[str]:
 def test_a_killed_harness_leaves_a_history_and_no_strays(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """After a SIGKILL the history can be judged, and the next cluster ends what was left."""
+    """After a SIGKILL the history can be judged, and the next command, whichever it is, ends what
+    was left."""
     results = tmp_path / "results"
     arguments = ["run", "--nemesis", "none", "--time-limit", "60", "--results", str(results)]
     with subprocess.Popen([*FAULTLINE, *arguments, "--inline"], env=environment) as harness:
@@ -121,15 +166,39 @@ def test_a_killed_harness_leaves_a_history_and_no_strays(
             time.sleep(0.1)
         harness.send_signal(signal.SIGKILL)
     (folder,) = results.iterdir()
+    strays = nodes(folder)
+    assert all(map(runs, strays))
     judged = ask(environment, "check", str(folder), "--inline", "--json")
     verdict = json.loads(judged.stdout)
     assert verdict["evidence"]["acked"] > 100
     assert verdict["anomalies"] == {}
     assert judged.returncode == 2
-    strays = nodes(folder)
-    assert all(map(runs, strays))
-    assert ask(environment, "cluster", "up").returncode == 0
     assert not any(map(runs, strays))
+    assert "ended processes of a command that was killed" in judged.stderr
+
+
+def until(done: Callable[[], bool], patience_s: float = 60.0) -> None:
+    """Wait for something that other processes do."""
+    deadline = time.monotonic() + patience_s
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def children_named(pid: int, name: str) -> list[int]:
+    found = [child.pid for child in psutil.Process(pid).children() if name in child.cmdline()]
+    assert found
+    return found
+
+
+def free_ports(count: int) -> int:
+    """The first of some neighbouring ports that nothing listens on."""
+    for first in range(20_000, 60_000, count):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    raise AssertionError("no port is free")
 
 
 def _lines(results: Path) -> int:

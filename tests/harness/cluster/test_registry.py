@@ -154,3 +154,50 @@ def test_state_folder_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """The state folder is where the desktop standard says."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert state_folder() == tmp_path / "faultline" / "processes"
+
+
+def test_the_processes_of_another_place_are_left_alone(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    """Where machines or containers share a home, one cannot say of another's owner that it is
+    gone: its processes and its entry stay."""
+    stray = known(sleeper.pid, "broker-1")
+    assert stray is not None
+    path = file_of(tmp_path, gone(), stray)
+    entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+    for name in registry.place():
+        elsewhere = {**registry.place(), name: "elsewhere"}
+        path.write_bytes(msgspec.json.encode(msgspec.structs.replace(entry, place=elsewhere)))
+        assert reap(tmp_path) == []
+        assert path.exists()
+    path.write_bytes(
+        msgspec.json.encode(msgspec.structs.replace(entry, place=dict(registry.place())))
+    )
+    assert reap(tmp_path) == [stray]
+
+
+def test_a_listed_process_without_the_mark_is_a_stranger(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    """An entry lists a process with its right start, but the process does not carry the entry's
+    mark: this program has not started it, and does not end it."""
+    listed = known(sleeper.pid, "editor")
+    assert listed is not None
+    path = file_of(tmp_path, gone(), listed, mark="1 boot:2 a")
+    assert reap(tmp_path) == []
+    assert sleeper.poll() is None
+    assert not path.exists()
+
+
+def test_an_entry_stays_while_the_engine_holds_something(tmp_path: Path) -> None:
+    """The next command that reaches the engine removes it, and then the entry goes."""
+    held = Registry("a", tmp_path)
+    held.uses_engine(True)
+    [path] = tmp_path.glob("*.json")
+    assert registry.left_with_engine(tmp_path) == []
+    entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(entry, owner=gone())))
+    assert reap(tmp_path) == []
+    assert registry.left_with_engine(tmp_path) == [path]
+    held.uses_engine(False)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,40 @@
+"""``faultline clean``: removes all that commands which were killed have left."""
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from harness.app import cluster, leftovers, temporary
+from harness.app.leftovers import Removed
+from harness.app.search import scratch
+from harness.cluster.registry import Entry
+
+CHECK = ".check-"
+"""Begins the name of a judgement's temporary folder in a run's folder."""
+SPARK = ".spark"
+"""Spark's files in a run's folder."""
+_RUNS = ("*", "gates/*/*", "searches/*/*", "shrunk/*")
+"""Where runs' folders are below a results folder."""
+
+
+def clean(results: Path) -> Removed:
+    """Remove leftovers of this user on this machine, and of the runs in ``results``."""
+    removed = leftovers.remove(asks_engine=True)
+    folders = [*cluster.remove_leftovers(), *scratch.sweep(scratch.MEMORY)]
+    folders += temporary.sweep(Path(tempfile.gettempdir()), "faultline-*")
+    for runs in _RUNS:
+        folders += temporary.sweep(results, f"{runs}/{CHECK}*")
+        folders += [path for path in sorted(results.glob(f"{runs}/{SPARK}")) if _removed(path)]
+    return msgspec.structs.replace(removed, folders=tuple(map(str, folders)))
+
+
+def _removed(spark: Path) -> bool:
+    """Remove Spark's files from the folder of a run whose own record says that it has ended."""
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        record = (spark.parent / "nodes" / "pids.json").read_bytes()
+        entry = msgspec.json.decode(record, type=Entry)
+        if entry.is_stray and not spark.is_symlink():
+            return temporary.is_removed(spark)
+    return False

@@ -1,0 +1,97 @@
+"""What commands that were killed have left behind, and its end: processes, containers, folders.
+
+A command that is killed with SIGKILL cannot end its nodes. The next command does, whichever it is
+(:func:`remove_if_any`), and ``faultline clean`` also removes what costs nothing but room
+(:mod:`harness.app.clean`). Everything is proved to be ours and its owner to be gone first: see
+:mod:`harness.cluster.registry` and :mod:`harness.cluster.labels`.
+"""
+
+import contextlib
+from collections.abc import Callable
+
+import msgspec
+
+from harness.cluster.state import state_folder
+
+
+class Removed(msgspec.Struct, frozen=True, kw_only=True):
+    """What was removed, and what could not be."""
+
+    processes: tuple[str, ...] = ()
+    engine: tuple[str, ...] = ()
+    """Containers, networks and volumes."""
+    folders: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    """A sentence for each thing that could not be removed."""
+
+    @property
+    def is_any(self) -> bool:
+        return bool(self.processes or self.engine or self.folders)
+
+
+def remove(*, asks_engine: bool = False) -> Removed:
+    """End the processes of commands that are gone; and their containers, where a command that is
+    gone is known to have left some, or with ``asks_engine`` wherever an engine answers."""
+    from harness.cluster import registry
+
+    ended = registry.reap()
+    entries = registry.left_with_engine()
+    engine: list[str] = []
+    left: list[str] = []
+    if entries or asks_engine:
+        left += _reap_engine(engine.append, is_needed=bool(entries))
+        if not left:
+            for entry in entries:
+                entry.unlink(missing_ok=True)
+    return Removed(
+        processes=tuple(f"{stray.pid} {stray.what}".strip() for stray in ended),
+        engine=tuple(engine),
+        left=tuple(left),
+    )
+
+
+def remove_if_any(say: Callable[[str], object]) -> None:
+    """The same before another command's work, at no cost where nothing is registered. Whatever goes
+    wrong is said in a line and stops nothing."""
+    try:
+        if not any(_registered()):
+            return
+        removed = remove()
+    except Exception as error:  # noqa: BLE001 - the command that was asked for is another
+        say(f"leftovers of earlier commands could not be looked for: {error}")
+        return
+    for line in sentences(removed):
+        say(line)
+
+
+def sentences(removed: Removed) -> list[str]:
+    """What was removed, in a line for each kind."""
+    kinds = (
+        ("ended processes of a command that was killed", removed.processes),
+        ("removed from the container engine", removed.engine),
+        ("removed folders", removed.folders),
+    )
+    lines = [f"{what}: {', '.join(names)}" for what, names in kinds if names]
+    return [*lines, *(f"not removed: {each}" for each in removed.left)]
+
+
+def _registered() -> list[str]:
+    """The names of entries, without a look at the processes: most commands find none."""
+    with contextlib.suppress(OSError, RuntimeError):  # no folder yet, or no home
+        return [path.name for path in state_folder().iterdir()]
+    return []
+
+
+def _reap_engine(removed: Callable[[str], object], *, is_needed: bool) -> list[str]:
+    """Remove strays from the engine; what could not be removed. No engine is no fault unless it is
+    known to hold something."""
+    from harness.cluster import engine, reaper
+
+    try:
+        client = engine.connect()
+    except engine.EngineError as error:
+        return [f"what is left with the container engine: {error}"] if is_needed else []
+    try:
+        return reaper.reap(client, removed)
+    finally:
+        client.close()

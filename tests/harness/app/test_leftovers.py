@@ -1,0 +1,252 @@
+"""What commands that were killed have left is removed, and nothing else."""
+
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.app import clean, cli, cluster, leftovers, temporary
+from harness.app.refused import Refused
+from harness.app.search import scratch
+from harness.cluster import engine, reaper, registry
+from harness.cluster.node import ClusterError
+from harness.cluster.registry import MARK, Entry, Known, known, place
+from model.plan import Plan
+
+
+def gone() -> Known:
+    """A process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        entry = known(process.pid)
+    assert entry is not None
+    return entry
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every place where something can be left: all of them empty, and below this folder."""
+    for name in ("memory", "temporary", "results"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(scratch, "MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(engine, "connect", no_engine)
+    return tmp_path
+
+
+def no_engine() -> None:
+    raise engine.EngineError("no container engine answers")
+
+
+def entry(name: str, owner: Known, **more: Any) -> Path:
+    folder = registry.state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{owner.pid}-{name}.json"
+    path.write_bytes(msgspec.json.encode(Entry(owner=owner, place=dict(place()), **more)))
+    return path
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[str], Known]]:
+    """Processes with a mark, as nodes have it."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin(mark: str) -> Known:
+        argv = [sys.executable, "-c", "input()"]
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, env={MARK: mark})
+        started.append(process)
+        found = known(process.pid, "broker-1")
+        assert found is not None
+        return found
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def left_folder(where: Path, name: str, owner: Known | None) -> Path:
+    """A temporary folder with a file in it, of this owner; without one, somebody's own."""
+    path = where / name
+    path.mkdir(parents=True)
+    (path / "file").touch()
+    if owner is not None:
+        with temporary.folder(where, "x") as made:
+            owned = msgspec.json.decode((made / temporary.OWNER).read_bytes())
+        owned["owner"] = msgspec.to_builtins(owner)
+        (path / temporary.OWNER).write_bytes(msgspec.json.encode(owned))
+    return path
+
+
+def test_clean_removes_what_the_dead_have_left_and_nothing_else(
+    home: Path, start: Callable[[str], Known], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Processes, temporary folders of checks, searches and Spark, the folder of a cluster without
+    its keeper: each beside one that must stay. What was removed is said."""
+    living = known(os.getpid())
+    assert living is not None
+    stray, kept = start("dead"), start("living")
+    entry("a", gone(), mark="dead", processes=(stray,))
+    entry("b", living, mark="living", processes=(kept,))
+    (home / "memory" / "faultline-old").mkdir()
+    held = home / "memory" / "faultline-held"
+    held.mkdir()
+    lock = os.open(held, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    run = home / "results" / "run"
+    for folder in (run, home / "results" / "going"):
+        (folder / ".spark").mkdir(parents=True)
+        (folder / "nodes").mkdir()
+    for folder, owner in ((run, gone()), (home / "results" / "going", living)):
+        record = msgspec.json.encode(Entry(owner=owner))
+        (folder / "nodes" / "pids.json").write_bytes(record)
+    doomed = [
+        left_folder(home / "temporary", "faultline-check-a", gone()),
+        left_folder(run, ".check-a", gone()),
+        home / "memory" / "faultline-old",
+        run / ".spark",
+        home / "state" / "faultline" / "cluster",
+    ]
+    doomed[-1].mkdir(parents=True)
+    staying = [
+        left_folder(home / "temporary", "faultline-check-b", living),
+        left_folder(home / "temporary", "faultline-notes", None),
+        left_folder(run, ".check-b", living),
+        held,
+        home / "results" / "going" / ".spark",
+        run / "nodes" / "pids.json",
+    ]
+    (home / "temporary" / "faultline-link").symlink_to(doomed[0])
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["clean", "--results", str(home / "results")])
+    os.close(lock)
+    told = capsys.readouterr()
+    assert exit_.value.code == 0
+    assert not stray.alive()
+    assert kept.alive()
+    assert f"ended processes of a command that was killed: {stray.pid} broker-1\n" in told.out
+    assert [path for path in doomed if path.exists()] == []
+    assert [str(path) for path in doomed if str(path) not in told.out] == []
+    assert [path for path in staying if not path.exists()] == []
+
+
+def test_with_nothing_left_clean_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no fault that no container engine answers."""
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["clean", "--results", str(home / "nowhere")])
+    assert (exit_.value.code, capsys.readouterr().out) == (0, "nothing was left\n")
+
+
+@pytest.mark.parametrize("arguments", [["mutants", "list"], ["check", "/nowhere"], ["run", "-h"]])
+def test_the_next_command_ends_strays(
+    arguments: list[str],
+    home: Path,
+    start: Callable[[str], Known],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whichever it is, and also if it is a wrong one: in one line on standard error."""
+    stray = start("dead")
+    entry("a", gone(), mark="dead", processes=(stray,))
+    with pytest.raises(SystemExit):
+        cli.main(arguments)
+    told = capsys.readouterr()
+    assert not stray.alive()
+    assert told.err.startswith("faultline: ended processes of a command that was killed: ")
+    assert "ended processes" not in told.out
+
+
+def test_a_command_without_a_home_works(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where no state can be read there are no strays to end."""
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/dev/null")
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["mutants", "list"])
+    assert (exit_.value.code, capsys.readouterr().err) == (0, "")
+
+
+class Client:
+    """An engine, as far as the reaper needs it."""
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_containers_of_a_killed_run_go_with_the_next_command(
+    refuses: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine is asked where an entry says that it holds something; the entry stays until it
+    does not."""
+    said: list[str] = []
+    path = entry("a", gone(), engine=True)
+    leftovers.remove_if_any(said.append)
+    assert said == [
+        "not removed: what is left with the container engine: no container engine answers"
+    ]
+    assert path.exists()
+
+    def reap(client: Client, removed: Callable[[str], object]) -> list[str]:
+        removed("container 1")
+        return ["network n: in use"] if refuses else []
+
+    monkeypatch.setattr(engine, "connect", Client)
+    monkeypatch.setattr(reaper, "reap", reap)
+    said.clear()
+    leftovers.remove_if_any(said.append)
+    assert said[0] == "removed from the container engine: container 1"
+    assert said[1:] == (["not removed: network n: in use"] if refuses else [])
+    assert path.exists() is refuses
+
+
+def test_a_failure_to_look_for_leftovers_stops_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that was asked for goes on."""
+    entry("a", gone())
+    said: list[str] = []
+
+    def fail() -> None:
+        raise ClusterError("no idea")
+
+    monkeypatch.setattr(leftovers, "remove", fail)
+    leftovers.remove_if_any(said.append)
+    assert said == ["leftovers of earlier commands could not be looked for: no idea"]
+
+
+def test_two_commands_do_not_start_a_cluster_at_once(home: Path) -> None:
+    """The second is refused while the first holds the lock, and leaves its files alone."""
+    state = home / "state" / "faultline"
+    (state / "cluster").mkdir(parents=True)
+    with (state / "cluster.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Refused, match="another command starts or ends the cluster"):
+            cluster.up(Plan(), lambda line: None)
+        assert clean.clean(home / "results").folders == ()
+    assert (state / "cluster").exists()
+
+
+@pytest.mark.parametrize(("port", "why"), [(0, "need ports from 1"), (65_534, "need ports from 1")])
+def test_ports_that_cannot_be_are_refused(port: int, why: str, home: Path) -> None:
+    """Before anything is started."""
+    with pytest.raises(Refused, match=why):
+        cluster.up(Plan(brokers=3), lambda line: None, port)
+
+
+def test_a_port_that_is_taken_is_refused(home: Path) -> None:
+    """With its number, also when it is not the first."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(Refused, match=f"port {port}: Address already in use"):
+            cluster.up(Plan(brokers=2), lambda line: None, port - 1)
