@@ -187,7 +187,7 @@ def test_a_log_that_loses_is_invalid(
             super().append(value if value != 3 else -7)
 
     kafka.logs = Forgetful()
-    status, out, err = told(capsys, "run", *SHORT, "--results", str(tmp_path))
+    status, out, err = told(capsys, "run", *QUIET, "--results", str(tmp_path))
     assert status == 1
     assert not MemoryCluster.started[0].dropped
     assert out.startswith("INVALID")
@@ -282,7 +282,7 @@ def test_a_cluster_that_does_not_start_is_our_failure(
 ) -> None:
     """Exit status 70 and one line; the whole story is in the folder."""
     monkeypatch.setattr(MemoryCluster, "cannot_start", True)
-    status, out, err = told(capsys, "run", *SHORT, "--results", str(tmp_path))
+    status, out, err = told(capsys, "run", *QUIET, "--results", str(tmp_path))
     (folder,) = tmp_path.iterdir()
     assert (status, out) == (70, "")
     assert err.splitlines()[-1].startswith("faultline failed: OSError: no room")

@@ -79,10 +79,10 @@ class FakeRun:
 
 
 def asked(cases: int = 3, **changes: Any) -> Suite:
-    """So many cases of 4 s each."""
+    """So many cases of 4 s each, which is too short for a fault."""
     seeds = ", ".join(map(str, range(1, cases + 1)))
     text = f"name = 'quick'\ntime-limit = 4\ninline = true\n[[matrix]]\nseed = [{seeds}]\n"
-    document = tomllib.loads(text)
+    document = tomllib.loads(f"{text}nemesis = [['none']]\n")
     changed = {name.replace("_", "-"): value for name, value in changes.items()}
     return suite({**document, **changed}, Path("quick.toml"))
 
@@ -185,7 +185,8 @@ def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
 
 def test_a_shorter_case_may_still_fit(tmp_path: Path) -> None:
     """The budget is asked for each case."""
-    matrices = [{"seed": [1]}, {"seed": [2], "time-limit": 9}, {"seed": [3]}]
+    seeds: list[dict[str, Any]] = [{"seed": [1]}, {"seed": [2], "time-limit": 9}, {"seed": [3]}]
+    matrices = [{**matrix, "nemesis": [["none"]]} for matrix in seeds]
     wanted = asked(budget_minutes=0.2, matrix=matrices)
     gate, _, _ = carried_out(tmp_path, FakeRun(took_s=4.0), wanted)
     assert statuses(gate) == ["valid", "skipped", "valid"]
