@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from checkers.kernels.rows import Found
+from checkers.kernels.rows import SETTLED_NS, Found
 from model.plan import Plan
 
 INFORMATION = ("unseen-delayed", "unseen-unchecked", "G0", "G1c", "int-send-skip")
@@ -22,11 +22,18 @@ _ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
 PATIENCE_S = 30
 """What stands still is given so long, beyond the time-outs that may hold it up."""
 
+HEARS_MAX_S = SETTLED_NS / 1e9
+"""At most so long after a fault a former leader may not have heard that another one leads. Less
+follows from the time-outs of sessions and of the controller's requests: both pass twice."""
+
 KNOWN = (
+    "broker.controller.socket.timeout.ms",
     "broker.default.replication.factor",
     "broker.min.insync.replicas",
     "broker.transaction.version",
     "broker.unclean.leader.election.enable",
+    "broker.zookeeper.session.timeout.ms",
+    "consumer.auto.offset.reset",
     "consumer.isolation.level",
     "consumer.max.poll.interval.ms",
     "consumer.session.timeout.ms",
@@ -69,6 +76,10 @@ class Contract:
     """How long a member that is silent, and then one that does not join again, holds a group up."""
     delete_retention_ms: int = 86_400_000
     """How long a tombstone stays at least."""
+    begins_at_end: bool = False
+    """Do members begin at the end of a log of which nothing is committed?"""
+    hears_s: float = HEARS_MAX_S
+    """How long after a fault a former leader may not have heard that another one leads."""
 
     @classmethod
     def of(cls, plan: Plan | None, settings: Mapping[str, str] | None = None) -> Self:
@@ -114,12 +125,26 @@ class Contract:
             )
             / 1000,
             delete_retention_ms=_number(values, "options.delete_retention_ms", 86_400_000),
+            begins_at_end=values.get("consumer.auto.offset.reset") in ("latest", "largest"),
+            hears_s=min(
+                HEARS_MAX_S,
+                2
+                * (
+                    _number(values, "broker.zookeeper.session.timeout.ms", 18_000)
+                    + _number(values, "broker.controller.socket.timeout.ms", 30_000)
+                )
+                / 1000,
+            ),
         )
 
     @property
     def _loses(self) -> bool:
         """May what was acknowledged be lost?"""
         return self.acks == "0" or (self.acks == "1" and self.replication_factor > 1)
+
+    def _of_former_leader(self, found: Found) -> bool:
+        """May a leader that was replaced, and has not heard of it, have answered so?"""
+        return found.variant == "stale" and found.also[0] <= self.hears_s
 
     def allows(self, found: Found) -> bool:
         """Is this permitted?"""
@@ -164,13 +189,16 @@ class Contract:
             case "poll-skip" | "nonmonotonic-poll":
                 return self.subscribes
             case "commit-regression" | "lost-commit":
-                return found.variant == "stale"
+                return self._of_former_leader(found)
             case "hw-regress" | "lso-regress" | "log-start-regress":
-                return found.variant == "stale"
+                return self._of_former_leader(found)
             case "acked-above-end":  # a record that was read is on all in-sync replicas
-                return found.variant == "stale" or (self._loses and found.variant != "read")
+                is_lost = self._loses and found.variant != "read"
+                return is_lost or self._of_former_leader(found)
             case "commit-ahead":
                 return found.variant == "alone"
+            case "resume-gap":
+                return found.variant == "start" and self.begins_at_end
             case _:
                 return False
 

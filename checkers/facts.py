@@ -11,9 +11,6 @@ from checkers.columns import INVOKE, Columns
 from checkers.kernels.rows import I64
 from model.op import CRASH, NEMESIS, RECOVER
 
-HARSH = ("kill", "restart", "restart-rolling", "power-loss", "disk-full", "bit-flip")
-"""Faults that leave nobody behind who takes itself for a leader and is none any more."""
-
 
 class Fault(msgspec.Struct, frozen=True):
     """A fault that was asked for, from the nemesis's own events."""
@@ -30,6 +27,8 @@ class Fault(msgspec.Struct, frozen=True):
     targets: Any = None
     unhealed: str | None = None
     """Why its healing is in doubt; ``None`` when it is not, or was not tried yet."""
+    options: Any = None
+    """What else the nemesis was asked for."""
 
 
 class Crash(msgspec.Struct, frozen=True):
@@ -61,6 +60,7 @@ def faults(columns: Columns) -> tuple[Fault, ...]:
                 "how": "nothing was measured",
                 "targets": value.get("targets"),
                 "unhealed": None,
+                "options": value.get("options"),
             },
         )
         effect = value.get("effect")

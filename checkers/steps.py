@@ -19,6 +19,7 @@ from checkers.kernels.rows import (
     ANY,
     ASSIGNED,
     COMMIT,
+    FAIL,
     FETCH,
     FOREVER,
     I8,
@@ -108,6 +109,8 @@ class _Member:
     """The group of each key."""
     committed: list[int] = field(default_factory=list)
     """What its listener committed before it joined again."""
+    generation: int = UNKNOWN
+    """Of its last assignment."""
 
 
 def steps(
@@ -163,12 +166,68 @@ def steps(
         proven=(outcome == INFO) & np.isin(ops.op[operation], proven),
         start_ns=ops.start_ns[operation],
         end_ns=ops.end_ns[operation],
+        knows=np.full(count + extra, UNKNOWN),
+        knew=np.full(count + extra, UNKNOWN),
+        knew_ns=np.full(count + extra, UNKNOWN),
     )
+    key = column(micro.key, of_untold[:, 2])
+    told_groups = tuple(_groups(ops, micro, once, groups))
+    automatic = [code for code, group in enumerate(told_groups) if group.commits_alone]
+    found = found._replace(knows=_known(found, key, operation, automatic))
+    knew, knew_ns = _known_before(found, operation)
+    found = found._replace(knew=knew, knew_ns=knew_ns)
     is_answer = np.isin(kind, (FETCH, *range(START, START + len(parse.WATERMARKS))))
     keep = np.flatnonzero((outcome == OK) | ~is_answer)
     keep = keep[np.argsort(operation[keep], kind="stable")]
-    key = column(micro.key, of_untold[:, 2])
-    return found.where(keep), key[keep], tuple(_groups(ops, micro, once, groups))
+    return found.where(keep), key[keep], told_groups
+
+
+def _known(steps: Steps, key: I64, operation: I64, automatic: Sequence[int]) -> I64:
+    """Of each fetch: the last event at or behind which some commit began that one of the offsets in
+    the same answer comes from. One coordinator gives an answer, from one state.
+
+    Clients that commit by themselves may have committed any offset at any time.
+    """
+    known = np.full(len(steps.op), UNKNOWN)
+    places = (steps.group.tolist(), key.tolist(), steps.offset.tolist())
+    commits = (steps.kind == COMMIT) & (steps.outcome != FAIL)
+    first: dict[tuple[int, int, int], int] = {}
+    for row in np.flatnonzero(commits).tolist():
+        place = tuple(column[row] for column in places)
+        first[place] = min(int(steps.invoked[row]), first.get(place, FOREVER))
+    answers: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    fetches = (steps.kind == FETCH) & ~np.isin(steps.group, automatic)
+    for row in np.flatnonzero(fetches).tolist():
+        group, of, offset = (column[row] for column in places)
+        answers[int(operation[row]), group].append(row)
+        if offset == UNKNOWN:
+            continue
+        begun = min(first.get((group, of, each), FOREVER) for each in (offset, ANY))
+        known[row] = UNKNOWN if begun == FOREVER else begun
+    for rows in answers.values():
+        known[rows] = known[rows].max()
+    return known
+
+
+def _known_before(steps: Steps, operation: I64) -> tuple[I64, I64]:
+    """Of each fetch: what the coordinator knew that its process was last answered by, by what it
+    told or took; and when that one was asked."""
+    knew, knew_ns = np.full(len(steps.op), UNKNOWN), np.full(len(steps.op), UNKNOWN)
+    took = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
+    knows = np.where(took, steps.invoked, steps.knows)
+    rows = np.flatnonzero(took | (steps.kind == FETCH))
+    rows = rows[np.argsort(operation[rows], kind="stable")]
+    last: dict[tuple[int, int], tuple[int, int, int]] = {}  # operation, what it knew, when
+    before: dict[tuple[int, int], tuple[int, int, int]] = {}
+    nothing = (-1, UNKNOWN, UNKNOWN)
+    for row in rows.tolist():
+        who = int(steps.process[row]), int(steps.group[row])
+        if last.get(who, nothing)[0] != operation[row]:
+            before[who] = last.get(who, nothing)
+        knew[row], knew_ns[row] = before[who][1:]
+        if knows[row] != UNKNOWN:
+            last[who] = int(operation[row]), int(knows[row]), int(steps.start_ns[row])
+    return knew, knew_ns
 
 
 def _overwritten(micro: MicroOps, is_plain: Bools, outcome: I8) -> Bools:
@@ -189,7 +248,8 @@ def _overwritten(micro: MicroOps, is_plain: Bools, outcome: I8) -> Bools:
 
 def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Sequence[_Untold]]:
     """Of each commit by a listener, the generation that its member joined then; and the commits
-    that nobody told: by a transaction in doubt, or by a listener after its process's last poll."""
+    that nobody told: by a transaction in doubt, or by a listener in a poll that ended in doubt. A
+    poll that ended well has told what the listener committed."""
     after = np.full(len(micro.kind), UNKNOWN)
     ends = np.cumsum(np.bincount(micro.place, minlength=len(micro.kind)))
     untold: list[_Untold] = []
@@ -207,7 +267,10 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
             elif not keys and (ops.outcome[operation] == INFO or micro.is_asked[row]):
                 untold += [_Untold(operation, *owned) for owned in _owned(member)]
         elif kind == "assigned":
-            after[member.committed] = micro.generation[row]
+            generation = int(micro.generation[row])
+            if generation > member.generation:  # a static member may come back into its own
+                after[member.committed] = generation
+            member.generation = generation
             member.committed.clear()
             member.owned |= dict.fromkeys(keys, int(micro.group[row]))
         elif kind == "revoked" and ops.outcome[operation] == INFO:
@@ -215,10 +278,10 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
         elif kind in ("revoked", "lost"):
             for key in keys:
                 member.owned.pop(key, None)
-    last = {process: row for row, process in enumerate(ops.process.tolist())}
-    for o in _subscriptions(once):
-        process = int(ops.process[o.operation])
-        if _how(o) == "listener" and process in members:
+    last = {int(ops.process[row]): row for row in np.flatnonzero(ops.polls).tolist()}
+    listening = {int(ops.process[o.operation]) for o in _subscriptions(once) if _listens(o)}
+    for process in sorted(listening & last.keys()):
+        if ops.outcome[last[process]] == INFO:
             untold += [_Untold(last[process], *owned) for owned in _owned(members[process])]
     return after, untold
 
@@ -321,6 +384,7 @@ def _groups(
             topics=frozenset(topic for o in joined for topic in o.what[2]),
             changed_ns=int(ops.end_ns[changes].max(initial=0)),
             polled_ns=int(ops.end_ns[mine].max(initial=0)),
+            begins_at_start=bool(joined) and all(_begins_at_start(o) for o in joined),
         )
 
 
@@ -332,6 +396,18 @@ def _options(subscribe: Once) -> Mapping[str, Any]:
     """What a subscription says beyond its topics."""
     options: Mapping[str, Any] = subscribe.what[3] if len(subscribe.what) > 3 else {}
     return options
+
+
+def _listens(subscribe: Once) -> bool:
+    """Does its member commit when keys are asked back?"""
+    return bool(_how(subscribe) == "listener")
+
+
+def _begins_at_start(subscribe: Once) -> bool:
+    """Does its member commit by operations alone, and begin at the start of a log of which nothing
+    is committed?"""
+    is_told = _how(subscribe) in ("sync", "async", "listener")
+    return is_told and _options(subscribe).get("auto.offset.reset") != "latest"
 
 
 def _how(subscribe: Once) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from checkers import bands as bands_of
 from checkers import (
     consumers,
     facts,
@@ -19,7 +20,7 @@ from checkers import (
     wellformed,
 )
 from checkers.columns import INVOKE, Columns
-from checkers.facts import HARSH, Crash, Fault
+from checkers.facts import Crash, Fault
 from checkers.kernels.rows import (
     ASSIGNED,
     FAIL,
@@ -111,7 +112,7 @@ class Tables(History):
     @property
     def bands(self) -> tuple[Band, ...]:
         """When each fault was active."""
-        return tuple(Band(f.id, f.from_ns, f.to_ns, f.fault not in HARSH) for f in self.faults)
+        return tuple(bands_of.band(fault) for fault in self.faults)
 
     def caught_up(self) -> dict[int, CatchUp]:
         """By key: the last catch-up that was asked for after all that was acknowledged. None of a

@@ -16,6 +16,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from checkers.kernels import former
+from checkers.kernels.former import seconds
 from checkers.kernels.rows import (
     ANY,
     ASSIGNED,
@@ -27,7 +29,6 @@ from checkers.kernels.rows import (
     INFO,
     NO_METADATA,
     OK,
-    SETTLED_NS,
     UNKNOWN,
     Bools,
     Found,
@@ -49,8 +50,15 @@ class Choices(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """May it have found anything?"""
+        """May it have found any offset?"""
         return bool((self.offsets == ANY).any())
+
+    def explains(self, offset: int) -> bool:
+        """May it have found this? A commit of an unknown offset explains any offset, but not that
+        nothing is committed."""
+        if offset == UNKNOWN:
+            return self.newest == UNKNOWN or UNKNOWN in self.offsets
+        return self.is_open or offset in self.offsets
 
 
 class Register:
@@ -60,7 +68,10 @@ class Register:
         steps = log.steps.where(log.steps.group == group)
         self.group = log.groups[group]
         self.steps = steps
-        self.commits = commits = steps.where((steps.kind == COMMIT) & (steps.outcome != FAIL))
+        commits = steps.where((steps.kind == COMMIT) & (steps.outcome != FAIL))
+        if self.group.commits_alone:
+            commits = _with_untold(commits, steps)
+        self.commits = commits
         self.failed = steps.where((steps.kind == COMMIT) & (steps.outcome == FAIL))
         self.end = _ends(commits, steps)
         """The event from which on each has taken effect, or never will."""
@@ -77,15 +88,21 @@ class Register:
         order = joined[np.argsort(commits.after[joined], kind="stable")]
         self._joined = _Latest(order, commits.after, commits.invoked)
 
-    def choices(self, begin: int, end: int, generation: int = UNKNOWN) -> Choices:
-        """Of who reads at some time between two events, perhaps as a member of this generation."""
+    def choices(
+        self, begin: int, end: int, generation: int = UNKNOWN, known: int = UNKNOWN
+    ) -> Choices:
+        """What a reader may find at some time between two events, perhaps as a member of this
+        generation; or with a commit, by its row, that the coordinator certainly knows."""
         commits = self.commits
         newest = self._known.before(begin)
+        if known != UNKNOWN and (
+            newest == UNKNOWN or commits.invoked[known] > commits.invoked[newest]
+        ):
+            newest = known
         if generation != UNKNOWN:
             known = self._joined.before(generation + 1)
-            if known != UNKNOWN and (
-                newest == UNKNOWN or commits.invoked[known] > commits.invoked[newest]
-            ):
+            begun = known != UNKNOWN and commits.invoked[known] < end  # generations may start anew
+            if begun and (newest == UNKNOWN or commits.invoked[known] > commits.invoked[newest]):
                 newest = known
         from_ = UNKNOWN if newest == UNKNOWN else int(commits.invoked[newest])
         first = np.searchsorted(self._closed_end, from_)
@@ -101,6 +118,11 @@ class Register:
 def committed(group: Group, steps: Steps, row: int) -> str:
     """A commit in words."""
     how = " in a transaction" if steps.txn[row] else ""
+    if steps.offset[row] == ANY:
+        return (
+            f"process {steps.process[row]} found an offset of group {group.name} committed by"
+            f" {at(int(steps.end_ns[row]))}"
+        )
     if steps.offset[row] == UNKNOWN:
         return (
             f"process {steps.process[row]} deleted the offset of group {group.name} at"
@@ -110,6 +132,22 @@ def committed(group: Group, steps: Steps, row: int) -> str:
         f"process {steps.process[row]} committed offset {steps.offset[row]} for group"
         f" {group.name}{how} at {at(int(steps.end_ns[row]))}"
     )
+
+
+def _with_untold(commits: Steps, steps: Steps) -> Steps:
+    """The commits of a group whose clients commit by themselves: for each offset that was found,
+    there was some commit before."""
+    found = steps.where((steps.kind == FETCH) & (steps.offset != UNKNOWN))
+    of_clients = found._replace(
+        kind=np.full_like(found.kind, COMMIT),
+        offset=np.full_like(found.offset, ANY),
+        invoked=np.zeros_like(found.invoked),
+    )
+    both = {
+        name: np.concatenate((getattr(commits, name), getattr(of_clients, name)))
+        for name in Steps._fields
+    }
+    return Steps(**both)
 
 
 class _Latest:
@@ -156,13 +194,15 @@ def _ends(commits: Steps, steps: Steps) -> I64:
 
 
 def _were_found(commits: Steps, steps: Steps, end: I64) -> Bools:
-    """Commits in doubt that somebody found, and that nobody else made: they did happen, by then.
-    Their ``end`` is set. That nothing was found tells of no deletion."""
+    """Commits that were found, and that no other operation can have made: they have taken effect by
+    then, be they in doubt or of a transaction. Their ``end`` is set. That nothing was found tells
+    of no deletion."""
     found = np.zeros(len(commits.op), dtype=np.bool_)
     fetches = steps.where(steps.kind == FETCH)
     count = Counter(commits.offset.tolist())
     told = (commits.offset != ANY) & (commits.offset != UNKNOWN)
-    for row in np.flatnonzero((commits.outcome == INFO) & told).tolist():
+    open_ = (commits.outcome == INFO) | commits.txn
+    for row in np.flatnonzero(open_ & told).tolist():
         seen = (fetches.offset == commits.offset[row]) & (fetches.op > commits.invoked[row])
         if count[int(commits.offset[row])] == 1 and ANY not in count and seen.any():
             found[row] = True
@@ -181,9 +221,10 @@ def kernel(log: Log) -> list[Found]:
     committed before is. ``commit-ahead``, of variant ``nobody``: what nobody has committed is.
 
     ``offset`` is what was found, or what is missing. One finding for each commit that is
-    contradicted; further fetches are folded into it. The variant ``stale`` may come from a
-    coordinator that was one: nobody who answers from memory can know that he is no longer asked.
-    What he remembers was right in his time, which was not over long before he was misled.
+    contradicted; further fetches are folded into it. The variant ``stale`` may be the answer of a
+    former coordinator (:mod:`checkers.kernels.former`): ``also`` holds for how many seconds without
+    a fault it must not have heard of its successor. Such a coordinator remembers a state that was
+    right in its time, so that one answer of it does not tell a later commit of another key.
 
     ``commit-mismatch``: an offset is found with other metadata than it was committed with, by
     whomever.
@@ -200,20 +241,24 @@ def _misread(log: Log, register: Register) -> Iterable[Found]:
     for row in range(len(fetches.op)):
         fetch = _Fetch(fetches, row)
         choices = register.choices(fetch.invoked, fetch.op)
-        if choices.is_open or fetch.offset in choices.offsets:
+        if choices.explains(fetch.offset):
             continue
-        if fetch.offset == UNKNOWN:
-            if choices.newest == UNKNOWN:
-                continue
-        elif register.group.commits_alone:
+        if register.group.commits_alone and fetch.offset != UNKNOWN:
             continue
         one = _contradiction(log, register, fetch, choices)
+        if one.variant != "nobody" and (idle_ns := _remembered(log, register, fetch)) is not None:
+            one = msgspec.structs.replace(one, variant="stale", also=(seconds(idle_ns),))
         place = (one.anomaly, one.variant, choices.newest)
-        if first := found.get(place):
-            found[place] = msgspec.structs.replace(first, folded=first.folded + 1)
-        else:
-            found[place] = one
+        found[place] = _worst(found.get(place), one)
     return found.values()
+
+
+def _worst(first: Found | None, other: Found) -> Found:
+    """The one that is harder to explain, with the other folded into it."""
+    if first is None:
+        return other
+    worst = other if other.also > first.also else first
+    return msgspec.structs.replace(worst, folded=first.folded + 1)
 
 
 def _mismatched(log: Log, register: Register) -> Iterable[Found]:
@@ -257,36 +302,64 @@ class _Fetch:
         self.offset, self.op = int(fetches.offset[row]), int(fetches.op[row])
         self.invoked, self.process = int(fetches.invoked[row]), int(fetches.process[row])
         self.start_ns, self.end_ns = int(fetches.start_ns[row]), int(fetches.end_ns[row])
+        self.knows = int(fetches.knows[row])
+        self.knew, self.knew_ns = int(fetches.knew[row]), int(fetches.knew_ns[row])
 
 
-def _may_be_remembered(log: Log, register: Register, fetch: _Fetch) -> bool:
-    """Was it right at some time since somebody may have ceased to hear who is the coordinator?"""
-    since_ns = _misled_since(log, fetch.start_ns, fetch.end_ns)
-    if since_ns is None:
-        return False
-    before = register.steps.end_ns < since_ns - SETTLED_NS
-    begin = int(register.steps.op[before].max(initial=UNKNOWN)) + 1
-    choices = register.choices(begin, fetch.op)
-    if fetch.offset == UNKNOWN and choices.newest == UNKNOWN:
-        return True
-    return choices.is_open or fetch.offset in choices.offsets
+def _remembered(log: Log, register: Register, fetch: _Fetch) -> int | None:
+    """How long a former coordinator must not have heard, without a fault, that another one is in
+    office, to answer so (:func:`~checkers.kernels.former.idle_ns`)."""
+    steps = register.steps
+    seen = _seen(register, fetch)
+
+    def explains(spell: former.Spell) -> bool:
+        before = int(steps.op[steps.end_ns < spell.from_ns].max(initial=UNKNOWN))
+        behind = int(steps.invoked[steps.start_ns > spell.to_ns].min(initial=FOREVER))
+        begin, known = max(before + 1, fetch.knows), UNKNOWN
+        if not _is_moved(log, fetch.knew_ns, fetch.end_ns, spell.broker):
+            begin = max(begin, fetch.knew)
+        if seen is not None and not _is_moved(log, seen[1], fetch.end_ns, spell.broker):
+            known = seen[0]
+        choices = register.choices(begin, min(behind, fetch.op), known=known)
+        return choices.explains(fetch.offset)
+
+    bands = former.coordinators_of(log.faults)
+    return former.idle_ns(bands, fetch.start_ns, fetch.end_ns, explains)
 
 
-def _misled_since(log: Log, begin_ns: int, end_ns: int) -> int | None:
-    """When the first of those faults began that have left nobody time to hear who leads until
-    then; ``None`` if everybody has heard."""
-    since_ns: int | None = None
-    for band in sorted(log.faults, key=lambda band: band.from_ns, reverse=True):
-        until_ns = begin_ns if since_ns is None else since_ns
-        is_over = band.to_ns is not None and band.to_ns + SETTLED_NS < until_ns
-        if band.misleads and band.from_ns <= end_ns and not is_over:
-            since_ns = band.from_ns
-    return since_ns
+def _seen(register: Register, fetch: _Fetch) -> tuple[int, int] | None:
+    """The commit that the process of a fetch made last of this key, or found, by its row; and when
+    it asked for that."""
+    steps, commits = register.steps, register.commits
+    mine = (steps.process == fetch.process) & (steps.op < fetch.invoked)
+    made = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
+    found = (steps.kind == FETCH) & (steps.offset != UNKNOWN)
+    last = np.flatnonzero(mine & (made | found))[-1:]
+    if not len(last) or (commits.offset == ANY).any():
+        return None
+    row = int(last[0])
+    same = commits.offset == steps.offset[row]
+    if made[row]:
+        same &= commits.op == steps.op[row]
+    rows = np.flatnonzero(same)
+    if not len(rows):
+        return None
+    return int(rows[np.argmin(commits.invoked[rows])]), int(steps.start_ns[row])
+
+
+def _is_moved(log: Log, from_ns: int, to_ns: int, former_broker: str) -> bool:
+    """May a process have been sent to a former coordinator between two times? It stays with the one
+    that it knows, unless a fault strikes that one: another broker than the former one."""
+    return any(
+        band.nodes != frozenset({former_broker})
+        and band.from_ns <= to_ns
+        and (band.to_ns is None or band.to_ns >= from_ns)
+        for band in log.faults
+    )
 
 
 def _contradiction(log: Log, register: Register, fetch: _Fetch, choices: Choices) -> Found:
     commits, newest = register.commits, choices.newest
-    stale = "stale" if _may_be_remembered(log, register, fetch) else ""
     begun = commits.invoked < fetch.op
     same = np.flatnonzero(begun & (commits.offset == fetch.offset))
     ops, story = [], ""
@@ -294,12 +367,13 @@ def _contradiction(log: Log, register: Register, fetch: _Fetch, choices: Choices
         ops.append(int(commits.op[newest]))
         story = f"{register.told(newest)}; "
     asked = f"{story}process {fetch.process} asked what is committed until {at(fetch.end_ns)}"
-    expected = None if newest == UNKNOWN else int(commits.offset[newest])
+    is_known = newest != UNKNOWN and commits.offset[newest] != ANY
+    expected = int(commits.offset[newest]) if is_known else None
     if fetch.offset == UNKNOWN:
-        anomaly, variant, why = "lost-commit", stale, f"{asked}, and it was nothing"
+        anomaly, variant, why = "lost-commit", "", f"{asked}, and it was nothing"
     elif len(same):
         earlier = int(same[-1])
-        anomaly, variant = "commit-regression", stale
+        anomaly, variant = "commit-regression", ""
         why = f"{asked}, and it was offset {fetch.offset}, from before: {register.told(earlier)}"
         ops.append(int(commits.op[earlier]))
     else:

@@ -3,12 +3,15 @@
 A commit says that all before it was dealt with, so that a commit beyond what any member was given
 skips records for good (``commit-ahead``). A member begins where the last commit says: at an earlier
 place it is given again what was dealt with (``resume-overlap``), at a later one it leaves something
-out (``resume-gap``). Places are compared by records that are certainly there, as a log has holes;
-what was given is not all known once a poll has ended badly.
+out (``resume-gap``). Where nothing is committed it begins at the start of the log, unless its
+client is configured to begin at the end (variant ``start``). Places are compared by records that
+are certainly there, as a log has holes; what was given is not all known once a poll has ended
+badly.
 """
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from checkers.kernels.rows import (
     LOST,
     OK,
     REVOKED,
+    START,
     UNKNOWN,
     Found,
     Log,
@@ -37,6 +41,17 @@ def kernel(log: Log) -> list[Found]:
         if register.group.members
         for f in _Deliveries(log, register).found()
     ]
+
+
+class _Expected(NamedTuple):
+    """Where a member has to begin: from ``low`` to ``high``."""
+
+    low: int
+    high: int
+    story: str
+    ops: tuple[int, ...] = ()
+    variant: str = ""
+    """``start``: nothing need have been committed."""
 
 
 class _Deliveries:
@@ -103,52 +118,70 @@ class _Deliveries:
     def _resumed(self, row: int) -> Iterable[Found]:
         """Where a member began that was given the key."""
         steps, register = self._steps, self._register
-        begin, end = int(steps.since[row]), int(steps.op[row])
-        choices = register.choices(begin, end, int(steps.generation[row]))
         position = int(steps.offset[row])
         if register.group.commits_alone:
             yield from self._ahead_alone(row)
+        expected = None if register.group.commits_alone else self._expected(row)
         ops: tuple[int, ...] = (int(steps.op[row]),)
-        low = high = UNKNOWN
-        is_told = choices.newest != UNKNOWN and not choices.is_open and len(choices.offsets)
-        if is_told and not register.group.commits_alone:
-            low, high = int(choices.offsets.min()), int(choices.offsets.max())
-            story = register.told(choices.newest)
-            ops = (int(register.commits.op[choices.newest]), *ops)
         who = (
             f"process {steps.process[row]} was given {self._log.key}"
             f" by {at(int(steps.end_ns[row]))}"
         )
-        if position != UNKNOWN and low != UNKNOWN:
-            if position < low:
-                yield self._found(
-                    "resume-overlap", position, ops, f"{story}; {who}, to begin at {position}"
-                )
-            elif position > high and (count := self._skipped(high, position)):
-                yield self._found(
-                    "resume-gap",
-                    position,
-                    ops,
-                    f"{story}; {who}, to begin at {position}: {_records(count)} between were left"
-                    " out",
-                )
+        if position != UNKNOWN and expected is not None:
+            told = f"{expected.story}; {who}, to begin at {position}"
+            yield from self._compared(expected, position, (*expected.ops, *ops), told)
         first = self._first(row)
         if first is None:
             return
         offset, op, end_ns = first
         if position != UNKNOWN:
-            low = high = position
-            story, ops = f"{who}, to begin at {position}", (int(steps.op[row]),)
-        elif low != UNKNOWN:
-            story = f"{story}; {who}"
+            expected = _Expected(position, position, f"{who}, to begin at {position}")
+        elif expected is not None:
+            expected = expected._replace(story=f"{expected.story}; {who}")
         else:
             return
-        what = f"{story}; the first record that it read, by {at(end_ns)}, was at offset {offset}"
-        if offset < low:
-            yield self._found("resume-overlap", offset, (*ops, op), what)
-        elif offset > high and (count := self._skipped(high, offset)):
-            why = f"{what}: {_records(count)} between were left out"
-            yield self._found("resume-gap", offset, (*ops, op), why)
+        what = f"{expected.story}; the first record that it read, by {at(end_ns)}, was at offset"
+        yield from self._compared(expected, offset, (*expected.ops, *ops, op), f"{what} {offset}")
+
+    def _expected(self, row: int) -> "_Expected | None":
+        """Where a member has to begin; ``None`` where nobody knows."""
+        steps, register = self._steps, self._register
+        choices = register.choices(
+            int(steps.since[row]), int(steps.op[row]), int(steps.generation[row])
+        )
+        if choices.is_open or self._log.is_deleted:
+            return None
+        low = int(choices.offsets.min(initial=FOREVER))
+        high = int(choices.offsets.max(initial=UNKNOWN))
+        if not choices.explains(UNKNOWN):
+            high = max(high, self._start(row))  # what lies before the start is deleted
+            ops = (int(register.commits.op[choices.newest]),)
+            return _Expected(low, high, register.told(choices.newest), ops)
+        if not register.group.begins_at_start:
+            return None
+        story = f"nothing need have been committed for group {register.group.name}"
+        return _Expected(UNKNOWN, max(high, self._start(row)), story, variant="start")
+
+    def _start(self, row: int) -> int:
+        """The offset at which the log began at the latest when a member was given the key: by the
+        deletions that were asked for until then, or where there were none, by what leaders told."""
+        log, op = self._log, int(self._steps.op[row])
+        starts = log.steps.where(log.steps.kind == START)
+        earlier = int(starts.offset[starts.invoked < op].max(initial=0))
+        if len(log.deletions.op):
+            asked = log.deletions.offset[log.deletions.invoked < op]
+            return max(earlier, int(asked.max(initial=0)), FOREVER if (asked < 0).any() else 0)
+        return max(earlier, int(starts.offset[starts.invoked >= op][:1].max(initial=0)))
+
+    def _compared(
+        self, expected: "_Expected", place: int, ops: tuple[int, ...], story: str
+    ) -> Iterable[Found]:
+        """A member begins at a place, or is given a record there first."""
+        if place < expected.low:
+            yield self._found("resume-overlap", place, ops, story)
+        elif place > expected.high and (count := self._skipped(expected.high, place)):
+            why = f"{story}: {_records(count)} between were left out"
+            yield self._found("resume-gap", place, ops, why, variant=expected.variant)
 
     def _ahead_alone(self, row: int) -> Iterable[Found]:
         """A member begins beyond what anybody was given: a client has committed by itself."""

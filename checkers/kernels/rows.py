@@ -136,11 +136,23 @@ class Band(NamedTuple):
     from_ns: int
     to_ns: int | None
     misleads: bool = True
-    """May it leave somebody behind who takes itself for a leader, and answers?"""
+    """May it leave a former leader answering?"""
+    silences: bool = False
+    """Do the brokers that it struck give no answer while it is active?"""
+    disconnects: bool = True
+    """Do brokers need their time-outs to hear of a leader after it? Otherwise they hear soon."""
+    nodes: frozenset[str] | None = None
+    """The brokers that it struck; ``None`` where it may have been any."""
+    restarts: bool = False
+    """Did these brokers end, and start again with its healing?"""
+    keys: frozenset[str] | None = None
+    """The partitions whose leaders it may have replaced; ``None``: all of clients."""
+    coordinators: bool = True
+    """May it have replaced coordinators of groups?"""
 
 
 SETTLED_NS = 15_000_000_000
-"""So long after such a fault has healed everybody has heard who leads."""
+"""At most so long after such a fault a broker may not have heard who leads."""
 
 
 COMMIT, FETCH, ASSIGNED, REVOKED, LOST = 0, 1, 2, 3, 4
@@ -190,6 +202,14 @@ class _Steps(NamedTuple):
     proven: Bools
     start_ns: I64
     end_ns: I64
+    knows: I64
+    """Of a fetch: a commit that began at this event, or later, is known to the coordinator that
+    answered, as the same answer tells; UNKNOWN where it tells of none."""
+    knew: I64
+    """Of a fetch: the same of the coordinator that has given its process the answer before, or
+    taken a commit of it."""
+    knew_ns: I64
+    """When that one was asked."""
 
 
 _STEP_TYPES = [
@@ -221,6 +241,10 @@ class Group(NamedTuple):
     """When a member came or went for the last time."""
     polled_ns: int
     """When a member was last told what a poll had brought, and be it nothing."""
+    begins_at_start: bool = False
+    """Does every member say how it commits, by operations that the history holds, and does none say
+    that it begins at the end of a log of which nothing is committed (``auto.offset.reset=latest``)?
+    """
 
 
 class Known(NamedTuple):
@@ -272,15 +296,6 @@ class Log:
     """Was its topic deleted, or may it have been? Nothing of it need be there."""
     is_compacted: bool = False
     """May a record be gone once there is a later one of its record key (``model.keyed``)?"""
-
-    def is_disturbed(self, begin_ns: int, end_ns: int) -> bool:
-        """May one who leads no longer have given an answer between these times?"""
-        return any(
-            band.misleads
-            and band.from_ns <= end_ns
-            and (band.to_ns is None or band.to_ns + SETTLED_NS >= begin_ns)
-            for band in self.faults
-        )
 
     @cached_property
     def placed_polls(self) -> Polls:

@@ -4,14 +4,17 @@ Each of them only ever grows. Probes that did not overlap are compared, and each
 acknowledged, or read, before it began. Where records are deleted, a leader may have told a start
 before others had it, and only that counts which was answered to a deletion: it is the start of all
 replicas, and no reader is given what lies before it any more. A leader that was replaced and has
-not heard of it may tell an older end: such an answer excuses itself (variant ``stale``).
+not heard of it may tell an older end (variant ``stale``): the end that it knew, if faults explain
+why it has not heard since (:mod:`checkers.kernels.former`). ``also`` holds for how many seconds
+without a fault it must not have heard.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
 
+from checkers.kernels import former
 from checkers.kernels.availability import STUCK_NS
 from checkers.kernels.rows import (
     DELETE,
@@ -21,9 +24,11 @@ from checkers.kernels.rows import (
     STABLE,
     START,
     UNKNOWN,
+    Band,
     Found,
     Log,
     Polls,
+    Sends,
     Steps,
     at,
 )
@@ -43,26 +48,28 @@ def kernel(log: Log) -> list[Found]:
     found: list[Found] = []
     answers = np.isin(log.steps.op, log.steps.op[log.steps.kind == DELETE])
     confirmed = log.steps.where((log.steps.kind == START) & answers)
+    bands = former.leaders_of(log.faults, log.key)
     for kind, (anomaly, name) in _ENDS.items():
         probes = log.steps.where((log.steps.kind == kind) & ~answers)
         firm = confirmed if kind == START and len(log.deletions.op) else probes
-        found += _deepest(_regresses(log, firm, probes, anomaly, name))
-    found += _deepest(_given(log, confirmed))
+        found += _deepest(_regresses(log, bands, (firm, probes), anomaly, name))
+    found += _deepest(_given(log, bands, confirmed))
     high = log.steps.where(log.steps.kind == HIGH)
-    found += _deepest(_above(log, high))
+    found += _deepest(_above(log, bands, high))
     found += _stuck(log, high)
     return found
 
 
 def _deepest(found: Iterable[tuple[int, Found]]) -> list[Found]:
-    """Of each variant the one that falls deepest."""
-    best: dict[str, tuple[int, Found]] = {}
+    """Of each variant the one that falls deepest; of stale ones, among those that are hardest to
+    explain."""
+    best: dict[str, tuple[tuple[int, ...], int, Found]] = {}
     count: dict[str, int] = {}
     for depth, f in found:
         count[f.variant] = count.get(f.variant, -1) + 1
-        if f.variant not in best or depth > best[f.variant][0]:
-            best[f.variant] = depth, f
-    return [msgspec.structs.replace(f, folded=count[variant]) for variant, (_, f) in best.items()]
+        if f.variant not in best or (f.also, depth) > best[f.variant][:2]:
+            best[f.variant] = f.also, depth, f
+    return [msgspec.structs.replace(f, folded=count[variant]) for variant, (*_, f) in best.items()]
 
 
 def _before(op: I64, offset: I64, invoked: I64) -> I64:
@@ -75,20 +82,24 @@ def _before(op: I64, offset: I64, invoked: I64) -> I64:
 
 
 def _regresses(
-    log: Log, firm: Steps, probes: Steps, anomaly: str, name: str
+    log: Log, bands: Sequence[Band], ends: tuple[Steps, Steps], anomaly: str, name: str
 ) -> Iterable[tuple[int, Found]]:
     """Probes that tell less than was told for certain before they began."""
+    firm, probes = ends
     before = _before(firm.op, firm.offset, probes.invoked)
     fell = (before >= 0) & (firm.offset[before] > probes.offset) if len(firm.op) else before > 0
     for row in np.flatnonzero(fell).tolist():
         earlier = int(before[row])
+        told = firm.where(firm.offset > probes.offset[row])
+        variant, also = _variant(bands, told, probes, row)
         yield (
             int(firm.offset[earlier] - probes.offset[row]),
             Found(
                 anomaly=anomaly,
                 key=log.key,
                 offset=int(probes.offset[row]),
-                variant=_variant(log, probes, row),
+                variant=variant,
+                also=also,
                 ops=(int(firm.op[earlier]), int(probes.op[row])),
                 why=f"process {firm.process[earlier]} was told that the {name} is"
                 f" {firm.offset[earlier]} by {at(int(firm.end_ns[earlier]))}; process"
@@ -98,7 +109,7 @@ def _regresses(
         )
 
 
-def _given(log: Log, confirmed: Steps) -> Iterable[tuple[int, Found]]:
+def _given(log: Log, bands: Sequence[Band], confirmed: Steps) -> Iterable[tuple[int, Found]]:
     """Records that were deleted on all replicas before their reader had begun to look where the
     log begins."""
     if not len(confirmed.op):
@@ -110,6 +121,8 @@ def _given(log: Log, confirmed: Steps) -> Iterable[tuple[int, Found]]:
     for row in np.flatnonzero(given).tolist():
         told = int(before[row])
         begun_ns = int(confirmed.end_ns[told])
+        above = confirmed.where(confirmed.offset > polls.offset[row])
+        variant, also = _stale(bands, above, begun_ns, int(polls.end_ns[row]))
         yield (
             int(confirmed.offset[told] - polls.offset[row]),
             Found(
@@ -117,7 +130,8 @@ def _given(log: Log, confirmed: Steps) -> Iterable[tuple[int, Found]]:
                 key=log.key,
                 offset=int(polls.offset[row]),
                 value=int(polls.value[row]),
-                variant="stale" if log.is_disturbed(begun_ns, int(polls.end_ns[row])) else "read",
+                variant=variant or "read",
+                also=also,
                 ops=(int(confirmed.op[told]), int(polls.op[row])),
                 why=f"process {confirmed.process[told]} was told that the log begins at"
                 f" {confirmed.offset[told]} on all replicas by {at(begun_ns)}; process"
@@ -134,11 +148,24 @@ def _began(log: Log, polls: Polls) -> I64:
     return log.begins.since(polls.process, log.resets.before(polls.process, polls.op))
 
 
-def _variant(log: Log, probes: Steps, row: int) -> str:
-    return "stale" if log.is_disturbed(int(probes.start_ns[row]), int(probes.end_ns[row])) else ""
+def _variant(
+    bands: Sequence[Band], higher: Steps | Sends | Polls, probes: Steps, row: int
+) -> tuple[str, tuple[int, ...]]:
+    return _stale(bands, higher, int(probes.start_ns[row]), int(probes.end_ns[row]))
 
 
-def _above(log: Log, high: Steps) -> Iterable[tuple[int, Found]]:
+def _stale(
+    bands: Sequence[Band], higher: Steps | Sends | Polls, begin_ns: int, end_ns: int
+) -> tuple[str, tuple[int, ...]]:
+    """Whether an answer between two times may be that of a former leader, and for how many seconds
+    without a fault that must not have heard of its successor. It knows of all that was told, or
+    acknowledged, of ends above its answer before its successor was elected: nothing."""
+    first_ns = int(higher.end_ns.min(initial=end_ns))
+    idle_ns = former.idle_ns(bands, begin_ns, end_ns, lambda spell: spell.from_ns <= first_ns)
+    return ("", ()) if idle_ns is None else ("stale", (former.seconds(idle_ns),))
+
+
+def _above(log: Log, bands: Sequence[Band], high: Steps) -> Iterable[tuple[int, Found]]:
     """High watermarks at or below a record that had been acknowledged, or read, before."""
     sends = log.sends.where((log.sends.outcome == OK) & (log.sends.offset != UNKNOWN))
     polls = log.polls.where(log.polls.offset != UNKNOWN)
@@ -149,7 +176,8 @@ def _above(log: Log, high: Steps) -> Iterable[tuple[int, Found]]:
         above = (before >= 0) & (rows.offset[before] >= high.offset)
         for row in np.flatnonzero(above).tolist():
             record = int(before[row])
-            stale = _variant(log, high, row)
+            higher = rows.where(rows.offset >= high.offset[row])
+            stale, also = _variant(bands, higher, high, row)
             yield (
                 int(rows.offset[record] - high.offset[row]),
                 Found(
@@ -158,6 +186,7 @@ def _above(log: Log, high: Steps) -> Iterable[tuple[int, Found]]:
                     offset=int(rows.offset[record]),
                     value=int(rows.value[record]),
                     variant=stale or ("read" if rows is polls else ""),
+                    also=also,
                     ops=(int(rows.op[record]), int(high.op[row])),
                     why=f"value {rows.value[record]} was {what} process {rows.process[record]} at"
                     f" offset {rows.offset[record]} by {at(int(rows.end_ns[record]))}; process"

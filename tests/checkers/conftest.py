@@ -135,7 +135,8 @@ def events(text: str) -> list[Op]:
         a:x,y           process 9 is assigned x and y
         c:x@7           process 9 caught up with x at position 7
         m1:x,y          process 1 subscribes to these topics, as a member of group g;
-        m1:x#i          … with the group.instance.id i; m1:x#auto, m1:x#listener … and commits so
+        m1:x#i          … with the group.instance.id i; m1:x#auto, m1:x#listener … and commits so;
+                        m1:x#latest … and begins at the end where nothing is committed
         p1:^x@5#3|x=a@5 its poll tells first that generation 3 gave it x, to begin at 5
         p1:-x#3|~y#3|   … that x is asked back, and y lost
         k1:x@6          it commits offset 6 of x, k1:x@6%7 with metadata 7; k1:x deletes what is
@@ -186,8 +187,10 @@ def events(text: str) -> list[Op]:
         elif f == "m":
             topics, _, how = rest.partition("#")
             commit = how if how in ("auto", "listener") else "sync"
-            instance = how if how not in ("", "auto", "listener") else None
+            instance = how if how not in ("", "auto", "listener", "latest") else None
             options = {"instance": instance, "assignor": "range", "commit": commit}
+            if how == "latest":
+                options["auto.offset.reset"] = how
             asked = done = [["subscribe", GROUP, topics.split(","), options]]
         elif f == "k":
             asked = done = [["commit", GROUP, _places(rest), "sync"]]

@@ -155,7 +155,34 @@ def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
 )
 def test_a_finding_of_a_group_that_excuses_itself(anomaly: str, variant: str) -> None:
     """By who may have answered, or who commits."""
-    assert Contract().allows(Found(anomaly=anomaly, key="x", group="g", variant=variant))
+    assert Contract().allows(
+        Found(anomaly=anomaly, key="x", group="g", variant=variant, also=(15,))
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "just_s"),
+    [
+        ({}, 15),
+        ({"broker.zookeeper.session.timeout.ms": "2000"}, 15),  # the other is Kafka's default
+        (
+            {
+                "broker.zookeeper.session.timeout.ms": "2000",
+                "broker.controller.socket.timeout.ms": "1500",
+            },
+            7,
+        ),
+    ],
+)
+def test_a_former_leader_hears_after_its_time_outs(settings: dict[str, str], just_s: int) -> None:
+    """Without a fault it answers from memory for twice as long as both time-outs together."""
+    contract = Contract.of(None, settings)
+    for anomaly in ("commit-regression", "lost-commit", "hw-regress", "acked-above-end"):
+        stale = [
+            Found(anomaly=anomaly, key="x", variant="stale", also=(seconds,))
+            for seconds in (just_s, just_s + 1)
+        ]
+        assert [contract.allows(found) for found in stale] == [True, False]
 
 
 @pytest.mark.parametrize(

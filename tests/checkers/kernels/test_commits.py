@@ -86,6 +86,11 @@ def told(found: list[Found]) -> list[str]:
         ("m1:x#auto k:x@5 k:x@9 f:x@5 f:x@7", []),
         ("m1:x#auto k:x@5 f:x", ["lost-commit 5 (3, 5)"]),
         ("m1:x#auto k:x@5%7 f:x@5", []),
+        ("m1:x#auto f:x@5 f:x", ["lost-commit None (3, 5)"]),
+        ("m1:x#auto f:x f:x@5 f:x@3", []),
+        ("m1:x#auto >f2:x f:x@5 <f2:x", []),
+        ("m1:x#auto f:x@5 k:x f:x", []),
+        ("m1:x#auto f:x@5 k!:x f:x", ["lost-commit None (3, 7)"]),
     ],
 )
 def test_fetches(histories: Any, text: str, found: list[str]) -> None:
@@ -112,7 +117,8 @@ def test_fetches(histories: Any, text: str, found: list[str]) -> None:
         ("i1:t@1.0 t1:|!x@5|!!x@6 f:x@6", []),
         ("i1:t@1.0 t1:|!x@5|!!x@6 f:x@5", ["commit-regression 5 (3, 5)"]),
         ("i1:t@1.0 k:x@4 t1:|!x@5|!!x@6 f:x@4", ["commit-regression 4 (5, 3, 7)"]),
-        ("i1:t@1.0 t1:|!x@5,y@5|!!y@6 f:x@5 f:x", []),
+        ("i1:t@1.0 t1:|!x@5,y@5|!!y@6 f:x f:x@5", []),
+        ("i1:t@1.0 t1:|!x@5,y@5|!!y@6 f:x@5 f:x", ["lost-commit 5 (3, 7)"]),  # it has been found
         ("i1:t@1.0 >t1:|!x@5|!!x@6 f:x@6 f:x@5 f:x <t1:|!x@5|!!x@6", []),
         ("i1:t@1.0 t1?:|!x@5|!!x@6 f:x@6 f:x@5", []),
         ("i1:t@1.0 t1!:|!x@5|!!x@6 f:x@6", ["commit-ahead nobody 6 (3, 5)"]),
@@ -142,9 +148,11 @@ def test_a_commit_in_doubt_ends_with_its_generation(histories: Any) -> None:
 
 
 def test_a_commit_that_nobody_told_may_be_any(histories: Any) -> None:
-    """While it may take effect, nothing is wrong."""
-    text = "i1:t@1.0 m1:x p1:^x@0#1| k2:x@5 t1?:|!? f:x@77 f:x f:x@5%7"
+    """While it may take effect, no offset is wrong; but it is no deletion."""
+    text = "i1:t@1.0 m1:x p1:^x@0#1| k2:x@5 t1?:|!? f:x@77 f:x@5%7"
     assert kernel(histories.log(text)) == []
+    (lost,) = kernel(histories.log(text + " f:x"))
+    assert (lost.anomaly, lost.offset, lost.variant) == ("lost-commit", 5, "")
     (found,) = kernel(histories.log(text + " i2:t@1.1 k2:x@9 f:x@77"))
     assert (found.anomaly, found.variant) == ("commit-ahead", "nobody")
 
@@ -160,11 +168,11 @@ def test_a_commit_that_nobody_told_may_be_any(histories: Any) -> None:
 )
 def test_an_answer_from_memory(histories: Any, band: Band, variant: str) -> None:
     """Who was cut off may not know that another one is the coordinator by now."""
-    log: Log = histories.log("k:x@5 k:x@9 f:x@5")
+    log: Log = histories.log("k1:x@5 k1:x@9 f:x@5")
     (found,) = kernel(dataclasses.replace(log, faults=(band,)))
     assert found.variant == variant
     (settled,) = kernel(
-        dataclasses.replace(histories.log("k:x@5 k:x@9 z:60 f:x@5"), faults=(band,))
+        dataclasses.replace(histories.log("k1:x@5 k1:x@9 z:60 f:x@5"), faults=(band,))
     )
     lasts = band.to_ns is None and band.misleads and not band.from_ns
     assert settled.variant == ("stale" if lasts else "")
@@ -173,17 +181,17 @@ def test_an_answer_from_memory(histories: Any, band: Band, variant: str) -> None
 @pytest.mark.parametrize(
     ("text", "bands", "variants"),
     [
-        ("k:x@5 k:x@9 z:60 f:x@5", [Band(1, 60 * SECOND, None)], [""]),
-        ("k:x@5 z:60 k:x@9 f:x@5", [Band(1, 60 * SECOND, None)], ["stale"]),
-        ("k:x@5 z:60 f:x", [Band(1, 60 * SECOND, None)], [""]),
-        ("z:60 k:x@5 f:x", [Band(1, 60 * SECOND, None)], ["stale"]),
+        ("k1:x@5 k1:x@9 z:60 f:x@5", [Band(1, 60 * SECOND, None)], [""]),
+        ("k1:x@5 z:60 k1:x@9 f:x@5", [Band(1, 60 * SECOND, None)], ["stale"]),
+        ("k1:x@5 z:60 f:x", [Band(1, 60 * SECOND, None)], [""]),
+        ("z:60 k1:x@5 f:x", [Band(1, 60 * SECOND, None)], ["stale"]),
         # one fault misleads into the next
         (
-            "k:x@5 k:x@9 z:60 f:x@5",
+            "k1:x@5 k1:x@9 z:60 f:x@5",
             [Band(1, 0, 50 * SECOND), Band(2, 60 * SECOND, None)],
             ["stale"],
         ),
-        ("k:x@5 k:x@9 z:60 f:x@5", [Band(1, 0, 40 * SECOND), Band(2, 60 * SECOND, None)], [""]),
+        ("k1:x@5 k1:x@9 z:60 f:x@5", [Band(1, 0, 40 * SECOND), Band(2, 60 * SECOND, None)], [""]),
     ],
 )
 def test_memory_goes_back_to_the_fault(
@@ -192,6 +200,56 @@ def test_memory_goes_back_to_the_fault(
     """Who is misled was the coordinator until about then: he knows what was committed before."""
     log: Log = dataclasses.replace(histories.log(text), faults=tuple(bands))
     assert [f.variant for f in kernel(log)] == variants
+
+
+STALE = Band(1, 0, None, nodes=frozenset({"a"}))
+"""A fault of one broker, which is never healed."""
+OTHER = Band(2, 0, None, misleads=False, nodes=frozenset({"b"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "bands", "variant"),
+    [
+        ("k1:x@5 k1:x@9 f:x@5", [STALE], "stale"),
+        # the same answer tells what was committed later
+        ("k1:x@5,y@5 k1:x@9 k1:y@6 f:x@5,y@6", [STALE], ""),
+        ("k1:x@5,y@5 k1:y@6 k1:x@9 f:x@5,y@6", [STALE], "stale"),
+        ("k1:x@5,y@5 k1:x@9 k1:y@6 f:x@5,y@5", [STALE], "stale"),
+        ("k1:x@5,y@6 k1:x@9 k1:y@6 f:x@5,y@6", [STALE], "stale"),  # it may be the first of both
+        ("k1:x@5,y@5 k1:x@9 k1?:y@6 f:x@5,y@6", [STALE], ""),
+        # its process was answered by the successor before
+        ("k1:x@5 k1:x@9 f2:x@9 f2:x@5", [STALE], ""),
+        ("k1:x@5 k1:x@9 f2:x@9 f3:x@5", [STALE], "stale"),
+        ("k1:x@5 f2:x@5 k1:x@9 f2:x@5", [STALE], "stale"),
+        ("k1:x@5 k2:x@9 f2:x@5", [STALE], ""),
+        ("k1:x@5 k1:x@9 k1:y@6 f2:y@6 f2:x@5", [STALE], ""),
+        ("k1:x@5 k1:x@9 k1:y@6 f2:y@6 f3:x@5", [STALE], "stale"),
+        ("k1:x@5 k1:x@9 k2:y@6 f2:x@5", [STALE], ""),
+        ("k1:x@5 k1:x@9 k2!:y@6 f2:x@5", [STALE], "stale"),
+        # a fault of another broker may have taken its process away from the successor
+        ("k1:x@5 k1:x@9 f2:x@9 f2:x@5", [STALE, OTHER], "stale"),
+        ("k1:x@5 k1:x@9 k1:y@6 f2:y@6 f2:x@5", [STALE, OTHER], "stale"),
+    ],
+)
+def test_a_memory_is_one_state(histories: Any, text: str, bands: list[Band], variant: str) -> None:
+    """A coordinator that knows a commit knows all before it, and its clients stay with it."""
+    log: Log = dataclasses.replace(histories.log(text), faults=tuple(bands))
+    assert [f.variant for f in kernel(log)] == [variant]
+
+
+def test_a_commit_after_the_fault_is_not_remembered(histories: Any) -> None:
+    """A coordinator that took it was in office, and nothing has replaced it since."""
+    cut_off = (Band(1, 0, 1 * SECOND),)
+    for text, variant in (("k1:x@5 k1:x@9 f:x@5", "stale"), ("z:4 k1:x@5 k1:x@9 f:x@5", "")):
+        (found,) = kernel(dataclasses.replace(histories.log(text), faults=cut_off))
+        assert found.variant == variant
+
+
+def test_how_long_it_has_not_heard_is_told(histories: Any) -> None:
+    """In whole seconds without a fault, for the contract to judge; of several, the longest."""
+    log: Log = histories.log("k1:x@5 k1:x@9 f:x@5 f:x@5")
+    (found,) = kernel(dataclasses.replace(log, faults=(Band(1, 0, 2 * SECOND),)))
+    assert (found.also, found.folded) == ((4,), 1)
 
 
 def test_groups_have_registers_of_their_own(histories: Any) -> None:

@@ -30,11 +30,11 @@ MEMBER = "m1:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 "
         (MEMBER + "k1:x-0@2 p1:x-0=c@4 k1:x-0@5", []),
         (MEMBER + "k3:x-0@5", []),  # who is no member commits what it likes
         ("m1:x p1:^x-0@0#1| p1:x-0=a@0|x-0=b@1 k1:x-0@2", []),
-        ("m1:x p1:^x-0@5#1| k1:x-0@5", []),  # it began there
+        ("k3:x-0@5 m1:x p1:^x-0@5#1| k1:x-0@5", []),  # it began there
         ("m1:x p1:^x-0@0#1| k1:x-0@5", ["commit-ahead 5 (15,)"]),
         ("m1:x p1:^x-0#1| k1:x-0@5", []),  # nobody knows where it began
         # what others of the group were given counts, and what strangers were does not
-        (MEMBER + "m2:x p2:^x-0@2#2|x-0=c@4 p1:-x-0#1|^x-0@2#3| k1:x-0@5", []),
+        (MEMBER + "k1:x-0@2 m2:x p2:^x-0@2#2|x-0=c@4 p1:-x-0#1|^x-0@2#3| k1:x-0@5", []),
         (MEMBER + "p3:x-0=c@4 k1:x-0@5", ["commit-ahead 5 (17,)"]),
         # a poll that ended badly may have brought it
         (MEMBER + "p1!: k1:x-0@5", []),
@@ -81,8 +81,30 @@ TWO = "m1:x m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 "
         (TWO + "p2: p2:^x-0#2| p2!: p2:x-0=d@5", []),  # the poll between may have brought it
         (TWO + "p2: p2:^x-0#2|-x-0#2|^x-0#3| p2:x-0=c@4", []),
         (TWO + "p2: p2:^x-0@2#2| p2:-x-0#2|^x-0@2#3|x-0=d@5", ["resume-gap 5 (23,)"]),
-        # nothing was committed: where to begin is the client's setting
-        ("m1:x p1:^x-0@5#1|x-0=d@5", []),
+        # nothing was committed: it begins at the start of the log
+        ("m1:x p1:^x-0@5#1|x-0=d@5", ["resume-gap start 5 (13,)"]),
+        ("m1:x p1:^x-0#1| p1:x-0=b@1", ["resume-gap start 1 (13, 15)"]),
+        ("m1:x p1:^x-0@4#1|x-0=d@5", ["resume-gap start 4 (13,)", "resume-gap 5 (13,)"]),
+        ("m1:x p1:^x-0#1| p1:x-0=a@0", []),
+        ("k3?:x-0@5 m1:x p1:^x-0@5#1|x-0=d@5", []),  # perhaps that was
+        ("k3?:x-0@4 m1:x p1:^x-0@5#1|x-0=d@5", ["resume-gap start 5 (15,)"]),
+        ("k3!:x-0@5 m1:x p1:^x-0@5#1|x-0=d@5", ["resume-gap start 5 (15,)"]),
+        ("m1:x p1:^x-0@5#1|x-0=d@5 k3:x-0@5", ["resume-gap start 5 (13,)"]),
+        ("m1:x >p1: k3:x-0@5 <p1:^x-0@5#1|x-0=d@5", []),
+        (TWO + "k1:x-0 p2: p2:^x-0@0#2|", []),
+        (TWO + "k1:x-0 p2: p2:^x-0@2#2|", ["resume-gap start 2 (23,)"]),
+        ("p1:^x-0@5#1|x-0=d@5", []),  # perhaps it has committed, and nobody recorded it
+        ("m1:x#latest p1:^x-0@5#1|x-0=d@5", []),
+        ("m1:x#auto p1:^x-0@5#1|x-0=d@5", []),
+        # the log begins later
+        ("d:x-0@4/4 m1:x p1:^x-0@4#1|x-0=c@4", []),
+        ("d?:x-0@4 m1:x p1:^x-0@4#1|x-0=c@4", []),
+        ("d!:x-0@4 m1:x p1:^x-0@4#1|x-0=c@4", ["resume-gap start 4 (15,)"]),
+        ("m1:x p1:^x-0@4#1|x-0=c@4 d:x-0@4/4", ["resume-gap start 4 (13,)"]),
+        ("w:x-0@4/6/6 m1:x p1:^x-0@4#1|x-0=c@4", []),
+        ("m1:x p1:^x-0@4#1|x-0=c@4 w:x-0@4/6/6", []),  # by retention, perhaps before
+        ("m1:x p1:^x-0@4#1|x-0=c@4 w:x-0@1/6/6", ["resume-gap start 4 (13,)"]),
+        (TWO + "d:x-0@5/5 p2: p2:^x-0@5#2|", []),  # what was committed is out of range
         ("m1:x p1:^x-0@0#1|x-0=b@1", ["resume-gap 1 (13,)"]),
         # a listener's commit is known to the generation that its member joins
         (
@@ -95,6 +117,9 @@ TWO = "m1:x m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 "
             " <p2:^x-0@2#2|",
             [],
         ),
+        # … unless a static member comes back into the generation that it had, or they start anew
+        ("m1:x#listener p1:^x-0@0#1|x-0=a@0 p1:!x-0@1|-x-0#1| p1:^x-0@1#1|", []),
+        ("m1:x#listener p1:^x-0@0#5|x-0=a@0 p1:!x-0@1|-x-0#5| p1:^x-0@1#1|", []),
         # clients that commit by themselves may have committed anything they were given
         ("m1:x#auto m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 p2: p2:^x-0@1#2|", []),
     ],

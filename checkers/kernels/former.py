@@ -1,0 +1,129 @@
+"""Former leaders: until when one may have answered from memory, by the faults of a history.
+
+A broker that was replaced as a leader answers as it remembers until it hears of its successor. For
+all that time a fault must keep the news from it: one that struck this broker, or one that struck
+the controller, which could not reach it. So the faults that explain one answer struck one broker,
+one after another, and between them there was no time in which everybody would have heard. A broker
+that ended meanwhile remembers nothing, and one that stands still gives no answer.
+
+The election of the successor comes of a fault, too, while it is active or soon after. A state that
+came later is none that a former leader remembers.
+
+How long after a fault a broker may not have heard yet follows from the time-outs of the cluster.
+The contract knows them (``checkers.expectations``), so an explanation says how long it needs.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from checkers.kernels.rows import SETTLED_NS, Band
+
+ANY_BROKER = ""
+"""Stands for a broker that no fault names."""
+
+
+SOON_NS = 2_000_000_000
+"""How long after a fault a leader may be replaced because of it, and a broker whose connections are
+whole may not have heard of that."""
+NEVER = -(1 << 62)
+
+
+class Spell(NamedTuple):
+    """When a leader may have been replaced that did not hear of it up to its answer."""
+
+    broker: str
+    from_ns: int
+    to_ns: int
+    idle_ns: int
+    """The longest time from then up to the answer in which no fault was active."""
+
+
+def leaders_of(bands: Iterable[Band], key: str) -> tuple[Band, ...]:
+    """The bands that may leave a former leader of a partition answering, or end one."""
+    return tuple(
+        band
+        for band in bands
+        if band.restarts or (band.misleads and (band.keys is None or key in band.keys))
+    )
+
+
+def coordinators_of(bands: Iterable[Band]) -> tuple[Band, ...]:
+    """The bands that may leave a former coordinator answering, or end one."""
+    return tuple(band for band in bands if band.restarts or (band.misleads and band.coordinators))
+
+
+def idle_ns(
+    bands: Sequence[Band], begin_ns: int, end_ns: int, explains: Callable[[Spell], bool]
+) -> int | None:
+    """How long a former leader must not have heard while no fault was active, for its answer
+    between two times to be explained; ``None`` if no faults explain it.
+
+    ``explains(spell)``: was the answer right when the leader may have been replaced?
+    """
+    found = [
+        next((spell.idle_ns for spell in spells if explains(spell)), None)
+        for spells in _of_brokers(bands, begin_ns, end_ns)
+    ]
+    return min((idle for idle in found if idle is not None), default=None)
+
+
+def seconds(idle: int) -> int:
+    """Whole seconds, rounded up."""
+    return -(-idle // 1_000_000_000)
+
+
+def _of_brokers(bands: Sequence[Band], begin_ns: int, end_ns: int) -> Iterator[Iterator[Spell]]:
+    """The spells of each broker that a fault names, the last one first."""
+    named = {node for band in bands if band.misleads for node in band.nodes or ()}
+    for broker in sorted(named) or [ANY_BROKER]:
+        mine = [band for band in bands if band.nodes is None or broker in band.nodes]
+        yield _spells(broker, mine, begin_ns, end_ns)
+
+
+def _spells(broker: str, bands: Sequence[Band], begin_ns: int, end_ns: int) -> Iterator[Spell]:
+    """The spells of one broker, backwards from its answer."""
+    ends = sorted(band.to_ns for band in bands if band.restarts and band.to_ns is not None)
+    reach_ns, idle = begin_ns, 0
+    for from_ns, to_ns, broken_ns in _pieces(bands, ends, end_ns):
+        if any(to_ns <= ended_ns <= reach_ns for ended_ns in ends):
+            return
+        if reach_ns - to_ns > SOON_NS:
+            to_ns = broken_ns
+        idle = max(idle, reach_ns - to_ns)
+        if idle > SETTLED_NS:
+            return
+        reach_ns = min(reach_ns, from_ns)
+        yield Spell(broker, from_ns, min(to_ns + SOON_NS, end_ns), idle)
+
+
+def _pieces(bands: Sequence[Band], ends: Sequence[int], end_ns: int) -> list[tuple[int, int, int]]:
+    """When faults were active that keep news from a broker, from and to, the last time first, cut
+    where the broker started again; and until when connections were broken, ``NEVER`` for none."""
+    active = sorted(
+        (band.from_ns, _until(band, end_ns), band.disconnects)
+        for band in bands
+        if band.misleads
+        and band.from_ns <= end_ns
+        and not (band.silences and (band.to_ns is None or band.to_ns > end_ns))
+    )
+    merged: list[tuple[int, int, int]] = []
+    for from_ns, to_ns, disconnects in active:
+        broken_ns = to_ns if disconnects else NEVER
+        if merged and from_ns <= merged[-1][1]:
+            first_ns, last_ns, before_ns = merged.pop()
+            merged.append((first_ns, max(last_ns, to_ns), max(before_ns, broken_ns)))
+        else:
+            merged.append((from_ns, to_ns, broken_ns))
+    pieces: list[tuple[int, int, int]] = []
+    for from_ns, to_ns, broken_ns in merged:
+        cuts = [from_ns, *(ended for ended in ends if from_ns < ended < to_ns), to_ns]
+        for first_ns, last_ns in itertools.pairwise(cuts):
+            is_broken = broken_ns > first_ns or broken_ns == last_ns
+            left_ns = min(broken_ns, last_ns) if is_broken else NEVER
+            pieces.append((first_ns, last_ns, left_ns))
+    return pieces[::-1]
+
+
+def _until(band: Band, end_ns: int) -> int:
+    return end_ns if band.to_ns is None else min(band.to_ns, end_ns)
