@@ -100,7 +100,7 @@ def test_a_plan_file_names_no_folder_outside(folder: str, refuses: Refuses, tmp_
     """A plan file's ``results`` stays below the current folder; ``--results`` may be anywhere."""
     plan = tmp_path / "plan.toml"
     plan.write_text(f"results = {json.dumps(folder)}\n")
-    assert "plan.toml: results: " in refuses("run", plan)
+    assert "plan.toml:1: results: " in refuses("run", plan)
 
 
 @pytest.mark.parametrize("line", ["results = 3", 'inline = "yes"'])
@@ -108,4 +108,4 @@ def test_a_plan_file_has_the_right_types(line: str, refuses: Refuses, tmp_path: 
     """``results`` and ``inline``, which are no part of the plan, are checked like all others."""
     plan = tmp_path / "plan.toml"
     plan.write_text(line)
-    assert f"plan.toml: {line.split()[0]}: " in refuses("run", plan)
+    assert f"plan.toml:1: {line.split()[0]}: " in refuses("run", plan)
