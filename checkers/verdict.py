@@ -27,6 +27,8 @@ _RANK: dict[Valid, int] = {True: 0, "unknown": 1, False: 2}
 _CRASHED = "the checker "
 """How the reason begins when a checker came to no end."""
 
+LATE_MS = 1000
+"""A schedule that is less late than this is not worth a word."""
 WATCHED = "simulated"
 """The target whose runs white-box checks look on at."""
 
@@ -145,6 +147,8 @@ def conclude(
     nodes = 0 if run is None else run.brokers + 1
     seen = material.Seen(tables=tables, reports=reports, nodes=nodes, snapshots=snapshots)
     checkers = _checkers(reports, whole, results, seen)
+    if run is not None and run.schedule:
+        evidence["faults_late_ms"] = _late_ms(tables, run)
     if watched is not None:
         evidence["snapshots"] = snapshots
         broken = any(f.anomaly.startswith(findings.INVARIANT) for f in results)
@@ -278,9 +282,30 @@ def _not_done(tables: Tables, run: Plan | None) -> list[str]:
     missing = [
         f"{fault.id} ({fault.fault})" for fault in run.schedule or () if fault.id not in tried
     ]
+    late = lateness(_late_ms(tables, run))
+    because = f": {late}" if late else ""
     if len(missing) > 1:
-        return [f"{len(missing)} faults were never applied: {_some(missing)}"]
-    return [f"fault {fault} was never applied" for fault in missing]
+        return [f"{len(missing)} faults were never applied{because}: {_some(missing)}"]
+    return [f"fault {fault} was never applied{because}" for fault in missing]
+
+
+def _late_ms(tables: Tables, run: Plan) -> int:
+    """By how much the latest fault was applied later than planned. One that waits for a moment of
+    the workload is late on purpose."""
+    planned = {fault.id: fault for fault in run.schedule or () if "when" not in fault.options}
+    late_ns = [
+        fault.from_ns - round(planned[fault.id].at_s * 1e9)
+        for fault in tables.faults
+        if fault.id in planned
+    ]
+    return max(0, max(late_ns, default=0) // 1_000_000)
+
+
+def lateness(late_ms: int) -> str | None:
+    """A sentence about a schedule that ran late; ``None`` for one that was carried out in time."""
+    if late_ms < LATE_MS:
+        return None
+    return f"the schedule of faults ran up to {late_ms / 1000:.1f} s late"
 
 
 def _unforeseen(tables: Tables) -> list[str]:

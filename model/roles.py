@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from model.link_faults import LinkFaults
 from model.op import Op
 
 NodeId = str
@@ -106,8 +107,19 @@ class CanCut(Protocol):
     """Links are directed: cutting ``a → b`` stops the bytes from a to b, whoever connected."""
 
     async def cut(self, source: NodeId, target: NodeId) -> None: ...
-    async def heal(self, source: NodeId, target: NodeId) -> None: ...
+    async def heal(self, source: NodeId, target: NodeId) -> None:
+        """Take one cut back; the link stays cut while another fault cuts it."""
+        ...
+
     async def heal_all(self) -> None: ...
+    def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
+        """What the active faults do to the links between the two, as the target has recorded."""
+        ...
+
+    async def answers(self, node: NodeId) -> bool:
+        """Measured: does the node answer a probe that bypasses all faults of links?"""
+        ...
+
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         """Measured: was a probe through the links between the two left unanswered, while the
         probed node itself answered past them? ``None`` when there is no telling: that node is
@@ -128,10 +140,14 @@ class CanRefuse(Protocol):
 
 @runtime_checkable
 class CanSlow(Protocol):
-    """Links can be slow: bytes from source to target arrive later, all of them, in order."""
+    """Links can be slow: bytes from source to target arrive later, all of them, in order. A link
+    that several faults slow has the largest of their latencies."""
 
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None: ...
-    async def quicken(self, source: NodeId, target: NodeId) -> None: ...
+    async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        """Take one fault's latency back; those of other faults remain."""
+        ...
+
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
         """Measured: the quickest answer to a probe over the links between the two, in seconds;
         ``None`` for no answer."""

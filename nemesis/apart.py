@@ -76,9 +76,10 @@ async def apply(
         wishes = await admin.able(cluster, options, rng)
         shifted = await admin.shift(cluster, wishes)
         told.append([f"{key} by {wishes[key]}" for key in shifted.led])
-    applied = await partition.proved(cluster, nodes, lost)
+    applied = partition.applied_cuts(nodes, lost)
+    measured = await partition.measure(cluster, applied)
     how = "; then ".join(", ".join(led) or "nobody else leads" for led in told)
-    effect = Effect(bool(first) and applied.effect.proved, f"{how}; {applied.effect.how}")
+    effect = Effect(bool(first) and measured.proved, f"{how}; {measured.how}")
     return Applied(nodes, effect, applied.undo)
 
 
@@ -91,5 +92,6 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=partition.heal,
+    mend=partition.mend,
     room=room,
 )

@@ -104,5 +104,6 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    states=dict.fromkeys(FAULTS, "on a wrong clock"),
     weight=0.5,
 )

@@ -9,13 +9,23 @@ back to find itself expired.
 """
 
 import asyncio
+import dataclasses
 import random
 from typing import Any, Protocol
 
-from model.roles import ZOOKEEPER, CanCut, CanDisconnect, CanKill, CanPause, Cluster, HasRoles
+from model.roles import (
+    ZOOKEEPER,
+    CanCut,
+    CanDisconnect,
+    CanKill,
+    CanPause,
+    Cluster,
+    HasRoles,
+    NodeId,
+)
 from nemesis import proof
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import NOT_MEASURED, Applied, Drawn, Effect, Package, Shape
 
 ZOOKEEPERS = 0.1
 """The share of draws that strike ZooKeeper."""
@@ -46,23 +56,42 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
     )
 
 
+async def strike(
+    cluster: Disconnectable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Pull the cable of every target that runs."""
+    nodes = await aim.resolve(cluster, targets, rng)
+    running = [node for node in nodes if await cluster.is_running(node)]
+    await asyncio.gather(*map(cluster.disconnect, running))
+    return Applied(nodes, NOT_MEASURED, tuple(running))
+
+
+async def measure(cluster: Disconnectable, applied: Applied) -> Effect:
+    """Proved when it is on no network, and leaves a probe unanswered that needs no mesh."""
+    running: tuple[NodeId, ...] = applied.undo
+    if not running:
+        return Effect(False, "nobody was up")
+    off = await asyncio.gather(*map(cluster.is_disconnected, running))
+    how = f"{', '.join(running)}: {'on no network, silent' if all(off) else 'still reachable'}"
+    return Effect(all(off), how)
+
+
 async def apply(
     cluster: Disconnectable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when it is on no network, and leaves a probe unanswered that needs no mesh."""
-    nodes = await aim.resolve(cluster, targets, rng)
-    running = [node for node in nodes if await cluster.is_running(node)]
-    if not running:
-        return Applied(nodes, Effect(False, "nobody was up"))
-    await asyncio.gather(*map(cluster.disconnect, running))
-    off = await asyncio.gather(*map(cluster.is_disconnected, running))
-    how = f"{', '.join(running)}: {'on no network, silent' if all(off) else 'still reachable'}"
-    return Applied(nodes, Effect(all(off), how))
+    """Pull the cables, and measure that they are out."""
+    applied = await strike(cluster, fault, targets, options, rng)
+    return dataclasses.replace(applied, effect=await measure(cluster, applied))
+
+
+async def mend(cluster: Disconnectable, applied: Applied) -> None:
+    """Put the cables back."""
+    await asyncio.gather(*map(cluster.reconnect, applied.targets))
 
 
 async def heal(cluster: Disconnectable, applied: Applied) -> Effect:
     """Proved when it is on a network again, and answers unless it is down or frozen."""
-    await asyncio.gather(*map(cluster.reconnect, applied.targets))
+    await mend(cluster, applied)
     off = [node for node in applied.targets if await cluster.is_disconnected(node)]
     if off:
         return Effect(False, f"still without a network: {', '.join(off)}")
@@ -80,4 +109,8 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    strike=strike,
+    measure=measure,
+    mend=mend,
+    states={"disconnect": "disconnected"},
 )

@@ -62,11 +62,15 @@ async def apply(
 
 
 async def heal(cluster: Fillable, applied: Applied) -> Effect:
-    """Free first, then start what is down; proved when it runs, with half of its space back."""
+    """Free first, then start what is down; proved when it runs, with half of its space back. A node
+    that another fault keeps down stays so."""
     if applied.undo is None:
         return Effect(True, "no disk was filled")
     [node], before = applied.targets, applied.undo
     await cluster.free_disk(node)
+    if node in applied.kept_down:
+        free = await cluster.disk_free_bytes(node)
+        return Effect(free * 2 >= before, f"another fault keeps {node} down, {free} bytes are free")
     if await cluster.is_running(node):
         await asyncio.sleep(SETTLE_S)
     started = not await cluster.is_running(node)

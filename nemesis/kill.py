@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from model.roles import CanKill, CanPause, Cluster, HasRoles
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
 
 
 class Killable(Cluster, CanKill, CanPause, HasRoles, Protocol):
@@ -59,4 +59,5 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    states={"kill": DOWN},
 )

@@ -5,20 +5,23 @@ they learn much later than usual.
 """
 
 import asyncio
+import dataclasses
 import math
 import random
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from model.roles import CanKill, CanPause, CanSlow, Cluster, HasRoles, NodeId
-from nemesis import partition, proof
+from model.link_faults import LinkFaults
+from model.roles import CanCut, CanKill, CanPause, CanSlow, Cluster, HasRoles, NodeId
+from nemesis import overlap, partition, proof
 from nemesis import targets as aim
-from nemesis.package import Applied, Broken, Drawn, Effect, Package, Shape
+from nemesis.package import NOT_MEASURED, Applied, Broken, Drawn, Effect, Package, Shape
 
 LATENCY_S = (0.02, 0.2)
 """From and to, when drawn."""
 
 
-class Slowable(Cluster, CanSlow, CanKill, CanPause, HasRoles, Protocol):
+class Slowable(Cluster, CanSlow, CanCut, CanKill, CanPause, HasRoles, Protocol):
     """What this package asks of a cluster."""
 
 
@@ -33,10 +36,10 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
     return Drawn("slow", duration_s, aim.draw_one(rng, shape), options)
 
 
-async def apply(
+async def strike(
     cluster: Slowable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when the quickest probe takes at least as long as was asked, wherever one returns."""
+    """Slow the links."""
     nodes = await aim.resolve(cluster, targets, rng)
     links = [
         link
@@ -46,41 +49,86 @@ async def apply(
     latency_s = options["latency_s"]
     for link in links:
         await cluster.slow(*link, latency_s)
+    return Applied(nodes, NOT_MEASURED, (Broken(links), latency_s))
+
+
+async def measure(cluster: Slowable, applied: Applied) -> Effect:
+    """Proved when each probe that returns takes at least as long as was asked, and as long as all
+    faults on its link make it."""
+    broken, latency_s = applied.undo
+    links, hidden = overlap.split(cluster, broken.pieces, lambda faults: faults.is_silent)
+    due_s = [max(latency_s, cluster.link_faults(*link).slowness_s) for link in links]
     took = await proof.told(
         lambda: asyncio.gather(*(cluster.round_trip_s(*link) for link in links))
     )
     answered = [seconds for seconds in took if seconds is not None]
     quickest = min(answered, default=0.0)
-    how = f"{len(answered)} of {len(links)} probes answered, none before {quickest * 1000:.0f} ms"
-    proved = quickest >= latency_s > 0
-    return Applied(nodes, Effect(proved, how), (Broken(links), latency_s))
+    how = (
+        f"{len(answered)} of {len(broken.pieces)} probes answered, none before"
+        f" {quickest * 1000:.0f} ms"
+    )
+    if hidden:
+        how += f", {len(hidden)} links are cut by other faults"
+    late = all(
+        seconds is None or seconds >= least for seconds, least in zip(took, due_s, strict=True)
+    )
+    return Effect(bool(answered) and late and latency_s > 0, how)
+
+
+async def apply(
+    cluster: Slowable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Slow the links, and measure that they are slow."""
+    applied = await strike(cluster, fault, targets, options, rng)
+    return dataclasses.replace(applied, effect=await measure(cluster, applied))
+
+
+async def mend(cluster: Slowable, applied: Applied) -> None:
+    """Take the latency back."""
+    broken, latency_s = applied.undo
+    await broken.mend(lambda link: cluster.quicken(link[0], link[1], latency_s))
 
 
 async def heal(cluster: Slowable, applied: Applied) -> Effect:
-    """Proved when every link to a node that stands was quicker than the latency.
+    """Proved when every link to a node that stands was quicker than the latency, and what other
+    faults add to it; but for links that other faults keep from being measured.
 
     A machine that is busy may be late by itself, so that the quickest of several probes counts.
     """
+    await mend(cluster, applied)
     broken, latency_s = applied.undo
-    await broken.mend(lambda link: cluster.quicken(*link))
-    links = [link for link in broken.pieces if await aim.stands(cluster, _answers(cluster, link))]
-    quickest = dict.fromkeys(links, math.inf)
+    links: Sequence[overlap.Link] = ()
+    hidden: Sequence[overlap.Link] = ()
+    quickest = dict.fromkeys(broken.pieces, math.inf)
 
-    async def late() -> list[partition.Cut]:
+    async def late() -> list[overlap.Link]:
+        nonlocal links, hidden
+        standing = [
+            link for link in broken.pieces if await aim.stands(cluster, _answers(cluster, link))
+        ]
+        links, hidden = overlap.split(cluster, standing, _hides)
+        due_s = {link: latency_s + cluster.link_faults(*link).slowness_s for link in links}
         for link, took in zip(
             links,
             await asyncio.gather(*(cluster.round_trip_s(*link) for link in links)),
             strict=True,
         ):
-            if took is not None:
+            if took is not None and took < due_s[link]:
                 quickest[link] = min(quickest[link], took)
-        return [link for link in links if quickest[link] >= latency_s]
+        return [link for link in links if quickest[link] == math.inf]
 
     left = await proof.until(late, lambda late: not late)
     how = f"{len(links) - len(left)} of {len(broken.pieces)} links are quicker than the latency"
-    if deaf := len(broken.pieces) - len(links):
+    if hidden:
+        how += f", {len(hidden)} are cut, lossy or slow by other faults"
+    if deaf := len(broken.pieces) - len(links) - len(hidden):
         how += f", {deaf} lead to nodes that are down"
     return Effect(not left, how)
+
+
+def _hides(faults: LinkFaults) -> bool:
+    """Is it impossible to measure that a link is no longer slow?"""
+    return faults.is_silent or faults.lossy or faults.slowness_s > overlap.TOO_SLOW_S
 
 
 def _answers(cluster: Slowable, link: partition.Cut) -> NodeId:
@@ -92,10 +140,13 @@ def _answers(cluster: Slowable, link: partition.Cut) -> NodeId:
 PACKAGE = Package(
     name="slow",
     faults=("slow",),
-    needs=(CanSlow, CanKill, CanPause, HasRoles),
+    needs=(CanSlow, CanCut, CanKill, CanPause, HasRoles),
     color="#e6c229",
     lane="network",
     draw=draw,
     apply=apply,
     heal=heal,
+    strike=strike,
+    measure=measure,
+    mend=mend,
 )

@@ -1,7 +1,7 @@
 """A fault is a package: how it is drawn, applied, mended, proved, and coloured on a plot."""
 
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
@@ -61,6 +61,13 @@ class Effect:
     how: str
 
 
+DOWN = "down"
+FROZEN = "frozen"
+"""States that several packages put nodes in."""
+
+NOT_MEASURED = Effect(False, "not measured yet")
+
+
 @dataclass(frozen=True, slots=True)
 class Applied:
     """A fault that is on: whom it struck, the proof, and what its healing needs to know."""
@@ -68,6 +75,8 @@ class Applied:
     targets: tuple[NodeId, ...]
     effect: Effect
     undo: Any = None
+    kept_down: frozenset[NodeId] = frozenset()
+    """Nodes that other faults keep down while this one is healed: healing does not start them."""
 
 
 class Broken(Generic[Piece]):
@@ -102,6 +111,20 @@ class Package:
     """(cluster, fault, targets, options, rng): break it, measure that it is broken."""
     heal: Callable[[Any, Applied], Awaitable[Effect]]
     """Mend it, measure that it is mended."""
+    strike: Callable[[Any, str, Any, dict[str, Any], random.Random], Awaitable[Applied]] | None = (
+        None
+    )
+    """The first half of ``apply``, for a package whose measurement takes long: break it, measure
+    nothing yet. Other faults may strike and heal during ``measure``."""
+    measure: Callable[[Any, Applied], Awaitable[Effect]] | None = None
+    """The second half of ``apply``: measure that it is broken. Changes nothing, and may be called
+    again while the fault lasts."""
+    mend: Callable[[Any, Applied], Awaitable[None]] | None = None
+    """The first half of ``heal``, where measuring takes long. ``heal`` after it mends nothing
+    twice, and measures."""
+    states: Mapping[str, str] = field(default_factory=dict)
+    """By fault, the state that it puts its target nodes in, for states that a node is in or not:
+    it remains while any fault keeps a node in it, and the last of them to be healed ends it."""
     weight: float = 1.0
     """How often it comes in its lane, compared with others there."""
     room: Callable[[Shape], bool] = lambda shape: True

@@ -5,13 +5,23 @@ reordered: answers come in bursts, heartbeats too late, and no side is told why.
 """
 
 import asyncio
+import dataclasses
 import random
 from typing import Any, Protocol
 
-from model.roles import CLIENTS, CanCut, CanDropPackets, CanKill, CanPause, Cluster, HasRoles
+from model.roles import (
+    CLIENTS,
+    CanCut,
+    CanDropPackets,
+    CanKill,
+    CanPause,
+    Cluster,
+    HasRoles,
+    NodeId,
+)
 from nemesis import proof
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import NOT_MEASURED, Applied, Drawn, Effect, Package, Shape
 
 SHARE = (0.1, 0.4)
 """From and to, when drawn."""
@@ -30,16 +40,24 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
     return Drawn("drop-packets", duration_s, one, options, overhead_s=OVERHEAD_S)
 
 
-async def apply(
+async def strike(
     cluster: Leaky, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when the rule of every target has counted packets that it dropped."""
+    """Give every target that runs a rule that drops packets."""
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
     if not running:
-        return Applied(nodes, Effect(False, "nobody was up"))
+        return Applied(nodes, NOT_MEASURED, ())
     share = float(options["share"])
     await asyncio.gather(*(cluster.drop_packets(node, share) for node in running))
+    return Applied(tuple(running), NOT_MEASURED, tuple(running))
+
+
+async def measure(cluster: Leaky, applied: Applied) -> Effect:
+    """Proved when the rule of every target has counted packets that it dropped."""
+    running: tuple[NodeId, ...] = applied.undo
+    if not running:
+        return Effect(False, "nobody was up")
 
     async def counted() -> list[int | None]:
         # With nobody else at work, probes are the packets that some are dropped of.
@@ -51,12 +69,25 @@ async def apply(
         f"{node}: no rule" if count is None else f"{node}: {count} packets dropped"
         for node, count in zip(running, dropped, strict=True)
     )
-    return Applied(tuple(running), Effect(all(dropped), how))
+    return Effect(all(dropped), how)
+
+
+async def apply(
+    cluster: Leaky, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Have packets dropped, and measure that they are."""
+    applied = await strike(cluster, fault, targets, options, rng)
+    return dataclasses.replace(applied, effect=await measure(cluster, applied))
+
+
+async def mend(cluster: Leaky, applied: Applied) -> None:
+    """Take the rules away."""
+    await asyncio.gather(*map(cluster.pass_packets, applied.targets))
 
 
 async def heal(cluster: Leaky, applied: Applied) -> Effect:
     """Proved when the rule is gone, and the node answers unless it is down or frozen."""
-    await asyncio.gather(*map(cluster.pass_packets, applied.targets))
+    await mend(cluster, applied)
     counts = await asyncio.gather(*map(cluster.packets_dropped, applied.targets))
     left = [n for n, count in zip(applied.targets, counts, strict=True) if count is not None]
     if left:
@@ -75,4 +106,8 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    strike=strike,
+    measure=measure,
+    mend=mend,
+    states={"drop-packets": "losing packets"},
 )

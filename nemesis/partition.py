@@ -8,6 +8,7 @@ new ones: both sides know at once.
 """
 
 import asyncio
+import dataclasses
 import itertools
 import random
 from collections.abc import Iterable, Sequence
@@ -24,9 +25,9 @@ from model.roles import (
     HasRoles,
     NodeId,
 )
-from nemesis import proof
+from nemesis import overlap, proof
 from nemesis import targets as aim
-from nemesis.package import Applied, Broken, Drawn, Effect, Package, Shape
+from nemesis.package import NOT_MEASURED, Applied, Broken, Drawn, Effect, Package, Shape
 
 Cut = tuple[NodeId, NodeId]
 
@@ -136,50 +137,100 @@ def _parties(names: Iterable[str], brokers: Sequence[NodeId]) -> list[NodeId]:
     return [node for name in names for node in members[name]]
 
 
-async def apply(
+async def strike(
     cluster: Cuttable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when no probe through any of the links was answered, and the probed nodes live."""
+    """Cut the links, or close them."""
     nodes = await aim.resolve(cluster, targets, rng)
     lost = cuts(fault, nodes, options, cluster.brokers)
     if options.get("way", "cut") == "down":
-        return await _take_down(cluster, nodes, lost)
+        pairs = sorted({(min(cut), max(cut)) for cut in lost})
+        for pair in pairs:
+            await cluster.refuse(*pair)
+        return Applied(nodes, NOT_MEASURED, ("down", Broken(pairs)))
     for cut in lost:
         await cluster.cut(*cut)
-    return await proved(cluster, nodes, lost)
+    return applied_cuts(nodes, lost)
 
 
-async def proved(cluster: Cuttable, nodes: tuple[NodeId, ...], lost: list[Cut]) -> Applied:
-    """What is to be said, and healed, of links that have been cut."""
-    told = await proof.told(lambda: asyncio.gather(*(cluster.is_cut(*cut) for cut in lost)))
+def applied_cuts(nodes: tuple[NodeId, ...], lost: Sequence[Cut]) -> Applied:
+    """Links that have been cut, for :func:`measure` and :func:`heal`."""
+    return Applied(nodes, NOT_MEASURED, ("cut", Broken(lost)))
+
+
+async def measure(cluster: Cuttable, applied: Applied) -> Effect:
+    """Proved when no probe through any of the links was answered, and the probed nodes live; of
+    links that are closed, when they refuse connections."""
+    way, broken = applied.undo
+    if way == "down":
+        return await _measure_down(cluster, broken.pieces)
+    lost = broken.pieces
+    links, refused = overlap.split(
+        cluster, lost, lambda faults: faults.refused or faults.disconnected
+    )
+    told = await proof.told(lambda: asyncio.gather(*(cluster.is_cut(*cut) for cut in links)))
     silent, unknown = told.count(True), told.count(None)
     how = f"{silent} of {len(lost)} directed links left a probe unanswered"
     if unknown:
         how += f", {unknown} lead to nodes that are down"
-    are_cut = silent > 0 and silent + unknown == len(lost)
-    return Applied(nodes, Effect(are_cut, f"{how}: {_text(lost)}"), ("cut", Broken(lost)))
+    if refused:
+        how += f", {len(refused)} are closed by other faults"
+    are_cut = silent > 0 and silent + unknown == len(links)
+    return Effect(are_cut, f"{how}: {_text(lost)}")
 
 
-async def _take_down(cluster: Cuttable, nodes: tuple[NodeId, ...], lost: list[Cut]) -> Applied:
-    pairs = sorted({(min(cut), max(cut)) for cut in lost})
-    for pair in pairs:
-        await cluster.refuse(*pair)
-    refused = await asyncio.gather(*(cluster.is_refused(*pair) for pair in pairs))
-    how = f"{refused.count(True)} of {len(pairs)} links refuse connections: {_text(pairs, '-')}"
-    return Applied(nodes, Effect(bool(pairs) and all(refused), how), ("down", Broken(pairs)))
+async def _measure_down(cluster: Cuttable, pairs: Sequence[Cut]) -> Effect:
+    told = await asyncio.gather(*(cluster.is_refused(*pair) for pair in pairs))
+    quiet = [pair for pair, is_refused in zip(pairs, told, strict=True) if not is_refused]
+    links, cut = overlap.split(cluster, quiet, lambda faults: faults.cut or faults.disconnected)
+    how = f"{told.count(True)} of {len(pairs)} links refuse connections: {_text(pairs, '-')}"
+    if cut:
+        how += f", {len(cut)} are cut by other faults"
+    return Effect(any(told) and not links, how)
+
+
+async def apply(
+    cluster: Cuttable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Cut the links, and measure that they are cut."""
+    applied = await strike(cluster, fault, targets, options, rng)
+    return dataclasses.replace(applied, effect=await measure(cluster, applied))
+
+
+async def mend(cluster: Cuttable, applied: Applied) -> None:
+    """Take the cuts back."""
+    way, broken = applied.undo
+    if way == "down":
+        await broken.mend(lambda pair: cluster.accept(*pair))
+    else:
+        await broken.mend(lambda cut: cluster.heal(*cut))
 
 
 async def heal(cluster: Cuttable, applied: Applied) -> Effect:
-    """Proved when every link answers again (or leads to a node that is down)."""
+    """Proved when every link answers again, but for links to nodes that are down and links that
+    other faults keep from answering."""
+    await mend(cluster, applied)
     way, broken = applied.undo
-    links = broken.pieces
+    pieces = broken.pieces
     if way == "down":
-        await broken.mend(lambda pair: cluster.accept(*pair))
+        links, hidden = overlap.split(cluster, pieces, lambda faults: faults.refused)
         refused = await asyncio.gather(*(cluster.is_refused(*pair) for pair in links))
-        return Effect(not any(refused), f"{refused.count(False)} of {len(links)} links accept")
-    await broken.mend(lambda cut: cluster.heal(*cut))
-    told = await asyncio.gather(*(cluster.is_cut(*cut) for cut in links))
-    return Effect(True not in told, f"{told.count(False)} of {len(links)} links answer again")
+        how = f"{refused.count(False)} of {len(pieces)} links accept"
+        return Effect(not any(refused), how + _kept(hidden))
+    links, hidden = overlap.split(cluster, pieces, lambda faults: faults.is_silent)
+    told = await asyncio.gather(*(_is_cut(cluster, cut) for cut in links))
+    how = f"{told.count(False)} of {len(pieces)} links answer again"
+    return Effect(True not in told, how + _kept(hidden))
+
+
+async def _is_cut(cluster: Cuttable, cut: Cut) -> bool | None:
+    if cluster.link_faults(*cut).slowness_s > overlap.TOO_SLOW_S:
+        return None
+    return await cluster.is_cut(*cut)
+
+
+def _kept(hidden: Sequence[Cut]) -> str:
+    return f", other faults keep {len(hidden)} from it" if hidden else ""
 
 
 def _text(links: Iterable[Cut], arrow: str = "→") -> str:
@@ -195,5 +246,8 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    strike=strike,
+    measure=measure,
+    mend=mend,
     weight=3.0,  # many kinds in one
 )

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from model.roles import CanKill, CanPause, Cluster, HasRoles
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import FROZEN, Applied, Drawn, Effect, Package, Shape
 
 SETTLE_S = 1.0
 """A signal takes effect at once, but for a process inside a system call."""
@@ -33,10 +33,13 @@ async def apply(
 ) -> Applied:
     """Proved when the system reports the process as stopped."""
     nodes = await aim.resolve(cluster, targets, rng)
+    nodes = tuple([node for node in nodes if await cluster.is_running(node)])
+    if not nodes:
+        return Applied((), Effect(False, "nobody was up"))
     await asyncio.gather(*map(cluster.pause, nodes))
     stopped = await _all(cluster, nodes, paused=True)
     how = f"{', '.join(nodes)}: the process is {'stopped' if stopped else 'not stopped'}"
-    return Applied(nodes, Effect(stopped and bool(nodes), how))
+    return Applied(nodes, Effect(stopped, how))
 
 
 async def heal(cluster: Pausable, applied: Applied) -> Effect:
@@ -68,4 +71,5 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    states={"pause": FROZEN},
 )

@@ -19,7 +19,7 @@ import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from model.roles import (
     ZOOKEEPER,
@@ -32,7 +32,7 @@ from model.roles import (
     NodeId,
 )
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
 
 ZOOKEEPERS = 0.15
 """The share of draws that strike ZooKeeper."""
@@ -54,6 +54,13 @@ class _Spared:
 
     node: NodeId
     registration: int | None
+
+
+class _Off(NamedTuple):
+    """The machines that a loss switched off."""
+
+    nodes: tuple[NodeId, ...]
+    spared: _Spared | None
 
 
 class Powered(Cluster, CanLosePower, CanKill, CanPause, HasRoles, HasHealth, Protocol):
@@ -103,19 +110,20 @@ async def apply(
         f"{node}: {'still answers' if count is None else f'off, {count} bytes were not synced'}"
         for node, count in zip(nodes, lost, strict=True)
     )
-    return Applied(nodes, Effect(None not in lost, how), spared)
+    return Applied(nodes, Effect(None not in lost, how), _Off(nodes, spared))
 
 
 async def heal(cluster: Powered, applied: Applied) -> Effect:
-    """Give power and start; proved when it runs and, unless nobody was spared, all is in sync."""
-    spared: _Spared | None = applied.undo
-    await asyncio.gather(*map(cluster.power_on, applied.targets))
+    """Give power and start; proved when it runs and, unless nobody was spared, all is in sync. A
+    node that another fault keeps down gets its power back, and stays down."""
+    nodes, spared = applied.undo or _Off((), None)
+    await asyncio.gather(*map(cluster.power_on, nodes))
     down = [node for node in applied.targets if not await cluster.is_running(node)]
     await asyncio.gather(*map(cluster.start_node, down))
     if left := [node for node in applied.targets if not await cluster.is_running(node)]:
         return Effect(False, f"{', '.join(left)} does not run")
     how = f"{', '.join(applied.targets) or 'nobody'} has power and runs"
-    if spared is None:
+    if spared is None or applied.kept_down:
         return Effect(True, how)
 
     async def is_back() -> bool:
@@ -160,5 +168,6 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    states={"power-loss": DOWN},
     room=room,
 )

@@ -7,7 +7,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
+from model.link_faults import LinkFaults
 from model.roles import CLIENTS, NodeId
+from nemesis import overlap
 from nemesis import targets as aim
 
 Found = TypeVar("Found")
@@ -20,6 +22,8 @@ BETWEEN_S = 0.5
 class Reachable(aim.Inhabited, Protocol):
     """What asking for an answer asks of a cluster."""
 
+    def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults: ...
+    async def answers(self, node: NodeId) -> bool: ...
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None: ...
 
 
@@ -43,7 +47,8 @@ async def told(probe: Callable[[], Awaitable[Sequence[Told | None]]]) -> Sequenc
 
 
 async def silent(cluster: Reachable, nodes: Iterable[NodeId]) -> list[NodeId]:
-    """Those that stand and yet do not answer, past the links that others may have cut."""
+    """Those that stand and yet do not answer, past the links that others may have cut; a node that
+    another fault keeps disconnected is none of them."""
     standing = [node for node in nodes if await aim.stands(cluster, node)]
     answering = await asyncio.gather(*(_answers(cluster, node) for node in standing))
     return [node for node, answers in zip(standing, answering, strict=True) if not answers]
@@ -52,5 +57,10 @@ async def silent(cluster: Reachable, nodes: Iterable[NodeId]) -> list[NodeId]:
 async def _answers(cluster: Reachable, node: NodeId) -> bool:
     """Whether a link is cut can only be told of a node that answers past it."""
     party = CLIENTS if node in cluster.brokers else cluster.brokers[0]
+    faults = cluster.link_faults(party, node)
+    if faults.disconnected:
+        return True  # by another fault, which is healed and proved by itself
+    if faults.refused or faults.slowness_s > overlap.TOO_SLOW_S:
+        return await until(lambda: cluster.answers(node), bool)
     [is_cut] = await told(lambda: asyncio.gather(cluster.is_cut(party, node)))
     return is_cut is not None

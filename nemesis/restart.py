@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from model.roles import CanPause, CanRestart, Cluster, HasRoles
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
 
 WHOLE_TIMEOUT_S = 4.0
 """How long a rolling restart waits for the cluster between two brokers."""
@@ -67,4 +67,5 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    states={"restart": DOWN, "restart-rolling": DOWN},
 )

@@ -1,10 +1,11 @@
 """Carries out the faults of a schedule on a cluster, and remembers what is broken."""
 
+import dataclasses
 import functools
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,13 +25,25 @@ from model.roles import (
     Cluster,
     NodeId,
 )
-from nemesis.package import Applied, Effect, Package
+from nemesis.package import DOWN, Applied, Effect, Package
 
 log = logging.getLogger(__name__)
 
 
+class _Broken(NamedTuple):
+    """A fault that is on."""
+
+    package: Package
+    fault: str
+    applied: Applied
+
+
+def _unheard() -> None:
+    """Nothing waits for an action to be done."""
+
+
 class Nemesis:
-    """Breaks and mends on request. One at a time: whoever asks waits for the answer."""
+    """Breaks and mends on request: one action at a time, but measurements may overlap."""
 
     def __init__(self, cluster: Any, packages: Sequence[Package], rng: random.Random) -> None:
         """``ValueError`` when the cluster lacks what a package needs."""
@@ -41,18 +54,24 @@ class Nemesis:
         self._cluster = cluster
         self._rng = rng
         self._by_fault = {fault: package for package in packages for fault in package.faults}
-        self._broken: dict[int, tuple[Package, Applied]] = {}
+        self._broken: dict[int, _Broken] = {}
 
-    async def invoke(self, op: Op) -> Op:
-        """Apply or heal; the answer has the targets as resolved and the effect as measured.
+    async def invoke(self, op: Op, acted: Callable[[], None] = _unheard) -> Op:
+        """Apply, measure or heal; the answer has the targets as resolved and the effect as
+        measured.
 
-        ``op.value``: ``{"id", "phase": "apply" | "heal", "targets", "options"}``. Healing what is
-        not broken (any more) changes nothing. What the cluster raises goes through to the caller.
+        ``op.value``: ``{"id", "phase": "apply" | "measure" | "heal", "targets", "options"}``.
+        ``acted`` is called as soon as nothing but a measurement is left to do: from then on other
+        faults may be applied and healed. Healing what is not broken (any more) changes nothing.
+        What the cluster raises goes through to the caller.
         """
-        if op.value["phase"] == "heal":
-            targets, effect = await self._heal(op.value["id"], op.value["targets"])
-        else:
-            targets, effect = await self._apply(op)
+        match op.value["phase"]:
+            case "heal":
+                targets, effect = await self._heal(op.value["id"], op.value["targets"], acted)
+            case "measure":
+                targets, effect = await self._measure(op.value["id"], op.value["targets"], acted)
+            case _:
+                targets, effect = await self._apply(op, acted)
         value = op.value | {
             "targets": targets,
             "effect": {"proved": effect.proved, "how": effect.how},
@@ -64,9 +83,9 @@ class Nemesis:
 
         A mend that fails does not spare the rest.
         """
-        for number, (package, _) in reversed(list(self._broken.items())):
-            heal = functools.partial(self._heal, number, None)
-            await _try_to(f"{package.name} {number}", heal)
+        for number, broken in reversed(list(self._broken.items())):
+            heal = functools.partial(self._heal, number, None, _unheard)
+            await _try_to(f"{broken.package.name} {number}", heal)
         if isinstance(self._cluster, CanCut):
             await _try_to("the links", self._cluster.heal_all)
         if isinstance(self._cluster, CanHalt):
@@ -78,23 +97,65 @@ class Nemesis:
                 for node in self._cluster.nodes:
                     await _try_to(f"{what} of {node}", functools.partial(mend, node))
 
-    async def _apply(self, op: Op) -> tuple[Any, Effect]:
+    async def _apply(self, op: Op, acted: Callable[[], None]) -> tuple[Any, Effect]:
         package = self._by_fault.get(op.f)
         if package is None:
             raise ValueError(f"no package here has a fault called {op.f}")
         options = op.value.get("options") or {}
-        applied = await package.apply(self._cluster, op.f, op.value["targets"], options, self._rng)
-        self._broken[op.value["id"]] = (package, applied)
+        strike = package.strike or package.apply
+        applied = await strike(self._cluster, op.f, op.value["targets"], options, self._rng)
+        self._broken[op.value["id"]] = _Broken(package, op.f, applied)
+        if package.strike is not None:
+            return await self._measure(op.value["id"], applied.targets, acted)
         return list(applied.targets), applied.effect
 
-    async def _heal(self, number: int, targets: Any) -> tuple[Any, Effect]:
+    async def _measure(
+        self, number: int, targets: Any, acted: Callable[[], None]
+    ) -> tuple[Any, Effect]:
+        """Measure the effect of a fault that is on."""
         if number not in self._broken:
             return targets, Effect(False, "not broken")
-        package, applied = self._broken[number]
-        effect = await package.heal(self._cluster, applied)
-        if effect.proved:
-            del self._broken[number]
+        package, _, applied = self._broken[number]
+        effect = applied.effect
+        acted()
+        if package.measure is not None:
+            effect = await package.measure(self._cluster, applied)
         return list(applied.targets), effect
+
+    async def _heal(
+        self, number: int, targets: Any, acted: Callable[[], None]
+    ) -> tuple[Any, Effect]:
+        if number not in self._broken:
+            return targets, Effect(False, "not broken")
+        package, fault, applied = self._broken[number]
+        kept = self._kept(number, package.states.get(fault))
+        mine = dataclasses.replace(
+            applied,
+            targets=tuple(node for node in applied.targets if node not in kept),
+            kept_down=frozenset(self._kept(number, DOWN)),
+        )
+        if package.mend is not None:
+            await package.mend(self._cluster, mine)
+            acted()
+        effect = await package.heal(self._cluster, mine)
+        if kept:
+            others = ", ".join(f"fault {other} keeps {node}" for node, other in kept.items())
+            how = f"{effect.how}; {others} {package.states[fault]}"
+            effect = Effect(effect.proved, how)
+        if effect.proved:
+            self._broken.pop(number, None)
+        return list(applied.targets), effect
+
+    def _kept(self, number: int, state: str | None) -> dict[NodeId, int]:
+        """The targets of a fault that other faults keep in a state, and by which."""
+        mine = self._broken[number].applied.targets
+        return {
+            node: other
+            for other, (package, fault, applied) in self._broken.items()
+            if other != number and state is not None and package.states.get(fault) == state
+            for node in applied.targets
+            if node in mine
+        }
 
 
 async def _try_to(what: str, mend: Callable[[], Awaitable[object]]) -> None:

@@ -81,5 +81,6 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    states={"slow-disk": "on a slow disk"},
     weight=0.5,
 )

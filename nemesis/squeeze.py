@@ -136,16 +136,24 @@ async def _squeeze_memory(
 
 
 async def heal(cluster: Squeezable, applied: Applied) -> Effect:
-    """Widen first, then start what is down; proved when the limits are wider and the node runs."""
+    """Widen first, then start what is down; proved when the limits are wider and the node runs. A
+    node that another fault keeps down stays so."""
     limits: dict[NodeId, Limits] = applied.undo or {}
     return _all(
-        await asyncio.gather(*(_release(cluster, node, was) for node, was in limits.items()))
+        await asyncio.gather(
+            *(
+                _release(cluster, node, was, kept_down=node in applied.kept_down)
+                for node, was in limits.items()
+            )
+        )
     )
 
 
-async def _release(cluster: Squeezable, node: NodeId, squeezed: Limits) -> Effect:
+async def _release(
+    cluster: Squeezable, node: NodeId, squeezed: Limits, *, kept_down: bool
+) -> Effect:
     await cluster.release(node)
-    started = not await cluster.is_running(node)
+    started = not kept_down and not await cluster.is_running(node)
     if started:
         await cluster.start_node(node)
     running, now = await cluster.is_running(node), await cluster.strain(node)
@@ -155,7 +163,7 @@ async def _release(cluster: Squeezable, node: NodeId, squeezed: Limits) -> Effec
     )
     state = ("was started" if started else "runs") if running else "does not run"
     how = f"{node} {state} with {_spoken(now.cpus)} CPUs, {_spoken(now.memory_bytes)} bytes"
-    return Effect(running and wide, how)
+    return Effect((running or kept_down) and wide, how)
 
 
 def _all(effects: Sequence[Effect]) -> Effect:

@@ -4,12 +4,13 @@ While it is away nobody is elected and no ISR changes. What has a leader and its
 until a broker's session is over.
 """
 
+import dataclasses
 import random
 from typing import Any, Protocol
 
 from model.roles import ZOOKEEPER, CanKill, CanPause, Cluster, HasRoles
 from nemesis import kill, pause
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import DOWN, FROZEN, Applied, Drawn, Effect, Package, Shape
 
 FAULTS = ("kill-zookeeper", "pause-zookeeper")
 
@@ -28,16 +29,15 @@ async def apply(
     cluster: Headless, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
     """Proved as a broker's death or pause is."""
-    if fault == "kill-zookeeper":
-        return await kill.apply(cluster, fault, targets, options, rng)
-    return await pause.apply(cluster, fault, targets, options, rng)
+    strike = kill.apply if fault == "kill-zookeeper" else pause.apply
+    applied = await strike(cluster, fault, targets, options, rng)
+    return dataclasses.replace(applied, undo=fault)
 
 
 async def heal(cluster: Headless, applied: Applied) -> Effect:
-    """Started or resumed, whichever it needs."""
-    if not await cluster.is_running(ZOOKEEPER):
-        return await kill.heal(cluster, applied)
-    return await pause.heal(cluster, applied)
+    """Start it after a kill, resume it after a pause: each fault takes back what it did."""
+    mend = kill.heal if applied.undo == "kill-zookeeper" else pause.heal
+    return await mend(cluster, applied)
 
 
 PACKAGE = Package(
@@ -49,4 +49,5 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
+    states={"kill-zookeeper": DOWN, "pause-zookeeper": FROZEN},
 )

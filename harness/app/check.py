@@ -300,6 +300,8 @@ def describe(
     lines = reasons(verdict, findings)
     if verdict.valid is True:
         lines.append(_evidence(verdict.evidence))
+    if late := verdict_.lateness(verdict.evidence.get("faults_late_ms", 0)):
+        lines.append(late)
     if verdict.allowed:
         lines.append("allowed: " + ", ".join(f"{a} {n:,}" for a, n in verdict.allowed.items()))
     lines += [f"note: {note}" for note in verdict.notes]

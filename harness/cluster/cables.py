@@ -42,6 +42,10 @@ class Cables:
         if node.name in self._pulled:
             await self.pull(node)
 
+    def is_pulled(self, node: NodeId) -> bool:
+        """Is the node's cable out, by our own records?"""
+        return node in self._pulled
+
     async def is_in(self, node: Container) -> bool:
         """Measured: does the engine have it on the network?"""
         networks = (await node.inspect())["NetworkSettings"]["Networks"]

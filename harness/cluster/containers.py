@@ -6,6 +6,7 @@ Whoever starts a cluster first removes what harnesses that are gone have left be
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import os
 import random
@@ -51,6 +52,7 @@ from harness.cluster.sight import Sight
 from harness.cluster.toxiproxy import Door
 from harness.cluster.waiting import until
 from model import options
+from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId, Strain
 
@@ -148,6 +150,15 @@ class Containers(Meshed):
         await container.start()
         await self._here.cables.keep_out(container)
         await self._answering(node, PATIENCE_S)
+
+    # --- CanCut
+
+    def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
+        return dataclasses.replace(
+            super().link_faults(one, other),
+            disconnected=any(map(self._here.cables.is_pulled, (one, other))),
+            lossy=not self._leaking.isdisjoint((one, other)),
+        )
 
     # --- CanDisconnect
 

@@ -16,10 +16,10 @@ from harness.cluster.waiting import until
 PROBE_TIMEOUT_S = 2.0
 """How long a node that is well may take to answer a probe past the mesh."""
 ROUND_TRIP_S_MAX = 4.0
-"""A link that takes longer to answer is not slow but cut."""
+"""A link that takes longer to answer than this, and than faults slow it, is not slow but cut."""
 GRACE_S = 0.3
 """How much longer than the direct one a probe through a link is waited for, if it is not slow."""
-SLOWNESS_S_MAX = 1.0
+SLOWNESS_S_MAX = 6.0
 """A link that is made slower than this cannot be told from a cut one in the time there is."""
 COUNTED_S = 1.0
 """How long Toxiproxy may take to see that a probe's connection was closed, and count its bytes."""
@@ -52,14 +52,23 @@ async def is_refused(mesh: Mesh, link: Link) -> bool:
     return sign == "end" and await mesh.is_closed(link)
 
 
-async def round_trip_s(links: Sequence[Link]) -> float | None:
-    """The quickest answer to a probe through any of the links; ``None`` for no answer."""
+def round_trip_patience_s(slowness_s: float) -> float:
+    """How long an answer over a link is waited for that faults make slower by so many seconds."""
+    return max(ROUND_TRIP_S_MAX, slowness_s + PROBE_TIMEOUT_S)
+
+
+async def round_trip_s(links: Sequence[Link], slowness_s: float = 0.0) -> float | None:
+    """The quickest answer to a probe through any of the links; ``None`` for no answer.
+
+    Faults make a round trip over them slower by ``slowness_s``.
+    """
     clock = asyncio.get_running_loop().time
+    patience_s = round_trip_patience_s(slowness_s)
 
     async def took(link: Link) -> float | None:
         began = clock()
         protocol = protocol_of(link.acceptor)
-        answered = await probe.answers(link.reached, protocol, ROUND_TRIP_S_MAX)
+        answered = await probe.answers(link.reached, protocol, patience_s)
         return clock() - began if answered else None
 
     probes = [asyncio.create_task(took(link)) for link in links]
@@ -75,7 +84,7 @@ async def round_trip_s(links: Sequence[Link]) -> float | None:
 
 async def _sign_through(mesh: Mesh, link: Link) -> Sign | None:
     """What comes of a probe through the link; ``None`` when that would tell nothing of it."""
-    slowness_s = mesh.slowness_s(link.opener, link.acceptor)
+    slowness_s = mesh.faults(link.opener, link.acceptor).slowness_s
     if slowness_s > SLOWNESS_S_MAX:
         return None
     protocol = protocol_of(link.acceptor)

@@ -22,6 +22,7 @@ from harness.cluster.settings import PEER_LISTENER, Addresses
 from harness.cluster.sight import Sight
 from harness.cluster.toxiproxy import Door, Mesh
 from model import roles
+from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
@@ -104,6 +105,9 @@ class Meshed(Nodes):
     async def heal_all(self) -> None:
         await self.mesh.heal_all()
 
+    def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
+        return self.mesh.faults(one, other)
+
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         verdicts = await asyncio.gather(
             *(evidence.is_cut(self.mesh, link) for link in self.mesh.between(source, target))
@@ -128,11 +132,12 @@ class Meshed(Nodes):
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
         await self.mesh.slow(source, target, latency_s)
 
-    async def quicken(self, source: NodeId, target: NodeId) -> None:
-        await self.mesh.quicken(source, target)
+    async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        await self.mesh.quicken(source, target, latency_s)
 
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
-        return await evidence.round_trip_s(self.mesh.between(source, target))
+        slowness_s = self.mesh.faults(source, target).slowness_s
+        return await evidence.round_trip_s(self.mesh.between(source, target), slowness_s)
 
     # --- how
 

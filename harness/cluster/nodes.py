@@ -174,6 +174,11 @@ class Nodes(abc.ABC):
     async def is_paused(self, node: NodeId) -> bool:
         return await self._nodes[node].is_paused()
 
+    # --- CanCut
+
+    async def answers(self, node: NodeId) -> bool:
+        return await self._answers(node)
+
     # --- HasRoles
 
     async def controller(self) -> NodeId | None:

@@ -21,7 +21,12 @@ from broker_impl.node.broker import Broker
 from broker_impl.zookeeper.store import SECRET
 from harness.cluster import compiled, links, probe, settings, simulated_node, usurper
 from harness.cluster.address import Address
-from harness.cluster.evidence import GRACE_S, PROBE_TIMEOUT_S, ROUND_TRIP_S_MAX, SLOWNESS_S_MAX
+from harness.cluster.evidence import (
+    GRACE_S,
+    PROBE_TIMEOUT_S,
+    SLOWNESS_S_MAX,
+    round_trip_patience_s,
+)
 from harness.cluster.excuses import Excuses
 from harness.cluster.halts import Halts
 from harness.cluster.links import HARNESS, Wanted
@@ -43,6 +48,7 @@ from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
 from harness.simulation.world import World
 from model import roles, violation
+from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, Flip, NodeId
 
@@ -176,6 +182,9 @@ class Simulated(Machines):
     async def heal_all(self) -> None:
         self._wires.heal_all()
 
+    def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
+        return self._wires.faults(one, other)
+
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         verdicts = await asyncio.gather(
             *(self._is_cut(link) for link in self._links(source, target))
@@ -202,8 +211,8 @@ class Simulated(Machines):
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
         self._wires.slow(source, target, latency_s)
 
-    async def quicken(self, source: NodeId, target: NodeId) -> None:
-        self._wires.quicken(source, target)
+    async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        self._wires.quicken(source, target, latency_s)
 
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
         took = await asyncio.gather(*(self._took_s(link) for link in self._links(source, target)))
@@ -388,7 +397,7 @@ class Simulated(Machines):
         slowness_s = self._wires.slowness_s(link.opener, link.acceptor)
         if slowness_s > SLOWNESS_S_MAX:
             return None
-        grace_s = GRACE_S + slowness_s
+        grace_s = GRACE_S + 2 * slowness_s  # a connection takes a round trip of its own
         lost = self._wires.lost(link.opener, link.acceptor)
         through = asyncio.create_task(self._sign(link.opener, link, PROBE_TIMEOUT_S + grace_s))
         try:
@@ -410,8 +419,12 @@ class Simulated(Machines):
         """From the question to the answer: a connection takes a round trip of its own."""
         world = self._stage.world
         asked_s: list[float] = []
+        slowness_s = self._wires.slowness_s(link.opener, link.acceptor)
         sign = await self._sign(
-            link.opener, link, ROUND_TRIP_S_MAX, lambda: asked_s.append(world.now)
+            link.opener,
+            link,
+            round_trip_patience_s(slowness_s),
+            lambda: asked_s.append(world.now),
         )
         return world.now - asked_s[0] if sign == "answer" else None
 

@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeVar
 
 import psutil
 from toxiproxy import Proxy, Toxiproxy
+from toxiproxy.api import APIConsumer
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
 from harness.cluster.address import Address
@@ -30,6 +31,7 @@ from harness.cluster.counters import Counters, counted
 from harness.cluster.node import ClusterError
 from harness.cluster.ports import HOST
 from harness.cluster.process import Process
+from model.link_faults import LinkFaults
 from model.roles import NodeId
 
 Answer = TypeVar("Answer")
@@ -127,7 +129,8 @@ class Mesh:
         self._proxies: dict[tuple[NodeId, NodeId], Proxy] = {}
         self._links: dict[tuple[NodeId, NodeId], Link] = {}
         self._toxics: Counter[_Toxic] = Counter()
-        self._latency_s: dict[_Toxic, float] = {}
+        self._latencies_s: dict[_Toxic, list[float]] = {}
+        """The latency that each fault adds; the largest counts."""
         self._refusals: Counter[tuple[NodeId, NodeId]] = Counter()
 
     @property
@@ -189,20 +192,37 @@ class Mesh:
         await self._cure(_Toxic("cut", source, target))
 
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        """Let what goes from source to target arrive later; a slow link gets no slower."""
+        """Let what goes from source to target arrive later; a link is as slow as its slowest fault
+        makes it."""
         toxic = _Toxic("slow", source, target)
-        latency = {"latency": round(latency_s * 1000), "jitter": 0}
-        await self._poison(toxic, "latency", latency)
-        self._latency_s.setdefault(toxic, latency_s)
+        before_s = max(self._latencies_s.get(toxic, ()), default=0.0)
+        await self._poison(toxic, "latency", _latency(latency_s))
+        self._latencies_s.setdefault(toxic, []).append(latency_s)
+        if 0 < before_s < latency_s:
+            await self._set(toxic, _latency(latency_s))
 
-    async def quicken(self, source: NodeId, target: NodeId) -> None:
-        """Take one slowness back; what is under way arrives at once."""
-        await self._cure(_Toxic("slow", source, target))
+    async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        """Take one fault's latency back; after the last, what is under way arrives at once."""
+        toxic = _Toxic("slow", source, target)
+        latencies_s = self._latencies_s.get(toxic, [])
+        if latency_s not in latencies_s:
+            return
+        await self._cure(toxic)
+        latencies_s.remove(latency_s)
+        if not latencies_s:
+            self._latencies_s.pop(toxic, None)
+        elif max(latencies_s) < latency_s:
+            await self._set(toxic, _latency(max(latencies_s)))
 
-    def slowness_s(self, one: NodeId, other: NodeId) -> float:
-        """How much longer a round trip between the two takes than it would by itself."""
-        ways = (_Toxic("slow", one, other), _Toxic("slow", other, one))
-        return sum(self._latency_s.get(way, 0.0) for way in ways)
+    def faults(self, one: NodeId, other: NodeId) -> LinkFaults:
+        """What all faults together do to the links between the two."""
+        ways = ((one, other), (other, one))
+        slow = (self._latencies_s.get(_Toxic("slow", *way), ()) for way in ways)
+        return LinkFaults(
+            cut=any(self._toxics[_Toxic("cut", *way)] > 0 for way in ways),
+            refused=self._refusals[_unordered(one, other)] > 0,
+            slowness_s=sum(max(latencies_s, default=0.0) for latencies_s in slow),
+        )
 
     async def refuse(self, one: NodeId, other: NodeId) -> None:
         """Close what is open between the two, refuse what is new."""
@@ -228,6 +248,7 @@ class Mesh:
         for toxic in list(self._toxics):
             self._toxics[toxic] = 1
             await self._cure(toxic)
+            self._latencies_s.pop(toxic, None)
         for one, other in list(self._refusals):
             self._refusals[one, other] = 1
             await self.accept(one, other)
@@ -247,9 +268,16 @@ class Mesh:
         if self._toxics[toxic] > 1:
             self._toxics[toxic] -= 1
         elif self._toxics.pop(toxic, 0):
-            self._latency_s.pop(toxic, None)
             for proxy, stream in proxies:
                 await self._call(functools.partial(proxy.destroy_toxic, f"{toxic.name}-{stream}"))
+
+    async def _set(self, toxic: _Toxic, attributes: dict[str, int]) -> None:
+        """Change a toxic that is there, for connections that are open, too; the client lacks it."""
+        for proxy, stream in self._sides(toxic):
+            path = f"/proxies/{proxy.name}/toxics/{toxic.name}-{stream}"
+            await self._call(
+                functools.partial(APIConsumer.post, path, json={"attributes": attributes})
+            )
 
     def _sides(self, toxic: _Toxic) -> list[tuple[Proxy, str]]:
         """The proxies that carry bytes from source to target, and in which stream."""
@@ -293,6 +321,11 @@ class Mesh:
                 raise MeshError(f"toxiproxy-server was silent for {CALL_TIMEOUT_S:g} s") from None
             except (OSError, NotFound, ProxyExists, InvalidToxic, KeyError) as error:
                 raise MeshError(f"toxiproxy-server: {type(error).__name__}: {error}") from error
+
+
+def _latency(latency_s: float) -> dict[str, int]:
+    """The attributes of Toxiproxy's ``latency``."""
+    return {"latency": round(latency_s * 1000), "jitter": 0}
 
 
 def _unordered(one: NodeId, other: NodeId) -> tuple[NodeId, NodeId]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from harness.simulation.network import Link, Network
+from model.link_faults import LinkFaults
 from model.roles import NodeId
 
 Way = tuple[NodeId, NodeId]
@@ -21,8 +22,8 @@ class Wires:
         self._hosts = tuple(hosts)
         self._cuts: Counter[Way] = Counter()
         self._refusals: Counter[Way] = Counter()
-        self._slow: dict[Way, tuple[int, float]] = {}
-        """By how many faults, and by how many seconds, the first of which counts."""
+        self._slow: dict[Way, list[float]] = {}
+        """The latency that each fault adds; the largest counts."""
         self._off: dict[NodeId, None] = {}
         self._leaks: dict[NodeId, tuple[float, int]] = {}
         """Which share is lost, and what had been lost before."""
@@ -66,25 +67,39 @@ class Wires:
     # Slow.
 
     def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        """A slow link gets no slower."""
-        count, slowness_s = self._slow.get((source, target), (0, latency_s))
-        self._slow[source, target] = count + 1, slowness_s
-        if not count:
-            self._network.link(source, target).latency_s += slowness_s
+        """Add a fault's latency; a link is as slow as its slowest fault makes it."""
+        latencies = self._slow.setdefault((source, target), [])
+        self._network.link(source, target).latency_s += max(
+            0.0, latency_s - max(latencies, default=0.0)
+        )
+        latencies.append(latency_s)
 
-    def quicken(self, source: NodeId, target: NodeId) -> None:
-        if (source, target) not in self._slow:
+    def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        """Take one fault's latency back."""
+        latencies = self._slow.get((source, target), [])
+        if latency_s not in latencies:
             return
-        count, slowness_s = self._slow.pop((source, target))
-        if count > 1:
-            self._slow[source, target] = count - 1, slowness_s
-        else:
-            self._network.link(source, target).latency_s -= slowness_s
+        latencies.remove(latency_s)
+        self._network.link(source, target).latency_s -= max(
+            0.0, latency_s - max(latencies, default=0.0)
+        )
+        if not latencies:
+            del self._slow[source, target]
 
     def slowness_s(self, one: NodeId, other: NodeId) -> float:
         """How much longer a round trip between the two takes than it would by itself."""
         ways = ((one, other), (other, one))
-        return sum(self._slow[way][1] for way in ways if way in self._slow)
+        return sum(max(self._slow[way]) for way in ways if way in self._slow)
+
+    def faults(self, one: NodeId, other: NodeId) -> LinkFaults:
+        """What all faults together do to the links between the two."""
+        return LinkFaults(
+            cut=any(self._cuts[way] > 0 for way in ((one, other), (other, one))),
+            refused=self._refusals[_unordered(one, other)] > 0,
+            disconnected=one in self._off or other in self._off,
+            lossy=one in self._leaks or other in self._leaks,
+            slowness_s=self.slowness_s(one, other),
+        )
 
     def heal_all(self) -> None:
         """Every link whole, whatever was done to it: no cut, no refusal, no slowness is left."""
@@ -94,9 +109,9 @@ class Wires:
         for pair in [pair for pair, count in self._refusals.items() if count]:
             self._refusals[pair] = 1
             self.accept(*pair)
-        for way in list(self._slow):
-            self._slow[way] = 1, self._slow[way][1]
-            self.quicken(*way)
+        for way, latencies in list(self._slow.items()):
+            for latency_s in list(latencies):
+                self.quicken(*way, latency_s)
 
     # A cable that is out.
 

@@ -87,6 +87,11 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
     healed_ns: int | None
     effect: dict[str, Any]
     """``proved``: was the mechanism measured to have bitten; ``how``: by what."""
+    late_ns: int = 0
+    """How much later than planned the fault was asked for."""
+    overran_ns: int | None = None
+    """How much longer than planned it lasted, from its application to its heal; ``None`` for a
+    fault that lacks one of the two."""
 
 
 _ROW = msgspec.json.Encoder()

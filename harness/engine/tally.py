@@ -69,5 +69,5 @@ class Tally:
         if op.value["phase"] == "apply":
             self.faults += 1
             self.active[op.value["id"]] = op.f
-        else:
+        elif op.value["phase"] == "heal":
             self.active.pop(op.value["id"], None)

@@ -1,6 +1,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkers import findings, inline
@@ -282,6 +283,39 @@ def test_a_fault_that_is_not_healed_makes_a_run_unknown(histories: Any, proved: 
         () if proved
         else ("fault 4 (pause) is not proved to have been healed: 1 of 2 links answer again",)
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("at_s", "options", "late_ms", "words"),
+    [
+        (0.0, {}, 5000, ": the schedule of faults ran up to 5.0 s late"),
+        (4.5, {}, 500, ""),
+        (0.0, {"when": "commit"}, 0, ""),
+        (9.0, {}, 0, ""),
+    ],
+)
+def test_a_schedule_that_ran_late_says_by_how_much(
+    histories: Any, at_s: float, options: dict[str, Any], late_ms: int, words: str
+) -> None:
+    """The largest delay of a fault behind its plan is evidence, and a reason for what is missing; a
+    fault that waits for a moment of the workload is late on purpose."""
+    applied = [
+        msgspec.structs.replace(op, time_ns=5_000_000_000) for op in fault_ops(6, proved=True)
+    ]
+    tables = histories.tables([*histories.events(GOOD), *applied])
+    schedule = (
+        ScheduledFault(id=4, at_s=at_s, duration_s=1, fault="pause", options=options),
+        ScheduledFault(id=5, at_s=6, duration_s=1, fault="kill"),
+    )
+    told = conclude(
+        tables,
+        inline.judge(tables, lambda done: None),
+        [],
+        run=Plan(nemesis=("pause",), schedule=schedule),
+        plan={},
+    )
+    assert told.evidence["faults_late_ms"] == late_ms
+    assert told.unknown_because == (f"fault 5 (kill) was never applied{words}",)
 
 
 def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from model import roles
+from model.link_faults import LinkFaults
 from model.roles import ZOOKEEPER, Coordinated, Flip, NodeId, Partition, Strain
 from nemesis import admin, clock, disk, messages, power, proof, session
 
@@ -24,8 +25,15 @@ class FakeCluster:
         self.paused: set[NodeId] = set()
         self.cuts: Counter[tuple[NodeId, NodeId]] = Counter()
         self.refused: Counter[tuple[NodeId, NodeId]] = Counter()
-        self.latency: dict[tuple[NodeId, NodeId], float] = {}
+        self.latency: dict[tuple[NodeId, NodeId], list[float]] = {}
+        """That each fault adds; the largest counts."""
+        self.lag_s = 0.0
+        """How slow every link is by itself."""
+        self.probes: Counter[tuple[NodeId, NodeId]] = Counter()
+        """How often each link was probed."""
         self.off: set[NodeId] = set()
+        self.dumb: set[NodeId] = set()
+        """Nodes that stand and answer nothing, although no fault touches them."""
         self.free = dict.fromkeys(self.nodes, DISK_BYTES)
         self.limits = dict.fromkeys(self.nodes, (0.0, 0))
         self.throttled: Counter[NodeId] = Counter()
@@ -89,6 +97,7 @@ class FakeCluster:
         self.log.append(f"kill {node}")
         if not self.immortal:
             self.down.add(node)
+            self.paused.discard(node)
 
     async def start_node(self, node: NodeId) -> None:
         assert node in self.down, f"{node} runs"
@@ -101,12 +110,14 @@ class FakeCluster:
     async def stop_node(self, node: NodeId) -> int:
         self.log.append(f"stop {node}")
         self.down.add(node)
+        self.paused.discard(node)
         return self.exit_status
 
     async def is_running(self, node: NodeId) -> bool:
         return node not in self.down
 
     async def pause(self, node: NodeId) -> None:
+        assert node not in self.down, f"{node} does not run"
         if not self.immortal:
             self.paused.add(node)
 
@@ -126,10 +137,31 @@ class FakeCluster:
         self.cuts.clear()
         self.refused.clear()
 
+    def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
+        return LinkFaults(
+            cut=any(self.cuts[way] > 0 for way in ((one, other), (other, one))),
+            refused=self.refused[min(one, other), max(one, other)] > 0,
+            disconnected=not self.off.isdisjoint((one, other)),
+            lossy=not self.dropped.keys().isdisjoint((one, other)),
+            slowness_s=self._slowness_s(one, other),
+        )
+
+    def _slowness_s(self, one: NodeId, other: NodeId) -> float:
+        ways = ((one, other), (other, one))
+        return sum(max(self.latency.get(way, ()), default=0.0) for way in ways)
+
+    def _is_silent(self, node: NodeId) -> bool:
+        return node in self.down | self.paused | self.off | self.dumb
+
+    async def answers(self, node: NodeId) -> bool:
+        return not self._is_silent(node)
+
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
-        if target in self.down | self.paused | self.off:
+        faults = self.link_faults(source, target)
+        self.probes[source, target] += 1
+        if self._is_silent(target) or faults.refused or faults.slowness_s > 6:
             return None
-        return self.cuts[source, target] > 0 and not self.immortal
+        return (faults.cut or faults.disconnected) and not self.immortal
 
     async def refuse(self, one: NodeId, other: NodeId) -> None:
         self.refused[one, other] += 1
@@ -138,18 +170,25 @@ class FakeCluster:
         self.refused[one, other] -= 1
 
     async def is_refused(self, one: NodeId, other: NodeId) -> bool:
+        self.probes[one, other] += 1
+        if self.link_faults(one, other).disconnected:
+            return False
         return self.refused[one, other] > 0 and not self.immortal
 
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        self.latency[source, target] = latency_s
+        self.latency.setdefault((source, target), []).append(latency_s)
 
-    async def quicken(self, source: NodeId, target: NodeId) -> None:
-        del self.latency[source, target]
+    async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        latencies = self.latency[source, target]
+        latencies.remove(latency_s)
+        if not latencies:
+            del self.latency[source, target]
 
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
-        if target in self.down:
+        self.probes[source, target] += 1
+        if self._is_silent(target) or self.link_faults(source, target).is_silent:
             return None
-        return 0.001 + (0 if self.immortal else self.latency.get((source, target), 0))
+        return 0.001 + self.lag_s + (0 if self.immortal else self._slowness_s(source, target))
 
     def _may_fail(self, method: str) -> None:
         if self.fails[method] > 0:

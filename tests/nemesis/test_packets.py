@@ -90,7 +90,7 @@ async def test_a_rule_that_stays_is_not_healed(
         deaf.setattr(cluster, "pass_packets", nothing)
         healed = await packets.heal(cluster, applied)
     assert (healed.proved, healed.how) == (False, "the rule is still there: broker-1")
-    cluster.off = {"broker-1"}
+    cluster.dumb = {"broker-1"}
     healed = await packets.heal(cluster, applied)
     assert (healed.proved, healed.how) == (False, "the rule is gone, but silent: broker-1")
 

@@ -118,13 +118,21 @@ async def test_dead_ends_do_not_count(cluster: FakeCluster, rng: random.Random) 
 async def test_a_mend_leaves_the_cut_of_another(
     cluster: FakeCluster, rng: random.Random, way: str, broken: str
 ) -> None:
-    """Two faults on one link: however often one is healed, the other's cut stays until it is."""
+    """Of two faults on one link each takes back its own cut only, however often it is healed, and
+    does not wait for an answer that the other prevents."""
     one = await partition.apply(cluster, "partition-clients", [A], {"way": way}, rng)
     other = await partition.apply(cluster, "partition-clients", [A], {"way": way}, rng)
+    cluster.probes.clear()
     for _ in range(3):
-        assert not (await partition.heal(cluster, one)).proved
+        healed = await partition.heal(cluster, one)
+        assert healed.proved
+        assert healed.how.startswith("0 of ")
+        assert "other faults keep" in healed.how
+    assert not cluster.probes
     assert set((+getattr(cluster, broken)).values()) == {1}
-    assert (await partition.heal(cluster, other)).proved
+    healed = await partition.heal(cluster, other)
+    assert healed.proved
+    assert not healed.how.startswith("0 of ")
     assert (await partition.heal(cluster, one)).proved
     assert set(getattr(cluster, broken).values()) == {0}
 

@@ -47,5 +47,7 @@ async def test_silence_of_who_stands(cluster: FakeCluster) -> None:
     """Silent is who stands and does not answer; who is down or frozen has an excuse."""
     cluster.down, cluster.paused = {"broker-1"}, {"broker-2"}
     assert await proof.silent(cluster, cluster.nodes) == []
-    cluster.off = {"broker-3", "zookeeper"}
+    cluster.off = {"broker-3"}
+    assert await proof.silent(cluster, cluster.nodes) == [], "another fault disconnects it"
+    cluster.off, cluster.dumb = set(), {"broker-3", "zookeeper"}
     assert await proof.silent(cluster, cluster.nodes) == ["broker-3", "zookeeper"]

@@ -58,7 +58,8 @@ def struck(value: Any) -> str:
         return f"{value['node']}: ended by itself, status {value.get('status')}"
     if "recovered" in value:
         return "the cluster is whole" if value["recovered"] else "the cluster is not whole"
-    phase = {"apply": "applied to", "heal": "healed at"}.get(str(value.get("phase")), "")
+    phases = {"apply": "applied to", "measure": "measured again on", "heal": "healed at"}
+    phase = phases.get(str(value.get("phase")), "")
     where = spoken(value.get("targets"))
     effect = value.get("effect")
     how = str(effect.get("how", "")) if isinstance(effect, dict) else ""

@@ -205,7 +205,7 @@ async def test_a_slow_link_is_not_taken_for_a_cut_one(cluster: Processes) -> Non
     """A probe through a slowed link is waited for; one that would take too long tells nothing."""
     await cluster.slow(A, B, 0.4)
     assert await cluster.is_cut(A, B) is False
-    await cluster.slow(B, A, 0.8)
+    await cluster.slow(B, A, 6.0)
     assert await cluster.is_cut(A, B) is None
     await cluster.heal_all()
     assert await cluster.is_cut(A, B) is False
@@ -226,7 +226,7 @@ async def test_slowness_is_measured(cluster: Processes) -> None:
     slow = await cluster.round_trip_s(A, B)
     assert slow is not None
     assert slow >= 0.1
-    await cluster.quicken(A, B)
+    await cluster.quicken(A, B, 0.1)
     quick = await cluster.round_trip_s(A, B)
     assert quick is not None
     assert quick < 0.1

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from toxiproxy import Toxiproxy
 
 from harness.cluster import toxiproxy
 from harness.cluster.address import Address
@@ -17,6 +18,7 @@ from harness.cluster.process import Process
 from harness.cluster.registry import Registry
 from harness.cluster.toxiproxy import Link, Mesh, MeshError
 from harness.cluster.waiting import until
+from model.link_faults import NO_FAULTS, LinkFaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("toxiproxy_server")]
 
@@ -204,14 +206,49 @@ async def test_slow_link_delivers_later(mesh: Mesh, echo: Echo) -> None:
     link = await added(mesh, "a", "b", echo)
     talk = await connected(link.reached)
     await mesh.slow("b", "a", 3 * SILENCE_S)
-    assert mesh.slowness_s("a", "b") == 3 * SILENCE_S
+    assert mesh.faults("a", "b").slowness_s == 3 * SILENCE_S
     assert await talk.echoed(b"late") is None
     assert echo.heard == b"late"
-    await mesh.quicken("b", "a")
-    assert mesh.slowness_s("a", "b") == 0
+    await mesh.quicken("b", "a", 3 * SILENCE_S)
+    assert mesh.faults("a", "b").slowness_s == 0
     assert await talk.echoed(b"") == b"late"
     assert await talk.echoed(b"quick") == b"quick"
     talk.close()
+
+
+async def test_a_link_is_as_slow_as_its_slowest_fault(mesh: Mesh, echo: Echo) -> None:
+    """Each fault takes back its own latency only, in any order, as the server itself says."""
+    await added(mesh, "a", "b", echo)
+
+    def latencies_ms() -> list[int]:
+        [proxy] = Toxiproxy().proxies().values()
+        return [toxic.attributes["latency"] for toxic in proxy.toxics().values()]
+
+    for first, second in ((0.1, 2.0), (2.0, 0.1)):
+        await mesh.slow("b", "a", first)
+        await mesh.slow("b", "a", second)
+        assert (mesh.faults("b", "a").slowness_s, latencies_ms()) == (2.0, [2000])
+        await mesh.quicken("b", "a", first)
+        assert (mesh.faults("b", "a").slowness_s, latencies_ms()) == (second, [second * 1000])
+        await mesh.quicken("b", "a", second)
+        await mesh.quicken("b", "a", second)
+        assert (mesh.faults("a", "b").slowness_s, latencies_ms()) == (0, [])
+
+
+async def test_what_faults_do_to_a_link(mesh: Mesh, echo: Echo) -> None:
+    """The mesh's records tell of cuts and refusals that last, in either direction."""
+    await added(mesh, "a", "b", echo)
+    assert mesh.faults("a", "b") == NO_FAULTS
+    for _ in range(2):
+        await mesh.cut("b", "a")
+        await mesh.refuse("a", "b")
+    for last in (False, True):
+        assert mesh.faults("a", "b") == mesh.faults("b", "a") == LinkFaults(cut=True, refused=True)
+        assert mesh.faults("a", "b").is_silent
+        await mesh.heal("b", "a")
+        await mesh.accept("a", "b")
+        assert mesh.faults("a", "b").is_silent is not last
+    assert mesh.faults("a", "b") == NO_FAULTS
 
 
 async def test_heal_all_heals_all(mesh: Mesh, echo: Echo) -> None:

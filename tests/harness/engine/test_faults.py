@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from harness.engine.faults import HEAL_TRIES, MOMENT_S, Faults
+from harness.engine.faults import HEAL_TRIES, MOMENT_S, PATIENCE_S, Faults
 from harness.engine.recorder import Recorder
 from model import history
 from model.op import Op
@@ -22,7 +23,7 @@ class FakeNemesis:
         self.seconds = seconds
         self.calls: list[tuple[Any, str, str]] = []
 
-    async def invoke(self, op: Op) -> Op:
+    async def invoke(self, op: Op, acted: Callable[[], None]) -> Op:
         self.calls.append((asyncio.get_running_loop().time(), op.f, op.value["phase"]))
         if op.f == "broken":
             raise RuntimeError("no such node")
@@ -83,6 +84,8 @@ def test_each_fault_is_applied_and_healed_in_time(
         "applied_ns": pytest.approx(3.1e9),
         "healed_ns": pytest.approx(4.2e9),
         "effect": {"proved": True, "how": "seen"},
+        "late_ns": pytest.approx(0, abs=1e6),
+        "overran_ns": pytest.approx(1e8, abs=1e6),
     }
 
 
@@ -172,8 +175,8 @@ class Stubborn(FakeNemesis):
         super().__init__()
         self.failures = failures
 
-    async def invoke(self, op: Op) -> Op:
-        done = await super().invoke(op)
+    async def invoke(self, op: Op, acted: Callable[[], None]) -> Op:
+        done = await super().invoke(op, acted)
         if op.value["phase"] == "heal" and self.failures:
             self.failures -= 1
             value = done.value | {"effect": {"proved": False, "how": "no answer"}}
@@ -196,8 +199,8 @@ class Hindered(FakeNemesis):
 
     is_bad = False
 
-    async def invoke(self, op: Op) -> Op:
-        done = await super().invoke(op)
+    async def invoke(self, op: Op, acted: Callable[[], None]) -> Op:
+        done = await super().invoke(op, acted)
         if op.f == "network":
             self.is_bad = op.value["phase"] == "apply"
         if op.f == "network" or not self.is_bad:
@@ -253,6 +256,107 @@ def test_a_fault_that_is_hindered_to_the_end_has_its_line(
     ]
     assert [row["id"] for row in rows] == [1, 2]
     assert rows[1]["effect"]["proved"] is False
+
+
+class Measuring(FakeNemesis):
+    """Acts at once, and measures for as long as a table says."""
+
+    def __init__(self, **seconds: float) -> None:
+        super().__init__()
+        self.measures = seconds
+        self.hidden: set[str] = set()
+        """Faults whose effect nothing proves for now."""
+
+    async def invoke(self, op: Op, acted: Callable[[], None]) -> Op:
+        self.calls.append((asyncio.get_running_loop().time(), op.f, op.value["phase"]))
+        acted()
+        await asyncio.sleep(self.measures.get(f"{op.f}_{op.value['phase']}", 0.0))
+        proved = op.f not in self.hidden
+        if op.value["phase"] == "heal":
+            self.hidden.discard("move" if op.f == "network" else "")
+            proved = True
+        value = op.value | {"effect": {"proved": proved, "how": op.value["phase"]}}
+        return msgspec.structs.replace(op, type="info", value=value)
+
+
+def test_a_long_measurement_of_a_heal_holds_nothing_up(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """Other faults strike and heal in time while a heal is measured, but for the moment that a
+    measurement is waited for; each fault keeps its line, and says how late it was."""
+    nemesis = Measuring(slow_heal=4.9)
+    schedule = [fault(1, 1, 2, "slow"), fault(2, 3.1, 1, "kill"), fault(3, 6, 2, "cut")]
+    rows, ended_s = run(virtually, recorder, tmp_path, nemesis, schedule)
+    assert nemesis.calls == [
+        (pytest.approx(1.0), "slow", "apply"),
+        (pytest.approx(3.0), "slow", "heal"),
+        (pytest.approx(3.0 + PATIENCE_S), "kill", "apply"),
+        (pytest.approx(4.0 + PATIENCE_S - 0.1, abs=0.11), "kill", "heal"),
+        (pytest.approx(6.0), "cut", "apply"),
+        (pytest.approx(8.0), "cut", "heal"),
+    ]
+    assert [row["id"] for row in rows] == [2, 1, 3]
+    assert rows[0]["late_ns"] == pytest.approx((PATIENCE_S - 0.1) * 1e9)
+    assert rows[2]["late_ns"] == pytest.approx(0, abs=1e6)
+    assert rows[1]["overran_ns"] == pytest.approx(4.9e9)
+    assert ended_s == pytest.approx(8.0)
+
+
+def test_what_follows_a_heal_waits_for_the_measurement_of_its_fault(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """A fault that is planned after the heal of another never overlaps it, however long it takes
+    to measure the other; one that is planned to overlap it does."""
+    nemesis = Measuring(cut_apply=4.5)
+    schedule = [fault(1, 1, 3, "cut"), fault(2, 2, 1, "kill"), fault(3, 5, 1, "pause")]
+    run(virtually, recorder, tmp_path, nemesis, schedule)
+    assert nemesis.calls == [
+        (pytest.approx(1.0), "cut", "apply"),
+        (pytest.approx(2.0), "kill", "apply"),
+        (pytest.approx(3.0), "kill", "heal"),
+        (pytest.approx(8.5), "cut", "heal"),
+        (pytest.approx(8.5), "pause", "apply"),
+        (pytest.approx(9.5), "pause", "heal"),
+    ]
+
+
+def test_an_effect_that_another_fault_hid_is_measured_again(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """Before the fault is healed, if another one has been healed since; not otherwise."""
+    nemesis = Measuring()
+    nemesis.hidden = {"move", "lost"}
+    schedule = [fault(1, 1, 4, "network"), fault(2, 2, 6, "move"), fault(3, 6, 1, "lost")]
+    rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule)
+    assert [(f, phase) for _, f, phase in nemesis.calls] == [
+        ("network", "apply"),
+        ("move", "apply"),
+        ("network", "heal"),
+        ("lost", "apply"),
+        ("lost", "heal"),
+        ("move", "measure"),
+        ("move", "heal"),
+    ]
+    assert [(row["id"], row["effect"]) for row in rows] == [
+        (1, {"proved": True, "how": "apply"}),
+        (3, {"proved": False, "how": "apply"}),
+        (2, {"proved": True, "how": "measure"}),
+    ]
+
+
+def test_the_end_waits_for_a_measurement(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """A fault that is being measured when the main phase ends is healed after its measurement."""
+    nemesis = Measuring(cut_apply=4.0)
+    schedule = [fault(1, 1, 30, "cut"), fault(2, 9, 1, "kill")]
+    rows, ended_s = run(virtually, recorder, tmp_path, nemesis, schedule, ending_s=3.0)
+    assert nemesis.calls == [
+        (pytest.approx(1.0), "cut", "apply"),
+        (pytest.approx(5.0), "cut", "heal"),
+    ]
+    assert [row["id"] for row in rows] == [1]
+    assert ended_s == pytest.approx(5.0)
 
 
 def test_an_interruption_while_a_fault_is_applied_leaves_its_line(

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ class Freezer:
         self.cluster = cluster
         self.lag_s = lag_s
 
-    async def invoke(self, op: Op) -> Op:
+    async def invoke(self, op: Op, acted: Callable[[], None]) -> Op:
         await asyncio.sleep(self.lag_s)
         self.cluster.log.append(op.value["phase"])
         if op.value["phase"] == "apply":

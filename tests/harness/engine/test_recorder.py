@@ -75,8 +75,10 @@ def test_a_line_of_the_schedule() -> None:
         applied_ns=2,
         healed_ns=None,
         effect={"proved": True, "how": "pid gone"},
+        late_ns=3,
     )
     assert encode_row(row) == (
         b'{"id":1,"fault":"kill","targets":["broker-1"],"asked_ns":1,"applied_ns":2,'
-        b'"healed_ns":null,"effect":{"proved":true,"how":"pid gone"}}\n'
+        b'"healed_ns":null,"effect":{"proved":true,"how":"pid gone"},'
+        b'"late_ns":3,"overran_ns":null}\n'
     )
