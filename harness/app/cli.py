@@ -223,18 +223,38 @@ def run(
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--target", metavar="NAME", help="where to, instead of where it ran")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N",
+              help="how many seeds a simulation of a red run on processes tries (10)")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N",
+              help="how many of them at a time (one for each core)")  # fmt: skip
 @_judged_by
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR")
 @_json
 def replay(
-    folder: Path, target: str | None, inline: bool | None, results: Path, as_json: bool
+    folder: Path,
+    target: str | None,
+    seeds: int | None,
+    jobs: int | None,
+    inline: bool | None,
+    results: Path,
+    as_json: bool,
 ) -> int:
-    """Run the plan of a run's folder again: same seed, same faults in the same order."""
+    """Run the plan of a run's folder again: same seed, same faults in the same order.
+
+    With --target simulated a red run on another target is simulated, with more seeds until the same
+    anomaly shows: exit status 1 when an anomaly shows, 0 when none does, 2 when that is unknown.
+    """
     _pin([target or _target_in(folder / "plan.json")])
     from harness.app import replay as replay_
-    from harness.app import request
+    from harness.app import reproduce, request
 
     plan = replay_.plan_of(folder)
+    if target == "simulated" != plan.target and reproduce.recorded_anomalies(folder):
+        return _reproduce(folder, results, seeds, jobs, inline=inline, as_json=as_json)
+    if seeds is not None or jobs is not None:
+        raise Refused(
+            "--seeds and --jobs are for --target simulated of a run elsewhere whose verdict is red"
+        )
     if target is not None:
         plan = replay_.elsewhere(plan, target)
     elif (changed := replay_.changed(plan)) is not None:
@@ -734,6 +754,40 @@ def _run(plan: Any, results: Path, *, inline: bool | None, as_json: bool) -> int
     else:
         click.echo(describe(verdict, findings, folder))
     return exit_status(verdict)
+
+
+def _reproduce(
+    folder: Path,
+    results: Path,
+    seeds: int | None,
+    jobs: int | None,
+    *,
+    inline: bool | None,
+    as_json: bool,
+) -> int:
+    """Does a simulation show what a run on real processes has shown?"""
+    from harness.app import program, reproduce
+    from harness.app.run import Failed
+    from harness.app.screen import Screen
+    from harness.app.search import campaign
+
+    if inline is False:
+        raise Refused("--spark: simulated runs of a recorded one are judged in this process")
+    try:
+        told = reproduce.carry_out(
+            folder,
+            results,
+            screen=Screen(),
+            seeds=reproduce.SEEDS if seeds is None else seeds,
+            jobs=campaign.cores() if jobs is None else jobs,
+        )
+    except Failed as error:
+        return _fail(str(error))
+    if as_json:
+        _print_json(told)
+    else:
+        click.echo(reproduce.describe(told, program.command("replay"), program.command("shrink")))
+    return reproduce.exit_status(told)
 
 
 def _fail(line: str) -> int:

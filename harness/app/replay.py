@@ -45,8 +45,9 @@ def changed(plan: Plan) -> str | None:
 def elsewhere(plan: Plan, name: str) -> Plan:
     """The same plan for another target: the same faults in the same order, and all settings.
 
-    What only the former target can be told is left out. Raises :class:`Refused` for a fault that
-    the other cannot suffer.
+    What only the former target can be told is left out; a client that the other cannot run is
+    replaced by the one that it can. Raises :class:`Refused` for a fault that the other cannot
+    suffer.
     """
     if name not in catalogue.TARGETS:
         raise Refused(f"--target: no {name}; there is {', '.join(catalogue.TARGETS)}")
@@ -61,9 +62,9 @@ def elsewhere(plan: Plan, name: str) -> Plan:
             raise Refused(f"--target {name}: it cannot suffer fault {fault.id} ({fault.fault})")
         needed[package] = None
     possible = {**workload.options, **target.options}
+    options = {key: value for key, value in plan.options.items() if key in possible}
+    if "client" in target.options and "client" in options:
+        options["client"] = target.options["client"]
     return msgspec.structs.replace(
-        plan,
-        target=name,
-        nemesis=tuple(needed) or (request.NONE,),
-        options={key: value for key, value in plan.options.items() if key in possible},
+        plan, target=name, nemesis=tuple(needed) or (request.NONE,), options=options
     )

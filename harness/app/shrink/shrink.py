@@ -189,8 +189,7 @@ def _of_the_correct(plan: Plan, place: Path, each: Each) -> Ran:
 
 
 def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> str:
-    """The anomaly to keep: what is lost says more than what follows from it, and what clients saw
-    more than what only the brokers' state shows. ``changed``: what is not as it was recorded."""
+    """The anomaly to keep. ``changed``: what is not as it was recorded."""
     if ran.status == "failed":
         raise Failed(f"{origin}: run again, it came to no end: {ran.why[0]}")
     if not ran.anomalies:
@@ -199,7 +198,7 @@ def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> st
             f"{origin}: run again, it shows nothing illegal{why}; there is nothing to shrink"
         )
     if wanted is None:
-        return min(ran.anomalies, key=_rank)
+        return min(ran.anomalies, key=severity)
     if wanted not in ran.anomalies:
         raise Refused(f"--anomaly {wanted}: the run shows {', '.join(ran.anomalies)}")
     return wanted
@@ -215,7 +214,9 @@ def _refuse_unknown(origin: Path, wanted: str) -> None:
         request.known("--anomaly", wanted, ANOMALIES, "docs/anomalies.md")
 
 
-def _rank(anomaly: str) -> tuple[bool, bool, str]:
+def severity(anomaly: str) -> tuple[bool, bool, str]:
+    """The order of anomalies, the one that says most first: what is lost before what follows from
+    it, and what clients saw before what only the brokers' state shows."""
     return anomaly != "lost-write", anomaly.startswith(INVARIANT), anomaly
 
 

@@ -1,0 +1,327 @@
+"""Reproduce: does a simulation show what a red run on real processes has shown?
+
+The run's plan is simulated with its own seed and with the seeds after it, until a simulated run
+shows the same anomaly. Each seed is tried with the schedule as it was planned and, where the
+recorded run was late, with the times at which its faults were really applied and healed. The folder
+of the first hit is a simulated run like any other, which ``shrink`` accepts.
+"""
+
+import functools
+import shlex
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from harness.app import catalogue, replay, request, run_folder, worlds
+from harness.app.refused import Refused
+from harness.app.report import faults
+from harness.app.run import Interrupted, new_folder
+from harness.app.screen import Screen
+from harness.app.search import one
+from harness.app.search.jobs import SAID, Jobs, drop_if_empty, how_ended
+from harness.app.search.outcome import Ran, Status
+from harness.app.search.scratch import scratch
+from harness.app.shrink.shrink import severity
+from harness.app.shrink.trials import GLANCE_S, Each
+from model.plan import Plan, ScheduledFault
+
+SEEDS = 10
+"""How many seeds are tried unless the user says otherwise: the run's own, and those after it."""
+RATE_HZ_MAX = 20.0
+"""A simulated write costs far more CPU than a real one, and real runs ask for hundreds a second."""
+LATE_NS = 250_000_000
+"""A schedule that was carried out within this of its plan is tried as planned only."""
+
+Schedule = Literal["planned", "recorded"]
+Shows = Literal["same", "other", "none"]
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """A simulated run of the plan: a line of the table."""
+
+    seed: int
+    schedule: Schedule
+    """``recorded``: with the times at which the faults of the recorded run came."""
+    status: Status
+    anomalies: dict[str, int]
+    shows: Shows
+    why: tuple[str, ...] = ()
+
+
+class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
+    """What was recorded, what was simulated in its place, and what that showed."""
+
+    recorded: str
+    """The folder of the recorded run."""
+    target: str
+    """Where it ran."""
+    anomalies: dict[str, int]
+    """What it showed."""
+    changes: tuple[str, ...]
+    """What the simulation does otherwise, a phrase each."""
+    attempts: tuple[Attempt, ...]
+    shows: Shows
+    folder: str
+    """The simulated run that is kept: the first that shows the same anomaly, else the first that
+    shows another one, else the first."""
+    anomaly: str | None
+    """What to shrink it for; ``None`` when it shows nothing."""
+
+
+def recorded_anomalies(folder: Path) -> dict[str, int]:
+    """What a recorded run has shown, by its own verdict; nothing when it has none or is not red."""
+    if (refusal := run_folder.refusal(folder, ("verdict.json", "schedule.jsonl"))) is not None:
+        raise Refused(refusal)
+    try:
+        verdict = msgspec.json.decode((folder / "verdict.json").read_bytes())
+        found = verdict["anomalies"] if verdict["valid"] is False else {}
+        return {str(name): int(count) for name, count in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError):
+        raise Refused(f"{folder / 'verdict.json'}: it is no verdict; judge the run again") from None
+
+
+def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
+    """The plan of a run on another target as a simulation carries it out, resolved, and what is
+    different in it, a phrase each. Raises :class:`Refused` when the simulation lacks what the
+    workload needs."""
+    target, workload = catalogue.SIMULATED, catalogue.WORKLOADS[recorded.workload]
+    able = {fault for name in request.offered(target) for fault in catalogue.NEMESES[name].faults}
+    schedule = recorded.schedule or ()
+    kept = tuple(fault for fault in schedule if fault.fault in able)
+    changes = [
+        f"fault {fault.id} ({fault.fault}) is left out: the simulation has no such fault"
+        for fault in schedule
+        if fault not in kept
+    ]
+    if schedule and not kept:
+        raise Refused(f"--target {target.name}: it has none of the faults of this run")
+    plan = replay.elsewhere(msgspec.structs.replace(recorded, schedule=kept), target.name)
+    was, client = recorded.options.get("client"), plan.options.get("client")
+    if was != client:
+        changes.append(f"the client is {client} in place of {was}, which has threads")
+    known = {**workload.options, **target.options}
+    theirs = catalogue.TARGETS[recorded.target].options
+    changes += [
+        f"the option {name} is left out"
+        for name, value in recorded.options.items()
+        if name not in known and value != theirs.get(name)
+    ]
+    if plan.rate_hz > RATE_HZ_MAX:
+        changes.append(f"{RATE_HZ_MAX:g} writes are asked per second in place of {plan.rate_hz:g}")
+        plan = msgspec.structs.replace(plan, rate_hz=RATE_HZ_MAX)
+    changes.append("the brokers, the network and the clock are simulated")
+    try:
+        return request.resolve(plan), tuple(changes)
+    except Refused as error:
+        raise Refused(f"--target {target.name}: this run cannot be simulated: {error}") from None
+
+
+def as_recorded(schedule: Sequence[ScheduledFault], folder: Path) -> tuple[ScheduledFault, ...]:
+    """The schedule with the times at which the recorded run applied and healed its faults, as far
+    as it did; the same as planned when it was not late."""
+    try:
+        rows = {row.id: row for row in faults.load(folder / "schedule.jsonl")}
+    except msgspec.DecodeError as error:
+        raise Refused(f"{folder / 'schedule.jsonl'}: {error}") from None
+    moved, is_late = [], False
+    for fault in schedule:
+        row = rows.get(fault.id)
+        if row is None or row.asked_ns is None or row.applied_ns is None:
+            moved.append(fault)
+            continue
+        at_s, duration_s = row.asked_ns / 1e9, fault.duration_s
+        if row.healed_ns is not None:
+            duration_s = (row.healed_ns - row.applied_ns) / 1e9
+        is_late |= abs(at_s - fault.at_s) * 1e9 > LATE_NS
+        is_late |= abs(duration_s - fault.duration_s) * 1e9 > LATE_NS
+        options = {name: value for name, value in fault.options.items() if name != "when"}
+        moved.append(
+            msgspec.structs.replace(
+                fault, at_s=round(at_s, 3), duration_s=round(duration_s, 3), options=options
+            )
+        )
+    return tuple(moved) if is_late else tuple(schedule)
+
+
+def plans(plan: Plan, folder: Path, seeds: int) -> Iterator[tuple[Schedule, Plan]]:
+    """What is tried, in this order: each seed with the planned times, then with the recorded."""
+    planned = plan.schedule or ()
+    recorded = as_recorded(planned, folder)
+    last_s = max((fault.at_s for fault in recorded), default=0.0)
+    late = msgspec.structs.replace(
+        plan, schedule=recorded, time_limit_s=max(plan.time_limit_s, round(last_s + 1.0, 3))
+    )
+    for seed in range(plan.seed, plan.seed + seeds):
+        yield "planned", msgspec.structs.replace(plan, seed=seed)
+        if recorded != planned:
+            yield "recorded", msgspec.structs.replace(late, seed=seed)
+
+
+def carry_out(
+    recorded: Path,
+    results: Path,
+    *,
+    screen: Screen,
+    seeds: int = SEEDS,
+    jobs: int = 1,
+    each: Each = one.of_plan,
+) -> Reproduction:
+    """Simulate the plan of a red run's folder until the same anomaly shows, at most ``seeds``
+    seeds; what is kept is in a new folder under ``results``. The answer does not depend on how many
+    ``jobs`` run at a time.
+
+    Raises :class:`Refused` when the plan cannot be simulated, and :class:`Interrupted`.
+    """
+    before = replay.plan_of(recorded)
+    wanted = recorded_anomalies(recorded)
+    plan, changes = simulated(before)
+    tried = list(plans(plan, recorded, seeds))
+    folder = new_folder(results, f"{plan.workload}-seed{plan.seed}", time.gmtime())
+    try:
+        with worlds.asked_to_end() as ending, scratch(folder) as place:
+            trial = functools.partial(_tried, each, place)
+            ran = _until_shown(tried, trial, place, wanted, screen, jobs, ending)
+            best = min(range(len(ran)), key=lambda number: _rank(shows(ran[number], wanted)))
+            for left in (place / f"attempt{best}").iterdir():
+                shutil.move(left, folder / left.name)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    drop_if_empty(folder / SAID)
+    one.finish(folder)
+    anomalies = ran[best].anomalies
+    same = [name for name in anomalies if name in wanted]
+    return Reproduction(
+        recorded=str(recorded),
+        target=before.target,
+        anomalies=wanted,
+        changes=changes,
+        attempts=tuple(
+            Attempt(
+                seed=attempt.seed,
+                schedule=schedule,
+                status=found.status,
+                anomalies=found.anomalies,
+                shows=shows(found, wanted),
+                why=found.why,
+            )
+            for (schedule, attempt), found in zip(tried, ran, strict=False)
+        ),
+        shows=shows(ran[best], wanted),
+        folder=str(folder),
+        anomaly=min(same or anomalies, key=severity, default=None),
+    )
+
+
+def _tried(each: Each, place: Path, number: int, plan: Plan) -> bytes:
+    """In a child."""
+    return msgspec.json.encode(each(plan, place / f"attempt{number}"))
+
+
+def _until_shown(
+    tried: Sequence[tuple[Schedule, Plan]],
+    trial: Any,
+    place: Path,
+    wanted: Mapping[str, int],
+    screen: Screen,
+    jobs: int,
+    ending: Sequence[int],
+) -> list[Ran]:
+    """What came of the attempts, up to the first that shows the same."""
+    ran: dict[int, Ran] = {}
+    later, first = 0, len(tried)
+    with Jobs[int]() as children:
+        while len(children) or later < min(first, len(tried)):
+            while later < min(first, len(tried)) and len(children) < jobs:
+                attempt = place / f"attempt{later}"
+                attempt.mkdir()
+                children.start(
+                    later, functools.partial(trial, later, tried[later][1]), attempt / SAID
+                )
+                later += 1
+            for ended in children.ended(GLANCE_S):
+                found = _found(ended.answer, tried[ended.key][1], ended.status, place, ended.key)
+                ran[ended.key] = found
+                if shows(found, wanted) == "same":
+                    first = min(first, ended.key + 1)
+                screen.say(f"{len(ran)} of at most {len(tried)}: seed {found.seed} {found.status}")
+            if ending:
+                raise Interrupted("interrupted")
+            if all(number in ran for number in range(first)):
+                break
+    return [ran[number] for number in range(min(first, len(tried)))]
+
+
+def _found(answer: bytes, plan: Plan, status: int, place: Path, number: int) -> Ran:
+    if answer:
+        return msgspec.json.decode(answer, type=Ran)
+    why = how_ended(status, place / f"attempt{number}" / SAID)
+    return Ran(seed=plan.seed, status="failed", why=(why,))
+
+
+def shows(ran: Ran, wanted: Mapping[str, int]) -> Shows:
+    """Does a simulated run show one of these anomalies, another one, or none?"""
+    if not wanted.keys().isdisjoint(ran.anomalies):
+        return "same"
+    return "other" if ran.anomalies else "none"
+
+
+def _rank(shown: Shows) -> int:
+    return ("same", "other", "none").index(shown)
+
+
+def exit_status(told: Reproduction) -> int:
+    """1 when the simulation shows an anomaly; else 70 when a simulated run failed, 2 when one was
+    unknown, 0 when all were valid."""
+    statuses = {attempt.status for attempt in told.attempts}
+    if told.shows != "none":
+        return 1
+    return 70 if "failed" in statuses else 2 if "unknown" in statuses else 0
+
+
+ANSWERS: Mapping[Shows, str] = {
+    "same": "the simulation shows the same anomaly",
+    "other": "the simulation shows another anomaly, not the same",
+    "none": "the simulation does not show it",
+}
+
+
+def describe(told: Reproduction, again: str, shrink: str) -> str:
+    """For a terminal: the question, one table of the attempts, and how to go on. ``again`` and
+    ``shrink`` begin commands that take a folder."""
+    asked = _listed(told.anomalies)
+    rows = [("seed", "schedule", "verdict", "anomalies", "the same?")]
+    for attempt in told.attempts:
+        answer = {"same": "yes", "other": "no, another", "none": "no"}[attempt.shows]
+        why = _listed(attempt.anomalies) or next(iter(attempt.why), "")
+        rows.append((str(attempt.seed), attempt.schedule, attempt.status.upper(), why, answer))
+    widths = [min(60, max(len(row[column]) for row in rows)) for column in range(5)]
+    lines = [
+        f"{asked} on {told.target}: {ANSWERS[told.shows]}",
+        *(f"  {change}" for change in told.changes),
+        "",
+        *(
+            "  ".join(_fit(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ),
+        "",
+        f"  again:  {again} {shlex.quote(told.folder)}",
+    ]
+    if told.anomaly is not None:
+        folder = shlex.quote(told.folder)
+        lines.append(f"  shrink: {shrink} {folder} --anomaly {shlex.quote(told.anomaly)}")
+    return "\n".join(lines)
+
+
+def _fit(cell: str, width: int) -> str:
+    return (cell if len(cell) <= width else cell[: width - 1] + "…").ljust(width)
+
+
+def _listed(anomalies: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in anomalies.items())
