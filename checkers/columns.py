@@ -1,6 +1,7 @@
 """The columns of a history: its events, micro-operations and records as arrays."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -8,10 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from checkers import parse, steps
+from checkers.kernels.compact import I32
 from checkers.kernels.rows import I64, UNKNOWN, Bools
 from model.op import NEMESIS
 
 INVOKE = parse.TYPES.index("invoke")
+
+Rows = I32 | I64
+"""Numbers of rows."""
 
 
 class Columns:
@@ -20,7 +25,7 @@ class Columns:
     def __init__(self, history: pa.Table) -> None:
         columns = {name: only(history[name]) for name in history.column_names}
         self.index, self.time_ns = ints(columns["index"]), ints(columns["time_ns"])
-        self.process = ints(columns["process"])
+        self.process = only(history["process"]).to_numpy()
         codes, names = _codes(columns["type"])
         known = [parse.TYPES.index(name) if name in parse.TYPES else -1 for name in names]
         self.type = np.array(known, dtype=np.int8)[codes]
@@ -28,17 +33,20 @@ class Columns:
         self.error, self.error_names = _codes(columns["error"])
         self.detail = columns["detail"]
         value = columns["value"]
-        self.micro_op_end = ints(value.offsets)
+        self.micro_op_end = value.offsets.to_numpy()
         micro_ops = value.values
         self.op, self.op_names = _codes(micro_ops.field("op"))
-        self.op_key, op_keys = _codes(micro_ops.field("key"))
-        self.op_group, self.group_names = _codes(micro_ops.field("name"))
-        self.op_offset, self.op_value = (
-            ints(micro_ops.field(name)) for name in ("offset", "value")
+        key, group = micro_ops.field("key"), micro_ops.field("name")
+        self.op_key, op_keys = Sparse(key.indices), tuple(key.dictionary.to_pylist())
+        self.op_group, self.group_names = (
+            Sparse(group.indices),
+            tuple(group.dictionary.to_pylist()),
         )
-        self.op_offset = np.maximum(self.op_offset, UNKNOWN)  # clients have several "no offset"
+        # clients have several "no offset"
+        self.op_offset = Sparse(micro_ops.field("offset"), least=UNKNOWN)
+        self.op_value = Sparse(micro_ops.field("value"))
         records = micro_ops.field("records")
-        self.record_end = ints(records.offsets)
+        self.record_end = records.offsets.to_numpy()
         self.record_key, record_keys = _codes(records.values.field("key"))
         self.record_offset, self.record_value = (
             ints(records.values.field(name)) for name in ("offset", "value")
@@ -47,7 +55,7 @@ class Columns:
         if record_keys != op_keys:  # another writer may use a dictionary per column
             self.keys = tuple(dict.fromkeys((*op_keys, *record_keys)))
             number = {key: code for code, key in enumerate(self.keys)}
-            codes = np.array([number[key] for key in record_keys], dtype=np.int64)
+            codes = np.array([number[key] for key in record_keys], dtype=np.int32)
             self.record_key = codes[self.record_key]
 
     def is_op(self, *names: str) -> Bools:
@@ -55,18 +63,34 @@ class Columns:
         codes = [code for code, known in enumerate(self.op_names) if known in names]
         return np.isin(self.op, codes)
 
-    def is_txn(self, events: I64) -> Bools:
+    def is_txn(self, events: Rows) -> Bools:
         """Which of these events are of transactions."""
         codes = [code for code, name in enumerate(self.f_names) if name == "txn"]
         return np.isin(self.f[events], codes)
 
-    def micro_ops(self, events: I64, wanted: Bools) -> tuple[I64, I64]:
-        """Rows of the wanted micro-operations of events, and which of the events each is of."""
-        rows, place = spread(self.micro_op_end[events], self.micro_op_end[events + 1])
-        keep = wanted[rows]
-        return rows[keep], place[keep]
+    @cached_property
+    def event(self) -> I32:
+        """Of each micro-operation: the row of its event."""
+        events = np.arange(len(self.index), dtype=np.int32)
+        return np.repeat(events, np.diff(self.micro_op_end))
 
-    def once(self, last: I64) -> list[steps.Once]:
+    def micro_ops(self, events: Rows, wanted: Bools) -> tuple[I64, I32]:
+        """Rows of the wanted micro-operations of events, and which of the events each is of; in the
+        order of the latter."""
+        rows = np.flatnonzero(wanted)
+        if not len(rows):
+            return rows, np.zeros(0, dtype=np.int32)
+        of_event = np.full(len(self.index), -1, dtype=np.int32)
+        of_event[events] = np.arange(len(events), dtype=np.int32)
+        place = of_event[self.event[rows]]
+        if (place < 0).any():
+            rows, place = rows[place >= 0], place[place >= 0]
+        if (place[1:] < place[:-1]).any():
+            order = np.argsort(place, kind="stable")
+            rows, place = rows[order], place[order]
+        return rows, place
+
+    def once(self, last: Rows) -> list[steps.Once]:
         """What processes did once, each as far as it was told."""
         codes = [code for code, name in enumerate(self.f_names) if name in parse.ONCE]
         found = []
@@ -85,7 +109,22 @@ class Columns:
                 yield row, value
 
 
-def spread(begin: I64, end: I64) -> tuple[I64, I64]:
+class Sparse:
+    """A column of numbers that is null in many rows: UNKNOWN stands for null, and only the rows
+    that are asked for take space."""
+
+    def __init__(self, column: Any, least: int | None = None) -> None:
+        self._column = column
+        self._least = least
+
+    def __getitem__(self, rows: Any) -> Any:
+        numbers = ints(self._column.take(pa.array(np.atleast_1d(rows))))
+        if self._least is not None:
+            numbers = np.maximum(numbers, self._least)
+        return numbers if isinstance(rows, np.ndarray) else numbers[0]
+
+
+def spread(begin: Rows, end: Rows) -> tuple[I64, I64]:
     """All numbers of the ranges ``begin … end``, and which range each is of."""
     length = end - begin
     place = np.repeat(np.arange(len(begin)), length)
@@ -100,10 +139,12 @@ def ints(column: Any, unknown: int = UNKNOWN) -> I64:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _codes(column: Any) -> tuple[I64, tuple[str, ...]]:
+def _codes(column: Any) -> tuple[I32, tuple[str, ...]]:
     """Codes and names of a text column; -1 stands for null."""
-    codes = ints(column.indices)
-    return codes, tuple(column.dictionary.to_pylist())
+    codes = column.indices
+    if codes.null_count:
+        codes = codes.fill_null(-1)
+    return codes.to_numpy(), tuple(column.dictionary.to_pylist())
 
 
 def only(column: pa.ChunkedArray) -> pa.Array:

@@ -4,43 +4,41 @@ import numpy as np
 
 from checkers import parse, steps
 from checkers.columns import INVOKE, Columns, spread
-from checkers.kernels.rows import I8, I64, OK, CatchUp, Group, Polls, Sends, Steps
+from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
+from checkers.kernels.rows import I8, I64, NO_STEPS, OK, CatchUp, Group, Steps
 
 
-def polls(columns: Columns, last: I64, outcome: I8) -> tuple[Polls, I64]:
-    """The records that were delivered, and the key of each."""
-    rows, operation = columns.micro_ops(last, columns.is_op(parse.POLL))
+def polls(columns: Columns, operations: Operations) -> AllPolls:
+    """The records that were delivered."""
+    rows, operation = columns.micro_ops(operations.last, columns.is_op(parse.POLL))
     begin, stop = columns.record_end[rows], columns.record_end[rows + 1]
     length = stop - begin
     # Records lie in the order of their polls, and as a rule none of them is left out.
     all_of_them = length.sum() == len(columns.record_value)
     records = slice(None) if all_of_them else spread(begin, stop)[0]
-    end = last[operation]
-    polls = Polls(
+    return AllPolls(
+        operations,
+        np.repeat(operation, length),
+        columns.record_key[records],
         value=columns.record_value[records],
         offset=columns.record_offset[records],
-        op=np.repeat(columns.index[end], length),
-        process=np.repeat(columns.process[end], length),
-        outcome=np.repeat(outcome[operation], length),
-        txn=np.repeat(columns.is_txn(end), length),
-        end_ns=np.repeat(columns.time_ns[end], length),
     )
-    return polls, columns.record_key[records]
 
 
-def assignments(columns: Columns, last: I64) -> tuple[I64, tuple[I64, I64, I64]]:
+def assignments(columns: Columns, last: I32) -> tuple[I32, tuple[I64, I64, I64]]:
     """Events that assigned keys (an assignment in doubt did so too), and what they assigned."""
     kinds = [code for code, name in enumerate(columns.f_names) if name in ("assign", "subscribe")]
     kind = columns.type[last]
     done = (kind != INVOKE) & (kind != parse.TYPES.index("fail"))
-    events = last[done & np.isin(columns.f[last], kinds)]
+    events: I32 = last[done & np.isin(columns.f[last], kinds)]
     rows, place = columns.micro_ops(events, columns.is_op(parse.ASSIGN))
     at = events[place]
-    return events, (columns.process[at], columns.index[at], columns.op_key[rows])
+    process = columns.process[at].astype(np.int64)
+    return events, (process, columns.index[at], columns.op_key[rows])
 
 
 def catch_ups(
-    columns: Columns, first: I64, last: I64, outcome: I8
+    columns: Columns, first: I32, last: I32, outcome: I8
 ) -> tuple[tuple[int, CatchUp, int, bool], ...]:
     """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt: its
     position is the high watermark. One that claims success elsewhere contradicts itself."""
@@ -62,18 +60,22 @@ def catch_ups(
 
 
 def group_steps(
-    columns: Columns, first: I64, last: I64, outcome: I8, sends: Sends
+    columns: Columns, first: I32, last: I32, outcome: I8, sends: AllSends
 ) -> tuple[Steps, I64, tuple[Group, ...]]:
     """What groups did and leaders reported, the key of each row, and the groups."""
     wanted, is_poll = columns.is_op(*steps.KINDS), columns.is_op(parse.POLL)
-    polling = [columns.micro_ops(events, is_poll)[1] for events in (first, last)]
+    if not columns.group_names and not wanted.any():
+        return NO_STEPS, np.zeros(0, dtype=np.int64), ()
+    polls = np.zeros(len(last), dtype=np.bool_)
+    for events in (first, last):
+        polls[columns.micro_ops(events, is_poll)[1]] = True
     ops = steps.Ops(
         op=columns.index[last],
         invoked=columns.index[first],
-        process=columns.process[last],
+        process=columns.process[last].astype(np.int64),
         outcome=outcome,
         txn=columns.is_txn(last),
-        polls=np.isin(np.arange(len(last)), np.concatenate(polling)),
+        polls=polls,
         start_ns=columns.time_ns[first],
         end_ns=columns.time_ns[last],
         frozen_ns=_frozen_ns(columns, last),
@@ -92,10 +94,10 @@ def group_steps(
         kind=[columns.op_names[code] for code in columns.op[rows].tolist()],
         group=columns.op_group[rows],
         generation=columns.op_value[rows],
-        operation=operation,
+        operation=operation.astype(np.int64),
         is_asked=is_asked,
         place=place,
-        key=columns.record_key[records],
+        key=columns.record_key[records].astype(np.int64),
         offset=columns.record_offset[records],
         value=columns.record_value[records],
     )
@@ -105,7 +107,7 @@ def group_steps(
     return found, key, groups
 
 
-def _frozen_ns(columns: Columns, last: I64) -> I64:
+def _frozen_ns(columns: Columns, last: I32) -> I64:
     """How long each operation of its own accord did nothing, to begin with."""
     rows, operation = columns.micro_ops(last, columns.is_op(parse.FREEZE))
     frozen = np.zeros(len(last), dtype=np.int64)

@@ -7,8 +7,7 @@ import msgspec
 import numpy as np
 
 from checkers import parse, vocabulary
-from checkers.columns import INVOKE, Columns
-from checkers.kernels.rows import I64
+from checkers.columns import INVOKE, Columns, Rows
 from model.op import CRASH, NEMESIS, RECOVER
 
 
@@ -125,12 +124,12 @@ def compacted(columns: Columns) -> frozenset[int]:
     return _of_topics(columns, np.flatnonzero(columns.is_op(parse.CREATE_COMPACTED)))
 
 
-def deleted(columns: Columns, events: I64) -> frozenset[int]:
+def deleted(columns: Columns, events: Rows) -> frozenset[int]:
     """The keys of topics that these events deleted, or may have."""
     return _of_topics(columns, columns.micro_ops(events, columns.is_op(parse.DELETE_TOPIC))[0])
 
 
-def _of_topics(columns: Columns, rows: I64) -> frozenset[int]:
+def _of_topics(columns: Columns, rows: Rows) -> frozenset[int]:
     """The keys of the topics that micro-operations name."""
     topics = {columns.keys[code] for code in np.unique(columns.op_key[rows]).tolist()}
     return frozenset(

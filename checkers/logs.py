@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels.compact import I32, AllPolls, AllSends
 from checkers.kernels.rows import (
     I64,
     Band,
@@ -22,7 +23,7 @@ from checkers.kernels.rows import (
 class ByKey:
     """Which rows of a table are of which key, in their order."""
 
-    def __init__(self, key: I64, keys: int) -> None:
+    def __init__(self, key: I64 | I32, keys: int) -> None:
         small = key.astype(np.int16) if keys < 1 << 15 else key  # 16 bits: a radix sort
         self._order = np.argsort(small, kind="stable")
         self._bounds = np.concatenate(([0], np.cumsum(np.bincount(key, minlength=keys))))
@@ -35,8 +36,8 @@ class ByKey:
 class Rows(NamedTuple):
     """Tables of rows of all keys, each with the key of each row."""
 
-    sends: tuple[Sends, I64]
-    polls: tuple[Polls, I64]
+    sends: tuple[Sends | AllSends, I64 | I32]
+    polls: tuple[Polls | AllPolls, I64 | I32]
     steps: tuple[Steps, I64]
     resets: tuple[Resets, I64]
     begins: tuple[Begins, I64]

@@ -13,27 +13,29 @@ and what a process does once (``subscribe``, ``init``, ``leave``), is JSON in ``
 
 import gc
 import json
+import pickle
 import subprocess
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, Never
+from typing import IO, Annotated, Any, Literal, Never
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from checkers import vocabulary
-from checkers.kernels.rows import I64, NO_METADATA, UNKNOWN
+from checkers import pieces, vocabulary
+from checkers.kernels.rows import NO_METADATA, UNKNOWN
+from checkers.pieces import SCHEMA as SCHEMA
+from checkers.pieces import TYPES as TYPES
 from model.history import BadHistory
 from model.op import NEMESIS
 
-TYPES = ("invoke", "ok", "fail", "info")
 SEND, POLL, ASSIGN, CATCH_UP = "send", "poll", "assign", "catch-up"
 ABORT, DELAY = "abort", "delay"
 """What else a transaction does; a delay has its milliseconds in ``offset``."""
@@ -59,39 +61,10 @@ _SEND = 0
 
 CHUNK_BYTES = 256 << 10
 """Decoded at once: the objects of so many lines still fit into a core's cache."""
+PIECE_EVENTS = 1 << 15
+"""So many events are put into narrow columns together."""
 SPLIT_BYTES = 64 << 20
 """From this size on, a file is read by two processes."""
-
-_TEXT = pa.dictionary(pa.int32(), pa.string())
-_RECORD = pa.struct(
-    [
-        pa.field("key", _TEXT, nullable=False),
-        pa.field("offset", pa.int64()),
-        pa.field("value", pa.int64(), nullable=False),
-    ]
-)
-_MICRO_OP = pa.struct(
-    [
-        pa.field("op", _TEXT, nullable=False),
-        pa.field("key", _TEXT),
-        pa.field("offset", pa.int64()),
-        pa.field("value", pa.int64()),
-        pa.field("records", pa.list_(_RECORD)),
-        pa.field("name", _TEXT),
-    ]
-)
-SCHEMA = pa.schema(
-    [
-        pa.field("index", pa.int64(), nullable=False),
-        pa.field("time_ns", pa.int64(), nullable=False),
-        pa.field("process", pa.int32(), nullable=False),
-        pa.field("type", _TEXT, nullable=False),
-        pa.field("f", _TEXT, nullable=False),
-        pa.field("value", pa.list_(_MICRO_OP)),
-        pa.field("detail", pa.string()),
-        pa.field("error", _TEXT),
-    ]
-)
 
 Progress = Callable[[float], None]
 """Told how much is done, from 0 to 1."""
@@ -115,7 +88,14 @@ _REQUIRED = 5
 """How many fields every event has."""
 _SHAPE = (TypeError, ValueError, LookupError, OverflowError, AttributeError, RecursionError)
 """What goes wrong when a value has not the shape of micro-operations."""
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, pa.ArrowException, *_SHAPE)
+_UNREADABLE = (
+    msgspec.MsgspecError,
+    UnicodeDecodeError,
+    pa.ArrowException,
+    EOFError,
+    pickle.PickleError,
+    *_SHAPE,
+)
 
 
 class _Codes(dict[str, int]):
@@ -127,13 +107,6 @@ class _Codes(dict[str, int]):
         code = self[name] = len(self)
         return code
 
-    def column(self, codes: "array[int] | I64") -> pa.DictionaryArray:
-        """A column of these names; -1 stands for none."""
-        numbers = np.frombuffer(codes, dtype=np.int64).astype(np.int32)
-        return pa.DictionaryArray.from_arrays(
-            pa.array(numbers, mask=numbers < 0), pa.array(list(self), pa.string())
-        )
-
 
 def _column() -> "array[int]":
     return array("q")  # refuses what is no whole number of 64 bits
@@ -143,18 +116,22 @@ class _Columns:
     """The columns of a history while it is read, one event after another."""
 
     def __init__(self) -> None:
-        self.index, self.time_ns, self.process = _column(), _column(), _column()
-        self.type, self.f, self.error = _column(), _column(), _column()
         self.names, self.errors, self.ops, self.keys = _Codes(), _Codes(), _Codes(), _Codes()
         self.groups = _Codes()
+        self.fields = 0  # names in JSON objects, each counted once for its object
+        assert self.ops[SEND] == _SEND, "the first name has the first number"
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a piece: its rows count from 0."""
+        self.index, self.time_ns, self.process = _column(), _column(), _column()
+        self.type, self.f, self.error = _column(), _column(), _column()
         self.named, self.op_group = _column(), _column()  # micro-operations of groups, and whose
         self.details: dict[int, str] = {}
         self.op_end, self.op, self.op_key = _column(), _column(), _column()
         self.op_offset, self.op_value, self.op_records_end = _column(), _column(), _column()
         self.record_key, self.record_offset, self.record_value = _column(), _column(), _column()
         self.no_value = _column()  # rows of micro-operations without a number
-        self.fields = 0  # names in JSON objects, each counted once for its object
-        assert self.ops[SEND] == _SEND, "the first name has the first number"
 
     def add(self, events: list[Event]) -> None:
         """Raises one of ``_SHAPE`` in the middle of things when a value has another shape."""
@@ -293,49 +270,22 @@ class _Columns:
         self.op_offset.append(UNKNOWN if first is None else first)
         self.op_value.append(0 if second is None else second)
 
-    def table(self) -> pa.Table:
-        """Everything so far, as ``SCHEMA`` has it."""
-        records = pa.StructArray.from_arrays(
-            [
-                self.keys.column(self.record_key),
-                _numbers(self.record_offset, unknown=UNKNOWN),
-                _numbers(self.record_value),
-            ],
-            fields=list(_RECORD),
-        )
-        group = np.full(len(self.op), -1, dtype=np.int64)
-        group[np.frombuffer(self.named, dtype=np.int64)] = self.op_group
-        no_value = np.zeros(len(self.op), dtype=np.bool_)
-        no_value[np.frombuffer(self.no_value, dtype=np.int64)] = True
-        micro_ops = pa.StructArray.from_arrays(
-            [
-                self.ops.column(self.op),
-                self.keys.column(self.op_key),
-                _numbers(self.op_offset, unknown=UNKNOWN),
-                pa.array(np.frombuffer(self.op_value, dtype=np.int64), mask=no_value),
-                pa.ListArray.from_arrays(_ends(self.op_records_end), records),
-                self.groups.column(group),
-            ],
-            fields=list(_MICRO_OP),
-        )
-        details = (
-            [self.details.get(row) for row in range(len(self.index))]
-            if self.details
-            else (pa.nulls(len(self.index), pa.string()))
-        )
-        return pa.Table.from_arrays(
-            [
-                _numbers(self.index),
-                _numbers(self.time_ns),
-                _numbers(self.process).cast(pa.int32()),
-                _Codes(_TYPE_CODES).column(self.type),
-                self.names.column(self.f),
-                pa.ListArray.from_arrays(_ends(self.op_end), micro_ops),
-                pa.array(details, pa.string()),
-                self.errors.column(self.error),
-            ],
-            schema=SCHEMA,
-        )
+    def piece(self) -> pieces.Piece:
+        """What was added since the last piece."""
+        columns = {name: column for name, column in vars(self).items() if type(column) is array}
+        piece = pieces.piece(columns, self.details)
+        self._begin()
+        return piece
+
+    def known(self) -> dict[str, list[str]]:
+        """All names so far."""
+        return {name: list(getattr(self, name)) for name in set(pieces.NAMED.values())}
+
+    def finish(self, part: pieces.Part) -> pieces.Part:
+        """A part with what was added since its last piece, and with the names."""
+        part.add(self.piece())
+        part.names = self.known()
+        return part
 
 
 def _refuse(why: str) -> Never:
@@ -349,22 +299,13 @@ def _names(value: Any) -> int:
     return sum(map(_names, value)) if type(value) is list else 0
 
 
-def _numbers(column: "array[int]", unknown: int | None = None) -> pa.Array:
-    numbers: I64 = np.frombuffer(column, dtype=np.int64)
-    return pa.array(numbers, mask=None if unknown is None else numbers == unknown)
-
-
-def _ends(column: "array[int]") -> pa.Array:
-    return pa.array(np.concatenate(([0], np.frombuffer(column, dtype=np.int64))), pa.int32())
-
-
 def table(events: Iterable[Event]) -> pa.Table:
     """Events as one table; raises :class:`BadHistory` when a value has not the shape of
     micro-operations."""
     columns = _Columns()
     for event in events:
         _add_one(columns, event)
-    return columns.table()
+    return pieces.table(columns.finish(pieces.Part()))
 
 
 def _add_one(columns: _Columns, event: Event) -> None:
@@ -394,33 +335,56 @@ def read_jsonl(path: Path, progress: Progress) -> pa.Table:
     size = path.stat().st_size
     try:
         if size < SPLIT_BYTES:
-            return _read_part(path, 0, size, progress)
-        return _read_halves(path, size, progress)
+            return pieces.table(_read_part(path, 0, size, progress))
+        return pieces.table(*_read_halves(path, size, progress))
     except _UNREADABLE:
         return _read_carefully(path)
 
 
-def _read_halves(path: Path, size: int, progress: Progress) -> pa.Table:
+def _read_halves(path: Path, size: int, progress: Progress) -> tuple[pieces.Part, pieces.Part]:
     with path.open("rb") as file:
         file.seek(size // 2)
         file.readline()
         middle = file.tell()
     command = [sys.executable, "-m", "checkers.parse", str(path), str(middle), str(size)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other,
+        ThreadPoolExecutor(1, "pieces") as thread,
+    ):
         try:
-            first = _read_part(path, 0, middle, progress)
             assert other.stdout is not None, "it was asked for"
-            second = pa.ipc.open_stream(other.stdout).read_all()
+            second = thread.submit(_received, other.stdout)
+            return _read_part(path, 0, middle, progress), second.result()
         except BaseException:
             other.kill()
             raise
-    both = pa.concat_tables((first, second)).unify_dictionaries()
-    return both.combine_chunks()
 
 
-def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pa.Table:
+def _received(stream: IO[bytes]) -> pieces.Part:
+    """What another process reads, taken from it while it reads."""
+    part = pieces.Part()
+    while not part.names:
+        sent: pieces.Piece | pieces.Names = pickle.load(stream)
+        if isinstance(sent, pieces.Piece):
+            part.add(sent)
+        else:
+            part.names = sent
+    return part
+
+
+def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pieces.Part:
     """The events of the lines from one place of a file up to another, both between lines."""
-    columns = _Columns()
+    columns, part = _Columns(), pieces.Part()
+    for piece in _pieces(columns, path, (begin, end), progress):
+        part.add(piece)
+    return columns.finish(part)
+
+
+def _pieces(
+    columns: _Columns, path: Path, place: tuple[int, int], progress: Progress
+) -> Iterator[pieces.Piece]:
+    """Whole pieces; the rest stays in the columns."""
+    begin, end = place
     with path.open("rb") as file, _no_collections():
         file.seek(begin)
         while (left := end - file.tell()) > 0:
@@ -428,8 +392,9 @@ def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pa.Table
             if left > CHUNK_BYTES:
                 lines += file.readline()
             _add_lines(columns, lines.strip())
+            if len(columns.index) >= PIECE_EVENTS:
+                yield columns.piece()
             progress((file.tell() - begin) / (end - begin))
-    return columns.table()
 
 
 def _add_lines(columns: _Columns, lines: bytes) -> None:
@@ -478,7 +443,7 @@ def _no_collections() -> Iterator[None]:
 
 def _read_carefully(path: Path) -> pa.Table:
     """Line by line: for histories with blank or torn lines, and to say which line is wrong."""
-    columns = _Columns()
+    columns, part = _Columns(), pieces.Part()
     torn = None
     with path.open("rb") as lines, _no_collections():
         for number, line in enumerate(lines, start=1):
@@ -489,7 +454,7 @@ def _read_carefully(path: Path) -> pa.Table:
                 _no_doubled_field(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, _Doubled, RecursionError) as error:
                 is_torn = not line.endswith(b"\n") and not isinstance(error, _Doubled)
-                if is_torn and len(columns.index):
+                if is_torn and part.rows + len(columns.index):
                     torn = f"line {number} is torn and was left out"
                     break
                 raise BadHistory(f"{path}, line {number}: {_said(error)}") from error
@@ -497,7 +462,9 @@ def _read_carefully(path: Path) -> pa.Table:
                 _add_one(columns, event)
             except BadHistory as error:
                 raise BadHistory(f"{path}, line {number}: {error}") from error
-    return with_torn(columns.table(), torn)
+            if len(columns.index) >= PIECE_EVENTS:
+                part.add(columns.piece())
+    return with_torn(pieces.table(columns.finish(part)), torn)
 
 
 def line_of(path: Path, row: int) -> int | None:
@@ -554,10 +521,16 @@ def _known_only(table: pa.Table) -> pa.Table:
 
 
 def _main(path: str, begin: str, end: str) -> None:
-    """Read a part of a history, and write it to the standard output as an arrow stream."""
-    part = _read_part(Path(path), int(begin), int(end), lambda done: None)
-    with pa.ipc.new_stream(sys.stdout.buffer, part.schema) as stream:
-        stream.write_table(part)
+    """Read a part of a history, and write its pieces to the standard output, then their names."""
+    columns = _Columns()
+
+    def send(what: pieces.Piece | pieces.Names) -> None:
+        pickle.dump(what, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+
+    for piece in _pieces(columns, Path(path), (int(begin), int(end)), lambda done: None):
+        send(piece)
+    send(columns.piece())
+    send(columns.known())
 
 
 if __name__ == "__main__":

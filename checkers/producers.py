@@ -4,34 +4,25 @@ import numpy as np
 
 from checkers import parse, steps
 from checkers.columns import Columns
-from checkers.kernels.rows import (
-    FAIL,
-    I8,
-    I64,
-    INFO,
-    OK,
-    UNKNOWN,
-    Attempts,
-    Bools,
-    Init,
-    Polls,
-    Sends,
-)
+from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
+from checkers.kernels.history import Attempts, Init
+from checkers.kernels.rows import FAIL, I8, I64, INFO, OK, UNKNOWN, Bools
 
 EARLY_NS = 2_000_000
 """A delay may end so much too early, by the resolution of clocks."""
 
 
-def sends(columns: Columns, first: I64, last: I64, outcome: I8) -> tuple[Sends, I64, I64]:
+def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I64]:
     """The records of each operation as its completion tells them; those that only its
-    invocation names were tried too, and nobody knows what came of them. With the key of each,
-    and which micro-operation it is."""
+    invocation names were tried too, and nobody knows what came of them. And which micro-operation
+    each of them is."""
+    first, last, outcome = operations.first, operations.last, operations.outcome
     is_send = columns.is_op(parse.SEND)
-    count = np.diff(np.concatenate(([0], np.cumsum(is_send)))[columns.micro_op_end])
+    count = np.bincount(columns.event[np.flatnonzero(is_send)], minlength=len(columns.index))
     rows, operation = columns.micro_ops(last, is_send)
     partial = np.flatnonzero((count[first] > count[last]) & (first != last))
     rest, their_operation = columns.micro_ops(first[partial], is_send)
-    their_operation = partial[their_operation]
+    their_operation = partial[their_operation].astype(np.int32)
     told = {
         (at, key, value)
         for at, key, value in zip(
@@ -60,29 +51,27 @@ def sends(columns: Columns, first: I64, last: I64, outcome: I8) -> tuple[Sends, 
     if len(in_doubt) and in_doubt.any():
         order = np.argsort(operation, kind="stable")
         rows, operation, in_doubt = rows[order], operation[order], in_doubt[order]
-    begin, end = first[operation], last[operation]
     result = np.where(_aborted(columns, first)[operation], np.int8(FAIL), outcome[operation])
-    sends = Sends(
+    sends = AllSends(
+        operations,
+        operation.astype(np.int32),
+        columns.op_key[rows].astype(np.int32),
         value=columns.op_value[rows],
         offset=columns.op_offset[rows],
-        op=columns.index[end],
-        invoked=columns.index[begin],
-        process=columns.process[end],
         outcome=np.where(in_doubt & (result == OK), np.int8(INFO), result),
-        txn=columns.is_txn(end),
         proven=np.zeros(len(rows), dtype=np.bool_),
-        start_ns=columns.time_ns[begin],
-        end_ns=columns.time_ns[end],
     )
-    return sends, columns.op_key[rows], rows
+    return sends, rows
 
 
-def delayed(columns: Columns, sends: Sends, rows: I64) -> tuple[I64, I64]:
+def waits(columns: Columns, sends: AllSends, rows: I64) -> tuple[I64, I64] | None:
     """Of each send: an event after which it was made, and one after which its operation went
-    on, by what it was asked to wait for. Its invocation where that says no more."""
-    if parse.DELAY not in columns.op_names or (np.diff(columns.time_ns) < 0).any():
-        return sends.invoked, sends.invoked
-    waits = np.where(columns.is_op(parse.DELAY), np.maximum(columns.op_offset, 0), 0)
+    on, by what it was asked to wait for. ``None`` where nothing was to wait."""
+    if parse.DELAY not in columns.op_names:
+        return None
+    delays = np.flatnonzero(columns.is_op(parse.DELAY))
+    waits = np.zeros(len(columns.op), dtype=np.int64)
+    waits[delays] = np.maximum(columns.op_offset[delays], 0)
     waited = np.concatenate(([0], np.cumsum(waits))) * 1_000_000
     of = np.searchsorted(columns.micro_op_end, rows, side="right") - 1
     begin, end = columns.micro_op_end[of], columns.micro_op_end[of + 1]
@@ -96,7 +85,7 @@ def delayed(columns: Columns, sends: Sends, rows: I64) -> tuple[I64, I64]:
     return after(rows), after(end)
 
 
-def _aborted(columns: Columns, first: I64) -> Bools:
+def _aborted(columns: Columns, first: I32) -> Bools:
     """Operations that were to end in an abort: they did not happen, even when nobody answered,
     as nobody but their producer could have had them committed."""
     aborted = np.zeros(len(first), dtype=np.bool_)
@@ -105,18 +94,18 @@ def _aborted(columns: Columns, first: I64) -> Bools:
     return aborted
 
 
-def proven(sends: Sends, send_key: I64, polls: Polls, poll_key: I64) -> Bools:
+def proven(sends: AllSends, polls: AllPolls) -> Bools:
     """Which rows are of operations in doubt of which a value was read by an ok poll: they happened
     (Jepsen's ``must-have-committed?``)."""
     doubt: Bools = sends.outcome == INFO
     if not doubt.any():
         return doubt
     near = np.flatnonzero((polls.outcome == OK) & np.isin(polls.value, sends.value[doubt]))
-    read = set(zip(poll_key[near].tolist(), polls.value[near].tolist(), strict=True))
+    read = set(zip(polls.key[near].tolist(), polls.value[near].tolist(), strict=True))
     ops = {
         op
         for key, value, op in zip(
-            send_key[doubt].tolist(),
+            sends.key[doubt].tolist(),
             sends.value[doubt].tolist(),
             sends.op[doubt].tolist(),
             strict=True,
@@ -126,7 +115,7 @@ def proven(sends: Sends, send_key: I64, polls: Polls, poll_key: I64) -> Bools:
     return doubt & np.isin(sends.op, np.array(sorted(ops), dtype=np.int64))
 
 
-def inits(columns: Columns, first: I64, last: I64, outcome: I8) -> tuple[Init, ...]:
+def inits(columns: Columns, first: I32, last: I32, outcome: I8) -> tuple[Init, ...]:
     """The transactional ids that were taken, in the order of events."""
     return tuple(
         Init(
@@ -141,14 +130,17 @@ def inits(columns: Columns, first: I64, last: I64, outcome: I8) -> tuple[Init, .
     )
 
 
-def attempts(columns: Columns, first: I64, last: I64, outcome: I8) -> Attempts:
+def attempts(columns: Columns, first: I32, last: I32, outcome: I8) -> Attempts:
     """The operations that needed a transactional id."""
     inits = {once.operation: str(once.what[1]) for once in columns.once(last) if _takes_id(once)}
     number = {name: code for code, name in enumerate(dict.fromkeys(inits.values()))}
     ids = {int(columns.process[last[row]]): number[name] for row, name in inits.items()}
     _, sending = columns.micro_ops(first, columns.is_op(parse.SEND))
-    every = np.arange(len(last))
-    rows = every[(columns.is_txn(last) & np.isin(every, sending)) | np.isin(every, list(inits))]
+    asks = np.zeros(len(last), dtype=np.bool_)
+    asks[sending] = True
+    asks &= columns.is_txn(last)
+    asks[list(inits)] = True
+    rows = np.flatnonzero(asks)
     begin, end = first[rows], last[rows]
     aborts = [code for code, name in enumerate(columns.error_names) if name == "aborted"]
     process = columns.process[end]

@@ -53,6 +53,8 @@ SENDS, STEPS, RESETS, BEGINS, KEYS = range(5)
 GROUPS_MIN = 64
 """Up to so many keys, each is a group of its own for Spark; more of them share groups, as a group
 takes longer than a small key."""
+WRITE_ROWS = 1 << 20
+"""So many rows are written at once."""
 GROUP_ROWS = 1 << 18
 """So many rows a group has at most, if its keys are of one size."""
 
@@ -172,20 +174,9 @@ def judge_together(
             keys, rows = tables.active(), tables.key_rows()
             buckets = max(GROUPS_MIN, len(rows.polls[1]) // GROUP_ROWS)
 
-            def write(
-                file: _Rows,
-                table: tuple[Any, I64],
-                part: int | None = None,
-                first: int = first,
-                buckets: int = buckets,
-            ) -> None:
-                file.write(first + table[1], table[0]._asdict(), buckets, part)
-
-            write(told, rows.sends, SENDS)
-            write(told, rows.steps, STEPS)
-            write(told, rows.resets, RESETS)
-            write(told, rows.begins, BEGINS)
-            write(polls, rows.polls)
+            for part, table in enumerate((rows.sends, rows.steps, rows.resets, rows.begins)):
+                told.write_table(table, first, buckets, part)
+            polls.write_table(rows.polls, first, buckets)
             told.write(*_key_rows(keys, first, len(wholes)), buckets, KEYS)
             names += [(len(wholes), key.name) for key in keys]
             wholes.append(_Whole(tables.bands, tables.groups))
@@ -209,6 +200,7 @@ def _key_rows(keys: Sequence[Key], first: int, history: int) -> tuple[I64, dict[
     """The number of each key, and the columns of their rows."""
     ends = [key.caught_up for key in keys]
     columns: dict[str, Any] = {
+        "row": np.arange(len(keys)),
         "history": np.full(len(keys), history),
         "name": [key.name for key in keys],
         "is_deleted": np.array([key.is_deleted for key in keys], dtype=np.bool_),
@@ -238,11 +230,23 @@ class _Rows:
     def __exit__(self, *error: object) -> None:
         self._writer.close()
 
+    def write_table(
+        self, table: tuple[Any, Any], first: int, buckets: int, part: int | None = None
+    ) -> None:
+        """The rows of one history, whose first key has this number."""
+        rows, key = table
+        for begin in range(0, len(key), WRITE_ROWS):
+            number = np.arange(begin, min(begin + WRITE_ROWS, len(key)))
+            columns = rows.where(number)._asdict()
+            self.write(
+                first + key[number].astype(np.int64), {"row": number, **columns}, buckets, part
+            )
+
     def write(
         self, key: I64, rows: Mapping[str, Any], buckets: int, part: int | None = None
     ) -> None:
-        """Those of one history; columns that they have not are null."""
-        columns = {"bucket": key % buckets, "key": key, "row": np.arange(len(key)), **rows}
+        """Some rows; columns that they have not are null."""
+        columns = {"bucket": key % buckets, "key": key, **rows}
         if part is not None:
             columns["part"] = np.full(len(key), part)
         arrays = [

@@ -19,21 +19,20 @@ from checkers import (
     uniqueness,
     wellformed,
 )
-from checkers.columns import INVOKE, Columns
+from checkers.columns import INVOKE, Columns, Rows
 from checkers.facts import Crash, Fault
+from checkers.kernels.compact import Operations
+from checkers.kernels.history import History
 from checkers.kernels.rows import (
     ASSIGNED,
     FAIL,
-    I8,
     I64,
     INFO,
     LOST,
     OK,
     REVOKED,
     Band,
-    Bools,
     CatchUp,
-    History,
     Log,
     Resets,
 )
@@ -42,23 +41,6 @@ from model.op import NEMESIS
 
 _OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
 """By type of the last event of an operation: one that is only an invocation is in doubt."""
-
-
-@dataclass(frozen=True)
-class Operations:
-    """One row per operation of a client, in the order of their last events."""
-
-    invoked: I64
-    """Index of the first event."""
-    op: I64
-    """Index of the last event: the completion, if there is one."""
-    process: I64
-    f: tuple[str, ...]
-    f_code: I64
-    outcome: I8
-    completed: Bools
-    start_ns: I64
-    end_ns: I64
 
 
 @dataclass(frozen=True)
@@ -80,8 +62,6 @@ class Tables(History):
     """Keys of topics that were deleted, or may have been."""
     recovered: bool | None
     """Was the cluster whole before the final reads? ``None``: the history does not tell."""
-    event_index: I64
-    event_ns: I64
     ignored: Mapping[str, int]
     """How many operations and micro-operations of clients have a name that no checker knows."""
     torn: str | None
@@ -90,14 +70,14 @@ class Tables(History):
     @property
     def active_keys(self) -> list[int]:
         """The keys of which somebody tried to write or read something, or to commit an offset."""
-        return self._keys_in(self.send_key, self.poll_key, self.step_key)
+        return self._keys_in(self.sends.key, self.polls.key, self.step_key)
 
     @property
     def record_keys(self) -> list[int]:
         """Those of which somebody tried to write or read something."""
-        return self._keys_in(self.send_key, self.poll_key)
+        return self._keys_in(self.sends.key, self.polls.key)
 
-    def _keys_in(self, *columns: I64) -> list[int]:
+    def _keys_in(self, *columns: Rows) -> list[int]:
         rows = (np.bincount(key, minlength=len(self.keys)) for key in columns)
         used: list[int] = np.flatnonzero(sum(rows)).tolist()
         return used
@@ -121,7 +101,7 @@ class Tables(History):
             return {}
         acked = self.sends.outcome == OK
         last = np.full(len(self.keys), -1)
-        np.maximum.at(last, self.send_key[acked], self.sends.op[acked])
+        np.maximum.at(last, self.sends.key[acked], self.sends.op[acked])
         return {
             key: catch_up
             for key, catch_up, invoked, reached in self.catch_ups
@@ -131,8 +111,8 @@ class Tables(History):
     def key_rows(self) -> logs.Rows:
         """The rows of all keys."""
         return logs.Rows(
-            sends=(self.sends, self.send_key),
-            polls=(self.polls, self.poll_key),
+            sends=(self.sends, self.sends.key),
+            polls=(self.polls, self.polls.key),
             steps=(self.steps, self.step_key),
             resets=self._resets(),
             begins=positions.begins(self.assigned, (self.operations.op, self.operations.invoked)),
@@ -174,23 +154,25 @@ class Tables(History):
 
     def _polling(self) -> positions.Polling:
         """The operations that brought records of a key, or a process to its end."""
-        key, op = self.poll_key, self.polls.op
+        key, operation = self.polls.key, self.polls.operation
         changes = np.ones(len(key), dtype=np.bool_)
-        changes[1:] = (key[1:] != key[:-1]) | (op[1:] != op[:-1])
+        changes[1:] = (key[1:] != key[:-1]) | (operation[1:] != operation[:-1])
         first = np.flatnonzero(changes)
+        operation = operation[first]
         ends = self.caught_up()
-        end_process, end_op = (
-            [getattr(e, name) for e in ends.values()] for name in ("process", "op")
-        )
+        end = np.array(
+            [(number, e.process, e.op) for number, e in ends.items()], dtype=np.int64
+        ).reshape(-1, 3)
         return positions.Polling(
-            np.concatenate((key[first], np.array(list(ends), dtype=np.int64))),
-            np.concatenate((self.polls.process[first], np.array(end_process, dtype=np.int64))),
-            np.concatenate((op[first], np.array(end_op, dtype=np.int64))),
+            np.concatenate((key[first], end[:, 0])),
+            np.concatenate((self.operations.process[operation], end[:, 1])),
+            np.concatenate((self.operations.op[operation], end[:, 2])),
         )
 
     def when(self, events: list[int]) -> I64:
         """The times of events, by their indices."""
-        return self.event_ns[np.searchsorted(self.event_index, events)]
+        operations = self.operations
+        return operations.event_ns[np.searchsorted(operations.event_index, events)]
 
     def began(self, events: list[int]) -> I64:
         """When the operations began that these events end; an event of none began then itself."""
@@ -198,7 +180,8 @@ class Tables(History):
         if not len(ended):
             return self.when(events)
         rows = np.minimum(np.searchsorted(ended, events), len(ended) - 1)
-        return np.where(ended[rows] == events, self.operations.start_ns[rows], self.when(events))
+        begun = self.operations.event_ns[self.operations.first[rows]]
+        return np.where(ended[rows] == events, begun, self.when(events))
 
 
 def read(path: Path, progress: parse.Progress) -> pa.Table:
@@ -222,52 +205,36 @@ def tables(history: pa.Table, source: Path | None = None) -> Tables:
     columns = Columns(history)
     if (broken := wellformed.broken(history, columns)) is not None:
         raise BadHistory(_place(columns, broken.row, source) + broken.why)
-    first, last = _operations(columns)
-    outcome = _OUTCOMES[columns.type[last]]
-    sends, send_key, sent_rows = producers.sends(columns, first, last, outcome)
-    send_after, send_until = producers.delayed(columns, sends, sent_rows)
-    polls, poll_key = consumers.polls(columns, last, outcome)
+    operations = _operations(columns)
+    first, last, outcome = operations.first, operations.last, operations.outcome
+    sends, sent_rows = producers.sends(columns, operations)
+    waits = producers.waits(columns, sends, sent_rows)
+    polls = consumers.polls(columns, operations)
     compacted = facts.compacted(columns)
-    repeated = uniqueness.repeated(sends, send_key, polls, poll_key, compacted)
+    repeated = uniqueness.repeated(sends, polls, compacted)
     if repeated is not None:
-        sends, polls = sends.where(repeated.sends), polls.where(repeated.polls)
-        send_key, poll_key = send_key[repeated.sends], poll_key[repeated.polls]
-        send_after, send_until = send_after[repeated.sends], send_until[repeated.sends]
-    sends = sends._replace(proven=producers.proven(sends, send_key, polls, poll_key))
+        sends, polls = sends.only(repeated.sends), polls.only(repeated.polls)
+        waits = waits and (waits[0][repeated.sends], waits[1][repeated.sends])
+    sends = replace(sends, proven=producers.proven(sends, polls))
     assign_events, assigned = consumers.assignments(columns, last)
     group_steps, step_key, groups = consumers.group_steps(columns, first, last, outcome, sends)
     faults = facts.faults(columns)
     ends = [fault.to_ns for fault in faults]
     tables = Tables(
         keys=columns.keys,
-        operations=Operations(
-            invoked=columns.index[first],
-            op=columns.index[last],
-            process=columns.process[last],
-            f=columns.f_names,
-            f_code=columns.f[last],
-            outcome=outcome,
-            completed=columns.type[last] != INVOKE,
-            start_ns=columns.time_ns[first],
-            end_ns=columns.time_ns[last],
-        ),
+        operations=operations,
         sends=sends,
-        send_key=send_key,
-        send_after=send_after,
-        send_until=send_until,
         polls=polls,
-        poll_key=poll_key,
+        waits=waits,
         inits=producers.inits(columns, first, last, outcome),
         assigned=assigned,
-        assignments=(columns.process[assign_events], columns.index[assign_events]),
+        assignments=(columns.process[assign_events].astype(np.int64), columns.index[assign_events]),
         catch_ups=consumers.catch_ups(columns, first, last, outcome),
         faults=faults,
         crashes=facts.crashes(columns),
         compacted=compacted,
         deleted=facts.deleted(columns, last[outcome != FAIL]),
         recovered=facts.recovered(columns),
-        event_index=columns.index,
-        event_ns=columns.time_ns,
         attempts=producers.attempts(columns, first, last, outcome),
         steps=group_steps,
         step_key=step_key,
@@ -290,18 +257,29 @@ def _place(columns: Columns, row: int, source: Path | None) -> str:
     return f"{source}, line {line}: {event}" if line else f"{source}: {event}"
 
 
-def _operations(columns: Columns) -> tuple[I64, I64]:
-    """First and last event (by row) of each operation of a client."""
-    clients = np.flatnonzero(columns.process != NEMESIS)
+def _operations(columns: Columns) -> Operations:
+    """The operations of clients, each with the row of its first event and of its last."""
+    clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
     order = clients[np.argsort(columns.process[clients], kind="stable")]
     process, invokes = columns.process[order], columns.type[order] == INVOKE
     same = np.append(process[1:] == process[:-1], False)
-    followed = same & np.append(~invokes[1:], False)
-    paired = np.flatnonzero(invokes & followed)
+    paired = np.flatnonzero(invokes & same & np.append(~invokes[1:], False))
     alone = np.ones(len(order), dtype=np.bool_)
     alone[paired] = alone[paired + 1] = False
     rows = np.flatnonzero(alone)
     first = np.concatenate((order[paired], order[rows]))
     last = np.concatenate((order[paired + 1], order[rows]))
     by_last = np.argsort(last)
-    return first[by_last], last[by_last]
+    first, last = first[by_last], last[by_last]
+    return Operations(
+        event_index=columns.index,
+        event_ns=columns.time_ns,
+        first=first,
+        last=last,
+        process=columns.process[last],
+        f=columns.f_names,
+        f_code=columns.f[last],
+        outcome=_OUTCOMES[columns.type[last]],
+        completed=columns.type[last] != INVOKE,
+        txn=columns.is_txn(last),
+    )

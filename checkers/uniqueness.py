@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from checkers.kernels.rows import FAIL, I64, Bools, Polls, Sends
+from checkers.kernels.compact import AllPolls, AllSends
+from checkers.kernels.rows import FAIL, Bools
 
 
 class Repeated(NamedTuple):
@@ -25,11 +26,13 @@ class Repeated(NamedTuple):
     """Key and value that more than one write may have written, and the operations that did."""
 
 
-def repeated(
-    sends: Sends, send_key: I64, polls: Polls, poll_key: I64, compacted: Iterable[int]
-) -> Repeated | None:
+def repeated(sends: AllSends, polls: AllPolls, compacted: Iterable[int]) -> Repeated | None:
     """``None`` where values are unique. Of a ``compacted`` key with such a value nothing is judged,
     because that value may have replaced any other of its record key."""
+    values = np.sort(sends.value)
+    if not (values[1:] == values[:-1]).any():
+        return None
+    send_key, poll_key = sends.key, polls.key
     order = np.lexsort((sends.outcome == FAIL, sends.value, send_key))
     key, value = send_key[order], sends.value[order]
     same = (key[1:] == key[:-1]) & (value[1:] == value[:-1])

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from checkers import parse, vocabulary
-from checkers.columns import INVOKE, Columns, ints, only
+from checkers.columns import INVOKE, Columns, only
 from checkers.kernels.rows import UNKNOWN, Bools
 from model.op import CRASH, NEMESIS, RECOVER
 
@@ -148,8 +149,9 @@ def _operations(events: _Events) -> Iterator[Broken]:
 def _offsets(events: _Events) -> Iterator[Broken]:
     """No offset is negative, but for those that say that there is none."""
     columns = events.columns
-    offset = ints(events.micro_ops.field("offset"))
-    for at in np.flatnonzero((offset < 0) & ~np.isin(offset, NO_OFFSET))[:1].tolist():
+    offset = events.micro_ops.field("offset")
+    negative = pc.and_(pc.less(offset, 0), pc.invert(pc.is_in(offset, pa.array(NO_OFFSET))))
+    for at in np.flatnonzero(negative.fill_null(False))[:1].tolist():
         name = columns.op_names[columns.op[at]]
         yield Broken(events.row_of(at), f"{name} has the negative number {offset[at]}")
     stated = np.flatnonzero(columns.record_offset < 0)
@@ -168,7 +170,8 @@ def _offsets(events: _Events) -> Iterator[Broken]:
 def _catch_ups(events: _Events) -> Iterator[Broken]:
     """A catch-up succeeds at the high watermark, and not below."""
     columns = events.columns
-    rows = np.flatnonzero(columns.is_op(parse.CATCH_UP) & (columns.op_offset < columns.op_value))
+    rows = np.flatnonzero(columns.is_op(parse.CATCH_UP))
+    rows = rows[columns.op_offset[rows] < columns.op_value[rows]]
     at = np.searchsorted(columns.micro_op_end, rows, side="right") - 1
     for row, event in zip(rows.tolist(), at.tolist(), strict=True):
         if events.type[event] == _OK:

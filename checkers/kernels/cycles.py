@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from checkers.kernels.history import History
 from checkers.kernels.receipts import GaveUp
-from checkers.kernels.rows import I64, UNKNOWN, Bools, Found, History, Rows, groups
+from checkers.kernels.rows import I64, UNKNOWN, Bools, Found, Rows, groups
 
 EDGES_MAX = 10_000_000
 """Above this the graph would take more memory than is left: the answer is unknown."""

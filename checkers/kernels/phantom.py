@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 
 from checkers.kernels.arrays import is_in
-from checkers.kernels.rows import FAIL, UNKNOWN, Found, History, Log, Polls, at
+from checkers.kernels.history import History
+from checkers.kernels.rows import FAIL, UNKNOWN, Found, Log, Polls, at
 
 
 def phantoms(log: Log) -> list[Found]:

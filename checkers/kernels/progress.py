@@ -9,7 +9,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from checkers.kernels.availability import STUCK_NS
-from checkers.kernels.rows import ASSIGNED, OK, Attempts, Found, Group, History, Log, at
+from checkers.kernels.history import Attempts, History
+from checkers.kernels.rows import ASSIGNED, OK, Found, Group, Log, at
 
 _SECOND_NS = 1_000_000_000
 

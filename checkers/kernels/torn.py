@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from checkers.kernels.rows import I64, Found, History, at
+from checkers.kernels.history import History
+from checkers.kernels.rows import I64, Found, at
 
 
 def kernel(history: History, found: Sequence[Found]) -> list[Found]:

@@ -13,20 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels.history import History, Init
 from checkers.kernels.receipts import GaveUp
-from checkers.kernels.rows import (
-    FAIL,
-    I64,
-    OK,
-    STABLE,
-    UNKNOWN,
-    Found,
-    History,
-    Init,
-    Rows,
-    at,
-    groups,
-)
+from checkers.kernels.rows import FAIL, I64, OK, STABLE, UNKNOWN, Found, Rows, at, groups
 
 _NEVER = 1 << 62
 """After every event."""

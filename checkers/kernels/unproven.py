@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from checkers.kernels.rows import INFO, Found, History
+from checkers.kernels.history import History
+from checkers.kernels.rows import INFO, Found
 
 
 def kernel(history: History, found: Sequence[Found]) -> list[Found]:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import msgspec
 
 from checkers.kernels import cycles, outputs, phantom, progress, torn, transactions, unproven
+from checkers.kernels.history import History
 from checkers.kernels.receipts import Asking, Receipt
-from checkers.kernels.rows import Found, History
+from checkers.kernels.rows import Found
 
 Kernel = Callable[[History], Iterable[Found]]
 Retelling = Callable[[History, Sequence[Found]], Iterable[Found]]

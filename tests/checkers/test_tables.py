@@ -241,8 +241,8 @@ def everything(histories: Any, tmp_path: Path) -> pa.Table:
 
 def same(a: tables.Tables, b: tables.Tables) -> bool:
     columns: list[tuple[Any, Any]] = [
-        *zip(a.sends, b.sends, strict=False),
-        *zip(a.polls, b.polls, strict=False),
+        *zip(a.sends.where(slice(None)), b.sends.where(slice(None)), strict=True),
+        *zip(a.polls.where(slice(None)), b.polls.where(slice(None)), strict=True),
     ]
     return all(np.array_equal(one, other) for one, other in columns) and (
         a.faults,

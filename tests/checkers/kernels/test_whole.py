@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from checkers.kernels import cycles, key, whole
-from checkers.kernels.rows import Found, History
+from checkers.kernels.history import History
+from checkers.kernels.rows import Found
 
 TORN = "t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0 p:y=c@1"
 

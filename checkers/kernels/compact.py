@@ -1,0 +1,170 @@
+"""The rows of all keys, in little space: what an operation says once is stored once.
+
+A row holds the place of its operation, and the other columns are made of that when they are first
+asked for. Most histories need few of them: kernels that look at a key get its rows by ``where``.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.kernels.rows import I8, I64, OK, Bools, Polls, Sends
+
+I32 = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Operations:
+    """One row per operation of a client, in the order of their last events."""
+
+    event_index: I64
+    """The index of each event, whichever operation it is of."""
+    event_ns: I64
+    first: I32
+    """Row of the first event of each operation."""
+    last: I32
+    """Row of its last event: the completion, if there is one."""
+    process: I32
+    f: tuple[str, ...]
+    f_code: I32
+    outcome: I8
+    completed: Bools
+    txn: Bools
+
+    @cached_property
+    def op(self) -> I64:
+        """Index of the last event."""
+        return self.event_index[self.last]
+
+    @property
+    def invoked(self) -> I64:
+        """Index of the first event."""
+        return self.event_index[self.first]
+
+    @property
+    def start_ns(self) -> I64:
+        """Time of the first event."""
+        return self.event_ns[self.first]
+
+    @property
+    def end_ns(self) -> I64:
+        """Time of the last event."""
+        return self.event_ns[self.last]
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Records with the operations that tell of them."""
+
+    operations: Operations
+    operation: I32
+    """Of each row: the place of its operation."""
+    key: I32
+    value: I64
+    offset: I64
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @cached_property
+    def op(self) -> I64:
+        """As in :class:`~checkers.kernels.rows.Sends` and ``Polls``; so are the other columns."""
+        return self.operations.event_index[self.operations.last[self.operation]]
+
+    @cached_property
+    def process(self) -> I64:
+        return self.operations.process[self.operation].astype(np.int64)
+
+    @cached_property
+    def txn(self) -> Bools:
+        return self.operations.txn[self.operation]
+
+    @cached_property
+    def end_ns(self) -> I64:
+        return self.operations.event_ns[self.operations.last[self.operation]]
+
+
+@dataclass(frozen=True)
+class AllSends(_Records):
+    """What :class:`~checkers.kernels.rows.Sends` of all keys together are."""
+
+    outcome: I8
+    proven: Bools
+
+    @cached_property
+    def invoked(self) -> I64:
+        return self.operations.event_index[self.operations.first[self.operation]]
+
+    @cached_property
+    def start_ns(self) -> I64:
+        return self.operations.event_ns[self.operations.first[self.operation]]
+
+    @property
+    def accountable(self) -> Bools:
+        """Rows that must be in the log: acknowledged, or proven to have happened."""
+        rows: Bools = (self.outcome == OK) | self.proven
+        return rows
+
+    def only(self, rows: Bools) -> "AllSends":
+        """Some of the rows."""
+        return AllSends(
+            self.operations,
+            self.operation[rows],
+            self.key[rows],
+            self.value[rows],
+            self.offset[rows],
+            self.outcome[rows],
+            self.proven[rows],
+        )
+
+    def where(self, rows: I64 | slice) -> Sends:
+        """Some of the rows, with all their columns."""
+        operation, operations = self.operation[rows], self.operations
+        first, last = operations.first[operation], operations.last[operation]
+        return Sends(
+            value=self.value[rows],
+            offset=self.offset[rows],
+            op=operations.event_index[last],
+            invoked=operations.event_index[first],
+            process=operations.process[operation].astype(np.int64),
+            outcome=self.outcome[rows],
+            txn=operations.txn[operation],
+            proven=self.proven[rows],
+            start_ns=operations.event_ns[first],
+            end_ns=operations.event_ns[last],
+        )
+
+
+@dataclass(frozen=True)
+class AllPolls(_Records):
+    """What :class:`~checkers.kernels.rows.Polls` of all keys together are."""
+
+    @cached_property
+    def outcome(self) -> I8:
+        return self.operations.outcome[self.operation]
+
+    def only(self, rows: Bools) -> "AllPolls":
+        """Some of the rows."""
+        return AllPolls(
+            self.operations,
+            self.operation[rows],
+            self.key[rows],
+            self.value[rows],
+            self.offset[rows],
+        )
+
+    def where(self, rows: I64 | slice) -> Polls:
+        """Some of the rows, with all their columns."""
+        operation, operations = self.operation[rows], self.operations
+        last = operations.last[operation]
+        return Polls(
+            value=self.value[rows],
+            offset=self.offset[rows],
+            op=operations.event_index[last],
+            process=operations.process[operation].astype(np.int64),
+            outcome=operations.outcome[operation],
+            txn=operations.txn[operation],
+            end_ns=operations.event_ns[last],
+        )

@@ -1,0 +1,215 @@
+"""From pieces of a history, as they are read, to one arrow table of ``SCHEMA``.
+
+A piece has narrow arrays of some thousand events, and its places count from its beginning; names
+have numbers that hold for all pieces of one reader. Pieces are added to columns that grow in place,
+and the table has these very columns: a history is in memory once.
+"""
+
+import mmap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from checkers.kernels.rows import UNKNOWN
+
+TYPES = ("invoke", "ok", "fail", "info")
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_RECORD = pa.struct(
+    [
+        pa.field("key", _TEXT, nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("value", pa.int64(), nullable=False),
+    ]
+)
+_MICRO_OP = pa.struct(
+    [
+        pa.field("op", _TEXT, nullable=False),
+        pa.field("key", _TEXT),
+        pa.field("offset", pa.int64()),
+        pa.field("value", pa.int64()),
+        pa.field("records", pa.list_(_RECORD)),
+        pa.field("name", _TEXT),
+    ]
+)
+SCHEMA = pa.schema(
+    [
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("time_ns", pa.int64(), nullable=False),
+        pa.field("process", pa.int32(), nullable=False),
+        pa.field("type", _TEXT, nullable=False),
+        pa.field("f", _TEXT, nullable=False),
+        pa.field("value", pa.list_(_MICRO_OP)),
+        pa.field("detail", pa.string()),
+        pa.field("error", _TEXT),
+    ]
+)
+
+Names = Mapping[str, Sequence[str]]
+"""The names that numbers stand for, by the column that has the numbers."""
+
+NAMED = {
+    "f": "names",
+    "error": "errors",
+    "op": "ops",
+    "op_key": "keys",
+    "record_key": "keys",
+    "op_group": "groups",
+}
+"""Columns with numbers for names, and whose names these are; -1 stands for none."""
+ENDS = {"op_end": "op", "op_records_end": "record_key"}
+"""Columns with ends of lists, and a column of what is in the lists."""
+_WIDE = ("index", "time_ns", "op_offset", "op_value", "record_offset", "record_value")
+
+
+@dataclass
+class Piece:
+    """Some events, with their micro-operations and these with their records."""
+
+    columns: dict[str, NDArray[Any]]
+    """By name; ``op_end`` and ``op_records_end`` are the ends of lists, ``no_value`` says of which
+    micro-operations there is no ``op_value``."""
+    details: dict[int, str]
+    """By row."""
+
+
+def piece(columns: Mapping[str, Any], details: dict[int, str]) -> Piece:
+    """A piece of columns of 64 bits; raises :class:`OverflowError` for a process that has more than
+    32."""
+    narrow: dict[str, NDArray[Any]] = {}
+    for name, column in columns.items():
+        numbers = np.frombuffer(column, dtype=np.int64)
+        if name == "process" and (numbers != numbers.astype(np.int32)).any():
+            raise OverflowError("a process is a number of 32 bits")
+        narrow[name] = numbers.copy() if name in _WIDE else numbers.astype(np.int32)
+    count = len(narrow["op"])
+    no_value = np.zeros(count, dtype=np.bool_)
+    no_value[narrow["no_value"]] = True
+    group = np.full(count, -1, dtype=np.int32)
+    group[narrow.pop("named")] = narrow["op_group"]
+    return Piece(narrow | {"no_value": no_value, "op_group": group}, details)
+
+
+class Growing:
+    """A column in memory of its own, which the system moves when it grows, and gets back."""
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self._dtype = np.dtype(dtype)
+        self._bytes = 0
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._memory = mmap.mmap(-1, mmap.ALLOCATIONGRANULARITY, flags=flags)
+
+    def extend(self, numbers: NDArray[Any]) -> None:
+        """Add numbers at the end."""
+        data = np.ascontiguousarray(numbers, dtype=self._dtype).view(np.uint8)
+        end = self._bytes + len(data)
+        if end > len(self._memory):
+            self._memory.resize(max(2 * len(self._memory), end))
+        np.frombuffer(self._memory, dtype=np.uint8)[self._bytes : end] = data
+        self._bytes = end
+
+    def array(self) -> NDArray[Any]:
+        """All numbers, where they are; the column cannot grow any more."""
+        count = self._bytes // self._dtype.itemsize
+        return np.frombuffer(self._memory, dtype=self._dtype, count=count)
+
+
+class Part:
+    """What one reader has read."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, Growing] = {}
+        self.details: dict[int, str] = {}
+        self.counts: dict[str, int] = dict.fromkeys(ENDS.values(), 0)
+        """How many rows the columns have that ends are places in."""
+        self.rows = 0
+        self.names: Names = {}
+
+    def add(self, piece: Piece) -> None:
+        """Add a piece behind the others."""
+        for name, numbers in piece.columns.items():
+            if name not in self.columns:
+                self.columns[name] = Growing(numbers.dtype.type)
+            base = self.counts.get(ENDS.get(name, ""), 0)
+            self.columns[name].extend(numbers + numbers.dtype.type(base) if base else numbers)
+        self.details |= {self.rows + row: text for row, text in piece.details.items()}
+        self.rows += len(piece.columns["index"])
+        for column in self.counts:
+            self.counts[column] += len(piece.columns[column])
+
+
+def table(part: Part, rest: Part | None = None) -> pa.Table:
+    """All events of one reader, and those of another behind them."""
+    if rest is not None:
+        _append(part, rest)
+    columns = part.columns
+    texts = {whose: pa.array(known, pa.string()) for whose, known in part.names.items()}
+
+    def plain(name: str, *, is_sparse: bool = False) -> pa.Array:
+        numbers = columns[name].array()
+        return pa.array(numbers, mask=numbers == UNKNOWN if is_sparse else None)
+
+    def named(name: str) -> pa.Array:
+        return _text(columns[name].array(), texts[NAMED[name]])
+
+    def ends(name: str) -> pa.Array:
+        return pa.array(np.concatenate((np.zeros(1, dtype=np.int32), columns[name].array())))
+
+    records = pa.StructArray.from_arrays(
+        [named("record_key"), plain("record_offset", is_sparse=True), plain("record_value")],
+        fields=list(_RECORD),
+    )
+    micro_ops = pa.StructArray.from_arrays(
+        [
+            named("op"),
+            named("op_key"),
+            plain("op_offset", is_sparse=True),
+            pa.array(columns["op_value"].array(), mask=columns["no_value"].array()),
+            pa.ListArray.from_arrays(ends("op_records_end"), records),
+            named("op_group"),
+        ],
+        fields=list(_MICRO_OP),
+    )
+    details = pa.nulls(part.rows, pa.string())
+    if part.details:
+        details = pa.array([part.details.get(row) for row in range(part.rows)], pa.string())
+    return pa.Table.from_arrays(
+        [
+            plain("index"),
+            plain("time_ns"),
+            plain("process"),
+            _text(columns["type"].array(), pa.array(TYPES, pa.string())),
+            named("f"),
+            pa.ListArray.from_arrays(ends("op_end"), micro_ops),
+            details,
+            named("error"),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _append(part: Part, rest: Part) -> None:
+    """Add what another reader has read, a column after the other; it has none of them then."""
+    number = {
+        whose: {name: code for code, name in enumerate(dict.fromkeys((*known, *rest.names[whose])))}
+        for whose, known in part.names.items()
+    }
+    for name in list(rest.columns):
+        column = rest.columns.pop(name).array()
+        if name in NAMED:
+            codes = [number[NAMED[name]][text] for text in rest.names[NAMED[name]]]
+            column = np.array([*codes, UNKNOWN], dtype=np.int32)[column]
+        base = part.counts.get(ENDS.get(name, ""), 0)
+        part.columns[name].extend(column + column.dtype.type(base) if base else column)
+    part.details |= {part.rows + row: text for row, text in rest.details.items()}
+    part.rows += rest.rows
+    part.names = {whose: list(codes) for whose, codes in number.items()}
+
+
+def _text(codes: NDArray[Any], names: pa.Array) -> pa.DictionaryArray:
+    none = codes < 0
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=none if none.any() else None), names)

@@ -1,0 +1,50 @@
+"""A history is read in pieces, and is one table as if it had been read whole."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from checkers import parse, pieces
+from checkers import tables as tables_
+from model.history import encode
+
+TEXT = "a:x,y s:x=a@0,x=b s1?:y=c p:x=a@0,x=b@1|y=c@0 m2:x s2!:x=d p?: c:x@2 >s3:x=e"
+
+
+@pytest.mark.parametrize("events", [1, 2, 3, 1000])
+def test_pieces_of_any_size_make_the_same_table(
+    histories: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: int
+) -> None:
+    """Ends of lists, numbers of names, and details are of the whole history."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(b"".join(map(encode, histories.events(TEXT))))
+    whole = tables_.read(path, lambda done: None)
+    monkeypatch.setattr(parse, "PIECE_EVENTS", events)
+    monkeypatch.setattr(parse, "CHUNK_BYTES", 1)
+    again = tables_.read(path, lambda done: None)
+    again.validate(full=True)
+    assert again.to_pylist() == whole.to_pylist()
+
+
+def test_columns_grow_where_they_are() -> None:
+    """Whatever is added, and however much."""
+    column, numbers = pieces.Growing(np.int32), np.arange(100_000, dtype=np.int64)
+    column.extend(numbers[:0])
+    column.extend(numbers[:10])
+    column.extend(numbers[10:])
+    assert column.array().tolist() == numbers.tolist()
+    assert column.array().dtype == np.int32
+    assert len(pieces.Growing(np.int64).array()) == 0
+
+
+def test_an_operation_is_stored_once(histories: Any) -> None:
+    """Columns that all records of an operation share are made of it, and are those of its rows."""
+    tables = histories.tables(TEXT)
+    for rows in (tables.sends, tables.polls):
+        whole = rows.where(slice(None))
+        for name in whole._fields:
+            assert getattr(rows, name).tolist() == getattr(whole, name).tolist()
+        some = np.arange(len(rows)) % 2 == 0
+        assert rows.only(some).op.tolist() == whole.op[some].tolist()
