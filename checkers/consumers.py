@@ -66,9 +66,10 @@ def group_steps(
     wanted, is_poll = columns.is_op(*steps.KINDS), columns.is_op(parse.POLL)
     if not columns.group_names and not wanted.any():
         return NO_STEPS, np.zeros(0, dtype=np.int64), ()
-    polls = np.zeros(len(last), dtype=np.bool_)
-    for events in (first, last):
-        polls[columns.micro_ops(events, is_poll)[1]] = True
+    polls, tells = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
+    tells[columns.micro_ops(last, is_poll)[1]] = True
+    polls[columns.micro_ops(first, is_poll)[1]] = True
+    polls |= tells
     ops = steps.Ops(
         op=columns.index[last],
         invoked=columns.index[first],
@@ -76,6 +77,7 @@ def group_steps(
         outcome=outcome,
         txn=columns.is_txn(last),
         polls=polls,
+        tells=tells,
         start_ns=columns.time_ns[first],
         end_ns=columns.time_ns[last],
         frozen_ns=_frozen_ns(columns, last),

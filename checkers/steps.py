@@ -57,7 +57,9 @@ class Ops(NamedTuple):
     outcome: I8
     txn: Bools
     polls: Bools
-    """Does it tell what was polled?"""
+    """Does it tell what was polled, or ask for that?"""
+    tells: Bools
+    """Does its last event tell what was polled?"""
     start_ns: I64
     end_ns: I64
     frozen_ns: I64
@@ -264,7 +266,7 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
         if kind == parse.COMMIT:
             if ops.polls[operation] and not ops.txn[operation]:
                 member.committed.append(row)
-            elif not keys and (ops.outcome[operation] == INFO or micro.is_asked[row]):
+            elif not keys and _is_unknown(ops, micro, row):
                 untold += [_Untold(operation, *owned) for owned in _owned(member)]
         elif kind == "assigned":
             generation = int(micro.generation[row])
@@ -284,6 +286,15 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
         if ops.outcome[last[process]] == INFO:
             untold += [_Untold(last[process], *owned) for owned in _owned(members[process])]
     return after, untold
+
+
+def _is_unknown(ops: Ops, micro: MicroOps, row: int) -> bool:
+    """May a commit of positions that the invocation does not name have been made, of whatever? One
+    that ended well, told what it polled, and told no commit, has committed nothing."""
+    operation = micro.operation[row]
+    if ops.outcome[operation] == INFO:
+        return True
+    return bool(micro.is_asked[row] and not ops.tells[operation])
 
 
 def _owned(member: _Member) -> list[tuple[int, int]]:

@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
@@ -130,6 +131,17 @@ def test_a_commit_that_nobody_told(histories: Any) -> None:
     assert COMMIT not in other.kind
     for certain in ("t1:|!?", "t1!:|!?"):
         assert COMMIT not in steps(histories, f"m1:x p1:^x-0@0#1| {certain}").kind
+
+
+def test_a_transaction_that_polled_nothing_commits_nothing(histories: Any) -> None:
+    """Its completion tells what it polled, and no commit; in doubt it may have committed."""
+    for kind, offsets in (("ok", []), ("info", [ANY])):
+        *rest, asked, done = histories.events("m1:x p1:^x-0@0#1| t1:|!?")
+        asked = msgspec.structs.replace(asked, value=[["poll"], ["commit", "g", None]])
+        told = None if kind == "info" else [["poll", {}]]
+        done = msgspec.structs.replace(done, type=kind, value=told)
+        (log,) = [log for log in histories.tables([*rest, asked, done]).logs() if log.key == "x-0"]
+        assert log.steps.offset[log.steps.kind == COMMIT].tolist() == offsets
 
 
 @pytest.mark.parametrize(
