@@ -325,7 +325,7 @@ def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> 
 
     def told(nemesis: tuple[str, ...], *numbers: int) -> tuple[str, ...]:
         schedule = tuple(
-            ScheduledFault(id=number, at_s=1, duration_s=1, fault="pause") for number in numbers
+            ScheduledFault(id=number, at_s=6, duration_s=1, fault="pause") for number in numbers
         )
         run = Plan(nemesis=nemesis, schedule=schedule)
         return conclude(tables, reports, [], run=run, plan={}).unknown_because
