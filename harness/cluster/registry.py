@@ -162,15 +162,20 @@ class Registry:
             processes=processes,
         )
         if self._copy is not None:
-            self._copy.write_bytes(msgspec.json.encode(entry))
+            _replace(self._copy, msgspec.json.encode(entry))
         if not processes and not self._starting and not self._engine:
             self._path.unlink(missing_ok=True)
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         self._folder.chmod(0o700)
-        draft = self._path.with_suffix(".draft")
-        draft.write_bytes(msgspec.json.encode(entry))
-        draft.replace(self._path)
+        _replace(self._path, msgspec.json.encode(entry))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that another process finds the former content or the new one, never half."""
+    draft = path.with_suffix(".draft")
+    draft.write_bytes(content)
+    draft.replace(path)
 
 
 def reap(folder: Path | None = None) -> list[Known]:

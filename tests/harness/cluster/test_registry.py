@@ -201,3 +201,14 @@ def test_an_entry_stays_while_the_engine_holds_something(tmp_path: Path) -> None
     assert registry.left_with_engine(tmp_path) == [path]
     held.uses_engine(False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_never_finds_half_a_list(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    """The list in a run's folder is replaced, not overwritten: an open reader sees all of it."""
+    copy = tmp_path / "pids.json"
+    held = Registry("a", tmp_path / "state", copy)
+    held.add(sleeper.pid, "broker-1")
+    with copy.open("rb") as opened:
+        held.remove(sleeper.pid)
+        assert len(msgspec.json.decode(opened.read(), type=Entry).processes) == 1
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["pids.json"]
