@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
-from bench import coordination, librdkafka, raw
+from bench import coordination, judging, librdkafka, raw
 from bench.nodes import TICK_MS, Node, Nodes
 from bench.table import Bar, Series
 
@@ -30,6 +30,8 @@ SESSION_S = 6.0
 IDLE = "memory of an idle broker"
 IDLE_S = 60.0
 IDLE_PARTITIONS = 10
+MANY_KEYS = "judging of 100,000 keys with a reader each"
+MANY_OPERATIONS = "memory of judging, for each 10^6 operations"
 
 METHOD = (
     "1 KB is a value of 1,000 bytes, 100 B one of 100; MB are 10^6 bytes of values. Clients, "
@@ -59,6 +61,10 @@ METHOD = (
     f"leader every {coordination.LOOK_MS} ms, has committed the next transaction.",
     f"Memory: RSS of the only broker of a cluster, {IDLE_PARTITIONS} partitions with 2,000 records "
     f"in each, idle since then, at least {IDLE_S:.0f} s after its start.",
+    "Judging, without Spark: CPU seconds of 100,000 keys that hold a record each, with a process "
+    "for each that is assigned it and reads it to its end, from fewer keys in proportion; and the "
+    "peak of the judge's resident memory over that of judging "
+    f"{judging.FEW_OPERATIONS} operations, where writers and readers share 12 keys.",
     "Cores used: CPU seconds per second of the measurement; the client is the benchmark itself.",
 )
 
@@ -76,10 +82,14 @@ class Extent:
     """Lone produces of one round."""
     transactions: int
     """Of one round."""
+    keys: int
+    """Of the history with a reader for each of them."""
+    operations: int
+    """Of the history that is judged for its memory."""
 
 
-FULL = Extent(5, {"1 KB": 600_000, "100 B": 3_000_000}, 300_000, 1000, 500)
-SHORT = Extent(1, {"1 KB": 100_000, "100 B": 500_000}, 50_000, 200, 100)
+FULL = Extent(5, {"1 KB": 600_000, "100 B": 3_000_000}, 300_000, 1000, 500, 100_000, 1_000_000)
+SHORT = Extent(1, {"1 KB": 100_000, "100 B": 500_000}, 50_000, 200, 100, 10_000, 200_000)
 
 
 class Notes:
@@ -148,6 +158,10 @@ def measure(folder: Path, extent: Extent, say: Callable[[str], None]) -> tuple[S
             _failover(nodes, f"failover-{number}", notes)
     with Nodes(folder) as nodes:
         _memory(nodes, notes)
+    for _ in range(extent.rounds):
+        seconds = judging.cpu_s(folder, extent.keys)
+        notes.add(MANY_KEYS, "CPU s", seconds * 100_000 / extent.keys)
+        notes.add(MANY_OPERATIONS, "MB", judging.peak_mb(folder, extent.operations))
     return notes.series()
 
 
@@ -204,6 +218,8 @@ def bars(series: Sequence[Series]) -> tuple[Bar, ...]:
         Bar(REBALANCE, "ms", of[REBALANCE].typical, 1000, at_most=True),
         Bar(FAILOVER, "s", of[FAILOVER].typical, SESSION_S + 2, at_most=True),
         Bar(IDLE, "MB", of[IDLE].typical, 80, at_most=True),
+        Bar(MANY_KEYS, "CPU s", of[MANY_KEYS].typical, 60, at_most=True),
+        Bar(MANY_OPERATIONS, "MB", of[MANY_OPERATIONS].typical, 400, at_most=True),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from checkers import parse, steps
+from checkers.kernels.arrays import BLOCK
 from checkers.kernels.compact import I32
 from checkers.kernels.rows import I64, UNKNOWN, Bools
 from model.op import NEMESIS
@@ -51,6 +52,7 @@ class Columns:
         self.record_offset, self.record_value = (
             ints(records.values.field(name)) for name in ("offset", "value")
         )
+        self.torn = parse.torn(history)
         self.keys = op_keys
         if record_keys != op_keys:  # another writer may use a dictionary per column
             self.keys = tuple(dict.fromkeys((*op_keys, *record_keys)))
@@ -60,13 +62,11 @@ class Columns:
 
     def is_op(self, *names: str) -> Bools:
         """Which micro-operations have one of these names."""
-        codes = [code for code, known in enumerate(self.op_names) if known in names]
-        return np.isin(self.op, codes)
+        return np.array([known in names for known in self.op_names] or [False])[self.op]
 
     def is_txn(self, events: Rows) -> Bools:
         """Which of these events are of transactions."""
-        codes = [code for code, name in enumerate(self.f_names) if name == "txn"]
-        return np.isin(self.f[events], codes)
+        return np.array([name == "txn" for name in self.f_names] or [False])[self.f[events]]
 
     @cached_property
     def event(self) -> I32:
@@ -74,12 +74,12 @@ class Columns:
         events = np.arange(len(self.index), dtype=np.int32)
         return np.repeat(events, np.diff(self.micro_op_end))
 
-    def micro_ops(self, events: Rows, wanted: Bools) -> tuple[I64, I32]:
+    def micro_ops(self, events: Rows, wanted: Bools) -> tuple[I32, I32]:
         """Rows of the wanted micro-operations of events, and which of the events each is of; in the
         order of the latter."""
-        rows = np.flatnonzero(wanted)
+        rows = _rows_of(wanted)
         if not len(rows):
-            return rows, np.zeros(0, dtype=np.int32)
+            return rows, rows
         of_event = np.full(len(self.index), -1, dtype=np.int32)
         of_event[events] = np.arange(len(events), dtype=np.int32)
         place = of_event[self.event[rows]]
@@ -89,6 +89,15 @@ class Columns:
             order = np.argsort(place, kind="stable")
             rows, place = rows[order], place[order]
         return rows, place
+
+    def forget_groups(self) -> None:
+        """Drop the arrays of which records micro-operations have, and which groups."""
+        del self.op_group, self.record_end
+
+    def forget_micro_ops(self) -> None:
+        """Drop the other arrays of micro-operations; those of events and of records stay."""
+        self.__dict__.pop("event", None)
+        del self.op, self.op_key, self.op_offset, self.op_value, self.micro_op_end
 
     def once(self, last: Rows) -> list[steps.Once]:
         """What processes did once, each as far as it was told."""
@@ -118,10 +127,20 @@ class Sparse:
         self._least = least
 
     def __getitem__(self, rows: Any) -> Any:
-        numbers = ints(self._column.take(pa.array(np.atleast_1d(rows))))
+        taken = self._column.take(pa.array(np.atleast_1d(rows)))
+        numbers = (taken.fill_null(UNKNOWN) if taken.null_count else taken).to_numpy()
         if self._least is not None:
             numbers = np.maximum(numbers, self._least)
         return numbers if isinstance(rows, np.ndarray) else numbers[0]
+
+
+def _rows_of(mask: Bools) -> I32:
+    """Numbers of the rows that a mask selects, in 32 bits from the beginning."""
+    found = [
+        np.flatnonzero(mask[begin : begin + BLOCK]).astype(np.int32) + np.int32(begin)
+        for begin in range(0, len(mask), BLOCK)
+    ]
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int32)
 
 
 def spread(begin: Rows, end: Rows) -> tuple[I64, I64]:

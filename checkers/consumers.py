@@ -1,11 +1,14 @@
 """What consumers did: the rows of what was polled, assignments, catch-ups, and steps of groups."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from checkers import parse, steps
 from checkers.columns import INVOKE, Columns, spread
 from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
-from checkers.kernels.rows import I8, I64, NO_STEPS, OK, CatchUp, Group, Steps
+from checkers.kernels.rows import I8, I64, NO_STEPS, OK, Bools, CatchUp, Group, Steps
 
 
 def polls(columns: Columns, operations: Operations) -> AllPolls:
@@ -34,7 +37,7 @@ def assignments(columns: Columns, last: I32) -> tuple[I32, tuple[I64, I64, I64]]
     rows, place = columns.micro_ops(events, columns.is_op(parse.ASSIGN))
     at = events[place]
     process = columns.process[at].astype(np.int64)
-    return events, (process, columns.index[at], columns.op_key[rows])
+    return events, (process, columns.index[at], columns.op_key[rows].astype(np.int64))
 
 
 def catch_ups(
@@ -59,29 +62,28 @@ def catch_ups(
     )
 
 
-def group_steps(
-    columns: Columns, first: I32, last: I32, outcome: I8, sends: AllSends
-) -> tuple[Steps, I64, tuple[Group, ...]]:
-    """What groups did and leaders reported, the key of each row, and the groups."""
+class Told(NamedTuple):
+    """What operations say of groups and of logs' ends."""
+
+    micro: steps.MicroOps
+    once: list[steps.Once]
+    polls: Bools
+    """Which operations ask for records, or say what was polled."""
+    tells: Bools
+    """Which operations say what was polled."""
+    frozen_ns: I64
+
+
+def told(columns: Columns, operations: Operations) -> Told | None:
+    """``None`` where no operation says anything."""
+    first, last = operations.first, operations.last
     wanted, is_poll = columns.is_op(*steps.KINDS), columns.is_op(parse.POLL)
     if not columns.group_names and not wanted.any():
-        return NO_STEPS, np.zeros(0, dtype=np.int64), ()
+        return None
     polls, tells = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
     tells[columns.micro_ops(last, is_poll)[1]] = True
     polls[columns.micro_ops(first, is_poll)[1]] = True
     polls |= tells
-    ops = steps.Ops(
-        op=columns.index[last],
-        invoked=columns.index[first],
-        process=columns.process[last].astype(np.int64),
-        outcome=outcome,
-        txn=columns.is_txn(last),
-        polls=polls,
-        tells=tells,
-        start_ns=columns.time_ns[first],
-        end_ns=columns.time_ns[last],
-        frozen_ns=_frozen_ns(columns, last),
-    )
     rows, operation = columns.micro_ops(last, wanted)
     is_commit = columns.is_op(parse.COMMIT, parse.COMMIT_PLAINLY)
     asked, asker = columns.micro_ops(first, is_commit)
@@ -94,7 +96,7 @@ def group_steps(
     records, place = spread(columns.record_end[rows], columns.record_end[rows + 1])
     micro = steps.MicroOps(
         kind=[columns.op_names[code] for code in columns.op[rows].tolist()],
-        group=columns.op_group[rows],
+        group=columns.op_group[rows].astype(np.int64),
         generation=columns.op_value[rows],
         operation=operation.astype(np.int64),
         is_asked=is_asked,
@@ -103,10 +105,28 @@ def group_steps(
         offset=columns.record_offset[records],
         value=columns.record_value[records],
     )
-    once = columns.once(last)
-    proven = sends.op[sends.proven]
-    found, key, groups = steps.steps(ops, micro, once, columns.group_names, proven)
-    return found, key, groups
+    return Told(micro, columns.once(last), polls, tells, _frozen_ns(columns, last))
+
+
+def group_steps(
+    operations: Operations, told: Told | None, sends: AllSends, groups: Sequence[str]
+) -> tuple[Steps, I64, tuple[Group, ...]]:
+    """What groups did and leaders reported, the key of each row, and the groups."""
+    if told is None:
+        return NO_STEPS, np.zeros(0, dtype=np.int64), ()
+    ops = steps.Ops(
+        op=operations.op,
+        invoked=operations.invoked,
+        process=operations.process.astype(np.int64),
+        outcome=operations.outcome,
+        txn=operations.txn,
+        polls=told.polls,
+        tells=told.tells,
+        start_ns=operations.start_ns,
+        end_ns=operations.end_ns,
+        frozen_ns=told.frozen_ns,
+    )
+    return steps.steps(ops, told.micro, told.once, groups, sends.op[sends.proven])
 
 
 def _frozen_ns(columns: Columns, last: I32) -> I64:

@@ -25,10 +25,10 @@ class ByKey:
 
     def __init__(self, key: I64 | I32, keys: int) -> None:
         small = key.astype(np.int16) if keys < 1 << 15 else key  # 16 bits: a radix sort
-        self._order = np.argsort(small, kind="stable")
+        self._order = np.argsort(small, kind="stable").astype(np.int32)
         self._bounds = np.concatenate(([0], np.cumsum(np.bincount(key, minlength=keys))))
 
-    def rows(self, key: int) -> I64:
+    def rows(self, key: int) -> I32:
         """The row numbers of one key."""
         return self._order[self._bounds[key] : self._bounds[key + 1]]
 

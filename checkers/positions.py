@@ -36,15 +36,15 @@ def resets(
     """The resets by assignments, and the key of each. ``assignments`` have a process and an event,
     and are in the order of events; ``assigned`` also have the key that they name."""
     rounds = _Rounds(assignments, assigned)
-    process, key, looks, pair_of_look = _pairs(polling)
+    pairs = _Pairs(polling)
+    process, key = pairs.process, pairs.key
     rank = rounds.rank(process)
     passed = rounds.count(rank) - rounds.named(key, rank)
-    few = (rank >= 0) & (passed > 0) & (passed <= looks)
-    many = (rank >= 0) & (passed > looks)
+    few = (rank >= 0) & (passed > 0) & (passed <= pairs.looks)
+    many = (rank >= 0) & (passed > pairs.looks)
     place, pair = spread(rounds.begin[rank[few]], rounds.begin[rank[few] + 1])
     every = ~rounds.names(key[few][pair], place)
-    asked = np.flatnonzero(many[pair_of_look])
-    pair_asked = pair_of_look[asked]
+    asked, pair_asked = pairs.rows(many)
     last = rounds.last(key[pair_asked], rank[pair_asked], polling.op[asked])
     known = last >= 0
     reset_place = np.concatenate((place[every], last[known]))
@@ -56,14 +56,24 @@ def resets(
     )
 
 
-def _pairs(polling: Polling) -> tuple[I64, I64, I64, I64]:
-    """Process and key of each pair that occurs, how often it does, and the pair of each row."""
-    names, number = np.unique(polling.process, return_inverse=True)
-    pairs, pair, looks = np.unique(
-        polling.key * (len(names) + 1) + number, return_inverse=True, return_counts=True
-    )
-    key, process = np.divmod(pairs, len(names) + 1)
-    return names[process], key, looks, pair
+class _Pairs:
+    """The pairs of a process and a key that something was polled of."""
+
+    def __init__(self, polling: Polling) -> None:
+        names = np.unique(polling.process)
+        self._code = np.searchsorted(names, polling.process)
+        self._code += polling.key * len(names)
+        self._codes, self.looks = np.unique(self._code, return_counts=True)
+        """``looks``: how often, of each pair."""
+        self.key, number = np.divmod(self._codes, max(len(names), 1))
+        self.process = names[number]
+
+    def rows(self, pairs: Bools) -> tuple[I64, I64]:
+        """The rows of some pairs, and the pair of each."""
+        if not pairs.any():
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        rows = np.flatnonzero(np.isin(self._code, self._codes[pairs]))
+        return rows, np.searchsorted(self._codes, self._code[rows])
 
 
 class _Rounds:

@@ -4,23 +4,23 @@ import numpy as np
 
 from checkers import parse, steps
 from checkers.columns import Columns
+from checkers.kernels.arrays import is_in
 from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
-from checkers.kernels.history import Attempts, Init
+from checkers.kernels.history import NO_ATTEMPTS, Attempts, Init
 from checkers.kernels.rows import FAIL, I8, I64, INFO, OK, UNKNOWN, Bools
 
 EARLY_NS = 2_000_000
 """A delay may end so much too early, by the resolution of clocks."""
 
 
-def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I64]:
+def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
     """The records of each operation as its completion tells them; those that only its
     invocation names were tried too, and nobody knows what came of them. And which micro-operation
     each of them is."""
     first, last, outcome = operations.first, operations.last, operations.outcome
     is_send = columns.is_op(parse.SEND)
-    count = np.bincount(columns.event[np.flatnonzero(is_send)], minlength=len(columns.index))
+    partial = _told_in_part(columns, is_send, operations)
     rows, operation = columns.micro_ops(last, is_send)
-    partial = np.flatnonzero((count[first] > count[last]) & (first != last))
     rest, their_operation = columns.micro_ops(first[partial], is_send)
     their_operation = partial[their_operation].astype(np.int32)
     told = {
@@ -54,8 +54,8 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I64]:
     result = np.where(_aborted(columns, first)[operation], np.int8(FAIL), outcome[operation])
     sends = AllSends(
         operations,
-        operation.astype(np.int32),
-        columns.op_key[rows].astype(np.int32),
+        operation,
+        columns.op_key[rows],
         value=columns.op_value[rows],
         offset=columns.op_offset[rows],
         outcome=np.where(in_doubt & (result == OK), np.int8(INFO), result),
@@ -64,7 +64,13 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I64]:
     return sends, rows
 
 
-def waits(columns: Columns, sends: AllSends, rows: I64) -> tuple[I64, I64] | None:
+def _told_in_part(columns: Columns, is_send: Bools, operations: Operations) -> I64:
+    """The operations whose last event has fewer records than the first one."""
+    count = np.bincount(columns.event[is_send], minlength=len(columns.index)).astype(np.int32)
+    return np.flatnonzero(count[operations.first] > count[operations.last])
+
+
+def waits(columns: Columns, sends: AllSends, rows: I32) -> tuple[I64, I64] | None:
     """Of each send: an event after which it was made, and one after which its operation went
     on, by what it was asked to wait for. ``None`` where nothing was to wait."""
     if parse.DELAY not in columns.op_names:
@@ -76,7 +82,7 @@ def waits(columns: Columns, sends: AllSends, rows: I64) -> tuple[I64, I64] | Non
     of = np.searchsorted(columns.micro_op_end, rows, side="right") - 1
     begin, end = columns.micro_op_end[of], columns.micro_op_end[of + 1]
 
-    def after(place: I64) -> I64:
+    def after(place: I32) -> I64:
         passed = sends.start_ns + waited[place] - waited[begin] - EARLY_NS
         last = np.searchsorted(columns.time_ns, passed) - 1
         event: I64 = np.maximum(columns.index[np.maximum(last, 0)], sends.invoked)
@@ -100,7 +106,7 @@ def proven(sends: AllSends, polls: AllPolls) -> Bools:
     doubt: Bools = sends.outcome == INFO
     if not doubt.any():
         return doubt
-    near = np.flatnonzero((polls.outcome == OK) & np.isin(polls.value, sends.value[doubt]))
+    near = np.flatnonzero((polls.outcome == OK) & is_in(polls.value, sends.value[doubt]))
     read = set(zip(polls.key[near].tolist(), polls.value[near].tolist(), strict=True))
     ops = {
         op
@@ -133,6 +139,8 @@ def inits(columns: Columns, first: I32, last: I32, outcome: I8) -> tuple[Init, .
 def attempts(columns: Columns, first: I32, last: I32, outcome: I8) -> Attempts:
     """The operations that needed a transactional id."""
     inits = {once.operation: str(once.what[1]) for once in columns.once(last) if _takes_id(once)}
+    if not inits and not columns.is_txn(last).any():
+        return NO_ATTEMPTS
     number = {name: code for code, name in enumerate(dict.fromkeys(inits.values()))}
     ids = {int(columns.process[last[row]]): number[name] for row, name in inits.items()}
     _, sending = columns.micro_ops(first, columns.is_op(parse.SEND))

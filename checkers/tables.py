@@ -13,6 +13,7 @@ from checkers import (
     facts,
     jepsen,
     logs,
+    memory,
     parse,
     positions,
     producers,
@@ -196,28 +197,50 @@ def read(path: Path, progress: parse.Progress) -> pa.Table:
         raise BadHistory(f"{path} cannot be read: {error.strerror}") from error
     if not history.num_rows:
         raise BadHistory(f"{path} holds no events")
+    memory.release()
     return history
 
 
-def tables(history: pa.Table, source: Path | None = None) -> Tables:
-    """The tables of a history. Raises :class:`BadHistory` when its events break a rule of
-    :mod:`checkers.wellformed`, with the line in ``source``, the file that it was read from."""
+def columns(history: pa.Table, source: Path | None = None) -> Columns:
+    """The columns of a history that can be judged. Raises :class:`BadHistory` when its events break
+    a rule of :mod:`checkers.wellformed`, with the line in ``source``, the file that it was read
+    from."""
     columns = Columns(history)
     if (broken := wellformed.broken(history, columns)) is not None:
         raise BadHistory(_place(columns, broken.row, source) + broken.why)
+    return columns
+
+
+def tables(history: pa.Table, source: Path | None = None) -> Tables:
+    """The tables of a history. Raises :class:`BadHistory` as :func:`columns` does."""
+    return tables_of(columns(history, source))
+
+
+def tables_of(columns: Columns) -> Tables:
+    """The tables of a history, which takes the columns apart: where nobody else has the history,
+    what is looked at once is gone from then on."""
     operations = _operations(columns)
     first, last, outcome = operations.first, operations.last, operations.outcome
-    sends, sent_rows = producers.sends(columns, operations)
-    waits = producers.waits(columns, sends, sent_rows)
     polls = consumers.polls(columns, operations)
     compacted = facts.compacted(columns)
+    deleted = facts.deleted(columns, last[outcome != FAIL])
+    ignored = facts.ignored(columns)
+    assign_events, assigned = consumers.assignments(columns, last)
+    catch_ups = consumers.catch_ups(columns, first, last, outcome)
+    attempts = producers.attempts(columns, first, last, outcome)
+    told = consumers.told(columns, operations)
+    columns.forget_groups()
+    sends, sent_rows = producers.sends(columns, operations)
+    waits = producers.waits(columns, sends, sent_rows)
+    columns.forget_micro_ops()
     repeated = uniqueness.repeated(sends, polls, compacted)
     if repeated is not None:
         sends, polls = sends.only(repeated.sends), polls.only(repeated.polls)
         waits = waits and (waits[0][repeated.sends], waits[1][repeated.sends])
     sends = replace(sends, proven=producers.proven(sends, polls))
-    assign_events, assigned = consumers.assignments(columns, last)
-    group_steps, step_key, groups = consumers.group_steps(columns, first, last, outcome, sends)
+    group_steps, step_key, groups = consumers.group_steps(
+        operations, told, sends, columns.group_names
+    )
     faults = facts.faults(columns)
     ends = [fault.to_ns for fault in faults]
     tables = Tables(
@@ -229,23 +252,25 @@ def tables(history: pa.Table, source: Path | None = None) -> Tables:
         inits=producers.inits(columns, first, last, outcome),
         assigned=assigned,
         assignments=(columns.process[assign_events].astype(np.int64), columns.index[assign_events]),
-        catch_ups=consumers.catch_ups(columns, first, last, outcome),
+        catch_ups=catch_ups,
         faults=faults,
         crashes=facts.crashes(columns),
         compacted=compacted,
-        deleted=facts.deleted(columns, last[outcome != FAIL]),
+        deleted=deleted,
         recovered=facts.recovered(columns),
-        attempts=producers.attempts(columns, first, last, outcome),
+        attempts=attempts,
         steps=group_steps,
         step_key=step_key,
         groups=groups,
         finished=frozenset(),
         healed_ns=None if None in ends else max((end for end in ends if end), default=0),
         repeated=() if repeated is None else repeated.values,
-        ignored=facts.ignored(columns),
-        torn=parse.torn(history),
+        ignored=ignored,
+        torn=columns.torn,
     )
-    return replace(tables, finished=frozenset(tables.caught_up()))
+    tables = replace(tables, finished=frozenset(tables.caught_up()))
+    memory.release()
+    return tables
 
 
 def _place(columns: Columns, row: int, source: Path | None) -> str:

@@ -11,8 +11,15 @@ FEW = 256
 """Below so many rows, the number of calls is what takes time."""
 
 
+BLOCK = 1 << 19
+"""So many rows are looked at together, since numpy makes columns of its own meanwhile."""
+
+
 def is_in(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
     """Which of the values are among others: ``np.isin``, which takes long for a few."""
+    if len(values) > BLOCK:
+        blocks = np.split(values, range(BLOCK, len(values), BLOCK))
+        return np.concatenate([np.isin(block, others) for block in blocks])
     if len(values) + len(others) > FEW:
         return np.isin(values, others)
     if not len(others):

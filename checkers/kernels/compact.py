@@ -119,7 +119,7 @@ class AllSends(_Records):
             self.proven[rows],
         )
 
-    def where(self, rows: I64 | slice) -> Sends:
+    def where(self, rows: I64 | I32 | slice) -> Sends:
         """Some of the rows, with all their columns."""
         operation, operations = self.operation[rows], self.operations
         first, last = operations.first[operation], operations.last[operation]
@@ -155,7 +155,7 @@ class AllPolls(_Records):
             self.offset[rows],
         )
 
-    def where(self, rows: I64 | slice) -> Polls:
+    def where(self, rows: I64 | I32 | slice) -> Polls:
         """Some of the rows, with all their columns."""
         operation, operations = self.operation[rows], self.operations
         last = operations.last[operation]

@@ -59,6 +59,11 @@ class Attempts(Rows, _Attempts):
     __slots__ = ()
 
 
+NO_ATTEMPTS = Attempts(
+    *(np.zeros(0, dtype=np.bool_ if f == "succeeded" else np.int64) for f in Attempts._fields)
+)
+
+
 @dataclass(frozen=True)
 class History:
     """The rows of all keys together, for what no single key can tell."""

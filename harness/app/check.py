@@ -102,12 +102,13 @@ def examined(
         if not inline:
             executor = stack.enter_context(_on_spark(folder, file, session))
         history = tables_.read(file, lambda done: progress("reading", done))
-        tables = tables_.tables(history, file)
-        if plan is None and tables.subscribes:
-            contract = dataclasses.replace(contract, subscribes=True)
+        columns = tables_.columns(history, file)
         if folder is not None and file.suffix != ".parquet":
             _keep_typed(history, folder)
-        del history  # as large as the tables
+        del history  # what the tables do not need of it is gone while they are made
+        tables = tables_.tables_of(columns)
+        if plan is None and tables.subscribes:
+            contract = dataclasses.replace(contract, subscribes=True)
         try:
             reports = executor(tables, lambda done: progress("judging", done))
         except Exception as error:  # noqa: BLE001 - an executor that crashed has found nothing

@@ -10,7 +10,7 @@ from checkers import parse, pieces
 from checkers import tables as tables_
 from model.history import encode
 
-TEXT = "a:x,y s:x=a@0,x=b s1?:y=c p:x=a@0,x=b@1|y=c@0 m2:x s2!:x=d p?: c:x@2 >s3:x=e"
+TEXT = "a:x,y s:x=a@0,x=b s1?:y=c p:x=a@0,x=b@1|y=c@0 m2:x s2!:x=d p8?: c:x@2 >s3:x=e"
 
 
 @pytest.mark.parametrize("events", [1, 2, 3, 1000])

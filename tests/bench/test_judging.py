@@ -1,0 +1,22 @@
+"""What is judged for its cost is correct, and what it takes is told."""
+
+from pathlib import Path
+
+from bench import judging
+from checkers import tables as tables_
+from model import history
+
+
+def test_the_history_of_many_keys_is_complete(tmp_path: Path) -> None:
+    """Each key is written, read by a process of its own, and read to its end."""
+    path = tmp_path / "history.jsonl"
+    history.write(path, judging.with_readers(5))
+    tables = tables_.tables(tables_.read(path, lambda done: None))
+    assert len(tables.caught_up()) == len(tables.active_keys) == 5
+    assert sorted(tables.polls.process.tolist()) == [1, 2, 3, 4, 5]
+
+
+def test_a_process_tells_what_it_took(tmp_path: Path) -> None:
+    """CPU seconds and memory, of a history that is valid."""
+    assert judging.cpu_s(tmp_path, 3) > 0
+    assert list(tmp_path.iterdir()) == []
