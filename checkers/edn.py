@@ -28,6 +28,12 @@ _CLOSERS = {"[": "]", "(": ")", "{": "}", "#{": "}"}
 _CONSTANTS = {"nil": None, "true": True, "false": False}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _ESCAPED = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)N?")
+_FRACTION = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?M?")
+"""Python's own numbers are more: 012 is octal in Clojure, and 1_000 a symbol."""
+_DIGITS_MAX = 1000
+"""Python does not read much longer ones, and nothing here holds them."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CHARS = {"newline": "\n", "space": " ", "tab": "\t", "return": "\r"}
 
 
@@ -109,8 +115,10 @@ def _read(text: str, *, inside: bool) -> Iterator[tuple[int, Any]]:
             value = _collection(closed, text)
         elif kind == "string":
             value = _ESCAPED.sub(_unescaped, token["string"][1:-1])
+            _refuse_surrogates(value, text, at)
         elif kind == "char":
             value = _char(token["char"])
+            _refuse_surrogates(value, text, at)
         elif kind == "discard":
             items.append(_DISCARD)
             continue
@@ -142,6 +150,12 @@ def _unfinished(text: str, begin: int) -> BadEdn:
     return Unfinished("it ends within a form", line(text, begin))
 
 
+def _refuse_surrogates(value: str, text: str, at: int) -> None:
+    """Half of a pair of UTF-16 is no character, and cannot be written to any file."""
+    if not value.isascii() and _SURROGATE.search(value):
+        raise BadEdn("it holds half of a surrogate pair", line(text, at))
+
+
 def line(text: str, at: int) -> int:
     """The line of a place in a text, from 1."""
     return text.count("\n", 0, at) + 1
@@ -151,13 +165,10 @@ def _atom(text: str) -> Any:
     """A number if it looks like one, else a symbol."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
-    if text[0] in "+-0123456789":
-        for number, suffix in ((int, "N"), (float, "M")):
-            try:
-                return number(text.removesuffix(suffix))
-            except ValueError:
-                pass
-    return text
+    if _WHOLE.fullmatch(text):
+        number = text.removesuffix("N")
+        return int(number) if len(number) <= _DIGITS_MAX else text
+    return float(text.removesuffix("M")) if _FRACTION.fullmatch(text) else text
 
 
 def _collection(read: _Open, text: str) -> Any:

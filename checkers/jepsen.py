@@ -99,9 +99,11 @@ class _Events:
         """
         place = self._count
         self._count += 1
-        index, process, f = op.get("index", place), op.get("process"), str(op.get("f"))
+        index, process, f = op.get("index", place), op.get("process"), op.get("f")
         if op.get("type") not in parse.TYPES or process is None:
             raise BadHistory(f"event {index} has no type or process: it is no operation")
+        if not isinstance(f, str):
+            raise BadHistory(f"event {index} has no name in :f, but {str(f)[:80]!r}")
         time_ns = op.get("time", place)
         if type(index) is not int or type(time_ns) is not int:
             raise BadHistory(f"event {index} has an index or a time that is no whole number")
@@ -146,7 +148,10 @@ def _micro_op(given: Any, index: int) -> list[Any]:
         case ["poll"] | ["poll", None]:
             return ["poll"]
         case ["poll", dict(polled)]:
-            return ["poll", {str(key): records for key, records in polled.items()}]
+            found = {str(key): records for key, records in polled.items()}
+            if len(found) < len(polled):
+                raise BadHistory(f"event {index}: a poll has two keys of one name")
+            return ["poll", found]
         case [str(name), *_] if name not in vocabulary.MICRO_OPERATIONS:
             return [name]
         case _:

@@ -26,8 +26,6 @@ from typing import IO, Annotated, Any, Literal, Never
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from checkers import pieces, vocabulary
 from checkers.kernels.rows import NO_METADATA, UNKNOWN
@@ -494,30 +492,6 @@ def torn(table: pa.Table) -> str | None:
     """What was left out at the end of a history, as one sentence."""
     metadata = table.schema.metadata or {}
     return metadata[_TORN].decode() if _TORN in metadata else None
-
-
-def read_parquet(path: Path, progress: Progress) -> pa.Table:
-    """The events of a ``history.parquet``, ours or one that another tool wrote to this schema."""
-    try:
-        table = pq.read_table(path)
-        table = table.select(SCHEMA.names).cast(SCHEMA.with_metadata(table.schema.metadata))
-        table = _known_only(table.combine_chunks())
-    except (pa.ArrowException, KeyError) as error:
-        raise BadHistory(f"{path} is no history: {error}".replace("\n", " ")) from error
-    progress(1.0)
-    return table
-
-
-def _known_only(table: pa.Table) -> pa.Table:
-    """Without the values of operations that no checker knows: a file of lines has none of them."""
-    known = pc.is_in(table["f"], pa.array(sorted(vocabulary.OPERATIONS), pa.string()))
-    keep = pc.or_(known, pc.equal(table["process"], NEMESIS))
-    if pc.all(keep).as_py():
-        return table
-    for name in ("value", "detail"):
-        column = pc.if_else(keep, table[name], pa.scalar(None, table[name].type))
-        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), column)
-    return table
 
 
 def _main(path: str, begin: str, end: str) -> None:

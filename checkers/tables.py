@@ -14,6 +14,7 @@ from checkers import (
     jepsen,
     logs,
     memory,
+    parquet,
     parse,
     positions,
     producers,
@@ -188,7 +189,7 @@ class Tables(History):
 def read(path: Path, progress: parse.Progress) -> pa.Table:
     """The events of a ``.parquet``, a Jepsen ``.edn`` or a JSON-lines file; :class:`BadHistory` if
     they are none."""
-    readers = {".parquet": parse.read_parquet, ".edn": jepsen.read}
+    readers = {".parquet": parquet.read, ".edn": jepsen.read}
     try:
         history = readers.get(path.suffix, parse.read_jsonl)(path, progress)
     except RecursionError as error:

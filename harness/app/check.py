@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 Progress = Callable[[str, float], None]
 """Told a step, and how much of it is done, from 0 to 1."""
 
+
+_SHOWN_MAX = 200
+"""Characters of a path in a message about a path that the system refuses."""
 
 RESULTS = Path("results")
 """Where runs and their judgements are kept unless a command says otherwise."""
@@ -267,10 +271,17 @@ def folder_of(path: Path) -> Path | None:
 
 def _located(path: Path) -> tuple[Path | None, Path]:
     """The run's folder, if it is one, and the file with the events."""
-    if not path.exists():
-        raise BadHistory(f"{path} does not exist")
-    if not path.is_dir():
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise BadHistory(f"{path} does not exist") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BadHistory(f"{str(path)[:_SHOWN_MAX]} cannot be read: {why}") from None
+    if stat.S_ISREG(mode):
         return None, path
+    if not stat.S_ISDIR(mode):  # a pipe would keep a reader waiting, and is read only once
+        raise BadHistory(f"{path} is neither a file nor a folder: write the history to a file")
     if (refusal := run_folder.refusal(path)) is not None:
         raise BadHistory(refusal)
     for name in ("history.jsonl", "history.parquet"):
@@ -287,9 +298,11 @@ def _plan(folder: Path) -> Plan | None:
         text = (folder / "plan.json").read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise BadHistory(f"{folder / 'plan.json'} cannot be read: {error.strerror}") from None
     try:
         return msgspec.json.decode(text, type=Plan)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise BadHistory(f"{folder / 'plan.json'} is no plan: {error}") from error
 
 

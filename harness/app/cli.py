@@ -109,7 +109,7 @@ def _target_in(path: Path | None) -> object:
         text = path.read_text() if path is not None and path.is_file() else ""
         document = json.loads(text) if path and path.suffix == ".json" else tomllib.loads(text)
         return document.get("target")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return None  # which is told where it is read in earnest
 
 

@@ -54,7 +54,9 @@ def from_toml(path: Path) -> dict[str, Any]:
         asked = tomllib.loads(path.read_text())
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise Refused(f"{path}: it is nested too deeply") from None
+    except ValueError as error:  # no TOML, no UTF-8, or a number that Python does not read
         raise Refused(f"{path}: {error}") from None
     with toml_lines.about(path):
         return fields_of(asked, str(path))
@@ -65,7 +67,10 @@ def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
     fields = {FIELDS.get(name, name): value for name, value in asked.items()}
     for table in ("broker", "producer", "consumer", "expect"):
         if isinstance(fields.get(table), dict):
-            fields[table] = _flat(fields[table])
+            try:
+                fields[table] = _flat(fields[table])
+            except _Odd as error:
+                raise Refused(f"{where}: {table}.{error}") from None
     if isinstance(fields.get("nemesis"), str):
         fields["nemesis"] = names_of(fields["nemesis"])
     if isinstance(fields.get("mutants"), str):
@@ -370,13 +375,19 @@ def _positive(option: str, number: float, most: float, unit: str) -> None:
         raise Refused(f"{option} {number:.15g}: must be {most:,} {unit} at most")
 
 
+class _Odd(ValueError):
+    """A setting that is neither text nor a number; the message begins with its name."""
+
+
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """TOML reads ``min.insync.replicas = 1`` as three tables in each other; Kafka's names are flat,
     and its values are strings."""
     flat: dict[str, str] = {}
     for name, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             flat |= _flat(value, f"{prefix}{name}.")
+        elif not isinstance(value, str | int | float):
+            raise _Odd(f"{prefix}{name}: a setting is text, a number, true or false")
         elif isinstance(value, bool):
             flat[prefix + name] = str(value).lower()
         else:

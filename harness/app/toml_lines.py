@@ -37,7 +37,7 @@ def line_of(text: str, path: Path_) -> int | None:
 def _parsed(text: str) -> Any:
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # also for numbers that Python does not read
         return None
 
 

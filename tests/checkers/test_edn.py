@@ -25,6 +25,7 @@ VALUES = st.recursive(
         ("nil true false", [None, True, False]),
         ("1 -2 +3 4N 0.5 -1e3 2.5M", [1, -2, 3, 4, 0.5, -1000.0, 2.5]),
         (":type :a/b sym -  1/2", ["type", "a/b", "sym", "-", "1/2"]),
+        ("012 -07 1_000 \uff11 0 -0 1e3M", ["012", "-07", "1_000", "\uff11", 0, 0, 1000.0]),
         (r'"a\"b\\" "\n\u0041" ""', ['a"b\\', "\nA", ""]),
         (r"\a \newline \u0041 [\] \,]", ["a", "\n", "A", ["]", ","]]),
         ("[1 [2 3], ()]", [[1, [2, 3], []]]),
@@ -55,6 +56,8 @@ def test_forms(text: str, values: list[Any]) -> None:
         ("1 #_", "it ends within", 1),
         ('1\n\n"a', "it ends within a form", 3),
         ("1 : 2", "is no EDN", 1),
+        (r'1 "\ud800"', "half of a surrogate pair", 1),
+        (r"\udfff", "half of a surrogate pair", 1),
     ],
 )
 def test_what_is_no_edn(text: str, message: str, line: int) -> None:

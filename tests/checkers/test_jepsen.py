@@ -139,6 +139,12 @@ def test_a_rebalance_gives_a_position_up(tmp_path: Path) -> None:
         ("{:type :invoke :type :ok :process 0 :f :poll}", "line 1: a map has the key type twice"),
         ("{:process 0}", "event 0 has no type or process"),
         ("{:type :ok :f :send}", "event 0 has no type or process"),
+        ("{:type :invoke :process 0}", "event 0 has no name in :f"),
+        (
+            '{:type :invoke :process 0 :f :poll :value [[:poll {1 [[0 6]] "1" [[1 7]]}]]}',
+            "a poll has two keys of one name",
+        ),
+        (r'{:type :invoke :process 0 :f :send :value [[:send 1 "\ud800"]]}', "surrogate"),
         ("17", "'17' is no operation"),
         (
             "{:type :ok :process 0 :f :send :value [[:send 1 :a]]}",

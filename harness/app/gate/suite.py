@@ -109,7 +109,9 @@ def load(
         document = tomllib.loads(path.read_text())
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise Refused(f"{path}: it is nested too deeply") from None
+    except ValueError as error:  # no TOML, no UTF-8, or a number that Python does not read
         raise Refused(f"{path}: {error}") from None
     with toml_lines.about(path, ["--require"]):
         return suite(document, path, seed=seed, mutants=mutants, require=require)

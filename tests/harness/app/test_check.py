@@ -1,6 +1,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -262,3 +263,26 @@ def test_what_clients_saw_is_told_first(tmp_path: Path) -> None:
     first, second = reasons(*judged)
     assert first.startswith("lost-write 1 · ")
     assert second == "invariant:epoch-cache 1 · key x-0: so it was (seen at 0.000 s)"
+
+
+@pytest.mark.parametrize("path", ["pipe", "socket", "loop", "/dev/zero", "x" * 5000, "file/x"])
+def test_what_is_no_file_is_refused(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A named pipe would keep the reader waiting; no path is a failure of faultline."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("loop").symlink_to("loop")
+    Path("file").write_text("")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket")
+        with pytest.raises(BadHistory, match=r"neither a file nor a folder|cannot be read"):
+            examine(Path(path), inline=True)
+
+
+def test_a_plan_that_is_a_folder_is_refused(tmp_path: Path) -> None:
+    """The line says which file it is."""
+    (tmp_path / "history.jsonl").write_text("{}")
+    (tmp_path / "plan.json").mkdir()
+    with pytest.raises(BadHistory, match=r"plan\.json is a folder"):
+        examine(tmp_path, inline=True)

@@ -1,6 +1,7 @@
 """What a user asks for: names, defaults, and one line for what cannot be."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -375,3 +376,24 @@ def test_an_impossible_schedule_is_refused(changes: dict[str, Any], line: str) -
     with pytest.raises(Refused) as told:
         request.resolve(msgspec.structs.replace(fine, schedule=wrong))
     assert str(told.value) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("workload = " + "[" * 50_000, "it is nested too deeply"),
+        ("seed = " + "9" * 9999, "Exceeds the limit"),
+        ("inline = 1", "inline: true or false"),
+        ('inline = "no"', "inline: true or false"),
+        ("results = 7", "results: the name of a folder"),
+        ("[producer]\nacks = []", "producer.acks: a setting is text, a number, true or false"),
+        ("[broker]\na.b = {c = {}}", "broker.a.b.c: a setting is text, a number, true or false"),
+        ("[consumer]\na = 2026-11-22", "consumer.a: a setting is text, a number, true or false"),
+    ],
+)
+def test_a_plan_file_with_other_values_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    """Nothing in a plan file is ignored, and nothing in it is a failure of faultline."""
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    with pytest.raises(Refused, match=re.escape(message)):
+        request.from_toml(path)

@@ -1,0 +1,71 @@
+"""Histories in Parquet files: the table of :mod:`checkers.parse`, which any tool may have written.
+
+Another writer may have other types, nulls where a history has none, and further columns. A file of
+lines cannot hold such things, and what is read of it must not depend on its format.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from checkers import vocabulary
+from checkers.columns import only
+from checkers.parse import SCHEMA, Progress
+from model.history import BadHistory
+from model.op import NEMESIS
+
+_WHOLE = ("index", "time_ns", "process")
+"""Columns of whole numbers; text, fractions and true would be converted to some."""
+
+
+def read(path: Path, progress: Progress) -> pa.Table:
+    """The events of a ``history.parquet``, ours or one that another tool wrote to this schema.
+    Raises :class:`BadHistory`."""
+    try:
+        table = pq.read_table(path)
+        for name in _WHOLE:
+            kind = table.schema.field(name).type
+            if not pa.types.is_integer(kind):
+                raise BadHistory(f"{path} is no history: {name} is of {kind}, not whole numbers")
+        metadata = table.schema.metadata
+        table = table.select(SCHEMA.names).cast(SCHEMA.with_metadata(metadata))
+        table = _known_only(table.combine_chunks())
+        table.validate(full=True)
+    except BadHistory:
+        raise
+    except (pa.ArrowException, KeyError, ValueError) as error:
+        raise BadHistory(f"{path} is no history: {error}".replace("\n", " ")) from error
+    if (missing := _null(table)) is not None:
+        raise BadHistory(f"{path} is no history: {missing} is null")
+    progress(1.0)
+    return table
+
+
+def _null(table: pa.Table) -> str | None:
+    """What is null and must not be: neither Parquet nor arrow checks all of it."""
+    micro_ops = only(table["value"]).flatten()
+    records = micro_ops.field("records").flatten()
+    columns: tuple[tuple[str, Any], ...] = (
+        *((field.name, table[field.name]) for field in SCHEMA if not field.nullable),
+        ("a micro-operation", micro_ops),
+        ("the name of a micro-operation", micro_ops.field("op")),
+        ("a record", records),
+        ("the key of a record", records.field("key")),
+        ("the value of a record", records.field("value")),
+    )
+    return next((what for what, column in columns if column.null_count), None)
+
+
+def _known_only(table: pa.Table) -> pa.Table:
+    """Without the values of operations that no checker knows: a file of lines has none of them."""
+    known = pc.is_in(table["f"], pa.array(sorted(vocabulary.OPERATIONS), pa.string()))
+    keep = pc.or_(known, pc.equal(table["process"], NEMESIS))
+    if pc.all(keep).as_py():
+        return table
+    for name in ("value", "detail"):
+        column = pc.if_else(keep, table[name], pa.scalar(None, table[name].type))
+        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), column)
+    return table

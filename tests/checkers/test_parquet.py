@@ -1,0 +1,82 @@
+"""Histories in Parquet files that other tools wrote."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from checkers import parquet, parse
+from model.history import BadHistory
+
+LINES = b"""\
+{"index":0,"time_ns":1,"process":1,"type":"invoke","f":"send","value":[["send","x-0",7]]}
+{"index":1,"time_ns":2,"process":1,"type":"ok","f":"send","value":[["send","x-0",[0,7]]]}
+{"index":2,"time_ns":3,"process":2,"type":"invoke","f":"poll","value":[["poll"]]}
+{"index":3,"time_ns":4,"process":2,"type":"ok","f":"poll","value":[["poll",{"x-0":[[0,7]]}]]}
+"""
+
+
+def history(folder: Path) -> pa.Table:
+    lines = folder / "lines.jsonl"
+    lines.write_bytes(LINES)
+    return parse.read_jsonl(lines, lambda done: None)
+
+
+def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, column)
+
+
+def read(folder: Path, table: pa.Table) -> pa.Table:
+    path = folder / "history.parquet"
+    pq.write_table(table, path)
+    return parquet.read(path, lambda done: None)
+
+
+@pytest.mark.parametrize("name", ["index", "time_ns", "process", "type", "f"])
+@pytest.mark.parametrize("row", [0, 3])
+def test_a_null_where_none_may_be_is_refused(tmp_path: Path, name: str, row: int) -> None:
+    """No event lacks one of these."""
+    table = history(tmp_path)
+    values = table[name].to_pylist()
+    values[row] = None
+    column = pa.array(values, table.schema.field(name).type)
+    with pytest.raises(BadHistory, match="is no history"):
+        read(tmp_path, replaced(table, name, column))
+
+
+@pytest.mark.parametrize("name", ["index", "time_ns", "process"])
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.float64(), pa.string()])
+def test_numbers_of_another_type_are_refused(tmp_path: Path, name: str, kind: pa.DataType) -> None:
+    """True is not taken for 1, nor 1.0."""
+    table = history(tmp_path)
+    with pytest.raises(BadHistory, match=f"{name} is of {kind}, not whole numbers"):
+        read(tmp_path, replaced(table, name, table[name].cast(kind)))
+
+
+@pytest.mark.parametrize("name", ["key", "value"])
+def test_nulls_in_records_are_refused(tmp_path: Path, name: str) -> None:
+    """Another writer's schema may permit them."""
+    table = history(tmp_path)
+    values = table["value"].to_pylist()
+    values[3][0]["records"][0][name] = None
+    record = pa.struct([("key", pa.string()), ("offset", pa.int64()), ("value", pa.int64())])
+    micro_op = pa.struct(
+        [
+            *(("op", pa.string()), ("key", pa.string()), ("offset", pa.int64())),
+            *(("value", pa.int64()), ("records", pa.list_(record)), ("name", pa.string())),
+        ]
+    )
+    column = pa.array(values, pa.list_(micro_op))
+    with pytest.raises(BadHistory, match="is no history"):
+        read(tmp_path, replaced(table, "value", column))
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_row_groups_and_plain_encoding(tmp_path: Path, size: int) -> None:
+    """A file in another layout is the same history."""
+    path = tmp_path / "history.parquet"
+    table = history(tmp_path)
+    pq.write_table(table, path, row_group_size=size, use_dictionary=False, store_schema=False)
+    assert parquet.read(path, lambda done: None).to_pylist() == table.to_pylist()
