@@ -34,8 +34,8 @@ test: ## lint, types, import rules, and all tests with coverage
 	$(WITH) pytest -q -n $(WORKERS) --dist loadgroup -m "not prove" \
 		--cov --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
 
-prove: ## the planted bugs are found, nothing without them; a killed harness loses nothing
-	$(WITH) pytest -q -m prove tests/scenarios
+prove: ## planted bugs are found; a killed harness loses nothing; exit statuses of whole processes
+	$(WITH) pytest -q -m prove tests/scenarios tests/harness/app
 
 bench: ## what is measured, against named peers
 	$(WITH) python -m bench

@@ -12,7 +12,7 @@ import pytest
 CLI = (sys.executable, "-m", "harness.app.cli")
 LIST = "mutants list"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 def shell(repository: Path, script: str) -> subprocess.CompletedProcess[str]:

@@ -21,6 +21,8 @@ from harness.cluster.node import ClusterError
 from harness.cluster.registry import MARK, Entry, Known, known, place
 from model.plan import Plan
 
+pytestmark = pytest.mark.prove
+
 
 def gone() -> Known:
     """A process that has ended."""
