@@ -244,7 +244,7 @@ def returned(
     source="C14, KIP-516",
     kind="historic",
     symptom="phantom",
-    schedule="A topic is deleted while a broker is down, and made anew once it is back.",
+    schedule="A topic is deleted and created again while a broker is down, which leads later.",
 )
 def is_gone(state: State) -> bool:
     """A topic is deleted once all of its replicas are that can be told.
