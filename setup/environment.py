@@ -57,7 +57,14 @@ def sync(root: Path, uv_program: Path) -> None:
     # By default uv trusts roots of its own, not those that an administrator added to the machine's.
     environment = {"UV_SYSTEM_CERTS": "1", **os.environ, "UV_PYTHON_DOWNLOADS": "never"}
     environment.pop("VIRTUAL_ENV", None)
-    command = [str(uv_program), "sync", "--locked", "--python", str(interpreter)]
+    command = [
+        str(uv_program),
+        "sync",
+        "--locked",
+        "--compile-bytecode",
+        "--python",
+        str(interpreter),
+    ]
     done = subprocess.run(command, cwd=root, env=environment, check=False)
     if done.returncode:
         raise CannotGoOn(

@@ -1,7 +1,6 @@
-"""``python play.py PLAN [MUTANT …]``: a plan in this process, once as it is and once with these
-mutants too, each told in a line of JSON. It replaces itself by a process that simulates."""
+"""``python play.py PLAN [MUTANT …]`` simulates and judges a plan twice: as it is, and with these
+mutants planted as well. It prints the two verdicts, one line of JSON each."""
 
-import io
 import json
 import sys
 import tempfile
@@ -16,16 +15,18 @@ def main(path: Path, planted: Sequence[str]) -> None:
     """Both runs, the one without them first."""
     import msgspec  # with all that binds a clock: after the pins
 
-    from harness.app import request, run
-    from harness.app.screen import Screen
+    from harness.app import request
+    from harness.app.search import one
 
     asked = request.plan_of(request.from_toml(path))
     for mutants in (asked.mutants, (*asked.mutants, *planted)):
         began_s = time.process_time()
         plan = request.resolve(msgspec.structs.replace(asked, mutants=mutants))
         with tempfile.TemporaryDirectory() as results:
-            done = run.run(plan, Path(results), inline=True, screen=Screen(io.StringIO()))
-        verdict = json.loads(done.judged.verdict.to_json())
+            folder = Path(results)
+            ran = one.of_plan(plan, folder)
+            assert ran.status != "failed", (folder / "crash.txt").read_text()
+            verdict = json.loads((folder / "verdict.json").read_bytes())
         verdict["cpu_s"] = round(time.process_time() - began_s, 2)
         sys.stdout.write(json.dumps(verdict) + "\n")
 
