@@ -136,6 +136,7 @@ REPORT = t.StructType(
         t.StructField("lag", _LAG),
         t.StructField("unseen", _UNSEEN),
         t.StructField("counts", t.ArrayType(t.ArrayType(_LONG))),
+        t.StructField("changes", t.ArrayType(t.ArrayType(_LONG))),
     ]
 )
 """One row per key, by its number: a :class:`~checkers.kernels.key.Report`."""
@@ -321,6 +322,7 @@ def _row(number: int, report: Report) -> dict[str, Any]:
         "lag": None if lag is None else msgspec.structs.asdict(lag),
         "unseen": None if unseen is None else msgspec.structs.asdict(unseen),
         "counts": [list(pair) for pair in report.consumption.counts.items()],
+        "changes": [list(pair) for pair in report.consumption.unseen_changes.items()],
     }
 
 
@@ -339,6 +341,7 @@ def _report(row: Mapping[str, Any]) -> Report:
             lag=None if lag is None else Lag(**lag),
             unseen=None if unseen is None else Unseen(**unseen),
             counts=dict(row["counts"]),
+            unseen_changes=dict(row["changes"]),
         ),
     )
 

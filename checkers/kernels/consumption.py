@@ -44,6 +44,9 @@ class Consumption(msgspec.Struct, frozen=True):
     counts: dict[int, int]
     """How many pairs of a process and a record there are of which the process was given the record
     so many times, by polls that ended well."""
+    unseen_changes: dict[int, int] = {}
+    """By second of the run: by how much the number of acknowledged records that no process had read
+    yet rose (above 0) or fell (below 0). The running sum is the number over time."""
 
 
 NOTHING = Consumption(None, None, {})
@@ -53,10 +56,12 @@ def consumption(log: Log) -> Consumption:
     """Of one key."""
     values, first = np.unique(log.polls.value, return_index=True)
     acked = log.sends.where(log.sends.outcome == OK)
+    time_ns, change = _changes(acked.value, acked.end_ns, values, log.polls.end_ns[first])
     return Consumption(
         lag=_worst_lag(log, values, first),
-        unseen=_unseen(log.key, acked.value, acked.end_ns, values, log.polls.end_ns[first]),
+        unseen=_unseen(log.key, time_ns, change),
         counts=_counts(log.polls.where(log.polls.outcome == OK)),
+        unseen_changes=_by_second(time_ns, change),
     )
 
 
@@ -84,23 +89,38 @@ def _worst_lag(log: Log, values: I64, first: I64) -> Lag | None:
     )
 
 
-def _unseen(key: str, acked: I64, acked_ns: I64, read: I64, read_ns: I64) -> Unseen | None:
-    if not len(acked):
-        return None
+def _changes(acked: I64, acked_ns: I64, read: I64, read_ns: I64) -> tuple[I64, I64]:
+    """When an acknowledged record became unseen (+1), and when it was read for the first time (-1),
+    in the order of time."""
     place = np.minimum(np.searchsorted(read, acked), max(len(read) - 1, 0))
     seen = read[place] == acked if len(read) else np.zeros(len(acked), dtype=np.bool_)
     seen_ns = np.maximum(read_ns[place[seen]], acked_ns[seen])
     time_ns = np.concatenate((seen_ns, acked_ns))
     change = np.concatenate((np.full(len(seen_ns), -1), np.ones(len(acked), dtype=np.int64)))
     order = np.argsort(time_ns, kind="stable")  # at one time what is read counts first
-    unseen = np.cumsum(change[order])
+    return time_ns[order], change[order]
+
+
+def _unseen(key: str, time_ns: I64, change: I64) -> Unseen | None:
+    if not len(time_ns):
+        return None
+    unseen = np.cumsum(change)
     most = int(unseen.argmax())
     return Unseen(
         key=key,
         most=max(int(unseen[most]), 0),
-        most_ns=int(time_ns[order[most]]),
+        most_ns=int(time_ns[most]),
         end=int(unseen[-1]),
     )
+
+
+def _by_second(time_ns: I64, change: I64) -> dict[int, int]:
+    if not len(time_ns):
+        return {}
+    second = time_ns // 1_000_000_000
+    begins = np.flatnonzero(np.diff(second, prepend=second[0] - 1))
+    sums = np.add.reduceat(change, begins)
+    return {at: by for at, by in zip(second[begins].tolist(), sums.tolist(), strict=True) if by}
 
 
 def _counts(polls: Polls) -> dict[int, int]:
@@ -114,14 +134,19 @@ def _counts(polls: Polls) -> dict[int, int]:
 
 
 def merged(of_keys: Iterable[Consumption]) -> Consumption:
-    """The worst lag, the key with most unseen records, and all counts together."""
+    """The worst lag, the key with most unseen records, and all counts and changes together."""
     parts = list(of_keys)
-    counts: dict[int, int] = {}
-    for part in parts:
-        for times, pairs in part.counts.items():
-            counts[times] = counts.get(times, 0) + pairs
     return Consumption(
         lag=max((p.lag for p in parts if p.lag), key=lambda lag: lag.ns, default=None),
         unseen=max((p.unseen for p in parts if p.unseen), key=lambda u: u.most, default=None),
-        counts=dict(sorted(counts.items())),
+        counts=_sums(part.counts for part in parts),
+        unseen_changes=_sums(part.unseen_changes for part in parts),
     )
+
+
+def _sums(parts: Iterable[dict[int, int]]) -> dict[int, int]:
+    sums: dict[int, int] = {}
+    for part in parts:
+        for number, by in part.items():
+            sums[number] = sums.get(number, 0) + by
+    return dict(sorted(sums.items()))

@@ -15,6 +15,9 @@ PALETTE = (
     "#b8860b", "#5f7f3a", "#c04fb0", "#3f9ac9", "#9a6b4f",
 )  # fmt: skip
 
+LATE_NS = 500_000_000
+"""From here on a page says that a fault came late: a shorter delay moves no fault of a plan."""
+
 
 class Effect(msgspec.Struct, frozen=True):
     """Whether the fault's mechanism was measured to have worked."""
@@ -33,6 +36,17 @@ class Fault(msgspec.Struct, frozen=True):
     applied_ns: int | None = None
     healed_ns: int | None = None
     effect: Effect = Effect()
+    late_ns: int | None = None
+    """How much later than planned it was asked for."""
+    overran_ns: int | None = None
+    """How much longer than planned it lasted."""
+
+    def unpunctual(self) -> str:
+        """By how much the fault left its plan, from :data:`LATE_NS` on; empty where it kept to the
+        plan, or where an earlier version did not record it."""
+        parts = ((self.late_ns, "late"), (self.overran_ns, "too long"))
+        found = [f"{ns / 1e9:.1f} s {word}" for ns, word in parts if ns and ns >= LATE_NS]
+        return ", ".join(found)
 
     def window_ns(self, end_ns: int) -> tuple[int, int] | None:
         """From the application to the healing, or to the run's end; ``None`` if never applied."""

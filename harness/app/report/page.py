@@ -62,6 +62,7 @@ def render(folder: Path, judged: Path | None = None) -> Path:
         main_s,
         marks.of(table, events, plots.edges_s(events)),
         witnesses_s(first),
+        unseen_of(verdict),
     )
     unknown = ["this folder has not been judged"] if not verdict else []
     html = (
@@ -119,6 +120,12 @@ def clock(start: RunStart | None) -> Callable[[int | None], str]:
         return f"{at.strftime(form)}.{at.microsecond // 1000:03}"
 
     return written
+
+
+def unseen_of(verdict: Mapping[str, Any]) -> dict[int, int]:
+    """By second, the changes that the verdict has; none in verdicts of earlier versions."""
+    changes = verdict.get("consumption", {}).get("unseen_changes", {})
+    return {int(second): by for second, by in changes.items()}
 
 
 def witnesses_s(group: findings.Group | None) -> list[float]:

@@ -1,4 +1,4 @@
-"""Throughput, latency and faults over time, as three plots that share one time axis."""
+"""Throughput, unread records, latency and faults over time: plots that share one time axis."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ GRID = "#8b949e"
 ACKED, READ, FAILED, UNKNOWN = "#2ea36b", "#3f8fd9", "#d29922", "#d1495b"
 RATES = {"acknowledged": ACKED, "read": READ, "failed ops": FAILED, "unknown ops": UNKNOWN}
 LATENCIES = {"p50": ACKED, "p99": READ, "max": "#8a8fd6", "failed": FAILED, "unknown": UNKNOWN}
+UNSEEN = {"unread": UNKNOWN}
 LOST_INK, FOUND_INK = "#e11d48", "#f97316"
 MARKS_INK = {LOST: LOST_INK, FOUND: FOUND_INK}
 WITNESS = "witnesses of the first finding (dashed)"
@@ -82,18 +83,28 @@ def draw(
     main_s: float | None = None,
     marks: Sequence[Mark] = (),
     witnesses_s: Sequence[float] = (),
+    unseen: Mapping[int, int] | None = None,
 ) -> tuple[str, list[Drawn]]:
     """The script that draws the plots, and the plots; the work itself ends after ``main_s``.
 
     ``marks`` are findings, and ``witnesses_s`` the times of the events that the first of them rests
-    on.
+    on. ``unseen``: by second, how the number of acknowledged records that nobody had read changed.
     """
     edges = edges_s(columns)
     shared = Range1d(start=0.0, end=float(edges[-1]), bounds=(0.0, float(edges[-1])))
     end_s = float(edges[-1])
     by_name = dict(zip(RATES, rates(columns, edges), strict=True))
     top = ceiling(by_name, edges, main_s)
-    over_time = (_throughput(by_name, edges, shared, top), _latency(columns, edges, shared))
+    over_time = [_throughput(by_name, edges, shared, top), _latency(columns, edges, shared)]
+    titles = [
+        ("Records and operations per second", RATES),
+        ("Latency of acknowledged sends, in ms (and of failed and unknown ones)", LATENCIES),
+    ]
+    notes = [beyond(by_name, edges, top), ""]
+    if unseen:
+        over_time.append(_unseen(unseen, end_s, shared))
+        titles.append(("Acknowledged records that no client had read yet", UNSEEN))
+        notes.append("")
     for plot in over_time:
         _bands(plot, bands(faults, colours, end_s))
     lane = [FINDINGS] if marks else []
@@ -104,12 +115,9 @@ def draw(
         plot.vspan(x=list(witnesses_s), line_color=INK, line_dash="dashed")
     marked = {mark.meaning: MARKS_INK[mark.meaning] for mark in marks}
     marked |= {WITNESS: INK} if len(witnesses_s) else {}
-    titles = (
-        ("Records and operations per second", RATES | marked),
-        ("Latency of acknowledged sends, in ms (and of failed and unknown ones)", LATENCIES),
-        ("Faults per node", colours | marked),
-    )
-    notes = (beyond(by_name, edges, top), "", "")
+    titles[0] = (titles[0][0], RATES | marked)
+    titles.append(("Faults per node", colours | marked))
+    notes.append("")
     made, divs = components(plots)
     return str(made), [
         Drawn(title, str(div), legend, note)
@@ -205,6 +213,30 @@ def _throughput(by_name: Mapping[str, Floats], edges: Floats, shared: Range1d, t
                 plot.scatter("s", "y", source=source, marker="triangle", size=8, color=colour)
             )
         plot.add_tools(HoverTool(renderers=drawn, tooltips=tips, mode="mouse"))
+    plot.yaxis.formatter = NumeralTickFormatter(format="0.[0]a")
+    return plot
+
+
+def running(changes: Mapping[int, int], end_s: float) -> tuple[Floats, Floats]:
+    """Seconds, and the running sum of the changes up to the end of each: the steps of a curve that
+    begins with nothing and reaches to the end of the run."""
+    at = sorted(changes)
+    sums = np.cumsum([changes[second] for second in at], dtype=np.float64)
+    ends = np.minimum(np.array(at, dtype=np.float64) + 1.0, end_s)
+    return (
+        np.concatenate(([0.0], ends, [end_s])),
+        np.concatenate(([0.0], sums, sums[-1:] if len(sums) else [0.0])),
+    )
+
+
+def _unseen(changes: Mapping[int, int], end_s: float, shared: Range1d) -> Any:
+    plot = frame(150, shared)
+    seconds, count = running(changes, end_s)
+    data = ColumnDataSource({"s": seconds, "count": count})
+    (colour,) = UNSEEN.values()
+    line = plot.step("s", "count", source=data, mode="after", color=colour, line_width=1.6)
+    tips = [("unread", "@count{0,0}"), ("from", "@s{0.0} s")]
+    plot.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="mouse"))
     plot.yaxis.formatter = NumeralTickFormatter(format="0.[0]a")
     return plot
 

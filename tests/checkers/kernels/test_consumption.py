@@ -44,6 +44,20 @@ def test_nothing_acknowledged_is_never_unseen(histories: Any) -> None:
     assert consumption(histories.log("s?:x=a")).unseen is None
 
 
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("s:x=a@0 p:x=a@0", {1: 1, 3: -1}),
+        ("s:x=a@0,x=b@1 p:x=a@0 p8:x=a@0", {1: 2, 3: -1}),
+        ("p:x=a@0 s:x=a@0", {}),  # it was read before its acknowledgement
+        ("s?:x=a", {}),
+    ],
+)
+def test_unseen_over_time(histories: Any, text: str, changes: dict[int, int]) -> None:
+    """By second, how the number of acknowledged records that nobody had read changed."""
+    assert consumption(histories.log(text)).unseen_changes == changes
+
+
 def test_consume_counts(histories: Any) -> None:
     """Pairs of a process and a record, by how often one was given the other."""
     text = "s:x=a@0,x=b@1 p:x=a@0,x=b@1 p:x=a@0 p8:x=a@0 p7?:x=b@1"
@@ -55,5 +69,6 @@ def test_keys_are_merged(histories: Any) -> None:
     tables = histories.tables("s:x=a@0,y=b@0,y=c@1 p:x=a@0|y=b@0,y=c@1")
     both = merged(consumption(log) for log in tables.logs())
     assert (both.unseen, both.counts) == (Unseen("y", 2, 10**9, 0), {1: 3})
+    assert both.unseen_changes == {1: 3, 3: -3}
     assert merged([]) == NOTHING
     assert merged([NOTHING]).lag is None

@@ -80,3 +80,19 @@ def test_colours_do_not_depend_on_the_order() -> None:
     struck = [Fault(id=number, fault=name) for number, name in enumerate("cab")]
     assert faults.colours(struck) == faults.colours(struck[::-1])
     assert len(set(faults.colours(struck).values())) == 3
+
+
+@pytest.mark.parametrize(
+    ("late_ns", "overran_ns", "text"),
+    [
+        (None, None, ""),
+        (499_999_999, 0, ""),
+        (1_640_000_000, 20_000_000, "1.6 s late"),
+        (0, 2_000_000_000, "2.0 s too long"),
+        (500_000_000, 700_000_000, "0.5 s late, 0.7 s too long"),
+    ],
+)
+def test_a_fault_that_left_its_plan(late_ns: int | None, overran_ns: int | None, text: str) -> None:
+    """The page says by how much a fault came late or lasted too long, from half a second on."""
+    fault = faults.Fault(1, "kill", late_ns=late_ns, overran_ns=overran_ns)
+    assert fault.unpunctual() == text

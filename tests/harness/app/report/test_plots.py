@@ -77,3 +77,11 @@ def test_bands_are_the_times_of_faults() -> None:
         "colour": ["#111", "#333"],
     }
     assert plots.bands([], colours, 9.0) == {"from": [], "to": [], "colour": []}
+
+
+def test_unread_records_are_a_running_sum() -> None:
+    """The curve begins with nothing, changes at the end of each second, and reaches to the end."""
+    seconds, count = plots.running({3: -2, 1: 5}, 10.0)
+    assert (seconds.tolist(), count.tolist()) == ([0.0, 2.0, 4.0, 10.0], [0.0, 5.0, 3.0, 3.0])
+    seconds, count = plots.running({3: 1}, 3.5)
+    assert (seconds.tolist(), count.tolist()) == ([0.0, 3.5, 3.5], [0.0, 1.0, 1.0])
