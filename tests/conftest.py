@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")  # a busy machine may stop a process for longer than any deadline
 
 GROUND_TRUTH = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 

@@ -151,7 +151,7 @@ def counted(histories: Any, ops: list[Op], contract: Contract) -> dict[str, int]
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SEEDS, st.sampled_from([STRICT, *WEAK]), st.integers(1, 120), st.booleans())
 def test_what_was_not_promised_is_no_anomaly(
     histories: Any, seed: int, habits: Habits, steps: int, whole: bool

@@ -50,7 +50,7 @@ def illegal(tables: Tables) -> dict[str, int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SEEDS, st.integers(1, 150))
 def test_a_log_that_keeps_its_promises_gives_no_finding(
     histories: Any, seed: int, operations: int
@@ -61,7 +61,7 @@ def test_a_log_that_keeps_its_promises_gives_no_finding(
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SEEDS, st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
 def test_planted_records_are_counted_exactly(
     histories: Any, seed: int, lost: int, doubled: int, phantom: int

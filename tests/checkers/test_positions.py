@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import positions
@@ -21,7 +21,6 @@ def columns(rows: Sequence[tuple[int, ...]], count: int) -> tuple[I64, ...]:
     return tuple(np.array(rows, dtype=np.int64).reshape(-1, count).T)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, PROCESSES), st.sets(st.integers(0, KEYS - 1))), max_size=20),
     st.lists(
@@ -60,7 +59,6 @@ def test_every_poll_finds_the_last_reset_before_it(rounds: Rounds, looks: Looks)
 EVENTS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20)), max_size=20)
 
 
-@settings(deadline=None)
 @given(EVENTS, EVENTS)
 def test_the_nearest_events_of_a_process(
     events: list[tuple[int, int]], asked: list[tuple[int, int]]

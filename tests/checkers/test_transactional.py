@@ -28,7 +28,7 @@ def illegal(histories: Any, ops: list[Op], contract: Contract | None = None) -> 
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SEEDS, st.integers(1, 80))
 def test_isolated_transactions_give_no_finding(histories: Any, seed: int, steps: int) -> None:
     """However they interleave, whatever is in doubt."""
@@ -36,7 +36,7 @@ def test_isolated_transactions_give_no_finding(histories: Any, seed: int, steps:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SEEDS, st.integers(1, 80))
 def test_who_did_not_ask_for_isolation_is_not_promised_any(
     histories: Any, seed: int, steps: int
@@ -57,7 +57,7 @@ def test_who_asked_for_isolation_and_got_none_finds_out(histories: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SEEDS, st.integers(1, 3))
 def test_torn_transactions_are_counted_exactly(histories: Any, seed: int, torn: int) -> None:
     """So many are torn, and nothing else is told of them."""

@@ -146,7 +146,7 @@ def test_classic_faults_are_not_crowded_out() -> None:
     assert all(count >= struck.total() / 100 for count in struck.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6))
 def test_a_minute_has_enough_in_it(seed: int) -> None:
     """Sixty seconds hold at least seven faults of at least three packages, after a calm start."""
@@ -158,7 +158,7 @@ def test_a_minute_has_enough_in_it(seed: int) -> None:
     assert [fault.id for fault in faults] == list(range(1, len(faults) + 1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), time_limit_s=st.floats(6.0, 120.0))
 def test_all_is_over_before_the_end(seed: int, time_limit_s: float) -> None:
     """Everything is healed before the workload ends, in the order of its times."""
@@ -167,7 +167,7 @@ def test_all_is_over_before_the_end(seed: int, time_limit_s: float) -> None:
     assert list(faults) == sorted(faults, key=lambda fault: fault.at_s)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6))
 def test_one_fault_of_a_lane_at_a_time(seed: int) -> None:
     """Two faults of one lane never overlap, and what wants to be alone is."""

@@ -63,7 +63,6 @@ def test_a_topic_without_replicas_is_gone() -> None:
     assert TopicDeletion([]).is_complete
 
 
-@settings(deadline=None)
 @given(st.sampled_from([State.SUCCESSFUL]), st.sampled_from(list(Event)))
 def test_what_is_gone_stays_gone(state: State, event: Event) -> None:
     """No event brings a deleted replica back."""
@@ -123,4 +122,4 @@ class Deleting(RuleBasedStateMachine):
 
 
 TestDeleting = Deleting.TestCase
-TestDeleting.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+TestDeleting.settings = settings(max_examples=50, stateful_step_count=30)

@@ -1,7 +1,7 @@
 """Who leads, by table; and what no choice may ever do."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_impl.controller import election
@@ -70,7 +70,6 @@ def test_reconsider(
     assert got == choice
 
 
-@settings(deadline=None)
 @given(
     replicas=st.lists(BROKERS, min_size=1, max_size=5, unique=True),
     isr_size=st.integers(1, 5),

@@ -5,14 +5,13 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_impl.controller.placement import assign
 from broker_impl.errors import ApiError
 
 
-@settings(deadline=None)
 @given(
     racks=st.dictionaries(
         st.integers(0, 30), st.sampled_from(["a", "b", "c"]), min_size=1, max_size=9

@@ -117,7 +117,7 @@ def agrees(log: PartitionLog, model: Model) -> None:
 
 
 @given(st.lists(STEPS, max_size=40))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_a_reader_of_a_compacted_log_gets_the_last_value_of_each_key(
     steps: list[tuple[object, ...]],
 ) -> None:
@@ -249,7 +249,7 @@ def test_the_log_ends_where_it_ended() -> None:
 
 
 @given(st.integers(0, 60), st.sampled_from(["kill", "crash", "torn"]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_an_interrupted_pass_loses_nothing(number: int, kind: str) -> None:
     """Whatever operation of the disk is the last: each record that counts is there afterwards."""
     disk = new_disk()

@@ -236,7 +236,7 @@ def with_gaps(disk: MemoryDisk, config: LogConfig = TINY) -> PartitionLog:
 
 
 @given(st.integers(0, 400), st.sampled_from(["kill", "crash", "torn"]), st.integers(1, 2))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_an_interrupted_pass_with_gaps_loses_nothing(number: int, kind: str, passes: int) -> None:
     """Whatever operation of the disk is the last of one or two passes: the records that count are
     read, those of aborted transactions are not, and the log ends where it ended."""

@@ -269,7 +269,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=STEPS, seed=st.integers(0, 99))
 def test_what_was_aborted_is_known_after_any_end(
     steps: list[tuple[str, int, int]], seed: int

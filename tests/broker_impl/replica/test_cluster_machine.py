@@ -370,7 +370,6 @@ def run(examples: int, *, shrink: bool) -> None:
         settings=settings(
             max_examples=examples,
             stateful_step_count=60,
-            deadline=None,
             derandomize=True,
             database=None,
             phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],

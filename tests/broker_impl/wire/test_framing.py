@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_impl.errors import FrameTooLarge, WireError
@@ -61,7 +61,6 @@ def test_every_cut_gives_the_same_frames(feed: Callable[[FrameReader, bytes], No
         assert reader.bytes_held == 0
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 200_000), max_size=4),
     st.lists(st.tuples(st.integers(0, 90_000), st.booleans()), max_size=12),

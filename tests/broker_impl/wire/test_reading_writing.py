@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_impl.errors import WireError
@@ -36,7 +36,6 @@ def read_all(reader: reading.Reader[Any], data: bytes) -> Any:
 
 
 @pytest.mark.parametrize(("name", "values"), PAIRS)
-@settings(deadline=None)
 @given(data=st.data())
 def test_what_is_written_is_read(
     name: str, values: st.SearchStrategy[Any], data: st.DataObject
@@ -57,7 +56,6 @@ ARRAYS = ["array", "nullable_array", "compact_array", "compact_nullable_array"]
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-@settings(deadline=None)
 @given(values=st.none() | st.lists(st.text(max_size=3), max_size=200))
 def test_arrays(name: str, values: list[str] | None) -> None:
     """Every list comes back; null does where it may stand, and is refused where it may not."""
@@ -97,7 +95,6 @@ def test_a_negative_length_is_refused(name: str, length: int) -> None:
         read_all(lambda data, at: reader(data, at, *arguments), written)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_varints(value: int) -> None:
     """Seven bits a byte, lowest first, up to 32 bits."""

@@ -429,7 +429,5 @@ class AgainstTheModel(RuleBasedStateMachine):
         assert not self.proposer.remembers
 
 
-AgainstTheModel.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=50, deadline=None
-)
+AgainstTheModel.TestCase.settings = settings(max_examples=100, stateful_step_count=50)
 test_proposals_against_a_naive_model = AgainstTheModel.TestCase

@@ -92,7 +92,7 @@ def test_a_clean_restart_finds_everything() -> None:
     assert again.database.ephemerals == {7: {"/a/e": None}}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     batches=st.lists(st.lists(st.sampled_from(WRITES[1:]), min_size=1, max_size=3), max_size=8),
     snap_count=st.integers(1, 6),
@@ -254,7 +254,7 @@ def test_the_log_since_the_last_snapshot_counts_after_a_restart() -> None:
     assert snapshots(disk) == ["snapshot.3"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 4), st.lists(st.booleans(), max_size=30), st.integers(0, SNAPSHOTS_KEPT))
 def test_a_damaged_snapshot_is_passed_over(
     snap_count: int, restarts: list[bool], damaged_count: int

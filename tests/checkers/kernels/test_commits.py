@@ -334,7 +334,7 @@ def explained(fetch: Access, commits: list[Access], *, certain: set[Access]) -> 
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, 2**32), st.integers(2, 40))
 def test_as_the_definition_has_it(histories: Any, seed: int, count: int) -> None:
     """Which commits are contradicted by which fetches, found the slow way."""

@@ -168,7 +168,7 @@ def reaches(edges: set[tuple[int, int]]) -> set[tuple[int, int]]:
     return closure
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_by_definition(histories: Any, seed: int) -> None:
     """What is found is what the definitions say, and each witness is a circle of such edges."""

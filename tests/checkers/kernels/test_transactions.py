@@ -187,7 +187,7 @@ def dirty_by_definition(events: list[Op]) -> set[int]:
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(1, 40))
 def test_dirty_reads_by_definition(histories: Any, seed: int, steps: int) -> None:
     """In worlds without isolation, those are found that the definition says."""
@@ -236,7 +236,7 @@ def zombies_by_definition(events: list[Op]) -> set[int]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 60))
 def test_zombies_by_definition(histories: Any, seed: int, steps: int) -> None:
     """Whoever takes over, fails to, or takes back."""

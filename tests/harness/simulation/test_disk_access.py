@@ -50,7 +50,7 @@ def carry_out(disk: Disk, name: str, path: str, *arguments: object) -> object:
         return "refused"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(OPERATIONS, max_size=25))
 def test_it_answers_as_the_operating_systems(operations: list[tuple[str, str]]) -> None:
     """Any sequence of operations has the same results and refusals on both."""

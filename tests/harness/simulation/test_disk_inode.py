@@ -105,7 +105,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(OPERATIONS, st.integers(0, 2**32))
 def test_what_is_left_can_be_explained(operations: list[tuple[str, int]], seed: int) -> None:
     """Below the least length since the last sync nothing changes; above, each byte is zero or what

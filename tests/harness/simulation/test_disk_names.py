@@ -168,6 +168,4 @@ class NamesAgainstHistories(RuleBasedStateMachine):
 
 
 TestNamesAgainstHistories = NamesAgainstHistories.TestCase
-TestNamesAgainstHistories.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None
-)
+TestNamesAgainstHistories.settings = settings(max_examples=60, stateful_step_count=25)

@@ -234,6 +234,6 @@ class FailoverMachine(RuleBasedStateMachine):
 
 
 FailoverMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, derandomize=True
+    max_examples=60, stateful_step_count=50, derandomize=True
 )
 TestFailover = FailoverMachine.TestCase

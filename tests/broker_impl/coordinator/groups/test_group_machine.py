@@ -204,6 +204,6 @@ class GroupMachine(RuleBasedStateMachine):
 
 
 GroupMachine.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=50, deadline=None, derandomize=True
+    max_examples=100, stateful_step_count=50, derandomize=True
 )
 TestGroup = GroupMachine.TestCase

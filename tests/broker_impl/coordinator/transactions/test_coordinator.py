@@ -241,7 +241,7 @@ class World:
         self.take(self.here.request("tx", request, self.now_ms))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 10**6))
 def test_whatever_happens_a_decision_stands(seed: int) -> None:
     """T3, T4: no epoch is given twice, and in the end everything completes."""

@@ -15,7 +15,7 @@ SEEDS = st.integers(0, 1 << 31)
 
 
 @given(SEEDS, st.sampled_from(sorted(catalogue.WORKLOADS)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_seed_has_a_plan_that_can_be_run(seed: int, workload: str) -> None:
     """Whatever is drawn is accepted as a user's plan would be, and again as it was written down."""
     plan = draw.plan_of(seed, {"workload": workload})
@@ -28,7 +28,7 @@ def test_every_seed_has_a_plan_that_can_be_run(seed: int, workload: str) -> None
 
 
 @given(SEEDS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_every_plan_is_worth_a_run(seed: int) -> None:
     """It has time, records to come and faults enough to mean something."""
     plan = draw.plan_of(seed, {})
@@ -47,7 +47,7 @@ def test_every_plan_is_worth_a_run(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_seed_is_a_plan(seed: int) -> None:
     """The same seed draws the same plan, another one another."""
     assert draw.plan_of(seed, {}) == draw.plan_of(seed, {})
@@ -136,7 +136,7 @@ def test_nemeses_by_name_are_all_taken() -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_schedule_that_is_held_fits_every_seed(seed: int) -> None:
     """Whatever kinds of faults the seed would have drawn."""
     fault = {"id": 1, "at_s": 3.0, "duration_s": 1.0, "fault": "kill", "targets": "controller"}

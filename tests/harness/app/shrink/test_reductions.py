@@ -53,7 +53,7 @@ def _weight(plan: Plan) -> tuple[float, ...]:
 
 
 @given(st.integers(0, 1 << 31), st.floats(0, 40) | st.just(math.inf))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_every_reduction_is_smaller_and_most_can_be_run(seed: int, at_s: float) -> None:
     """Something shrinks and nothing grows, so that shrinking ends; the plan can be told and run."""
     plan = draw.plan_of(seed, {})
