@@ -2,13 +2,18 @@
 
 import json
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+
+from harness.app import request
+from model.plan import Plan
 
 VALID, INVALID = 0, 1
 
@@ -49,5 +54,62 @@ def faultline(project_environment: dict[str, str], tmp_path: Path) -> Faultline:
         assert ended.stdout, ended.stderr
         (folder,) = there.iterdir()
         return Told(ended.returncode, json.loads(ended.stdout), folder)
+
+    return call
+
+
+@dataclass(frozen=True)
+class Done:
+    """A simulation that is over."""
+
+    folder: Path
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        """What ``verdict.json`` holds."""
+        verdict: dict[str, Any] = json.loads((self.folder / "verdict.json").read_text())
+        return verdict
+
+    @property
+    def schedule(self) -> list[dict[str, Any]]:
+        """A row for each fault, in the order of their ends."""
+        lines = (self.folder / "schedule.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+
+Simulate = Callable[[Plan], Done]
+
+
+@pytest.fixture(scope="session")
+def simulator() -> Iterator[subprocess.Popen[str]]:
+    """A process that simulates (``simulator.py``): pinned, so that a test always sees the same."""
+    here = Path(__file__).resolve().parent
+    with subprocess.Popen(
+        [sys.executable, str(here / "simulator.py")],
+        cwd=here.parents[1],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+
+
+@pytest.fixture
+def simulate(simulator: subprocess.Popen[str], tmp_path: Path) -> Simulate:
+    """Simulates a plan as it was asked for, in a folder below the test's own, and judges it."""
+    count = 0
+
+    def call(asked: Plan) -> Done:
+        nonlocal count
+        count += 1
+        path, folder = tmp_path / f"plan{count}.json", tmp_path / f"run{count}"
+        path.write_bytes(msgspec.json.encode(request.resolve(asked)))
+        assert simulator.stdin is not None
+        assert simulator.stdout is not None
+        simulator.stdin.write(json.dumps([str(path), str(folder)]) + "\n")
+        simulator.stdin.flush()
+        answer = json.loads(simulator.stdout.readline() or '"the simulator has ended"')
+        assert answer == "done", answer
+        return Done(folder)
 
     return call

@@ -1,9 +1,5 @@
 """Faults that only simulated machines have: each bites, is mended, and a broker survives it."""
 
-import json
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,43 +9,19 @@ import pytest
 from harness.app import request
 from harness.app.check import examine
 from model.plan import Plan, ScheduledFault
+from tests.sim.conftest import Done, Simulate
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "examples" / "plans"
 CALM = {"topics": 2, "late_topics": 0, "partitions": 1}
 
 
-@dataclass(frozen=True)
-class Done:
-    """A run that is over."""
-
-    folder: Path
-
-    @property
-    def verdict(self) -> dict[str, Any]:
-        """As it is written down."""
-        told: dict[str, Any] = json.loads((self.folder / "verdict.json").read_text())
-        return told
-
-    @property
-    def schedule(self) -> list[dict[str, Any]]:
-        """A row for each fault, in the order of their mends."""
-        lines = (self.folder / "schedule.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
-
-
-def played(plan: Plan, folder: Path) -> Done:
-    """The run of a plan, in a process of its own: each test sees the same one every time."""
-    path = folder / "asked.json"
-    path.write_bytes(msgspec.json.encode(request.resolve(plan)))
-    command = [sys.executable, str(Path(__file__).with_name("pinned.py")), str(path), str(folder)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return Done(Path(ended.stdout.strip()))
-
-
 def carried_out(
-    folder: Path, nemesis: str, *faults: dict[str, Any], time_limit_s: float = 10.0, **plan: Any
+    simulate: Simulate,
+    nemesis: str,
+    *faults: dict[str, Any],
+    time_limit_s: float = 10.0,
+    **plan: Any,
 ) -> tuple[Done, list[dict[str, Any]]]:
     """A simulated run, and the rows of its schedule; faults are drawn when none is given."""
     schedule = tuple(
@@ -64,7 +36,7 @@ def carried_out(
         concurrency=4,
         **{"options": CALM, **plan},
     )
-    done = played(asked, folder)
+    done = simulate(asked)
     return done, done.schedule
 
 
@@ -110,21 +82,21 @@ def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> d
     ],
 )
 def test_it_bites_and_is_mended(
-    tmp_path: Path, nemesis: str, asked: dict[str, Any], how: str
+    simulate: Simulate, nemesis: str, asked: dict[str, Any], how: str
 ) -> None:
     """It is proved by what is measured, so is its end, and no promise is broken."""
-    done, [row] = carried_out(tmp_path, nemesis, asked)
+    done, [row] = carried_out(simulate, nemesis, asked)
     assert row["effect"]["proved"]
     assert how in row["effect"]["how"]
     assert row["healed_ns"] is not None
     assert done.verdict["valid"] is True
 
 
-def test_a_point_orders_two_paths(tmp_path: Path) -> None:
+def test_a_point_orders_two_paths(simulate: Simulate) -> None:
     """A controller that has chosen a leader loses its session before it writes that down."""
     controller_write = {"point": "controller.before-zk-write"}
     done, rows = carried_out(
-        tmp_path,
+        simulate,
         "kill,point,session",
         fault("kill", ["broker-3"], 6.0),
         fault("at-point", "controller", 1.0, **controller_write) | {"at_s": 4.1},
@@ -136,10 +108,10 @@ def test_a_point_orders_two_paths(tmp_path: Path) -> None:
     assert done.verdict["valid"] is True
 
 
-def test_a_flipped_bit_is_found_and_flipped_back(tmp_path: Path) -> None:
+def test_a_flipped_bit_is_found_and_flipped_back(simulate: Simulate) -> None:
     """On every replica, each in a batch of its own."""
     asked = fault("bit-flip", ["broker-1", "broker-2", "broker-3"], key="topic0-0")
-    done, [row] = carried_out(tmp_path, "bit-flip", asked)
+    done, [row] = carried_out(simulate, "bit-flip", asked)
     assert row["effect"]["how"].count("does not match its CRC") == 3
     assert row["healed_ns"] is not None
     assert done.verdict["valid"] is True
@@ -147,10 +119,10 @@ def test_a_flipped_bit_is_found_and_flipped_back(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_a_controller_without_power_comes_back_as_a_follower(tmp_path: Path, seed: int) -> None:
+def test_a_controller_without_power_comes_back_as_a_follower(simulate: Simulate, seed: int) -> None:
     """Its successor finds it registered anew, perhaps: if it led on, what it has lost were gone."""
     strike = fault("power-loss", "controller", 0.3)
-    done, [row] = carried_out(tmp_path, "power", strike, seed=seed)
+    done, [row] = carried_out(simulate, "power", strike, seed=seed)
     assert row["effect"]["proved"]
     assert row["healed_ns"] is not None
     assert done.verdict["valid"] is True
@@ -176,11 +148,11 @@ INHERENT = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "anomaly", "strict"), INHERENT)
 def test_a_loss_that_is_inherent_is_allowed_where_it_is_expected(
-    tmp_path: Path, name: str, anomaly: str, strict: dict[str, str]
+    simulate: Simulate, name: str, anomaly: str, strict: dict[str, str]
 ) -> None:
     """And illegal by the strict contract: the same history, judged twice."""
     plan = request.plan_of(request.from_toml(PLANS / f"{name}.toml"))
-    done = played(plan, tmp_path)
+    done = simulate(plan)
     assert done.verdict["valid"] is True
     assert done.verdict["allowed"][anomaly] > 0
     verdict = examine(done.folder, inline=True, settings=strict).verdict
@@ -189,11 +161,11 @@ def test_a_loss_that_is_inherent_is_allowed_where_it_is_expected(
 
 
 @pytest.mark.parametrize("name", ["late-commit-hits-next-txn", "late-abort-hits-next-txn"])
-def test_a_producer_that_ends_in_doubt_is_not_hit_by_itself(tmp_path: Path, name: str) -> None:
+def test_a_producer_that_ends_in_doubt_is_not_hit_by_itself(simulate: Simulate, name: str) -> None:
     """By default nobody acts again whose commit or abort may still be under way."""
     plan = request.plan_of(request.from_toml(PLANS / f"{name}.toml"))
     options = {**plan.options, "doubt_ends": True}
-    done = played(msgspec.structs.replace(plan, options=options), tmp_path)
+    done = simulate(msgspec.structs.replace(plan, options=options))
     assert done.verdict["valid"] is True
     assert done.verdict["allowed"] == {}
     assert done.verdict["evidence"]["faults_effective"] == 1
@@ -202,8 +174,10 @@ def test_a_producer_that_ends_in_doubt_is_not_hit_by_itself(tmp_path: Path, name
 @pytest.mark.slow
 @pytest.mark.parametrize("nemesis", ["power", "disk", "slow-disk", "clock", "session", "messages"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_correct_broker_survives_what_is_drawn(tmp_path: Path, nemesis: str, seed: int) -> None:
+def test_a_correct_broker_survives_what_is_drawn(
+    simulate: Simulate, nemesis: str, seed: int
+) -> None:
     """Nothing of it is inherent: what is drawn by itself breaks no promise."""
-    done, rows = carried_out(tmp_path, nemesis, time_limit_s=40.0, seed=seed)
+    done, rows = carried_out(simulate, nemesis, time_limit_s=40.0, seed=seed)
     assert rows
     assert done.verdict["valid"] is True

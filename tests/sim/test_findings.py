@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from harness.app import request
-from tests.sim.test_faults import played
+from tests.sim.conftest import Simulate
 
 PLANS = sorted((Path(__file__).parent / "findings").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
-def test_it_stays_mended(path: Path, tmp_path: Path) -> None:
+def test_it_stays_mended(path: Path, simulate: Simulate) -> None:
     """With every fault of it proved."""
-    verdict = played(request.plan_of(request.from_toml(path)), tmp_path).verdict
+    verdict = simulate(request.plan_of(request.from_toml(path))).verdict
     assert verdict["valid"] is True, verdict
     assert verdict["evidence"]["faults_effective"] == verdict["evidence"]["faults"] > 0

@@ -3,9 +3,11 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tests.sim.mutants.test_scripted import played
+from harness.app import request
+from tests.sim.conftest import Simulate
 
 FINDINGS = Path(__file__).resolve().parents[2] / "docs" / "findings"
 
@@ -22,14 +24,18 @@ FINDINGS = Path(__file__).resolve().parents[2] / "docs" / "findings"
         ),
     ],
 )
-def test_the_page_tells_the_truth(story: str, mutant: str, told: set[str], tmp_path: Path) -> None:
+def test_the_page_tells_the_truth(
+    story: str, mutant: str, told: set[str], tmp_path: Path, simulate: Simulate
+) -> None:
     """Red with the bug as it says there, valid without it."""
     [plan] = re.findall(
         r"^```toml\n(.*?)^```$", (FINDINGS / f"{story}.md").read_text(), re.MULTILINE | re.DOTALL
     )
     path = tmp_path / "plan.toml"
     path.write_text(plan)
-    without, planted = played(path, mutant)
+    asked = request.plan_of(request.from_toml(path))
+    without = simulate(asked).verdict
+    planted = simulate(msgspec.structs.replace(asked, mutants=(mutant,))).verdict
     assert without["valid"] is True
     assert without["evidence"]["faults_effective"] == without["evidence"]["faults"]
     assert without["evidence"]["acked"] == without["evidence"]["read"] > 10
