@@ -229,6 +229,7 @@ def test_spark_writes_what_inline_writes(tmp_path: Path) -> None:
     assert [*elsewhere.iterdir(), *temporary.iterdir()] == []
 
 
+@pytest.mark.prove
 @pytest.mark.spark
 def test_one_jvm_for_many_histories(tmp_path: Path) -> None:
     """``faultline check A B`` starts Spark once; the worst verdict is the exit status."""

@@ -80,6 +80,7 @@ def test_up_status_down(environment: dict[str, str]) -> None:
     assert ask(environment, "cluster", "status").returncode == 69
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_an_up_that_is_ended_leaves_nothing(
     number: signal.Signals, environment: dict[str, str], tmp_path: Path
@@ -100,6 +101,7 @@ def test_an_up_that_is_ended_leaves_nothing(
     assert ask(environment, "cluster", "status").stdout == "down\n"
 
 
+@pytest.mark.prove
 def test_down_ends_what_status_cannot_see(environment: dict[str, str], tmp_path: Path) -> None:
     """A cluster whose keeper was killed, and one whose files are lost, end all the same; clients
     reach the brokers at the ports that were asked for."""
@@ -151,6 +153,7 @@ def engine_has(*what: str) -> list[str]:
     return told.stdout.split()
 
 
+@pytest.mark.prove
 def test_a_killed_harness_leaves_a_history_and_no_strays(
     environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def _hash(folder: Path) -> str:
     return hashlib.sha256((folder / "history.jsonl").read_bytes()).hexdigest()
 
 
+@pytest.mark.prove
 def test_a_planted_bug_is_found_and_its_folder_replays(tmp_path: Path) -> None:
     """Some seed shows it; elsewhere, with other surroundings, its folder gives the same history and
     the same findings."""
@@ -78,6 +79,7 @@ def test_a_green_search_tells_what_it_did(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / told["folder"]).iterdir()] == [FILE]
 
 
+@pytest.mark.prove
 @pytest.mark.spark
 def test_a_search_is_judged_once_more_by_spark(tmp_path: Path) -> None:
     """One job for all of its histories says what was said of each."""

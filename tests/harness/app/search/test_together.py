@@ -45,6 +45,7 @@ def _aside(place: Path, name: str, ops: list[Op]) -> Path:
     return place / name
 
 
+@pytest.mark.prove
 @pytest.mark.spark
 def test_judgements_agree_or_are_told(spark: Any, tmp_path: Path) -> None:
     """What agrees is gone; what was said otherwise, in verdict or findings, is kept and told."""
