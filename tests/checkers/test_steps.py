@@ -170,7 +170,7 @@ def test_a_listener_may_commit_in_a_poll_that_ends_in_doubt(
 def test_a_completion_that_tells_no_commit(histories: Any) -> None:
     """What only the invocation names was tried, and may have happened."""
     *rest, asked, done = histories.events("m1:x p1:^x-0@0#1| k1?:x-0@1")
-    outcomes: dict[OpType, int] = {"ok": INFO, "info": INFO, "fail": FAIL}
+    outcomes: dict[OpType, int] = {"info": INFO, "fail": FAIL}
     for kind, outcome in outcomes.items():
         end = Op(index=done.index, time_ns=done.time_ns, process=1, type=kind, f="commit")
         made = histories.tables([*rest, asked, end])

@@ -101,6 +101,91 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
         9,
         "process 2 acts again after its event 3 ended in info",
     ),
+    "an acknowledgement of another value": (
+        changed(1, value=[["send", "x-0", [0, 70]]]),
+        2,
+        "process 1 completes the send of value 70 to x-0, which its invocation, event 0, does not",
+    ),
+    "an acknowledgement of another key": (
+        changed(1, value=[["send", "x-1", [0, 1]]]),
+        2,
+        "completes the send of value 1 to x-1",
+    ),
+    "an acknowledgement of two records for one": (
+        changed(1, value=[["send", "x-0", [0, 1]], ["send", "x-0", [1, 1]]]),
+        2,
+        "completes the send of value 1 to x-0",
+    ),
+    "an acknowledgement of nothing": (
+        changed(1, value=None),
+        2,
+        "process 1 succeeds without the send of value 1 to x-0, which its invocation, event 0,",
+    ),
+    "an acknowledgement of an empty list": (changed(1, value=[]), 2, "succeeds without the send"),
+    "an acknowledgement of a part": (
+        added(
+            event(8, 9, "invoke", "txn", [["send", "x-0", 8], ["send", "x-0", 9]]),
+            event(9, 9, "ok", "txn", [["send", "x-0", [2, 9]]]),
+        ),
+        10,
+        "succeeds without the send of value 8 to x-0",
+    ),
+    "doubt about another record": (
+        changed(3, value=[["send", "x-0", 3]]),
+        4,
+        "completes the send of value 3 to x-0",
+    ),
+    "a poll that succeeds without a value": (changed(5, value=None), 6, "without a poll, which"),
+    "a poll that sends": (
+        changed(5, value=[["poll", {"x-0": [[0, 1]]}], ["send", "x-0", [2, 5]]]),
+        6,
+        "completes the send of value 5 to x-0",
+    ),
+    "a catch-up of another key": (
+        changed(7, value=[["catch-up", "x-1", 2, 2]]),
+        8,
+        "completes the catch-up of x-1",
+    ),
+    "a commit of another offset": (
+        added(
+            event(8, 9, "invoke", "commit", [["commit", "g", {"x-0": 1, "x-1": 5}, "sync"]]),
+            event(9, 9, "ok", "commit", [["commit", "g", {"x-1": 5, "x-0": 2}, "sync"]]),
+        ),
+        10,
+        "completes the commit of g",
+    ),
+    "another group's committed offsets": (
+        added(
+            event(8, 9, "invoke", "committed", [["committed", "g", {"x-0": None}]]),
+            event(9, 9, "ok", "committed", [["committed", "h", {"x-0": 2}]]),
+        ),
+        10,
+        "completes the committed of h",
+    ),
+    "a topic of another name": (
+        added(
+            event(8, 9, "invoke", "create-topic", [["create-topic", "y", 2]]),
+            event(9, 9, "ok", "create-topic", [["create-topic", "z", 2]]),
+        ),
+        10,
+        "completes the create-topic of z",
+    ),
+    "an init of another id": (
+        added(
+            event(8, 9, "invoke", "init", [["init", "a"]]),
+            event(9, 9, "ok", "init", [["init", "b", [0, 0]]]),
+        ),
+        10,
+        "completes another init than its invocation, event 8,",
+    ),
+    "a subscription that succeeds without a value": (
+        added(
+            event(8, 9, "invoke", "subscribe", [["subscribe", "g", ["x"], {}]]),
+            event(9, 9, "ok", "subscribe", None),
+        ),
+        10,
+        "succeeds without the subscribe that its invocation, event 8,",
+    ),
     "a polled record below 0": (
         changed(5, value=[["poll", {"x-0": [[0, 1], [-1, 2]]}]]),
         6,
@@ -255,6 +340,43 @@ FINE: dict[str, list[Event | str]] = {
     "white space around names": [json.dumps(e, separators=(" , ", " : ")) for e in base()],
     "a text that looks like a field": changed(3, error='"index": 0, "index": 1'),
     "a field that is not known": changed(3, clock=7),
+    "an invocation without a value": changed(0, value=None),
+    "an invocation of an empty list": changed(0, value=[]),
+    "an invocation that does not say what it sends": added(
+        event(8, 9, "invoke", "txn", [["poll"], ["transform", "x", 3]]),
+        event(9, 9, "ok", "txn", [["poll", {"x-0": [[0, 1]]}], ["send", "x-0", [2, 3]]]),
+    ),
+    "a transaction that ends in doubt in its middle": added(
+        event(8, 9, "invoke", "txn", [["send", "x-0", 8], ["poll"], ["send", "x-0", 9]]),
+        event(9, 9, "info", "txn", [["send", "x-0", [2, 8]]]),
+    ),
+    "a transaction that fails without a value": added(
+        event(8, 9, "invoke", "txn", [["send", "x-0", 8], ["poll"]]),
+        event(9, 9, "fail", "txn", None),
+    ),
+    "a failure that repeats the invocation": added(
+        event(8, 9, "invoke", "send", [["send", "x-0", 8]]),
+        event(9, 9, "fail", "send", [["send", "x-0", 8]]),
+    ),
+    "records that are acknowledged in another order": added(
+        event(8, 9, "invoke", "send", [["send", "x-0", 8], ["send", "x-1", 9]]),
+        event(9, 9, "ok", "send", [["send", "x-1", [0, 9]], ["send", "x-0", [2, 8]]]),
+    ),
+    "a poll with what it is told and commits": added(
+        event(8, 9, "invoke", "poll", [["poll"]]),
+        event(
+            9,
+            9,
+            "ok",
+            "poll",
+            [
+                ["commit", "g", {"x-0": 1}, "listener"],
+                ["revoked", "g", 1, ["x-0"]],
+                ["assigned", "g", 2, {"x-1": 0}],
+                ["poll", {}],
+            ],
+        ),
+    ),
     "an empty poll": added(
         event(8, 3, "invoke", "poll", [["poll"]]), event(9, 3, "ok", "poll", [["poll", None]])
     ),

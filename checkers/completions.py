@@ -1,0 +1,215 @@
+"""Whether completions fit their invocations: a client can only answer what it asked.
+
+An operation that succeeded names every record and partition of its invocation again, and no others.
+One that failed, or that ended in doubt, may name fewer. What an invocation does not say can not be
+compared: one without a value, or with a micro-operation that no checker knows, may have sent
+anything.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers import parse, vocabulary
+from checkers.columns import INVOKE, Columns, Rows, spread
+from checkers.kernels.compact import I32
+from checkers.kernels.rows import I64, Bools
+from model.op import NEMESIS
+
+_OK = parse.TYPES.index("ok")
+
+_COMPARED = (
+    parse.SEND,
+    parse.POLL,
+    parse.CATCH_UP,
+    parse.COMMIT,
+    parse.COMMITTED,
+    parse.DELETE_RECORDS,
+    parse.DELETE_TOPIC,
+    parse.FREEZE,
+    parse.WATERMARK,
+    "create-topic",
+    parse.CREATE_COMPACTED,
+)
+"""Micro-operations that a completion repeats, with an answer where there is one. A client adds what
+it is told of partitions, and the commits of its listeners."""
+
+PAIRS = 1 << 16
+"""So many operations are looked at together: few enough for their columns to be small."""
+
+U64 = NDArray[np.uint64]
+
+
+def contradictions(columns: Columns) -> Iterator[tuple[int, str]]:
+    """Rows of completions that do not fit their invocations, and why; of each block the first."""
+    first, last = _pairs(columns)
+    yield from _once(columns, first, last)
+    says = np.diff(columns.micro_op_end)[first] > 0
+    strange = np.flatnonzero(~columns.is_op(*vocabulary.MICRO_OPERATIONS, parse.ASSIGN))
+    if len(strange):
+        says &= ~np.isin(first, columns.event[strange])
+    first, last = first[says], last[says]
+    compared = _compared(columns)
+    for begin in range(0, len(last), PAIRS):
+        pairs = first[begin : begin + PAIRS], last[begin : begin + PAIRS]
+        yield from _of_block(columns, compared, *pairs)
+
+
+def _pairs(columns: Columns) -> tuple[I32, I32]:
+    """The rows of invocations, and of their completions, in the order of the latter."""
+    clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
+    order = clients[np.argsort(columns.process[clients], kind="stable")]
+    process, invokes = columns.process[order], columns.type[order] == INVOKE
+    paired = np.flatnonzero((process[1:] == process[:-1]) & invokes[:-1] & ~invokes[1:])
+    first, last = order[paired], order[paired + 1]
+    by_last = np.argsort(last).astype(np.int32)
+    return first[by_last], last[by_last]
+
+
+def _compared(columns: Columns) -> Bools:
+    """Which micro-operations are compared. Only operations that ask for commits repeat them all."""
+    compared = columns.is_op(*_COMPARED)
+    commits = np.flatnonzero(columns.is_op(parse.COMMIT))
+    if len(commits):
+        asked = [code for code, name in enumerate(columns.f_names) if name == parse.COMMIT]
+        compared[commits] = np.isin(columns.f[columns.event[commits]], asked)
+    return compared
+
+
+def _of_block(
+    columns: Columns, compared: Bools, first: I32, last: I32
+) -> Iterator[tuple[int, str]]:
+    """The first completion of a block that does not fit."""
+    (asked, asker), (told, teller) = (_rows(columns, compared, each) for each in (first, last))
+    asks, tells = _marks(columns, asked), _marks(columns, told)
+    if np.array_equal(asker, teller):
+        different = np.unique(asker[asks != tells])
+    else:
+        count, counted = (np.bincount(place, minlength=len(last)) for place in (asker, teller))
+        unequal = count != counted
+        same = asks[~unequal[asker]] != tells[~unequal[teller]]
+        unequal[asker[~unequal[asker]][same]] = True
+        different = np.flatnonzero(unequal & ((columns.type[last] == _OK) | (counted > 0)))
+    for place in different.tolist():
+        mine, theirs = (
+            slice(*np.searchsorted(places, (place, place + 1))) for places in (asker, teller)
+        )
+        events = int(first[place]), int(last[place])
+        why = _misfit(columns, *events, _by_mark(asks, asked, mine), _by_mark(tells, told, theirs))
+        if why is not None:
+            yield events[1], why
+            return
+
+
+def _rows(columns: Columns, compared: Bools, events: I32) -> tuple[I64, I64]:
+    """The rows of what is compared of these events, and which of the events each is of."""
+    rows, place = spread(columns.micro_op_end[events], columns.micro_op_end[events + 1])
+    wanted = compared[rows]
+    return rows[wanted], place[wanted]
+
+
+def _by_mark(marks: U64, rows: I64, part: slice) -> list[tuple[int, int]]:
+    return list(zip(marks[part].tolist(), rows[part].tolist(), strict=True))
+
+
+def _misfit(
+    columns: Columns,
+    first: int,
+    last: int,
+    asked: list[tuple[int, int]],
+    told: list[tuple[int, int]],
+) -> str | None:
+    """What is wrong with one completion, by the marks and rows of both events' micro-operations."""
+    who = f"process {columns.process[last]}"
+    invocation = f"its invocation, event {columns.index[first]},"
+    asks, tells = (Counter(mark for mark, _ in each) for each in (asked, told))
+    if more := tells - asks:
+        what = _named(columns, dict(told)[next(iter(more))])
+        return f"{who} completes {what}, which {invocation} does not ask for"
+    missing = asks - tells
+    if missing and columns.type[last] == _OK:
+        what = _named(columns, dict(asked)[next(iter(missing))])
+        return f"{who} succeeds without {what}, which {invocation} asks for"
+    return None
+
+
+def _named(columns: Columns, row: int) -> str:
+    """A micro-operation, in a message."""
+    name = columns.op_names[columns.op[row]]
+    code = int(columns.op_key[row])
+    key = columns.keys[code] if code >= 0 else ""
+    if name == parse.SEND:
+        return f"the send of value {columns.op_value[row]} to {key}"
+    group = int(columns.op_group[row])
+    of = key or (columns.group_names[group] if group >= 0 else "")
+    return f"the {name} of {of}" if of else f"a {name}"
+
+
+def _marks(columns: Columns, rows: Rows) -> U64:
+    """A number for what each of these micro-operations asks: the answer is no part of it."""
+    if not len(rows):
+        return np.zeros(0, dtype=np.uint64)
+    is_send = _is(columns, rows, parse.SEND)
+    marks = _mixed(columns.op[rows], columns.op_key[rows])
+    marks = _mixed(marks, np.where(is_send, columns.op_value[rows], 0))
+    grouped = np.flatnonzero(_is(columns, rows, parse.COMMIT, parse.COMMITTED))
+    if not len(grouped):
+        return marks
+    marks[grouped] = _mixed(marks[grouped], columns.op_group[rows[grouped]])
+    of_groups = rows[grouped]
+    records, place = spread(columns.record_end[of_groups], columns.record_end[of_groups + 1])
+    commits = _is(columns, of_groups, parse.COMMIT)[place]
+    inner = _mixed(columns.record_key[records], np.zeros(len(records), dtype=np.int64))
+    for numbers in (columns.record_offset, columns.record_value):
+        inner = _mixed(inner, np.where(commits, numbers[records], 0))
+    np.add.at(marks, grouped[place], inner)  # the order of partitions has no meaning
+    return marks
+
+
+def _is(columns: Columns, rows: Rows, *names: str) -> Bools:
+    """Which of these micro-operations have one of these names."""
+    codes = [code for code, name in enumerate(columns.op_names) if name in names]
+    return np.isin(columns.op[rows], codes)
+
+
+def _mixed(first: Any, second: Any) -> U64:
+    """Two numbers in one; equal ones for equal pairs, and hardly ever for others."""
+    mixed = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    found: U64 = mixed ^ (mixed >> np.uint64(32))
+    return found
+
+
+def _once(columns: Columns, first: I32, last: I32) -> Iterator[tuple[int, str]]:
+    """The first completion that does not fit what a process was asked to do once."""
+    codes = [code for code, name in enumerate(columns.f_names) if name in parse.ONCE]
+    of_these = np.isin(columns.f[last], codes)
+    for begin, end in zip(first[of_these].tolist(), last[of_these].tolist(), strict=True):
+        asked, told = _what(columns, begin), _what(columns, end)
+        if asked is None or asked == told or (told is None and columns.type[end] != _OK):
+            continue
+        name = columns.f_names[columns.f[end]]
+        does = f"completes another {name} than"
+        if told is None:
+            does = f"succeeds without the {name} that"
+        invocation = f"its invocation, event {columns.index[begin]}, asks for"
+        yield end, f"process {columns.process[end]} {does} {invocation}"
+        return
+
+
+def _what(columns: Columns, row: int) -> list[list[Any]] | None:
+    """What an event says of transactional ids, groups and topics; ``None``: nothing."""
+    text = columns.detail[row].as_py()
+    try:
+        value = msgspec.json.decode(text) if text else None
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if not isinstance(value, list):
+        return None
+    found = [each for each in value if isinstance(each, list) and each and each[0] in parse.ONCE]
+    return [each[: 3 if each[0] == "subscribe" else 2] for each in found] or None
