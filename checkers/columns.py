@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from checkers import parse, steps
+from checkers import left_out, parse, steps
 from checkers.kernels.arrays import BLOCK
 from checkers.kernels.compact import I32
 from checkers.kernels.rows import I64, UNKNOWN, Bools
@@ -52,7 +52,7 @@ class Columns:
         self.record_offset, self.record_value = (
             ints(records.values.field(name)) for name in ("offset", "value")
         )
-        self.torn = parse.torn(history)
+        self.torn, self.unknown = left_out.torn(history), left_out.fields_of(history)
         self.keys = op_keys
         if record_keys != op_keys:  # another writer may use a dictionary per column
             self.keys = tuple(dict.fromkeys((*op_keys, *record_keys)))

@@ -6,6 +6,7 @@ a history with one ``txn`` has no other operations on records.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from checkers import edn, parse, vocabulary
+from checkers import edn, left_out, parse, vocabulary
 from checkers.parse import Event, Progress
 from model.history import BadHistory
 from model.op import NEMESIS
@@ -23,6 +24,7 @@ GROUP = "jepsen"
 
 _RECORDS = ("send", "poll", "txn")
 _KEYS = ("assign", "subscribe")
+_FIELDS = frozenset(("index", "time", "type", "process", "f", "value", "error", "rebalance-log"))
 _TXN = re.compile(r":f\s+:txn\b")
 _PROGRESS_EVERY = 1000
 
@@ -44,7 +46,7 @@ def read(path: Path, progress: Progress) -> pa.Table:
     except (BadHistory, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise BadHistory(f"{path}, line {edn.line(text, maps.at)}: {why}") from error
-    return parse.with_torn(table, maps.torn)
+    return left_out.noted(table, maps.torn, events.unknown)
 
 
 def line_of(path: Path, row: int) -> int:
@@ -90,6 +92,8 @@ class _Events:
         self._in_transactions = in_transactions
         self._count = 0
         self._time_ns = 0
+        self.unknown: Counter[str] = Counter()
+        """Fields that are ignored."""
 
     def event(self, op: dict[str, Any]) -> Event:
         """Histories of old have no indices and times: the place of an event takes their place.
@@ -99,6 +103,7 @@ class _Events:
         """
         place = self._count
         self._count += 1
+        self.unknown.update(str(name) for name in op if name not in _FIELDS)
         index, process, f = op.get("index", place), op.get("process"), op.get("f")
         if op.get("type") not in parse.TYPES or process is None:
             raise BadHistory(f"event {index} has no type or process: it is no operation")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from checkers import vocabulary
+from checkers import left_out, vocabulary
 from checkers.columns import only
 from checkers.parse import SCHEMA, Progress
 from model.history import BadHistory
@@ -26,6 +26,7 @@ def read(path: Path, progress: Progress) -> pa.Table:
     Raises :class:`BadHistory`."""
     try:
         table = pq.read_table(path)
+        unknown = {n: table.num_rows for n in table.schema.names if n not in SCHEMA.names}
         for name in _WHOLE:
             kind = table.schema.field(name).type
             if not pa.types.is_integer(kind):
@@ -41,7 +42,7 @@ def read(path: Path, progress: Progress) -> pa.Table:
     if (missing := _null(table)) is not None:
         raise BadHistory(f"{path} is no history: {missing} is null")
     progress(1.0)
-    return table
+    return left_out.noted(table, None, unknown)
 
 
 def _null(table: pa.Table) -> str | None:

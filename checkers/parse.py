@@ -12,25 +12,25 @@ and what a process does once (``subscribe``, ``init``, ``leave``), is JSON in ``
 """
 
 import gc
-import json
 import pickle
 import subprocess
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Never
 
 import msgspec
 import pyarrow as pa
 
-from checkers import pieces, vocabulary
+from checkers import left_out, pieces, vocabulary
 from checkers.kernels.rows import NO_METADATA, UNKNOWN
 from checkers.pieces import SCHEMA as SCHEMA
 from checkers.pieces import TYPES as TYPES
+from model import json_fields
 from model.history import BadHistory
 from model.op import NEMESIS
 
@@ -80,15 +80,19 @@ class Event(msgspec.Struct, gc=False):
     error: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
+FIELDS = frozenset(Event.__struct_fields__)
+"""What an event of a file may have; other fields are ignored, and mentioned."""
+
 _EVENTS = msgspec.json.Decoder(list[Event])
 _EVENT = msgspec.json.Decoder(Event)
 _REQUIRED = 5
 """How many fields every event has."""
 _SHAPE = (TypeError, ValueError, LookupError, OverflowError, AttributeError, RecursionError)
 """What goes wrong when a value has not the shape of micro-operations."""
+_UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What goes wrong when a text is no JSON of an event."""
 _UNREADABLE = (
-    msgspec.MsgspecError,
-    UnicodeDecodeError,
+    *_UNDECODED,
     pa.ArrowException,
     EOFError,
     pickle.PickleError,
@@ -117,6 +121,7 @@ class _Columns:
         self.names, self.errors, self.ops, self.keys = _Codes(), _Codes(), _Codes(), _Codes()
         self.groups = _Codes()
         self.fields = 0  # names in JSON objects, each counted once for its object
+        self.unknown: Counter[str] = Counter()  # fields that are ignored
         assert self.ops[SEND] == _SEND, "the first name has the first number"
         self._begin()
 
@@ -241,6 +246,7 @@ class _Columns:
         self._add_other(kind, None, None, generation)
 
     def _add_watermarks(self, kind: str, key: str, told: dict[str, Any] | None = None) -> None:
+        self.unknown.update(name for name in told or () if name not in WATERMARKS)
         for place, name in enumerate(WATERMARKS):
             if told and told.get(name) is not None:
                 self._add_place(key, told[name], place)
@@ -282,7 +288,7 @@ class _Columns:
     def finish(self, part: pieces.Part) -> pieces.Part:
         """A part with what was added since its last piece, and with the names."""
         part.add(self.piece())
-        part.names = self.known()
+        part.names, part.unknown = self.known(), self.unknown
         return part
 
 
@@ -303,7 +309,7 @@ def table(events: Iterable[Event]) -> pa.Table:
     columns = _Columns()
     for event in events:
         _add_one(columns, event)
-    return pieces.table(columns.finish(pieces.Part()))
+    return _table(columns.finish(pieces.Part()))
 
 
 def _add_one(columns: _Columns, event: Event) -> None:
@@ -333,10 +339,15 @@ def read_jsonl(path: Path, progress: Progress) -> pa.Table:
     size = path.stat().st_size
     try:
         if size < SPLIT_BYTES:
-            return pieces.table(_read_part(path, 0, size, progress))
-        return pieces.table(*_read_halves(path, size, progress))
+            return _table(_read_part(path, 0, size, progress))
+        return _table(*_read_halves(path, size, progress))
     except _UNREADABLE:
         return _read_carefully(path)
+
+
+def _table(*parts: pieces.Part, torn: str | None = None) -> pa.Table:
+    fields = sum((part.unknown for part in parts), Counter[str]())
+    return left_out.noted(pieces.table(*parts), torn, fields)
 
 
 def _read_halves(path: Path, size: int, progress: Progress) -> tuple[pieces.Part, pieces.Part]:
@@ -362,9 +373,11 @@ def _received(stream: IO[bytes]) -> pieces.Part:
     """What another process reads, taken from it while it reads."""
     part = pieces.Part()
     while not part.names:
-        sent: pieces.Piece | pieces.Names = pickle.load(stream)
+        sent: pieces.Piece | Counter[str] | pieces.Names = pickle.load(stream)
         if isinstance(sent, pieces.Piece):
             part.add(sent)
+        elif isinstance(sent, Counter):
+            part.unknown = sent
         else:
             part.names = sent
     return part
@@ -404,27 +417,21 @@ def _add_lines(columns: _Columns, lines: bytes) -> None:
     columns.add(events)
     # A decoder takes the last of two fields of one name in silence. Fields are counted in the text,
     # where that is easy, and where the numbers differ each line is looked at.
-    count = lines.count(b'":') - lines.count(b'\\":')
-    is_easy = not any(lines.count(space) for space in (b'" :', b'"\t:', b'"\r:'))
-    if not (is_easy and count == columns.fields - before):
+    is_easy = not any(lines.count(rare) for rare in _RARE)
+    if not (is_easy and lines.count(b'":') == columns.fields - before):
         for line in lines.split(b"\n"):
-            _no_doubled_field(line)
+            _check_fields(columns, line)
 
 
-def _no_doubled_field(line: bytes) -> None:
-    """Raises :class:`ValueError` for a JSON object that names a field twice."""
-
-    def named_once(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise _Doubled(f"an object has two fields that are called {json.dumps(twice)}")
-
-    json.loads(line, object_pairs_hook=named_once)
+_RARE = (b'\\":', b" :", b"\t:", b"\r:")
+"""With any of these in a text, a quotation mark before a colon may not end the name of a field, or
+a name may end otherwise."""
 
 
-class _Doubled(ValueError):
-    """An object of a line has two fields of one name."""
+def _check_fields(columns: _Columns, line: bytes) -> None:
+    """Count the fields of an event that are ignored. Raises :class:`ValueError` for a JSON object
+    that names a field twice."""
+    columns.unknown.update(name for name in json_fields.loads(line) if name not in FIELDS)
 
 
 @contextmanager
@@ -449,9 +456,10 @@ def _read_carefully(path: Path) -> pa.Table:
                 continue
             try:
                 event = _EVENT.decode(line)
-                _no_doubled_field(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError, _Doubled, RecursionError) as error:
-                is_torn = not line.endswith(b"\n") and not isinstance(error, _Doubled)
+                _check_fields(columns, line)
+            except (*_UNDECODED, json_fields.Doubled) as error:
+                is_doubled = isinstance(error, json_fields.Doubled)
+                is_torn = not line.endswith(b"\n") and not is_doubled
                 if is_torn and part.rows + len(columns.index):
                     torn = f"line {number} is torn and was left out"
                     break
@@ -462,16 +470,7 @@ def _read_carefully(path: Path) -> pa.Table:
                 raise BadHistory(f"{path}, line {number}: {error}") from error
             if len(columns.index) >= PIECE_EVENTS:
                 part.add(columns.piece())
-    return with_torn(pieces.table(columns.finish(part)), torn)
-
-
-def line_of(path: Path, row: int) -> int | None:
-    """The line of an event, by its place from 0; ``None`` for a file without lines."""
-    if path.suffix == ".parquet":
-        return None
-    with path.open("rb") as lines:
-        events = (number for number, line in enumerate(lines, start=1) if line.strip())
-        return next(islice(events, row, None))
+    return _table(columns.finish(part), torn=torn)
 
 
 def _said(error: Exception) -> str:
@@ -480,30 +479,17 @@ def _said(error: Exception) -> str:
     return str(error).replace(" - at `$`", "")
 
 
-_TORN = b"torn"
-
-
-def with_torn(table: pa.Table, torn: str | None) -> pa.Table:
-    """The table of a history whose last event is incomplete, with a sentence that says so."""
-    return table if torn is None else table.replace_schema_metadata({_TORN: torn.encode()})
-
-
-def torn(table: pa.Table) -> str | None:
-    """What was left out at the end of a history, as one sentence."""
-    metadata = table.schema.metadata or {}
-    return metadata[_TORN].decode() if _TORN in metadata else None
-
-
 def _main(path: str, begin: str, end: str) -> None:
     """Read a part of a history, and write its pieces to the standard output, then their names."""
     columns = _Columns()
 
-    def send(what: pieces.Piece | pieces.Names) -> None:
+    def send(what: pieces.Piece | Counter[str] | pieces.Names) -> None:
         pickle.dump(what, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
 
     for piece in _pieces(columns, Path(path), (int(begin), int(end)), lambda done: None):
         send(piece)
     send(columns.piece())
+    send(columns.unknown)
     send(columns.known())
 
 

@@ -6,6 +6,7 @@ and the table has these very columns: a history is in memory once.
 """
 
 import mmap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,6 +129,8 @@ class Part:
         """How many rows the columns have that ends are places in."""
         self.rows = 0
         self.names: Names = {}
+        self.unknown: Counter[str] = Counter()
+        """Fields of events that were ignored."""
 
     def add(self, piece: Piece) -> None:
         """Add a piece behind the others."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,8 @@ class Tables(History):
     """Was the cluster whole before the final reads? ``None``: the history does not tell."""
     ignored: Mapping[str, int]
     """How many operations and micro-operations of clients have a name that no checker knows."""
+    unknown: Mapping[str, int]
+    """How many events have a field that no checker knows, by its name."""
     torn: str | None
     """What was left out because the writer of the file was interrupted."""
 
@@ -267,6 +270,7 @@ def tables_of(columns: Columns) -> Tables:
         healed_ns=None if None in ends else max((end for end in ends if end), default=0),
         repeated=() if repeated is None else repeated.values,
         ignored=ignored,
+        unknown=columns.unknown,
         torn=columns.torn,
     )
     tables = replace(tables, finished=frozenset(tables.caught_up()))
@@ -279,8 +283,17 @@ def _place(columns: Columns, row: int, source: Path | None) -> str:
     event = f"event {columns.index[row]}: "
     if source is None:
         return event
-    line = jepsen.line_of(source, row) if source.suffix == ".edn" else parse.line_of(source, row)
+    line = jepsen.line_of(source, row) if source.suffix == ".edn" else _line_of(source, row)
     return f"{source}, line {line}: {event}" if line else f"{source}: {event}"
+
+
+def _line_of(path: Path, row: int) -> int | None:
+    """The line of an event, by its place from 0; ``None`` for a file without lines."""
+    if path.suffix == ".parquet":
+        return None
+    with path.open("rb") as lines:
+        events = (number for number, line in enumerate(lines, start=1) if line.strip())
+        return next(islice(events, row, None))
 
 
 def _operations(columns: Columns) -> Operations:

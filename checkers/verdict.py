@@ -17,6 +17,7 @@ from checkers.kernels.rows import COMMIT, FAIL, INFO, OK, at
 from checkers.tables import Tables
 from model.finding import Finding
 from model.plan import Plan
+from model.text import brief
 from model.violation import Record
 
 Valid = bool | Literal["unknown"]
@@ -266,9 +267,10 @@ def _too_little(
 def _notes(tables: Tables) -> list[str]:
     """What was left out of the judgement without a doubt about the rest."""
     notes = [] if tables.torn is None else [tables.torn]
-    if tables.ignored:
-        names = _some([f"{name} ({count:,})" for name, count in sorted(tables.ignored.items())])
-        notes.append(f"operations that no checker knows were ignored: {names}")
+    for what, found in (("operations", tables.ignored), ("fields", tables.unknown)):
+        if found:
+            names = _some([f"{brief(name)} ({count:,})" for name, count in sorted(found.items())])
+            notes.append(f"{what} that no checker knows were ignored: {names}")
     return notes
 
 

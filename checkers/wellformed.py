@@ -194,6 +194,20 @@ def _details(events: _Events) -> Iterator[Broken]:
         [n for n, name in enumerate(events.f_names) if name == known] for known in (CRASH, RECOVER)
     )
     detail = events.columns.detail
+    says = np.diff(events.columns.micro_op_end) > 0
+    yield from _first(
+        says & (events.process == NEMESIS),
+        lambda row: "the nemesis has micro-operations; what a fault says is its detail",
+    )
+    once = [code for code, name in enumerate(events.f_names) if name in parse.ONCE]
+    has_none = (events.process != NEMESIS) & ~np.isin(events.f, once)
+    yield from _first(
+        has_none & np.asarray(detail.is_valid()),
+        lambda row: (
+            f"{events.f_names[events.f[row]]} has a detail, and only the nemesis,"
+            f" {', '.join(parse.ONCE)} have one"
+        ),
+    )
     for row in np.flatnonzero(np.asarray(detail.is_valid())).tolist():
         text = detail[row].as_py()
         try:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkers import parquet, parse
+from checkers import left_out, parquet, parse, tables
 from model.history import BadHistory
 
 LINES = b"""\
@@ -80,3 +80,37 @@ def test_row_groups_and_plain_encoding(tmp_path: Path, size: int) -> None:
     table = history(tmp_path)
     pq.write_table(table, path, row_group_size=size, use_dictionary=False, store_schema=False)
     assert parquet.read(path, lambda done: None).to_pylist() == table.to_pylist()
+
+
+def test_a_further_column_is_mentioned(tmp_path: Path) -> None:
+    """It holds something of every event."""
+    table = history(tmp_path).append_column("node", pa.array(["n1"] * 4))
+    assert left_out.fields_of(read(tmp_path, table)) == {"node": 4}
+
+
+@pytest.mark.parametrize("metadata", [b"\xff", b"[1]", b'{"a": "b"}', b"[" * 5000])
+def test_metadata_of_another_writer_is_ignored(tmp_path: Path, metadata: bytes) -> None:
+    """It may have any content under the names of ours."""
+    table = history(tmp_path).replace_schema_metadata(
+        {b"unknown fields": metadata, b"torn": b"\xff"}
+    )
+    found = read(tmp_path, table)
+    assert left_out.fields_of(found) == {}
+    assert left_out.torn(found) == "\ufffd"
+
+
+@pytest.mark.parametrize("row", [1, 3])
+def test_a_detail_of_a_plain_operation_is_refused(tmp_path: Path, row: int) -> None:
+    """Only the nemesis has one, and what a process does once: nobody would look at it."""
+    table = history(tmp_path)
+    details = pa.array(['[["init","z"]]' if n == row else None for n in range(4)], pa.string())
+    with pytest.raises(BadHistory, match=f"event {row}: .* has a detail"):
+        tables.tables(read(tmp_path, replaced(table, "detail", details)))
+
+
+def test_micro_operations_of_the_nemesis_are_refused(tmp_path: Path) -> None:
+    """What a fault says is its detail."""
+    table = history(tmp_path)
+    processes = pa.array([1, 1, -1, -1], pa.int32())
+    with pytest.raises(BadHistory, match="event 2: the nemesis has micro-operations"):
+        tables.tables(read(tmp_path, replaced(table, "process", processes)))

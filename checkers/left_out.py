@@ -1,0 +1,38 @@
+"""What the reader of a history leaves out of its table: it goes along as the table's metadata, also
+into ``history.parquet``, so that a verdict can mention it."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+import pyarrow as pa
+
+_TORN, _FIELDS = b"torn", b"unknown fields"
+
+
+def noted(table: pa.Table, torn: str | None, fields: Mapping[str, int]) -> pa.Table:
+    """The table of a history whose last event is incomplete (``torn`` is a sentence that says so),
+    or that has ``fields`` which no checker knows, each with its number."""
+    metadata = dict(table.schema.metadata or {})
+    if torn is not None:
+        metadata[_TORN] = torn.encode()
+    if fields:
+        metadata[_FIELDS] = msgspec.json.encode(fields_of(table) + Counter(fields))
+    return table.replace_schema_metadata(metadata) if metadata else table
+
+
+def torn(table: pa.Table) -> str | None:
+    """What was left out at the end of a history, as one sentence."""
+    metadata = table.schema.metadata or {}
+    return metadata[_TORN].decode(errors="replace") if _TORN in metadata else None
+
+
+def fields_of(table: pa.Table) -> "Counter[str]":
+    """The fields that no checker knows, each with its number. A file of another writer may have
+    anything in this place."""
+    try:
+        return Counter(
+            msgspec.json.decode((table.schema.metadata or {})[_FIELDS], type=dict[str, int])
+        )
+    except (KeyError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Counter()
