@@ -85,8 +85,7 @@ FIELDS = frozenset(Event.__struct_fields__)
 
 _EVENTS = msgspec.json.Decoder(list[Event])
 _EVENT = msgspec.json.Decoder(Event)
-_REQUIRED = 5
-"""How many fields every event has."""
+_REQUIRED = 5  # fields that every event has
 _SHAPE = (TypeError, ValueError, LookupError, OverflowError, AttributeError, RecursionError)
 """What goes wrong when a value has not the shape of micro-operations."""
 _UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -111,7 +110,7 @@ class _Codes(dict[str, int]):
 
 
 def _column() -> "array[int]":
-    return array("q")  # refuses what is no whole number of 64 bits
+    return array("q")  # refuses what is no whole number of 64 bits, but not true and false
 
 
 class _Columns:
@@ -165,6 +164,8 @@ class _Columns:
                         if type(sent) is list:
                             offset, sent = sent
                             op_offset.append(UNKNOWN if offset is None else offset)
+                            if type(offset) is bool:
+                                raise TypeError
                         else:
                             op_offset.append(UNKNOWN)
                         if type(sent) is not int:
@@ -205,6 +206,8 @@ class _Columns:
             self._add_other(ASSIGN, micro_op)
         elif micro_op[0] not in vocabulary.MICRO_OPERATIONS:
             self._add_other(micro_op[0])
+        elif not vocabulary.fits(micro_op):
+            raise TypeError
         elif micro_op[0] in (COMMIT, COMMIT_PLAINLY, COMMITTED):
             self._add_places(micro_op[0], micro_op[1], None, micro_op[2])
         elif micro_op[0] in REBALANCES:
@@ -286,7 +289,7 @@ class _Columns:
         return {name: list(getattr(self, name)) for name in set(pieces.NAMED.values())}
 
     def finish(self, part: pieces.Part) -> pieces.Part:
-        """A part with what was added since its last piece, and with the names."""
+        """A part with the rest and with the names."""
         part.add(self.piece())
         part.names, part.unknown = self.known(), self.unknown
         return part

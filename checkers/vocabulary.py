@@ -4,9 +4,12 @@ An operation of a client with another name is ignored as a whole, and so is a mi
 another name: the evidence counts both. What has a known name and another shape is refused.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
+
+from model.text import brief
 
 NAMES_KEYS = ("assign", "subscribe")
 """Operations whose values may be lists of keys, as Jepsen has them."""
@@ -60,7 +63,82 @@ MICRO_OPERATIONS = {
 }
 """The shape of each micro-operation, as a message shows it."""
 
-_SHOWN_MAX = 80
+Check = Callable[[Any], bool]
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int
+
+
+def _are_texts(value: Any) -> bool:
+    return type(value) is list and all(map(_is_text, value))
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+def _is_pair(value: Any) -> bool:
+    return type(value) is list and len(value) == 2 and all(map(_or_none(_is_number), value))
+
+
+def _are_places(value: Any) -> bool:
+    """By key: an offset, one with its metadata, or none."""
+    return type(value) is dict and all(
+        place is None or type(place) is int or _is_pair(place) for place in value.values()
+    )
+
+
+def _are_ends(value: Any) -> bool:
+    return type(value) is dict and all(map(_or_none(_is_number), value.values()))
+
+
+def _are_options(value: Any) -> bool:
+    return type(value) is dict and all(map(_or_none(_is_text), value.values()))
+
+
+_PLACES = _or_none(_are_places)
+_KEYS = _or_none(_are_texts)
+_NUMBER = _or_none(_is_number)
+
+_ARGUMENTS: dict[str, tuple[tuple[Check, ...], tuple[Check, ...]]] = {
+    "subscribe": ((_is_text, _are_texts), (_or_none(_are_options),)),
+    "init": ((_is_text,), (_or_none(_is_pair),)),
+    "leave": ((_is_text,), ()),
+    "commit": ((_is_text, _PLACES), (_or_none(_is_text),)),
+    "commit-plainly": ((_is_text, _PLACES), ()),
+    "committed": ((_is_text, _PLACES), ()),
+    "assigned": ((_is_text, _NUMBER, _PLACES), ()),
+    "revoked": ((_is_text, _NUMBER, _KEYS), ()),
+    "lost": ((_is_text, _NUMBER, _KEYS), ()),
+    "abort": ((), ()),
+    "delay": ((_or_none(_is_text), _is_number), ()),
+    "freeze": ((_is_text, _is_number), ()),
+    "catch-up": ((_is_text,), (_NUMBER, _NUMBER)),
+    "watermarks": ((_is_text,), (_or_none(_are_ends),)),
+    "create-topic": ((_is_text,), (_is_number,)),
+    "create-compacted": ((_is_text,), (_is_number,)),
+    "compacted": ((_is_text,), ()),
+    "uncompacted": ((_is_text,), ()),
+    "delete-topic": ((_is_text,), ()),
+    "delete-records": ((_is_text, _is_number), (_NUMBER,)),
+}
+"""What follows the name of a micro-operation, and what may follow that. Sends and polls, of which
+there are many, are checked where they are read."""
+
+
+def fits(micro_op: list[Any]) -> bool:
+    """Has a micro-operation of a known name its shape?"""
+    needed, more = _ARGUMENTS[micro_op[0]]
+    given = micro_op[1:]
+    if not len(needed) <= len(given) <= len(needed) + len(more):
+        return False
+    checks = (*needed, *more)[: len(given)]
+    return all(check(value) for check, value in zip(checks, given, strict=True))
 
 
 class Misfit(ValueError):
@@ -83,5 +161,4 @@ def misfit(given: Any, error: Exception) -> str:
 
 
 def _shown(given: Any) -> str:
-    text = msgspec.json.encode(given, enc_hook=repr).decode()
-    return text if len(text) <= _SHOWN_MAX else text[: _SHOWN_MAX - 1] + "…"
+    return brief(msgspec.json.encode(given, enc_hook=repr).decode())

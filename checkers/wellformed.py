@@ -232,25 +232,16 @@ def _once(value: Any) -> str | None:
     """What is wrong with what a process did once."""
     for micro_op in value if isinstance(value, list) else [value]:
         match micro_op:
-            case ["subscribe", str(), list(topics)] if _are_text(topics):
-                pass
-            case ["subscribe", str(), list(topics), dict() | None] if _are_text(topics):
-                pass
-            case ["init", str(), *_] | ["leave", str()]:
-                pass
+            case [str(name), *_] if name in parse.ONCE:
+                if not vocabulary.fits(micro_op):
+                    return vocabulary.misfit(micro_op, TypeError())
             case str():
                 pass
-            case [str(name), *_] if name in parse.ONCE:
-                return vocabulary.misfit(micro_op, TypeError())
             case [str(), *_]:
                 pass
             case _:
                 return vocabulary.misfit(micro_op, TypeError())
     return None
-
-
-def _are_text(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
 
 
 def _crash(value: dict[str, Any]) -> str | None:
