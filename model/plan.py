@@ -7,7 +7,7 @@ import msgspec
 Target = Literal["processes", "simulated", "containers", "external"]
 
 
-class ScheduledFault(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduledFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One entry of a fault schedule: data, so that it can be replayed and shrunk."""
 
     id: int

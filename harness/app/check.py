@@ -22,8 +22,18 @@ from checkers.kernels import whole as whole_
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
-from harness.app import files, judgements, program, request, run_folder, temporary, terminal
+from harness.app import (
+    files,
+    judgements,
+    plan_file,
+    program,
+    request,
+    run_folder,
+    temporary,
+    terminal,
+)
 from harness.app.judgements import Judged, Kept
+from harness.app.refused import Refused
 from model import violation
 from model.finding import Finding
 from model.history import BadHistory
@@ -36,9 +46,6 @@ if TYPE_CHECKING:
 Progress = Callable[[str, float], None]
 """Told a step, and how much of it is done, from 0 to 1."""
 
-
-_SHOWN_MAX = 200
-"""Characters of a path in a message about a path that the system refuses."""
 
 RESULTS = Path("results")
 """Where runs and their judgements are kept unless a command says otherwise."""
@@ -277,7 +284,7 @@ def _located(path: Path) -> tuple[Path | None, Path]:
         raise BadHistory(f"{path} does not exist") from None
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise BadHistory(f"{str(path)[:_SHOWN_MAX]} cannot be read: {why}") from None
+        raise BadHistory(f"{path} cannot be read: {why}") from None
     if stat.S_ISREG(mode):
         return None, path
     if not stat.S_ISDIR(mode):  # a pipe would keep a reader waiting, and is read only once
@@ -295,15 +302,13 @@ def _located(path: Path) -> tuple[Path | None, Path]:
 def _plan(folder: Path) -> Plan | None:
     """The plan of a run; a folder without one is judged like a bare history."""
     try:
-        text = (folder / "plan.json").read_bytes()
+        return plan_file.read(folder)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise BadHistory(f"{folder / 'plan.json'} cannot be read: {error.strerror}") from None
-    try:
-        return msgspec.json.decode(text, type=Plan)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise BadHistory(f"{folder / 'plan.json'} is no plan: {error}") from error
+        raise BadHistory(f"{folder / plan_file.NAME} cannot be read: {error.strerror}") from None
+    except Refused as error:
+        raise BadHistory(str(error)) from None
 
 
 def describe(
@@ -318,7 +323,7 @@ def describe(
         lines.append(late)
     if verdict.allowed:
         lines.append("allowed: " + ", ".join(f"{a} {n:,}" for a, n in verdict.allowed.items()))
-    lines += [f"note: {note}" for note in verdict.notes]
+    lines += [terminal.sentence(f"note: {note}") for note in verdict.notes]
     if kept is not None and kept.note is not None:
         lines.append(kept.note)
     place = folder if kept is None else kept.folder
@@ -340,7 +345,7 @@ def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
         first = next(f for f in findings if f.anomaly == anomaly and not f.legal)
         place = _place(first)
         lines.append(f"{anomaly} {count:,} · {place}{': ' if place else ''}{first.why}")
-    return [terminal.line(reason) for reason in (*lines, *verdict.unknown_because)]
+    return [terminal.sentence(reason) for reason in (*lines, *verdict.unknown_because)]
 
 
 def _place(f: Finding) -> str:

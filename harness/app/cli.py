@@ -89,7 +89,7 @@ def _status_of(arguments: Sequence[str] | None) -> int:
 
 def _refuse(line: str) -> int:
     """Print one line without control characters, whatever the request was."""
-    click.echo(f"faultline: {terminal.line(' '.join(line.split()))}", err=True)
+    click.echo(f"faultline: {terminal.sentence(' '.join(line.split()))}", err=True)
     return WRONG_REQUEST
 
 
@@ -255,11 +255,16 @@ def replay(
         raise Refused(
             "--seeds and --jobs are for --target simulated of a run elsewhere whose verdict is red"
         )
+    calm = replay_.without_faults(plan)
+    plan = calm or plan
     if target is not None:
         plan = replay_.elsewhere(plan, target)
     elif (changed := replay_.changed(plan)) is not None:
         click.echo(changed, err=True)
-    return _run(request.resolve(plan), results, inline=inline, as_json=as_json)
+    resolved = request.resolve(plan)
+    if calm is not None:
+        click.echo("no fault was scheduled in this run; it is repeated without faults", err=True)
+    return _run(resolved, results, inline=inline, as_json=as_json)
 
 
 @faultline.command(
@@ -791,7 +796,7 @@ def _reproduce(
 
 
 def _fail(line: str) -> int:
-    click.echo(f"faultline failed: {terminal.line(line)}", err=True)
+    click.echo(f"faultline failed: {terminal.sentence(line)}", err=True)
     return FAILED
 
 

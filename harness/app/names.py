@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+from model.text import brief
+
 LISTED_MAX = 24
 """So many names are listed in a message; of more, only those that are close."""
 CLOSE = 0.6
@@ -21,7 +23,7 @@ def close_to(name: str, known: Iterable[str]) -> list[str]:
 
 def unknown(name: str, known: Iterable[str], all_of: str = "") -> str:
     """``no kil; did you mean kill?``; see :func:`hint`."""
-    return f"no {shortened(name)}; {hint(name, known, all_of)}"
+    return f"no {brief(name)}; {hint(name, known, all_of)}"
 
 
 def hint(name: str, known: Iterable[str], all_of: str = "") -> str:
@@ -33,11 +35,6 @@ def hint(name: str, known: Iterable[str], all_of: str = "") -> str:
     if len(known) > LISTED_MAX:
         return f"there are {len(known)}{all_of and f': {all_of}'}"
     return f"there is {', '.join(known) or 'nothing'}"
-
-
-def shortened(text: str) -> str:
-    """A text for a line."""
-    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _plain(name: str) -> str:

@@ -10,7 +10,8 @@ import click
 from click.core import ParameterSource
 
 COUNT = click.IntRange(min=1, max=10**9)
-KEEP = click.IntRange(min=0, max=10**9)
+KEEP_MAX = 10**9
+KEEP = click.IntRange(min=0, max=KEEP_MAX)
 JOBS = click.IntRange(min=1, max=1024)
 SEED_MAX = 2**63 - 1
 """Seeds are written to files as 64-bit numbers."""

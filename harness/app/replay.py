@@ -4,28 +4,34 @@ from pathlib import Path
 
 import msgspec
 
-from harness.app import catalogue, request, run_folder
+from harness.app import catalogue, plan_file, request, run_folder
 from harness.app.refused import Refused
 from model.plan import Plan
 
 
 def plan_of(folder: Path) -> Plan:
     """The plan of a run's folder; raises :class:`Refused` when there is none."""
-    path = folder / "plan.json"
+    path = folder / plan_file.NAME
     if (refusal := run_folder.refusal(folder, (path.name,))) is not None:
         raise Refused(refusal)
     try:
-        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+        plan = plan_file.read(folder)
     except OSError:
         raise Refused(f"{folder} is not a run's folder: it holds no plan.json") from None
-    except msgspec.MsgspecError as error:
-        raise Refused(f"{path}: {error}") from None
     if plan.schedule is None:
         raise Refused(f"{path}: it holds no schedule, so that there is nothing to repeat")
     if any(value == "***" for part in (plan.broker, plan.producer, plan.consumer)
            for value in part.values()):  # fmt: skip
         raise Refused(f"{path}: a secret was masked in it; run it from its plan file")
     return plan
+
+
+def without_faults(plan: Plan) -> Plan | None:
+    """The plan of a run for which no fault was scheduled, so that none is expected; ``None`` for
+    another plan. A search runs such plans; as a run of its own it could only be UNKNOWN."""
+    if plan.schedule or not plan.nemesis:
+        return None
+    return msgspec.structs.replace(plan, nemesis=())
 
 
 def changed(plan: Plan) -> str | None:
@@ -49,8 +55,7 @@ def elsewhere(plan: Plan, name: str) -> Plan:
     replaced by the one that it can. Raises :class:`Refused` for a fault that the other cannot
     suffer.
     """
-    if name not in catalogue.TARGETS:
-        raise Refused(f"--target: no {name}; there is {', '.join(catalogue.TARGETS)}")
+    request.known("--target", name, catalogue.TARGETS)
     target, workload = catalogue.TARGETS[name], catalogue.WORKLOADS[plan.workload]
     able = request.offered(target)
     needed: dict[str, None] = {}

@@ -24,6 +24,7 @@ from harness.cluster import settings
 from model import plan_settings
 from model.plan import Plan, ScheduledFault
 from model.roles import broker
+from model.text import brief
 from nemesis import schedule
 from nemesis.schedule import EVEN, Temper
 
@@ -140,12 +141,7 @@ def resolve(plan: Plan, temper: Temper = EVEN, *, may_be_quiet: bool = False) ->
     target = _target(plan)
     known("--workload", plan.workload, catalogue.WORKLOADS)
     workload = catalogue.WORKLOADS[plan.workload]
-    _positive("--time-limit", plan.time_limit_s, TIME_LIMIT_MAX_S, "seconds")
-    _positive("--concurrency", plan.concurrency, CONCURRENCY_MAX, "clients")
-    if plan.rate_hz != 0:
-        _positive("--rate", plan.rate_hz, RATE_MAX_HZ, "writes per second")
-    if abs(plan.seed) > SEED_MAX:
-        raise Refused(f"--seed {names.shortened(str(plan.seed))}: must fit into 64 bits")
+    _check_numbers(plan)
     for name in plan.options:
         known("options", name, {**workload.options, **target.options})
     resolved = msgspec.structs.replace(
@@ -178,8 +174,30 @@ def resolve(plan: Plan, temper: Temper = EVEN, *, may_be_quiet: bool = False) ->
         if resolved.nemesis and not resolved.schedule and not may_be_quiet:
             raise Refused(too_quiet(resolved, temper))
         return resolved
+    if resolved.nemesis and not resolved.schedule and not may_be_quiet:
+        raise Refused(
+            f"schedule: it holds no fault, and nemesis names {', '.join(resolved.nemesis)}; write"
+            " nemesis none for a run without faults"
+        )
     _check_schedule(resolved)
     return resolved
+
+
+def check_numbers(plan: Plan) -> None:
+    """Raises :class:`Refused` for a number that no run can have: a plan that was recorded may come
+    from anywhere, and what it says is drawn, judged and repeated."""
+    _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
+    _check_numbers(plan)
+    _check_faults(plan.schedule or ())
+
+
+def _check_numbers(plan: Plan) -> None:
+    _positive("--time-limit", plan.time_limit_s, TIME_LIMIT_MAX_S, "seconds")
+    _positive("--concurrency", plan.concurrency, CONCURRENCY_MAX, "clients")
+    if plan.rate_hz != 0:
+        _positive("--rate", plan.rate_hz, RATE_MAX_HZ, "writes per second")
+    if abs(plan.seed) > SEED_MAX:
+        raise Refused(f"--seed {brief(plan.seed)}: must fit into 64 bits")
 
 
 def too_quiet(plan: Plan, temper: Temper = EVEN) -> str:
@@ -216,26 +234,34 @@ def _check_schedule(resolved: Plan) -> None:
     """A schedule that a plan brings with it."""
     assert resolved.schedule is not None, "the others are drawn"
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
-    numbers = set()
     for entry in resolved.schedule:
         known("schedule", entry.fault, faults)
-        if entry.id in numbers:
-            raise Refused(f"schedule: two faults have the id {entry.id}; each needs its own")
-        numbers.add(entry.id)
-        if abs(entry.id) > ID_MAX:
-            raise Refused(f"schedule: fault id {names.shortened(str(entry.id))} is too large")
-        if not (entry.at_s >= 0 and 0 <= entry.duration_s < math.inf):
-            raise Refused(f"schedule: fault {entry.id} ({entry.fault}) needs times of 0 or more")
-        if entry.duration_s > TIME_LIMIT_MAX_S:
-            raise Refused(
-                f"schedule: fault {entry.id} ({entry.fault}) lasts {entry.duration_s:g} s;"
-                f" {TIME_LIMIT_MAX_S:,} s at most"
-            )
+    _check_faults(resolved.schedule)
+    for entry in resolved.schedule:
         if entry.at_s >= resolved.time_limit_s:
             raise Refused(
                 f"schedule: fault {entry.id} ({entry.fault}) is to come at {entry.at_s:g} s,"
                 f" but --time-limit is {resolved.time_limit_s:g} s"
             )
+
+
+def _check_faults(schedule: Sequence[ScheduledFault]) -> None:
+    """The numbers of faults."""
+    numbers = set()
+    for entry in schedule:
+        if entry.id in numbers:
+            raise Refused(f"schedule: two faults have the id {entry.id}; each needs its own")
+        numbers.add(entry.id)
+        if abs(entry.id) > ID_MAX:
+            raise Refused(f"schedule: fault id {brief(entry.id)} is too large")
+        if not (0 <= entry.at_s < math.inf and 0 <= entry.duration_s < math.inf):
+            raise Refused(f"schedule: fault {entry.id} ({entry.fault}) needs times of 0 or more")
+        for what, seconds in (("comes at", entry.at_s), ("lasts", entry.duration_s)):
+            if seconds > TIME_LIMIT_MAX_S:
+                raise Refused(
+                    f"schedule: fault {entry.id} ({entry.fault}) {what} {seconds:g} s;"
+                    f" {TIME_LIMIT_MAX_S:,} s at most"
+                )
 
 
 def bare(plan: Plan) -> Plan:
@@ -368,7 +394,7 @@ def known(option: str, name: str, there: Iterable[str], all_of: str = "") -> Non
 
 def _positive(option: str, number: float, most: float, unit: str) -> None:
     if isinstance(number, int) and abs(number) > 10**15:
-        raise Refused(f"{option} {names.shortened(str(number))}: must be 1 to {most:,} {unit}")
+        raise Refused(f"{option} {brief(number)}: must be 1 to {most:,} {unit}")
     if not (number > 0 and math.isfinite(number)):
         raise Refused(f"{option} {number:g}: must be a number of {unit} above 0")
     if number > most:

@@ -15,6 +15,8 @@ from typing import Any, TextIO
 
 import msgspec
 
+from model.text import BRIEF_MAX, brief
+
 REPLACEMENT = "\ufffd"
 _LAYOUT = "\n\t"
 _BREAKS = re.compile("[\t-\r\x1c-\x1e\x85\u2028\u2029]+")
@@ -30,6 +32,28 @@ def text(raw: str) -> str:
 def line(raw: str) -> str:
     """The text as one line: it cannot pass for several lines of ours."""
     return text(_BREAKS.sub(" ", raw))
+
+
+def sentence(raw: str) -> str:
+    """A message as one line of bounded length: what it repeats of others may be of any length. A
+    word, such as a number or a name, is cut after :data:`~model.text.BRIEF_MAX` characters; of a
+    path the middle is left out."""
+    shown = _LONG_WORD.sub(_cut, line(raw))
+    return shown if len(shown) <= SENTENCE_MAX else f"{shown[:SENTENCE_MAX]}…"
+
+
+SENTENCE_MAX = 1000
+PATH_MAX = 400
+_LONG_WORD = re.compile(rf"(\S{{{BRIEF_MAX + 1},}}?)([\"'`)\]:;,.]*)(?=\s|$)")
+
+
+def _cut(found: re.Match[str]) -> str:
+    word, after = found.groups()
+    if "/" not in word:
+        return f"{brief(word)}{after}"
+    if len(word) <= PATH_MAX:
+        return found[0]
+    return f"{word[: PATH_MAX // 2]}…{word[-PATH_MAX // 2 :]}{after}"
 
 
 def json_text(value: Any) -> str:

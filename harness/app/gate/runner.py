@@ -293,11 +293,11 @@ def _made_way(path: Path, suite: Suite) -> Path:
         there = path.resolve()
     except RuntimeError:  # links that lead to each other; Python 3.13 leaves them as they are
         there = path
-    if there.is_symlink() or (there.exists() and not there.is_file()):
-        raise Refused(f"--junit {path}: is there, and is no regular file")
-    if there in [file.resolve() for file in suite.files]:
-        raise Refused(f"--junit {path}: is a file of the suite itself")
     try:
+        if there.is_symlink() or (there.exists() and not there.is_file()):
+            raise Refused(f"--junit {path}: is there, and is no regular file")
+        if there in [file.resolve() for file in suite.files]:
+            raise Refused(f"--junit {path}: is a file of the suite itself")
         with private.as_asked():
             there.parent.mkdir(parents=True, exist_ok=True)
         _as_asked(there, b"")

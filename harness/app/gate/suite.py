@@ -14,9 +14,10 @@ from typing import Any, cast
 
 import msgspec
 
-from harness.app import catalogue, names, request, toml_lines
+from harness.app import catalogue, names, options, request, toml_lines
 from harness.app.refused import Refused
 from model.plan import Plan, Target
+from model.text import brief
 
 DEFAULT = "default"
 """The configuration that changes nothing, unless a suite defines it."""
@@ -215,8 +216,13 @@ def _checked(document: Mapping[str, Any], path: Path) -> _File:
         raise Refused(f"{path}: no [[matrix]]: no case comes of it")
     for name in file.optional_targets:
         _known(f"{path}: optional-targets", name, catalogue.TARGETS)
-    if file.keep < 0:
-        raise Refused(f"{path}: keep {file.keep}: must be 0 or more")
+    if not 0 <= file.keep <= options.KEEP_MAX:
+        raise Refused(f"{path}: keep {brief(file.keep)}: must be 0 to {options.KEEP_MAX:,}")
+    if file.time_limit is not None:
+        try:
+            request.check_numbers(Plan(time_limit_s=file.time_limit))
+        except Refused as error:
+            raise Refused(f"{path}: {str(error).removeprefix('--')}") from None
     if file.budget_minutes is not None and not file.budget_minutes > 0:
         raise Refused(f"{path}: budget-minutes {file.budget_minutes:g}: must be a number above 0")
     return file

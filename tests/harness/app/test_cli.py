@@ -51,6 +51,13 @@ def test_every_verb_explains_itself(
     ("arguments", "line"),
     [
         (["serve"], "No such command 'serve'."),
+        (["x" * 9000], f"No such command '{'x' * 99}…'."),
+        (
+            ["run", "--seed", "x" * 9000],
+            f"Invalid value for '--seed': '{'x' * 99}…' is not a valid",
+        ),
+        (["run", "--set", "x " * 9000], "--set x x x"),
+        (["check", "x" * 9000], f"{'x' * 100}… cannot be read: File name too long"),
         (["run", "--brokers", "x"], "Invalid value for '--brokers': 'x' is not a valid integer."),
         (["run", "--bogus"], "No such option '--bogus'."),
         (["run", "--target", "moon"], "--target: no moon; there is processes"),
@@ -85,6 +92,7 @@ def test_every_verb_explains_itself(
             ["gate", str(QUICK), "--junit", "/dev/null/x"],
             "--junit /dev/null/x: /dev/null is no folder",
         ),
+        (["gate", str(QUICK), "--junit", "x" * 5000], f"--junit {'x' * 100}…: File name"),
         (["gate", str(QUICK), "--results", "/dev/null"], "--results /dev/null"),
         (
             ["mutants", "show", "x"],

@@ -67,3 +67,18 @@ def test_what_cannot_be_suffered_is_refused() -> None:
         replay.elsewhere(struck, "processes")
     with pytest.raises(Refused, match="--target: no moon; there is processes, containers"):
         replay.elsewhere(RAN, "moon")
+
+
+def test_a_run_for_which_no_fault_was_scheduled() -> None:
+    """Its repetition expects none; a plan with a fault, or without nemeses, stays as it is."""
+    calm = msgspec.structs.replace(RAN, schedule=())
+    again = replay.without_faults(calm)
+    assert again == msgspec.structs.replace(calm, nemesis=())
+    assert replay.without_faults(RAN) is None
+    assert replay.without_faults(msgspec.structs.replace(calm, nemesis=())) is None
+
+
+def test_a_misspelt_target() -> None:
+    """The refusal says what was meant."""
+    with pytest.raises(Refused, match=r"^--target: no proceses; did you mean processes\?"):
+        replay.elsewhere(RAN, "proceses")

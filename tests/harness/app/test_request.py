@@ -110,6 +110,10 @@ SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
         ({"broker": {"colour": "1"}}, "--set broker.colour=1: unknown setting colour"),
         ({"broker": {"num.partitions": "x"}}, "--set broker.num.partitions=x: num.partitions"),
         ({"nemesis": ("none",), "schedule": SCHEDULE}, "schedule: no kill; there is nothing"),
+        (
+            {"nemesis": ("kill", "pause"), "schedule": ()},
+            "schedule: it holds no fault, and nemesis names kill, pause; write nemesis none",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:

@@ -167,3 +167,28 @@ def test_json_has_the_characters_by_its_escapes(run: Run, tmp_path: Path) -> Non
     out, _ = run("check", tmp_path, "--inline", "--json")
     assert "\\u009b\\u202e" in out
     assert json.loads(out)["plan"]["workload"] == name
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("a word", "a word"),
+        ("x" * 100, "x" * 100),
+        (f"'{'x' * 9000}' is no number", f"'{'x' * 99}…' is no number"),
+        (f"--seed {'9' * 400}: too large", f"--seed {'9' * 100}…: too large"),
+        ("/long" * 60 + ", line 3: wrong", "/long" * 60 + ", line 3: wrong"),
+        ("/long" * 999 + ": wrong", "/long" * 40 + "…" + "/long" * 40 + ": wrong"),
+        ("a " * 5000, "a " * 500 + "…"),
+    ],
+)
+def test_a_message_repeats_a_bounded_part(raw: str, shown: str) -> None:
+    """Of a long word the beginning, of a long path both ends, of a long text the beginning."""
+    assert terminal.sentence(raw) == shown
+
+
+@given(st.text(), st.integers(1, 9999))
+def test_a_sentence_is_one_short_line(part: str, times: int) -> None:
+    """Whatever it repeats."""
+    shown = terminal.sentence(part * times)
+    assert len(shown) <= terminal.SENTENCE_MAX + 1
+    assert "\n" not in shown
