@@ -191,7 +191,8 @@ def _once(columns: Columns, first: I32, last: I32) -> Iterator[tuple[int, str]]:
     of_these = np.isin(columns.f[last], codes)
     for begin, end in zip(first[of_these].tolist(), last[of_these].tolist(), strict=True):
         asked, told = _what(columns, begin), _what(columns, end)
-        if asked is None or asked == told or (told is None and columns.type[end] != _OK):
+        is_keys = bool(columns.micro_op_end[begin] < columns.micro_op_end[begin + 1])
+        if asked == told or not (asked or is_keys) or (told is None and columns.type[end] != _OK):
             continue
         name = columns.f_names[columns.f[end]]
         does = f"completes another {name} than"

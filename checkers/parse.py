@@ -64,8 +64,7 @@ PIECE_EVENTS = 1 << 15
 SPLIT_BYTES = 64 << 20
 """From this size on, a file is read by two processes."""
 
-Progress = Callable[[float], None]
-"""Told how much is done, from 0 to 1."""
+Progress = Callable[[float], None]  # gets how much is done, from 0 to 1
 
 
 class Event(msgspec.Struct, gc=False):
@@ -85,7 +84,7 @@ FIELDS = frozenset(Event.__struct_fields__)
 
 _EVENTS = msgspec.json.Decoder(list[Event])
 _EVENT = msgspec.json.Decoder(Event)
-_REQUIRED = 5  # fields that every event has
+_REQUIRED = 5  # fields of every event
 _SHAPE = (TypeError, ValueError, LookupError, OverflowError, AttributeError, RecursionError)
 """What goes wrong when a value has not the shape of micro-operations."""
 _UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -222,6 +221,8 @@ class _Columns:
 
     def _add_records(self, polled: dict[str, list[list[Any]]]) -> None:
         for key, records in polled.items():
+            if type(records) is not list:
+                raise TypeError
             offsets = [UNKNOWN if offset is None else offset for offset, _ in records]
             values = [value for _, value in records]
             # A column of offsets cannot tell a negative one from one that was not stated.
@@ -301,9 +302,8 @@ def _refuse(why: str) -> Never:
 
 def _names(value: Any) -> int:
     """How many names the JSON objects in a value have."""
-    if type(value) is dict:
-        return len(value) + sum(map(_names, value.values()))
-    return sum(map(_names, value)) if type(value) is list else 0
+    inner = value.values() if type(value) is dict else value if type(value) is list else ()
+    return (len(value) if type(value) is dict else 0) + sum(map(_names, inner))
 
 
 def table(events: Iterable[Event]) -> pa.Table:

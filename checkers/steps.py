@@ -405,8 +405,8 @@ def _subscriptions(once: Sequence[Once]) -> list[Once]:
 
 def _options(subscribe: Once) -> Mapping[str, Any]:
     """What a subscription says beyond its topics."""
-    options: Mapping[str, Any] = subscribe.what[3] if len(subscribe.what) > 3 else {}
-    return options
+    options: Mapping[str, Any] | None = subscribe.what[3] if len(subscribe.what) > 3 else None
+    return options or {}
 
 
 def _listens(subscribe: Once) -> bool:

@@ -71,7 +71,11 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) is int
+    return type(value) is int and -(1 << 63) <= value < 1 << 63
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
 
 
 def _are_texts(value: Any) -> bool:
@@ -89,7 +93,7 @@ def _is_pair(value: Any) -> bool:
 def _are_places(value: Any) -> bool:
     """By key: an offset, one with its metadata, or none."""
     return type(value) is dict and all(
-        place is None or type(place) is int or _is_pair(place) for place in value.values()
+        place is None or _is_number(place) or _is_pair(place) for place in value.values()
     )
 
 
@@ -116,7 +120,7 @@ _ARGUMENTS: dict[str, tuple[tuple[Check, ...], tuple[Check, ...]]] = {
     "revoked": ((_is_text, _NUMBER, _KEYS), ()),
     "lost": ((_is_text, _NUMBER, _KEYS), ()),
     "abort": ((), ()),
-    "delay": ((_or_none(_is_text), _is_number), ()),
+    "delay": ((_is_none, _is_number), ()),
     "freeze": ((_is_text, _is_number), ()),
     "catch-up": ((_is_text,), (_NUMBER, _NUMBER)),
     "watermarks": ((_is_text,), (_or_none(_are_ends),)),

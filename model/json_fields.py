@@ -1,4 +1,4 @@
-"""JSON objects that name no field twice: decoders take the last one of such fields silently."""
+"""The fields of JSON objects, of which decoders silently take the last of those with one name."""
 
 import json
 from typing import Any
@@ -9,8 +9,9 @@ class Doubled(ValueError):
 
 
 def loads(text: bytes | str) -> Any:
-    """The value of a JSON text; raises :class:`Doubled`, and what :func:`json.loads` raises."""
-    return json.loads(text, object_pairs_hook=_named_once)
+    """The value of a JSON text, with numbers as text, since Python does not read all of them.
+    Raises :class:`Doubled`, and what :func:`json.loads` raises."""
+    return json.loads(text, object_pairs_hook=_named_once, parse_int=str, parse_float=str)
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

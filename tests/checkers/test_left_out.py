@@ -75,3 +75,12 @@ def test_a_doubled_field_hides_behind_no_backslash(tmp_path: Path) -> None:
     lines[5] = lines[5].replace('"index":5,', '"index":5,"index":5,')
     with pytest.raises(BadHistory, match="line 6: an object has two fields"):
         check.examine(write(tmp_path, [*lines]), inline=True)
+
+
+def test_a_number_of_any_length_in_an_unknown_field(tmp_path: Path) -> None:
+    """Python does not read so many digits, and nothing needs them."""
+    lines = [json.dumps(event) for event in base()]
+    lines[3] = lines[3][:-1] + ', "more": ' + "7" * 5000 + "}"
+    assert notes(write(tmp_path, [*lines])) == (
+        "fields that no checker knows were ignored: more (1)",
+    )

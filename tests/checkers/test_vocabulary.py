@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from checkers import tables
+from harness.app import check
 from model.history import BadHistory
 from tests.checkers.test_wellformed import added, event, write
 
@@ -16,6 +17,10 @@ SHAPES: dict[str, list[Any]] = {
     "a compacted topic of text partitions": ["create-compacted", "x", "2"],
     "a deletion of two topics": ["delete-topic", "x", "y"],
     "a delay without a time": ["delay", None, None],
+    "a delay of a key": ["delay", "x-0", 5],
+    "records in text": ["poll", {"x-0": ""}],
+    "records in an object": ["poll", {"x-0": {}}],
+    "a committed offset of 64 bits": ["committed", "g", {"x-0": 1 << 63}],
     "a delay of true": ["delay", None, True],
     "a freeze without a time": ["freeze", "g", None],
     "a freeze of a number": ["freeze", 7, 5],
@@ -47,6 +52,7 @@ def test_a_micro_operation_has_its_shape(tmp_path: Path, case: str) -> None:
 ONCE: dict[str, list[Any]] = {
     "an init with text": ["init", "t", "x"],
     "an init with a producer id alone": ["init", "t", [5]],
+    "an init with a producer id of 64 bits": ["init", "t", [1 << 63, 0]],
     "an init with a true epoch": ["init", "t", [5, True]],
     "a subscription with a number for an option": ["subscribe", "g", ["x"], {"commit": 7}],
     "a subscription with too much": ["subscribe", "g", ["x"], {}, 1],
@@ -61,3 +67,15 @@ def test_what_a_process_does_once_has_its_shape(tmp_path: Path, case: str) -> No
     path = write(tmp_path, lines)
     with pytest.raises(BadHistory, match=r"line 9: .* does not have the shape"):
         tables.tables(tables.read(path, lambda done: None), path)
+
+
+def test_a_subscription_may_have_null_for_options(tmp_path: Path) -> None:
+    """It says nothing of how its member commits."""
+    value = [["subscribe", "g", ["x"], None]]
+    lines = added(
+        event(8, 9, "invoke", "subscribe", value),
+        event(9, 9, "ok", "subscribe", value),
+        event(10, 9, "invoke", "poll", [["poll"]]),
+        event(11, 9, "ok", "poll", [["assigned", "g", 1, {"x-0": 2}], ["poll", {}]]),
+    )
+    assert check.judge(write(tmp_path, lines), inline=True).valid is True

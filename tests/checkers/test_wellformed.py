@@ -178,6 +178,14 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
         10,
         "completes another init than its invocation, event 8,",
     ),
+    "a subscription of a group for one of keys": (
+        added(
+            event(8, 9, "invoke", "subscribe", ["x-0"]),
+            event(9, 9, "ok", "subscribe", [["subscribe", "g", ["x"], {}]]),
+        ),
+        10,
+        "completes another subscribe than its invocation, event 8,",
+    ),
     "a subscription that succeeds without a value": (
         added(
             event(8, 9, "invoke", "subscribe", [["subscribe", "g", ["x"], {}]]),
