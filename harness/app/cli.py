@@ -144,7 +144,8 @@ def _plan_options(command: F) -> F:
     return command
 
 
-@click.group(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=options_.Group, no_args_is_help=True,
+             context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
 @click.version_option(package_name="faultline", prog_name="faultline")
 def faultline() -> None:
     """Break a broker on purpose, record what its clients saw, and say what it did not keep.
@@ -299,7 +300,7 @@ def check(
     from harness.app import rejudge, request
     from harness.app.screen import Screen
 
-    wanted = {f"{whose}.{key}": value for whose, key, value in map(request.setting, settings)}
+    wanted = {f"{whose}.{key}": value for whose, key, value in request.settings_of(settings)}
     say = (lambda line: click.echo(line, err=True)) if as_json else click.echo
     verdicts = rejudge.judge_all(
         paths, rejudge.Request(inline, wanted, results, not as_json), Screen(), say
@@ -442,7 +443,7 @@ def search(
         fields["nemesis"] = request.names_of(nemesis)
     if mutants:
         fields["mutants"] = mutants
-    for whose, key, value in map(request.setting, settings):
+    for whose, key, value in request.settings_of(settings):
         fields[whose] = {**fields.get(whose, {}), key: value}
     asked = campaign.Asked(
         pinned=fields,
@@ -734,7 +735,7 @@ def _plan(
     fields = fields | {name: value for name, value in options.items() if value is not None}
     if mutants:
         fields["mutants"] = tuple(mutants)
-    for whose, key, value in map(request.setting, settings):
+    for whose, key, value in request.settings_of(settings):
         fields[whose] = {**fields.get(whose, {}), key: value}
     return request.plan_of(fields)
 

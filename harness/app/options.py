@@ -30,6 +30,27 @@ def given() -> list[str]:
     ]
 
 
+class Command(click.Command):
+    """A command whose options are written once each, but for those that may be repeated: click
+    takes the last of several, and ignores the others."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises :class:`click.UsageError`."""
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        for option in order:
+            if isinstance(option, click.Option) and not option.multiple and order.count(option) > 1:
+                names = "/".join((*option.opts, *option.secondary_opts))
+                raise click.UsageError(f"{names} is there more than once; write it once.", ctx)
+        return super().parse_args(ctx, args)
+
+
+class Group(click.Group):
+    """Commands of that kind."""
+
+    command_class = Command
+    group_class = type
+
+
 class Number(click.ParamType[float]):
     """A number with a unit, which says so when it is none."""
 

@@ -122,6 +122,16 @@ def setting(text: str) -> tuple[str, str, str]:
     return whose, key, value
 
 
+def settings_of(texts: Iterable[str]) -> list[tuple[str, str, str]]:
+    """The parts of each; raises :class:`Refused`, also for a setting that is there twice."""
+    found = [setting(text) for text in texts]
+    names_ = [f"{whose}.{key}" for whose, key, _ in found]
+    for name in names_:
+        if names_.count(name) > 1:
+            raise Refused(f"--set {name}: is there more than once; write it once")
+    return found
+
+
 def plan_of(fields: Mapping[str, Any]) -> Plan:
     """A plan of these fields, types checked, defaults still open."""
     if isinstance(fields.get("target"), str):

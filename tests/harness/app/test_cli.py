@@ -60,6 +60,17 @@ def test_every_verb_explains_itself(
         (["check", "x" * 9000], f"{'x' * 100}… cannot be read: File name too long"),
         (["run", "--brokers", "x"], "Invalid value for '--brokers': 'x' is not a valid integer."),
         (["run", "--bogus"], "No such option '--bogus'."),
+        (["run", "--seed", "1", "--seed", "2"], "--seed is there more than once; write it once."),
+        (["run", "--inline", "--spark"], "--inline/--spark is there more than once"),
+        (["cluster", "up", "--brokers", "1", "--brokers=2"], "--brokers is there more than once"),
+        (
+            ["check", "x", "--set", "producer.acks=1", "--set", "producer.acks=all"],
+            "--set producer.acks: is there more than once; write it once",
+        ),
+        (
+            ["run", "--set", "broker.a=1", "--set", "broker.b=1", "--set", "broker.a=1"],
+            "--set broker.a: is there more than once; write it once",
+        ),
         (["run", "--target", "moon"], "--target: no moon; there is processes"),
         (["run", "--set", "acks=1"], "--set acks=1: write broker.KEY=VALUE"),
         (["run", "none.toml"], "none.toml: No such file or directory"),
