@@ -4,6 +4,7 @@ Another writer may have other types, nulls where a history has none, and further
 lines cannot hold such things, and what is read of it must not depend on its format.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ from model.op import NEMESIS
 _WHOLE = ("index", "time_ns", "process")
 """Columns of whole numbers; text, fractions and true would be converted to some."""
 
+_STRUCT = pa.struct(list(SCHEMA))
+
 
 def read(path: Path, progress: Progress) -> pa.Table:
     """The events of a ``history.parquet``, ours or one that another tool wrote to this schema.
     Raises :class:`BadHistory`."""
     try:
         table = pq.read_table(path)
-        unknown = {n: table.num_rows for n in table.schema.names if n not in SCHEMA.names}
+        unknown = dict.fromkeys(_unknown(pa.struct(list(table.schema)), _STRUCT), table.num_rows)
         for name in _WHOLE:
             kind = table.schema.field(name).type
             if not pa.types.is_integer(kind):
@@ -43,6 +46,21 @@ def read(path: Path, progress: Progress) -> pa.Table:
         raise BadHistory(f"{path} is no history: {missing} is null")
     progress(1.0)
     return left_out.noted(table, None, unknown)
+
+
+def _unknown(found: pa.DataType, known: pa.DataType, within: str = "") -> Iterator[str]:
+    """The columns, and the fields within them, that a history does not have."""
+    names = [field.name for field in known]
+    for field in found:
+        name = f"{within}{field.name}"
+        if field.name not in names:
+            yield name
+            continue
+        inner, theirs = known.field(field.name).type, field.type
+        if pa.types.is_list(inner) and pa.types.is_list(theirs):
+            inner, theirs = inner.value_type, theirs.value_type
+        if pa.types.is_struct(inner) and pa.types.is_struct(theirs):
+            yield from _unknown(theirs, inner, f"{name}.")
 
 
 def _null(table: pa.Table) -> str | None:

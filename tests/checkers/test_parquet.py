@@ -88,6 +88,20 @@ def test_a_further_column_is_mentioned(tmp_path: Path) -> None:
     assert left_out.fields_of(read(tmp_path, table)) == {"node": 4}
 
 
+@pytest.mark.parametrize("where", ["value.surprise", "value.records.surprise"])
+def test_a_further_field_within_a_column_is_mentioned(tmp_path: Path, where: str) -> None:
+    """Of a micro-operation, or of a record of one."""
+    fields = {"op": pa.string(), "key": pa.string(), "offset": pa.int64(), "value": pa.int64()}
+    record = {name: fields[name] for name in ("key", "offset", "value")}
+    more = record if where.startswith("value.records") else fields
+    more["surprise"] = pa.int64()
+    fields |= {"records": pa.list_(pa.struct(list(record.items()))), "name": pa.string()}
+    kind = pa.list_(pa.struct(list(fields.items())))
+    table = history(tmp_path)
+    column = pa.array(table["value"].to_pylist(), kind)
+    assert left_out.fields_of(read(tmp_path, replaced(table, "value", column))) == {where: 4}
+
+
 @pytest.mark.parametrize("metadata", [b"\xff", b"[1]", b'{"a": "b"}', b"[" * 5000])
 def test_metadata_of_another_writer_is_ignored(tmp_path: Path, metadata: bytes) -> None:
     """It may have any content under the names of ours."""
