@@ -35,6 +35,8 @@ def judge_all(
     verdicts: list[Verdict] = []
     with contextlib.ExitStack() as stack:
         try:
+            for path in paths:  # before the first of them takes its time
+                folder_of(path)
             is_one = request.inline or len(paths) == 1  # which starts a session while it reads
             session = None if is_one else stack.enter_context(session_for(paths))
             for path in paths:

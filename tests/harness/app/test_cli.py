@@ -76,6 +76,7 @@ def test_every_verb_explains_itself(
         (["run", "none.toml"], "none.toml: No such file or directory"),
         (["check"], "Missing argument 'DIR|FILE…'."),
         (["check", "/nowhere"], "/nowhere does not exist"),
+        (["check", "--inline", str(QUICK), "/nowhere"], "/nowhere does not exist"),
         (["replay", "/nowhere"], "/nowhere is not a run's folder"),
         (["run", "--results", "/dev/null"], "--results /dev/null: is no folder"),
         (["run", "--results", "/dev/null/x"], "--results /dev/null/x: Not a directory"),
