@@ -8,10 +8,10 @@ TARGET ?= processes
 MUTANT ?=
 COVERAGE ?= 85
 WORKERS ?= 2
-COUNT ?= 5000
+COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench verdicts clean
+.PHONY: help setup demo image test prove bench verdicts hostile clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -41,7 +41,10 @@ bench: ## what is measured, against named peers
 	$(WITH) python -m bench
 
 verdicts: ## 5,000 random correct histories, and 5,000 with corruptions (COUNT=n)
-	$(WITH) python -m bench.verdicts --count $(COUNT)
+	$(WITH) python -m bench.verdicts --count $(or $(COUNT),5000)
+
+hostile: ## 300 hostile inputs: histories, folders, plans, suites, options (COUNT=n, 0 for all)
+	$(WITH) python -m bench.hostile --count $(or $(COUNT),300)
 
 clean: ## remove what set-up and the tools made; results stay
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

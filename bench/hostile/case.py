@@ -1,0 +1,105 @@
+"""One hostile input, and the rules that every answer to it must follow."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+VALID, INVALID, UNKNOWN, REFUSED, FAILED = 0, 1, 2, 64, 70
+REFUSES = frozenset({REFUSED})
+READS = frozenset({VALID, UNKNOWN})
+ANY = frozenset({VALID, INVALID, UNKNOWN, REFUSED})
+LINE_MAX = 1100
+"""Longest line of a refusal or a verdict, in characters."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line of ``faultline`` in a folder of its own, with the files that it names."""
+
+    name: str
+    arguments: tuple[str, ...]
+    prepare: Callable[[Path], None] = lambda folder: None
+    may: frozenset[int] = REFUSES
+    """The exit statuses that are right."""
+    mentions: str = ""
+    """What a verdict must say unless the input is refused: nothing is ignored in silence."""
+    history: str | None = None
+    """The history that is judged, whose events a finding must name."""
+    shows_help: bool = False
+    """Is the answer the help of a command, in many lines?"""
+    shell: str | None = None
+    """A shell command in which ``{}`` stands for the command line: it needs its own process."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the command line answered."""
+
+    status: int | None
+    """``None``: it did not end in time."""
+    out: str
+    err: str
+    witnesses_exist: bool = True
+    """Does every finding name events that the history has?"""
+
+
+def file(name: str, content: bytes | str) -> Callable[[Path], None]:
+    """Prepare one file."""
+
+    def prepare(folder: Path) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    return prepare
+
+
+def both(*prepare: Callable[[Path], None]) -> Callable[[Path], None]:
+    """Prepare one thing after the other."""
+
+    def together(folder: Path) -> None:
+        for each in prepare:
+            each(folder)
+
+    return together
+
+
+def complaints(case: Case, answer: Answer) -> list[str]:
+    """What is wrong with an answer, a sentence each."""
+    return list(_complaints(case, answer))
+
+
+def _complaints(case: Case, answer: Answer) -> Iterable[str]:
+    if answer.status is None:
+        yield "it does not end"
+        return
+    both = answer.out + answer.err
+    if answer.status not in case.may:
+        yield f"status {answer.status}, not one of {sorted(case.may)}"
+    if "Traceback" in both:
+        yield "a traceback"
+    if found := re.search(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]", both):
+        yield f"the control character {found[0]!r} in the output"
+    if not case.shows_help and any(len(line) > LINE_MAX for line in both.splitlines()):
+        yield f"a line of more than {LINE_MAX:,} characters"
+    if answer.status == REFUSED and not case.shows_help:
+        yield from _of_refusal(answer)
+    elif answer.status == INVALID:
+        if not re.match(r"INVALID  [\w:-]+ [\d,]+ · ", answer.out):
+            yield "status 1, and no anomaly is named"
+        if not answer.witnesses_exist:
+            yield "a finding names events that the history does not have"
+    elif answer.status != FAILED and case.mentions not in both:
+        yield f"the output does not mention {case.mentions!r}"
+
+
+def _of_refusal(answer: Answer) -> Iterable[str]:
+    if answer.out:
+        yield "a refusal with output"
+    told = answer.err.splitlines()
+    lines = [line for line in told if line.startswith("faultline") or not line.endswith(" …")]
+    if len(lines) != 1 or not lines[0].startswith("faultline: "):
+        yield "the refusal is not one line"
+    elif len(lines[0].split()) < 3:
+        yield "the refusal does not say what is wrong"
