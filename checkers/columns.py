@@ -52,6 +52,8 @@ class Columns:
         self.record_offset, self.record_value = (
             ints(records.values.field(name)) for name in ("offset", "value")
         )
+        self.doubts: tuple[str, ...] = ()
+        """What :mod:`checkers.completions` doubts, a sentence each."""
         self.torn, self.unknown = left_out.torn(history), left_out.fields_of(history)
         self.keys = op_keys
         if record_keys != op_keys:  # another writer may use a dictionary per column

@@ -3,12 +3,16 @@
 An operation that succeeded names every record and partition of its invocation again, and no others.
 One that failed, or that ended in doubt, may name fewer. What an invocation does not say can not be
 compared: one without a value, or with a micro-operation that no checker knows, may have sent
-anything.
+anything. An operation may poll more often than it was asked to.
+
+An acknowledgement of as many records of the same partitions with other values is a case of its own.
+Jepsen believes the completion, and so do the checkers; but either event may be wrong, so the
+verdict is at best ``unknown``. All others are refused.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -38,14 +42,24 @@ _COMPARED = (
 """Micro-operations that a completion repeats, with an answer where there is one. A client adds what
 it is told of partitions, and the commits of its listeners."""
 
+
+class Misfit(NamedTuple):
+    """A completion that does not fit its invocation."""
+
+    row: int
+    why: str
+    is_doubt: bool = False
+    """Can the completion be believed? Otherwise the history is refused."""
+
+
 PAIRS = 1 << 16
 """So many operations are looked at together: few enough for their columns to be small."""
 
 U64 = NDArray[np.uint64]
 
 
-def contradictions(columns: Columns) -> Iterator[tuple[int, str]]:
-    """Rows of completions that do not fit their invocations, and why; of each block the first."""
+def misfits(columns: Columns) -> Iterator[Misfit]:
+    """Completions that do not fit; of each block up to the first that is refused."""
     first, last = _pairs(columns)
     yield from _once(columns, first, last)
     says = np.diff(columns.micro_op_end)[first] > 0
@@ -80,10 +94,8 @@ def _compared(columns: Columns) -> Bools:
     return compared
 
 
-def _of_block(
-    columns: Columns, compared: Bools, first: I32, last: I32
-) -> Iterator[tuple[int, str]]:
-    """The first completion of a block that does not fit."""
+def _of_block(columns: Columns, compared: Bools, first: I32, last: I32) -> Iterator[Misfit]:
+    """The completions of a block that do not fit, up to the first that is refused."""
     (asked, asker), (told, teller) = (_rows(columns, compared, each) for each in (first, last))
     asks, tells = _marks(columns, asked), _marks(columns, told)
     if np.array_equal(asker, teller):
@@ -99,10 +111,13 @@ def _of_block(
             slice(*np.searchsorted(places, (place, place + 1))) for places in (asker, teller)
         )
         events = int(first[place]), int(last[place])
-        why = _misfit(columns, *events, _by_mark(asks, asked, mine), _by_mark(tells, told, theirs))
-        if why is not None:
-            yield events[1], why
-            return
+        found = _misfit(
+            columns, *events, _by_mark(asks, asked, mine), _by_mark(tells, told, theirs)
+        )
+        if found is not None:
+            yield found
+            if not found.is_doubt:
+                return
 
 
 def _rows(columns: Columns, compared: Bools, events: I32) -> tuple[I64, I64]:
@@ -122,19 +137,45 @@ def _misfit(
     last: int,
     asked: list[tuple[int, int]],
     told: list[tuple[int, int]],
-) -> str | None:
+) -> Misfit | None:
     """What is wrong with one completion, by the marks and rows of both events' micro-operations."""
     who = f"process {columns.process[last]}"
     invocation = f"its invocation, event {columns.index[first]},"
     asks, tells = (Counter(mark for mark, _ in each) for each in (asked, told))
-    if more := tells - asks:
-        what = _named(columns, dict(told)[next(iter(more))])
-        return f"{who} completes {what}, which {invocation} does not ask for"
+    row_of = dict(asked) | dict(told)
+    polls = {mark for mark, row in row_of.items() if _is_named(columns, row, parse.POLL)}
+    more = {mark: count for mark, count in (tells - asks).items() if mark not in polls & {*asks}}
     missing = asks - tells
+    if more:
+        is_doubt = (
+            columns.type[last] == _OK
+            and (sent := _sends(columns, more, row_of)) is not None
+            and sent == _sends(columns, missing, row_of)
+        )
+        what = _named(columns, row_of[next(iter(more))])
+        return Misfit(
+            last, f"{who} completes {what}, which {invocation} does not ask for", is_doubt
+        )
     if missing and columns.type[last] == _OK:
-        what = _named(columns, dict(asked)[next(iter(missing))])
-        return f"{who} succeeds without {what}, which {invocation} asks for"
+        what = _named(columns, row_of[next(iter(missing))])
+        return Misfit(last, f"{who} succeeds without {what}, which {invocation} asks for")
     return None
+
+
+def _is_named(columns: Columns, row: int, name: str) -> bool:
+    return bool(columns.op_names[columns.op[row]] == name)
+
+
+def _sends(
+    columns: Columns, marks: Mapping[int, int], row_of: Mapping[int, int]
+) -> "Counter[int] | None":
+    """By key, how many records these micro-operations send; ``None`` where one is no send."""
+    found: Counter[int] = Counter()
+    for mark, count in marks.items():
+        if not _is_named(columns, row_of[mark], parse.SEND):
+            return None
+        found[int(columns.op_key[row_of[mark]])] += count
+    return found
 
 
 def _named(columns: Columns, row: int) -> str:
@@ -185,7 +226,7 @@ def _mixed(first: Any, second: Any) -> U64:
     return found
 
 
-def _once(columns: Columns, first: I32, last: I32) -> Iterator[tuple[int, str]]:
+def _once(columns: Columns, first: I32, last: I32) -> Iterator[Misfit]:
     """The first completion that does not fit what a process was asked to do once."""
     codes = [code for code, name in enumerate(columns.f_names) if name in parse.ONCE]
     of_these = np.isin(columns.f[last], codes)
@@ -199,7 +240,7 @@ def _once(columns: Columns, first: I32, last: I32) -> Iterator[tuple[int, str]]:
         if told is None:
             does = f"succeeds without the {name} that"
         invocation = f"its invocation, event {columns.index[begin]}, asks for"
-        yield end, f"process {columns.process[end]} {does} {invocation}"
+        yield Misfit(end, f"process {columns.process[end]} {does} {invocation}")
         return
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from checkers import bands as bands_of
 from checkers import (
+    completions,
     consumers,
     facts,
     jepsen,
@@ -71,6 +72,8 @@ class Tables(History):
     """How many events have a field that no checker knows, by its name."""
     torn: str | None
     """What was left out because the writer of the file was interrupted."""
+    doubts: tuple[str, ...]
+    """Acknowledgements of other values than were sent, a sentence each."""
 
     @property
     def active_keys(self) -> list[int]:
@@ -207,11 +210,17 @@ def read(path: Path, progress: parse.Progress) -> pa.Table:
 
 def columns(history: pa.Table, source: Path | None = None) -> Columns:
     """The columns of a history that can be judged. Raises :class:`BadHistory` when its events break
-    a rule of :mod:`checkers.wellformed`, with the line in ``source``, the file that it was read
-    from."""
+    a rule of :mod:`checkers.wellformed` or :mod:`checkers.completions`, with the line in
+    ``source``, the file that it was read from."""
     columns = Columns(history)
     if (broken := wellformed.broken(history, columns)) is not None:
         raise BadHistory(_place(columns, broken.row, source) + broken.why)
+    doubts = []
+    for misfit in completions.misfits(columns):
+        if not misfit.is_doubt:
+            raise BadHistory(_place(columns, misfit.row, source) + misfit.why)
+        doubts.append(_place(columns, misfit.row, None) + misfit.why)
+    columns.doubts = tuple(doubts)
     return columns
 
 
@@ -272,6 +281,7 @@ def tables_of(columns: Columns) -> Tables:
         ignored=ignored,
         unknown=columns.unknown,
         torn=columns.torn,
+        doubts=columns.doubts,
     )
     tables = replace(tables, finished=frozenset(tables.caught_up()))
     memory.release()

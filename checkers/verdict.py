@@ -159,6 +159,7 @@ def conclude(
     reasons = [
         *_crashes(reports, whole),
         *_unwatched(run, watched),
+        *_doubts(tables),
         *uniqueness.reasons(tables.repeated, tables.keys),
         *_too_little(tables, evidence, late, allowed),
         *_not_done(tables, run),
@@ -262,6 +263,14 @@ def _too_little(
     if unchecked := allowed.get("unseen-unchecked"):
         reasons.append(f"{unchecked} acknowledged records were neither read nor read past")
     return reasons
+
+
+def _doubts(tables: Tables) -> list[str]:
+    """The first acknowledgement of another value than was sent, and how many there are."""
+    if not tables.doubts:
+        return []
+    first, *more = tables.doubts
+    return [f"{first} ({len(more):,} more like it)" if more else first]
 
 
 def _notes(tables: Tables) -> list[str]:

@@ -1,8 +1,8 @@
 """What a history has to satisfy before it can be judged, whichever file it came from.
 
 Events have increasing indices and times; a process does one operation after another and none after
-one that ended in doubt; a completion answers its invocation; offsets are none below 0. A history
-that breaks one of these rules would be judged by events that cannot have happened as it says.
+one that ended in doubt; offsets are none below 0. A history that breaks one of these rules would be
+judged by events that cannot have happened as it says. Another rule: :mod:`checkers.completions`.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers import completions, parse, vocabulary
+from checkers import parse, vocabulary
 from checkers.columns import INVOKE, Columns, only
 from checkers.kernels.rows import UNKNOWN, Bools
 from model.op import CRASH, NEMESIS, RECOVER
@@ -146,11 +146,6 @@ def _operations(events: _Events) -> Iterator[Broken]:
     )
 
 
-def _completions(events: _Events) -> Iterator[Broken]:
-    """A completion answers what was asked, and nothing else."""
-    yield from (Broken(*found) for found in completions.contradictions(events.columns))
-
-
 def _offsets(events: _Events) -> Iterator[Broken]:
     """No offset is negative, but for those that say that there is none."""
     columns = events.columns
@@ -274,7 +269,6 @@ RULES: tuple[Rule, ...] = (
     _processes,
     _types,
     _operations,
-    _completions,
     _offsets,
     _catch_ups,
     _details,

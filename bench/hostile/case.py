@@ -8,6 +8,7 @@ from pathlib import Path
 VALID, INVALID, UNKNOWN, REFUSED, FAILED = 0, 1, 2, 64, 70
 REFUSES = frozenset({REFUSED})
 READS = frozenset({VALID, UNKNOWN})
+DOUBTS = frozenset({UNKNOWN, INVALID})
 ANY = frozenset({VALID, INVALID, UNKNOWN, REFUSED})
 LINE_MAX = 1100
 """Longest line of a refusal or a verdict, in characters."""

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from bench.hostile.case import ANY, READS, REFUSED, REFUSES, VALID, Case
+from bench.hostile.case import ANY, DOUBTS, READS, REFUSED, REFUSES, VALID, Case
 from bench.hostile.histories import TEXT, check
 
 EDN = "history.edn"
@@ -151,8 +151,9 @@ def _more() -> Iterator[Case]:
         mentions = "fields that" if name in ("index", "nil") else name.removeprefix("\\u001b")
         may = REFUSES if name == "index" else READS
         yield _edn(f"the key {key}", text, may=may, mentions=mentions)
+    other = EDN_TEXT.replace("[0 10]", "[0 99]", 1)
+    yield _edn("an acknowledgement of another value", other, may=DOUBTS)
     for name, old, new in (
-        ("another value", "[0 10]", "[0 99]"),
         ("another key", "[:send 1 [0 10]]", "[:send 2 [0 10]]"),
         ("two records", "[:send 1 [0 10]]", "[:send 1 [0 10]] [:send 1 [1 11]]"),
         ("an empty list", "[[:send 1 [0 10]]]", "[]"),

@@ -101,11 +101,6 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
         9,
         "process 2 acts again after its event 3 ended in info",
     ),
-    "an acknowledgement of another value": (
-        changed(1, value=[["send", "x-0", [0, 70]]]),
-        2,
-        "process 1 completes the send of value 70 to x-0, which its invocation, event 0, does not",
-    ),
     "an acknowledgement of another key": (
         changed(1, value=[["send", "x-1", [0, 1]]]),
         2,
@@ -370,6 +365,10 @@ FINE: dict[str, list[Event | str]] = {
         event(8, 9, "invoke", "send", [["send", "x-0", 8], ["send", "x-1", 9]]),
         event(9, 9, "ok", "send", [["send", "x-1", [0, 9]], ["send", "x-0", [2, 8]]]),
     ),
+    "an operation that polls more often than it was asked to": added(
+        event(8, 9, "invoke", "poll", [["poll"]]),
+        event(9, 9, "ok", "poll", [["poll", {"x-0": [[0, 1]]}], ["poll", {}]]),
+    ),
     "a poll with what it is told and commits": added(
         event(8, 9, "invoke", "poll", [["poll"]]),
         event(
@@ -395,6 +394,33 @@ FINE: dict[str, list[Event | str]] = {
 def test_a_near_miss_is_read(tmp_path: Path, case: str) -> None:
     """What only resembles a contradiction is a history like any other."""
     tables.tables(tables.read(write(tmp_path, FINE[case]), lambda done: None))
+
+
+def test_an_acknowledgement_of_another_value_is_doubted(tmp_path: Path) -> None:
+    """The completion is believed, as Jepsen does, but no such history is valid."""
+    events = changed(1, value=[["send", "x-0", [0, 70]]])
+    verdict = check.examine(write(tmp_path, events), inline=True).verdict
+    assert verdict.valid is not True
+    assert [reason for reason in verdict.unknown_because if "does not ask for" in reason] == [
+        "event 1: process 1 completes the send of value 70 to x-0, which its invocation, event 0,"
+        " does not ask for"
+    ]
+
+
+def test_doubted_acknowledgements_are_counted(tmp_path: Path) -> None:
+    """The first is named, with the number of the others."""
+    events = [
+        event(number, 50 + number // 2, kind, "send", [["send", "x-0", value]])
+        for number, (kind, value) in enumerate(
+            (kind, asked if kind == "invoke" else [asked, asked + 10])
+            for asked in range(3)
+            for kind in ("invoke", "ok")
+        )
+    ]
+    verdict = check.examine(write(tmp_path, events), inline=True).verdict
+    (doubt,) = [reason for reason in verdict.unknown_because if "does not ask for" in reason]
+    assert doubt.startswith("event 1: ")
+    assert doubt.endswith(" (2 more like it)")
 
 
 def test_what_no_checker_knows_is_counted(tmp_path: Path) -> None:
