@@ -409,7 +409,7 @@ def test_an_acknowledgement_of_another_value_is_doubted(tmp_path: Path) -> None:
 
 def test_doubted_acknowledgements_are_counted(tmp_path: Path) -> None:
     """The first is named, with the number of the others."""
-    events = [
+    events: list[Event | str] = [
         event(number, 50 + number // 2, kind, "send", [["send", "x-0", value]])
         for number, (kind, value) in enumerate(
             (kind, asked if kind == "invoke" else [asked, asked + 10])
