@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from model.roles import Coordinated, NodeId
+from model.text import brief
 from nemesis.package import Shape
 
 CONTROLLER = "controller"
@@ -49,6 +50,26 @@ def draw_one(rng: random.Random, shape: Shape) -> Any:
             return [rng.choice(shape.brokers)]
 
 
+ROLES = (
+    "a list of nodes, controller, not-controller, leader:KEY, group-coordinator:GROUP or"
+    " transaction-coordinator:ID"
+)
+
+
+def refusal(targets: Any, nodes: Sequence[NodeId]) -> str | None:
+    """Why no fault can strike these targets in a cluster of these nodes."""
+    match targets:
+        case str() if targets in (CONTROLLER, NOT_CONTROLLER):
+            return None
+        case str() if any(targets.startswith(p) and targets != p for p in (LEADER, *COORDINATORS)):
+            return None
+        case [_, *_]:
+            strange = [node for node in targets if node not in nodes]
+            return f"no node {brief(strange[0])} ({', '.join(nodes)})" if strange else None
+        case _:
+            return f"no such target: {brief(targets)} ({ROLES})"
+
+
 async def resolve(cluster: Inhabited, targets: Any, rng: random.Random) -> tuple[NodeId, ...]:
     """The nodes that are meant now, each standing if any broker stands, none twice."""
     if isinstance(targets, str):
@@ -83,7 +104,4 @@ async def _holder(cluster: Inhabited, role: str) -> NodeId | None:
     for prefix, of in COORDINATORS.items():
         if role.startswith(prefix):
             return await cluster.coordinator(of, role.removeprefix(prefix))
-    raise ValueError(
-        f"no such target: {role} (a list of nodes, controller, not-controller, leader:KEY,"
-        " group-coordinator:GROUP or transaction-coordinator:ID)"
-    )
+    raise ValueError(f"no such target: {role} ({ROLES})")

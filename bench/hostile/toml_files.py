@@ -152,6 +152,10 @@ def plans() -> Iterator[Case]:
         "partitions without end": f"{PLAN}[options]\npartitions = {1 << 62}\n",
     }.items():
         yield _toml(what, text)
+    for device in ("/dev/zero", "/dev/null", "/dev/stdin", "/proc/self/mem", "/"):
+        yield Case(f"plan: the file {device}", ("run", device))
+        yield Case(f"suite: the file {device}", ("gate", device))
+        yield Case(f"search: the file {device}", ("search", device))
 
 
 def _syntax(kind: str, path: str, arguments: tuple[str, ...], text: str) -> Iterator[Case]:
@@ -216,6 +220,8 @@ def _tables(kind: str, path: str, arguments: tuple[str, ...], text: str) -> Iter
         "a million letters": f'surprise = "{"x" * 1_000_000}"\n',
         "ten thousand keys": "".join(f"key{number} = 1\n" for number in range(10_000)),
         "ten thousand tables": "".join(f"[table{number}]\n" for number in range(10_000)),
+        "two thousand lines": "".join(f'key{n} = "{"x" * 400}"\n' for n in range(1900)),
+        "a list of two thousand lines": "surprise = [\n" + "1,\n" * 1900 + "]\n",
         "a carriage return": "surprise = 1\rsurprises = 2\n",
     }.items():
         yield Case(f"{kind}: {name}", arguments, file(path, text + more))

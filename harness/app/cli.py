@@ -737,7 +737,9 @@ def _plan(
         fields["mutants"] = tuple(mutants)
     for whose, key, value in request.settings_of(settings):
         fields[whose] = {**fields.get(whose, {}), key: value}
-    return request.plan_of(fields)
+    plan = request.plan_of(fields)
+    request.check_targets(plan)
+    return plan
 
 
 def _run(plan: Any, results: Path, *, inline: bool | None, as_json: bool) -> int:

@@ -9,7 +9,6 @@ import importlib.metadata
 import math
 import platform
 import subprocess
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,9 @@ from harness.app.refused import Refused
 from harness.cluster import settings
 from model import plan_settings
 from model.plan import Plan, ScheduledFault
-from model.roles import broker
+from model.roles import ZOOKEEPER, broker
 from model.text import brief
-from nemesis import schedule
+from nemesis import schedule, targets
 from nemesis.schedule import EVEN, Temper
 
 ALL = "all"
@@ -51,14 +50,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 def from_toml(path: Path) -> dict[str, Any]:
     """The fields of a plan file: the options' names without dashes before them, tables ``broker``,
     ``producer``, ``consumer`` and ``options``, and the faults as ``[[schedule]]``."""
-    try:
-        asked = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise Refused(f"{path}: {error.strerror}") from None
-    except RecursionError:
-        raise Refused(f"{path}: it is nested too deeply") from None
-    except ValueError as error:  # no TOML, no UTF-8, or a number that Python does not read
-        raise Refused(f"{path}: {error}") from None
+    asked = toml_lines.read(path)
     with toml_lines.about(path):
         return fields_of(asked, str(path))
 
@@ -253,6 +245,17 @@ def _check_schedule(resolved: Plan) -> None:
                 f"schedule: fault {entry.id} ({entry.fault}) is to come at {entry.at_s:g} s,"
                 f" but --time-limit is {resolved.time_limit_s:g} s"
             )
+
+
+def check_targets(plan: Plan) -> None:
+    """Raises :class:`Refused` when a fault of a plan file can strike nothing: the run would find
+    that out, and could only be UNKNOWN."""
+    if not 0 < plan.brokers <= BROKERS_MAX:
+        return  # which is refused where the plan is resolved
+    nodes = [*(broker(number) for number in range(1, plan.brokers + 1)), ZOOKEEPER]
+    for entry in plan.schedule or ():
+        if (refusal := targets.refusal(entry.targets, nodes)) is not None:
+            raise Refused(f"schedule: fault {brief(entry.id)} ({entry.fault}): {refusal}")
 
 
 def _check_faults(schedule: Sequence[ScheduledFault]) -> None:

@@ -1,6 +1,7 @@
-"""The line of a TOML file that a message is about."""
+"""TOML files: how they are read, and the line that a message is about."""
 
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,29 +10,63 @@ from typing import Any
 
 from harness.app.refused import Refused
 
+BYTES_MAX = 16 << 20
+"""Far more than a schedule of ten thousand faults."""
 LINES_MAX = 2000
-"""Longer files are not searched: each line is parsed with all before it."""
+CHARACTERS_MAX = 1 << 20
+"""Longer files are not searched: many of their beginnings are parsed."""
+TRIES_MAX = 100
+"""So many of them at most: a statement may go on for many lines."""
 
 Path_ = tuple[str | int, ...]
 _KEYS = {"time-limit": ("time-limit", "time_limit_s"), "rate": ("rate", "rate_hz"),
          "mutant": ("mutant", "mutants")}  # fmt: skip
 
 
+def read(path: Path) -> dict[str, Any]:
+    """The document of a TOML file; raises :class:`~harness.app.refused.Refused`, also for what is
+    no regular file: a pipe keeps a reader waiting, and a device may never end."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+            raise Refused(f"{path}: it is no regular file")
+        if found.st_size > BYTES_MAX:
+            raise Refused(f"{path}: it has {found.st_size:,} bytes; {BYTES_MAX:,} at most")
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from None
+    except RecursionError:
+        raise Refused(f"{path}: it is nested too deeply") from None
+    except ValueError as error:  # no TOML, no UTF-8, or a number that Python does not read
+        raise Refused(f"{path}: {error}") from None
+
+
 def line_of(text: str, path: Path_) -> int | None:
     """The number of the line on which a key's statement or table begins; ``None`` where there is
-    no such key."""
+    no such key, and in a file that is too long to look for it.
+
+    The beginnings of a file that are TOML by themselves have the key from one of them on.
+    """
     lines = text.splitlines()
-    if not path or len(lines) > LINES_MAX or not _has(_parsed(text), path):
+    if not path or len(lines) > LINES_MAX or len(text) > CHARACTERS_MAX:
         return None
-    before = 0
-    for number in range(1, len(lines) + 1):
-        document = _parsed("\n".join(lines[:number]))
-        if document is None:
-            continue  # in the middle of a statement
-        if _has(document, path):
-            return before + 1
-        before = number
-    return None
+    if not _has(_parsed(text), path):
+        return None
+    before, low, high, tries = 0, 1, len(lines) - 1, 0
+    while low <= high:
+        middle = end = (low + high) // 2
+        document = None
+        while end <= high and document is None:  # the next that does not end in a statement
+            document = _parsed("\n".join(lines[:end]))
+            end += 1
+            tries += 1
+            if tries > TRIES_MAX:
+                return None
+        if document is None or _has(document, path):
+            high = middle - 1
+        else:
+            before, low = end - 1, end
+    return before + 1
 
 
 def _parsed(text: str) -> Any:

@@ -6,7 +6,6 @@ with the last case of a night is told in its first second.
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,14 +105,7 @@ def load(
     second, and so on; ``mutants`` are planted in every case; a target of ``require`` is not
     optional, whatever the suite says.
     """
-    try:
-        document = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise Refused(f"{path}: {error.strerror}") from None
-    except RecursionError:
-        raise Refused(f"{path}: it is nested too deeply") from None
-    except ValueError as error:  # no TOML, no UTF-8, or a number that Python does not read
-        raise Refused(f"{path}: {error}") from None
+    document = toml_lines.read(path)
     with toml_lines.about(path, ["--require"]):
         return suite(document, path, seed=seed, mutants=mutants, require=require)
 
@@ -301,6 +293,7 @@ def _cases(
             fields["time_limit_s"] = matrix.time_limit
         fields["mutants"] = tuple(dict.fromkeys((*fields.get("mutants", ()), *mutants)))
         case = msgspec.structs.replace(_plan(fields, where), target=cast(Target, target))
+        request.check_targets(case)
         struck = ",".join(case.nemesis)
         what = struck if stem is None else stem if nemesis is None else f"{stem} with {struck}"
         name = " · ".join((workload, what, configuration, target, f"seed {number}"))

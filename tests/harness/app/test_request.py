@@ -12,6 +12,7 @@ import pytest
 from harness.app import catalogue, request
 from harness.app.refused import Refused
 from model.plan import Plan, ScheduledFault
+from nemesis.targets import ROLES
 
 ALL = Plan(nemesis=(request.ALL,))
 
@@ -66,6 +67,7 @@ def test_settings_win_over_defaults() -> None:
     assert plan.options["partitions"] == 1
 
 
+NODES = "broker-1, broker-2, broker-3, zookeeper"
 SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
 
 
@@ -401,3 +403,32 @@ def test_a_plan_file_with_other_values_is_refused(text: str, message: str, tmp_p
     path.write_text(text)
     with pytest.raises(Refused, match=re.escape(message)):
         request.from_toml(path)
+
+
+@pytest.mark.parametrize(
+    ("strikes", "line"),
+    [
+        (["broker-9"], f"no node broker-9 ({NODES})"),
+        ([1], f"no node 1 ({NODES})"),
+        ([["broker-1"]], f"no node ['broker-1'] ({NODES})"),
+        ("contoller", f"no such target: contoller ({ROLES})"),
+        ("leader:", f"no such target: leader: ({ROLES})"),
+        ([], f"no such target: [] ({ROLES})"),
+        (None, f"no such target: None ({ROLES})"),
+    ],
+)
+def test_a_fault_that_can_strike_nothing_is_refused(strikes: Any, line: str) -> None:
+    """Before the run, which could only be UNKNOWN."""
+    fault = ScheduledFault(id=2, at_s=1, duration_s=1, fault="kill", targets=strikes)
+    with pytest.raises(Refused) as refused:
+        request.check_targets(Plan(nemesis=("kill",), schedule=(fault,)))
+    assert str(refused.value) == f"schedule: fault 2 (kill): {line}"
+
+
+@pytest.mark.parametrize(
+    "strikes", [["broker-1", "zookeeper"], "controller", "leader:x-0", "group-coordinator:g"]
+)
+def test_a_fault_that_can_strike_something(strikes: Any) -> None:
+    """A node of the cluster, or the node that has a role when the fault comes."""
+    fault = ScheduledFault(id=2, at_s=1, duration_s=1, fault="kill", targets=strikes)
+    request.check_targets(Plan(nemesis=("kill",), schedule=(fault,)))

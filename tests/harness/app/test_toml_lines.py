@@ -1,10 +1,15 @@
 """A refusal says in which line of a plan or suite the mistake is."""
 
+import os
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from harness.app import request
+from harness.app import request, toml_lines
 from harness.app.gate import suite
 from harness.app.refused import Refused
 from harness.app.toml_lines import about, line_of
@@ -111,3 +116,86 @@ def test_what_is_wrong_with_a_suite(tmp_path: Path, text: str, said: str) -> Non
     with pytest.raises(Refused) as refused:
         suite.load(path)
     assert said in str(refused.value)
+
+
+STATEMENTS = (
+    "# a comment",
+    "",
+    "key{} = 1",
+    "key{} = [",
+    "  1,",
+    "]",
+    "[table{}]",
+    "[[list]]",
+    'text{} = """',
+    '"""',
+    "dotted{}.key = 1",
+)
+
+
+def by_every_line(text: str, path: toml_lines.Path_) -> int | None:
+    """The same, by the beginnings of the file one after the other."""
+    before, lines = 0, text.splitlines()
+    for number in range(1, len(lines) + 1):
+        try:
+            found: Any = tomllib.loads("\n".join(lines[:number]))
+        except ValueError:
+            continue
+        if path[0] in found:
+            return before + 1
+        before = number
+    return None
+
+
+@given(st.lists(st.sampled_from(STATEMENTS), max_size=30))
+def test_each_key_is_found_as_by_every_line(chosen: list[str]) -> None:
+    """Statements of many lines, comments and tables make no difference."""
+    text = "\n".join(line.format(number) for number, line in enumerate(chosen))
+    try:
+        document = tomllib.loads(text)
+    except ValueError:
+        return
+    for key in document:
+        assert line_of(text, (key,)) == by_every_line(text, (key,))
+
+
+def test_a_long_file_is_parsed_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time takes as long as the file is; a refusal must not take minutes."""
+    parsed: list[int] = []
+
+    def counted(text: str) -> Any:
+        parsed.append(len(text))
+        return tomllib.loads(text)
+
+    monkeypatch.setattr(toml_lines, "_parsed", counted)
+    lines = [f"key{number} = 1" for number in range(1999)]
+    assert line_of("\n".join([*lines, "surprise = 1"]), ("surprise",)) == 2000
+    assert len(parsed) < 20
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * (1 << 20) + " = 1", "key = [\n" + "1,\n" * 1900 + "]\nother = 1"]
+)
+def test_a_file_that_takes_long_is_not_searched(text: str) -> None:
+    """The refusal has no line then."""
+    assert line_of(text, (text.split(" ")[0],)) is None
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    """A pipe would keep the command waiting, and a device would fill its memory."""
+    pipe = tmp_path / "plan.toml"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero"), Path("/dev/null")):
+        with pytest.raises(Refused, match=f"^{path}: it is no regular file"):
+            request.from_toml(path)
+        with pytest.raises(Refused, match=f"^{path}: it is no regular file"):
+            suite.load(path)
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    """The refusal says how large it may be."""
+    path = tmp_path / "plan.toml"
+    with path.open("wb") as file:
+        file.truncate(17 << 20)
+    with pytest.raises(Refused, match="it has 17,825,792 bytes; 16,777,216 at most"):
+        request.from_toml(path)
