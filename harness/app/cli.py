@@ -79,6 +79,9 @@ def _status_of(arguments: Sequence[str] | None) -> int:
         status = _fail("there is not enough memory (a limit of this shell? see ulimit -v)")
     except OSError as error:
         status = _fail(str(error))
+    except ImportError as error:  # numpy's message has many lines, and the reason in its last one
+        reason = str(error).strip().splitlines() or ["unknown"]
+        status = _fail(f"a library cannot be loaded: {reason[-1]}")
     except SystemExit as error:  # a library's own way out, with a status of its own
         status = 0 if not error.code else _fail(f"a library ended it with {error.code!r}")
     except Exception as error:  # noqa: BLE001 - Python's own status for it, 1, means invalid

@@ -122,6 +122,21 @@ def test_a_wrong_request_is_one_line_and_64(
     assert err.count("\n") == 1
 
 
+def test_a_library_that_cannot_be_loaded_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where memory is short, numpy says so at the end of a page of advice."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ImportError("PLEASE READ THIS\n\nOriginal error was: failed to map segment\n")
+
+    monkeypatch.setattr("harness.app.cluster.status", fail)
+    status, out, err = told(capsys, "cluster", "status")
+    assert (status, out) == (70, "")
+    reason = "a library cannot be loaded: Original error was: failed to map segment"
+    assert err == f"faultline failed: {reason}\n"
+
+
 @pytest.mark.parametrize("error", [RuntimeError("no idea"), PermissionError(13, "no idea")])
 def test_a_failure_of_faultline_is_not_taken_for_a_verdict(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
