@@ -209,6 +209,8 @@ def may_stay(event: dict[str, Any], path: tuple[Any, ...], wrong: Any) -> bool:
         return abs(wrong) < 1 << 63 and path != ("process",)
     if wrong is None:
         return isinstance(before, dict | list | None) or _may_be_null(event, path)
+    if event["type"] == "ok" and len(path) == 3 and type(wrong) is int and abs(wrong) < 1 << 63:
+        return event["value"][path[1]][0] == "send"  # another value, which is judged and doubted
     if event["f"] == "committed" and len(path) == 4 and type(wrong) is int:
         return True  # an offset without metadata
     return isinstance(before, dict | list | None) and type(wrong) is type(before)
