@@ -11,7 +11,7 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench verdicts hostile clean
+.PHONY: help setup demo image test prove bench verdicts hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -45,6 +45,9 @@ verdicts: ## 5,000 random correct histories, and 5,000 with corruptions (COUNT=n
 
 hostile: ## 300 hostile inputs: histories, folders, plans, suites, options (COUNT=n, 0 for all)
 	$(WITH) python -m bench.hostile --count $(or $(COUNT),300)
+
+same: ## simulations record, and checkers find in them, what they did before (tests/sim/same.json)
+	$(WITH) python tests/sim/same.py
 
 clean: ## remove what set-up and the tools made; results stay
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
