@@ -395,8 +395,21 @@ def _groups(
             topics=frozenset(topic for o in joined for topic in o.what[2]),
             changed_ns=int(ops.end_ns[changes].max(initial=0)),
             polled_ns=int(ops.end_ns[mine].max(initial=0)),
+            deletions=_deletions(ops, micro, code),
             begins_at_start=bool(joined) and all(_begins_at_start(o) for o in joined),
         )
+
+
+def _deletions(ops: Ops, micro: MicroOps, group: int) -> tuple[tuple[int, int], ...]:
+    """When offsets of a group were perhaps deleted, as :attr:`Group.deletions` has it."""
+    commits = np.isin(np.array(micro.kind, dtype=object), (parse.COMMIT, parse.COMMIT_PLAINLY))
+    place = micro.place[micro.offset == UNKNOWN]
+    rows = np.unique(micro.operation[place[(commits & (micro.group == group))[place]]])
+    rows = rows[ops.outcome[rows] != FAIL]
+    rows = rows[np.argsort(ops.invoked[rows])]
+    ends = np.where(ops.outcome[rows] == OK, ops.op[rows], FOREVER)
+    last = np.maximum.accumulate(ends) if len(ends) else ends
+    return tuple(zip(ops.invoked[rows].tolist(), last.tolist(), strict=True))
 
 
 def _subscriptions(once: Sequence[Once]) -> list[Once]:

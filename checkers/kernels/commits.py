@@ -99,9 +99,9 @@ class Register:
             newest == UNKNOWN or commits.invoked[known] > commits.invoked[newest]
         ):
             newest = known
-        if generation != UNKNOWN:
+        if generation != UNKNOWN and not self.group.may_restart(0, end):
             known = self._joined.before(generation + 1)
-            begun = known != UNKNOWN and commits.invoked[known] < end  # generations may start anew
+            begun = known != UNKNOWN and commits.invoked[known] < end
             if begun and (newest == UNKNOWN or commits.invoked[known] > commits.invoked[newest]):
                 newest = known
         from_ = UNKNOWN if newest == UNKNOWN else int(commits.invoked[newest])

@@ -3,6 +3,8 @@
 A member that was frozen or cut off does not know that it was replaced, and may read on: that is no
 double owner yet. It becomes one when its commit is accepted, or when one generation gives a key to
 two members; a static member that came back takes the place of its former self, which is one member.
+A group may end with its last offset, and the next group of its name begins with generation 1 again:
+then generations of one number may be two.
 
 While somebody owns a key, what the group has committed of it is not deleted.
 """
@@ -22,7 +24,9 @@ from checkers.kernels.rows import (
     UNKNOWN,
     Bools,
     Found,
+    Group,
     Log,
+    Steps,
     at,
     groups,
 )
@@ -44,12 +48,9 @@ def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
     given = steps.where((steps.kind == ASSIGNED) & (steps.generation != UNKNOWN))
     given = given.where(np.argsort(given.generation, kind="stable"))
     for begin, end in zip(*(ends.tolist() for ends in groups(given.generation)), strict=True):
-        first: dict[object, int] = {}
-        for row in range(begin, end):
-            process = int(given.process[row])
-            first.setdefault(register.group.members.get(process) or process, row)
-        if len(first) > 1:
-            a, b = list(first.values())[:2]
+        pair = _two_owners(given, register.group, range(begin, end))
+        if pair is not None:
+            a, b = pair
             told = " and ".join(
                 f"process {given.process[row]} by {at(int(given.end_ns[row]))}" for row in (a, b)
             )
@@ -62,6 +63,23 @@ def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
                 why=f"generation {given.generation[begin]} of group {register.group.name} gave"
                 f" {log.key} to {told}",
             )
+
+
+def _two_owners(given: Steps, group: Group, rows: Iterable[int]) -> tuple[int, int] | None:
+    """The first two of these assignments, of one number of a generation, that different members
+    got from one group."""
+    first: dict[object, int] = {}
+    for row in rows:
+        process = int(given.process[row])
+        if any(
+            group.may_restart(int(given.since[at]), int(given.op[row])) for at in first.values()
+        ):
+            first.clear()
+        first.setdefault(group.members.get(process) or process, row)
+        if len(first) > 1:
+            a, b = first.values()
+            return a, b
+    return None
 
 
 def _former_owners(log: Log, register: Register) -> Iterable[Found]:
@@ -99,6 +117,8 @@ def _replaces(register: Register, rows: I64, given: int, commit: int) -> Bools:
     same = [p for p, of in members.items() if of is not None and of == instance]
     generation = steps.generation[rows]
     known = (generation != UNKNOWN) & (steps.generation[given] != UNKNOWN)
+    if register.group.may_restart(0, int(steps.invoked[commit])):
+        known[:] = False
     later = np.where(
         known, generation > steps.generation[given], steps.since[rows] > steps.op[given]
     )

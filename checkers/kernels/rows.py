@@ -5,6 +5,7 @@ markers and aborted records take offsets too), so positions are compared by *ran
 that anybody knows of: a hole that nobody can fill is no skip.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -241,10 +242,20 @@ class Group(NamedTuple):
     """When a member came or went for the last time."""
     polled_ns: int
     """When a member was last told what a poll had brought, and be it nothing."""
+    deletions: tuple[tuple[int, int], ...] = ()
+    """Of each deletion of committed offsets that may have happened, in the order of invocations:
+    its invocation, and the last completion (``FOREVER`` in doubt) of this and earlier ones. A group
+    without members ends with its last offset, and the generations of the next group of its name
+    begin with 1 again."""
     begins_at_start: bool = False
     """Does every member say how it commits, by operations that the history holds, and does none say
     that it begins at the end of a log of which nothing is committed (``auto.offset.reset=latest``)?
     """
+
+    def may_restart(self, begin: int, end: int) -> bool:
+        """Was the group perhaps deleted between these two events?"""
+        earlier = bisect_left(self.deletions, (end,))
+        return earlier > 0 and self.deletions[earlier - 1][1] > begin
 
 
 class Known(NamedTuple):

@@ -25,6 +25,19 @@ TWO = "m1:x m2:x p1:^x-0@0#1| "
         ("m1:x#i m2:x#i p1:^x-0@0#1| p2:^x-0@0#1|", []),  # one member, come back
         ("m1:x#i m2:x#j p1:^x-0@0#1| p2:^x-0@0#1|", ["double-owner 1 (5, 7)"]),
         (TWO + "p1:^x-0@0#1|", []),  # told twice
+        # A group ends with its last offset, and the next one begins with generation 1.
+        (TWO + "k:x-0 p2:^x-0@0#1|", []),
+        (TWO + "k:x-1 p2:^x-0@0#1|", []),
+        (TWO + "k?:x-0 p2:^x-0@0#1|", []),
+        (TWO + ">k:x-0 p2:^x-0@0#1| <k:x-0", []),
+        (TWO + "k!:x-0 p2:^x-0@0#1|", ["double-owner 1 (5, 9)"]),
+        (TWO + "p2:^x-0@0#1| k:x-0", ["double-owner 1 (5, 7)"]),
+        ("k:x-0 " + TWO + "p2:^x-0@0#1|", ["double-owner 1 (7, 9)"]),
+        (TWO + "k:x-0 p2:^x-0@0#1| p1:^x-0@0#1|", []),  # p2 may have joined before the deletion
+        (
+            TWO + "k:x-0 p1: p2: p2:^x-0@0#1| p1:^x-0@0#1|",
+            ["double-owner 1 (13, 15)"],
+        ),
     ],
 )
 def test_one_generation_gives_a_key_to_one_member(
@@ -56,6 +69,12 @@ LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
         # while the other one was told
         ("m1:x m2:x p1:^x-0@0#1| >k1:x-0@1 p2:^x-0@0#2| <k1:x-0@1 p1:-x-0#1|", []),
         ("m1:x m2:x p2: p1:^x-0@0#2| p2:^x-0@0#1| k1:x-0@1 p1:-x-0#2|", []),  # told late
+        # the other one was given it by a former group of this name
+        ("m1:x m2:x p2:^x-0@0#5| k:x-0 p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|", []),
+        (
+            "m1:x m2:x p2:^x-0@0#5| p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|",
+            ["double-owner commit 1 (7, 5, 9)"],
+        ),
         # generations that nobody told
         (
             "m1:x m2:x p1:^x-0@0| p2: p2:^x-0@0| k1:x-0@1 p1:-x-0|",
