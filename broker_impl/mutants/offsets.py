@@ -128,7 +128,7 @@ def offsets_count(
     "aborted for its age.",
     tier=2,
 )
-def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> bool | None:
+def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> tuple[Offset, bool] | None:
     """Offsets that are told of after the marker of their transaction wait for the next one.
 
     They count with it, though their own was aborted.

@@ -742,8 +742,10 @@ class Group:
         def done(written: Written, now: float, told: list[Effect]) -> None:
             if rules.counts_as_stored(written.error):
                 self.offsets.forget(written.offset, partitions)
+            self.offsets.end_deletion()
             told += answer_with(rules.commit_error(written.error))
 
+        self.offsets.begin_deletion()
         self._write(self._tombstones(partitions), done, effects)
 
     def _tombstones(self, partitions: Iterable[TopicPartition]) -> list[tuple[bytes, bytes | None]]:

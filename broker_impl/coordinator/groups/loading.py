@@ -7,6 +7,8 @@ wait for its marker, as they did when they were written.
 import logging
 from collections.abc import Iterable
 
+import msgspec
+
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups import rules
 from broker_impl.coordinator.groups.events import Marked
@@ -50,7 +52,7 @@ class Loading:
                 if takes_back(at, self.offsets.get((group, tp))):
                     self.offsets.pop((group, tp), None)
             case OffsetKey(group, tp) if value is not None:
-                placed = Placed(at, records.decode_offset(value))
+                placed = Placed(at, records.decode_offset(value), since=at)
                 keep_later(self._of(producer_id), (group, tp), placed)
 
     def _of(self, producer_id: int) -> dict[_Of, Placed]:
@@ -63,7 +65,7 @@ class Loading:
             if placed.at > at:
                 self.pending.setdefault(producer_id, {})[key] = placed
             elif is_commit:
-                keep_later(self.offsets, key, placed)
+                keep_later(self.offsets, key, msgspec.structs.replace(placed, since=at))
 
     def names(self) -> list[str]:
         """All groups of which anything is known."""

@@ -2,7 +2,8 @@
 
 Each offset keeps the place of its record in the log: of two commits the later one counts, whatever
 order they are told of in (KAFKA-5247). So it is with the marker of a transaction: it ends what lies
-before it, and may be told of first.
+before it, and may be told of first. A deletion removes what counts at its place in the log, so that
+it does not remove an offset whose transaction is committed by a later marker.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,8 @@ class Placed(msgspec.Struct, frozen=True):
 
     at: Offset
     committed: Committed
+    since: Offset
+    """From where on it counts: its own place, or that of the marker of its transaction."""
 
 
 class Offsets:
@@ -31,6 +34,11 @@ class Offsets:
         self._markers: dict[int, list[tuple[Offset, bool]]] = {}
         """By producer, those that were told while something was being written: where, and whether
         the transaction was committed."""
+        self._deletions = 0
+        """How many are being written."""
+        self._overtaken: dict[TopicPartition, list[Placed]] = {}
+        """Offsets of transactions that a later record replaced, which a deletion may yet remove;
+        they are kept while records are being written."""
 
     def __len__(self) -> int:
         return len(self._placed)
@@ -74,11 +82,32 @@ class Offsets:
                 del self._writing[tp]
         if not self._writing:
             self._markers.clear()
+        self._clear_overtaken()
+
+    def begin_deletion(self) -> None:
+        """A deletion is being written."""
+        self._deletions += 1
+
+    def end_deletion(self) -> None:
+        """It was written, or was not."""
+        self._deletions -= 1
+        self._clear_overtaken()
+
+    def _clear_overtaken(self) -> None:
+        if not self._writing and not self._deletions:
+            self._overtaken.clear()
 
     def place(self, at: Offset, offsets: Mapping[TopicPartition, Committed]) -> None:
         """These were committed by a record at ``at``."""
         for tp, committed in offsets.items():
-            _put(self._placed, tp, Placed(at, committed))
+            self._place(tp, Placed(at, committed, since=at))
+
+    def _place(self, tp: TopicPartition, placed: Placed) -> None:
+        known = self._placed.get(tp)
+        _put(self._placed, tp, placed)
+        loser = known if self._placed[tp] is placed else placed
+        if loser is not None and loser.since > loser.at:
+            self._overtaken.setdefault(tp, []).append(loser)
 
     def hold(
         self, producer_id: int, at: Offset, offsets: Mapping[TopicPartition, Committed]
@@ -88,9 +117,12 @@ class Offsets:
         if fate is None:
             pending = self._pending.setdefault(producer_id, {})
             for tp, committed in offsets.items():
-                _put(pending, tp, Placed(at, committed))
-        elif fate:
-            self.place(at, offsets)
+                _put(pending, tp, Placed(at, committed, since=at))
+            return
+        marker, is_commit = fate
+        if is_commit:
+            for tp, committed in offsets.items():
+                self._place(tp, Placed(at, committed, since=marker))
 
     def resolve(self, producer_id: int, at: Offset, *, is_commit: bool) -> None:
         """The transaction ended, by a marker at ``at``."""
@@ -101,14 +133,17 @@ class Offsets:
             if placed.at > at:
                 self._pending.setdefault(producer_id, {})[tp] = placed
             elif is_commit:
-                _put(self._placed, tp, placed)
+                self._place(tp, msgspec.structs.replace(placed, since=at))
 
     def forget(self, at: Offset, partitions: Iterable[TopicPartition]) -> None:
         """These were taken back by a record at ``at``."""
         for tp in partitions:
             placed = self._placed.get(tp)
-            if placed is not None and rules.supersedes(at, placed.at):
+            if placed is not None and rules.supersedes(at, placed.since):
                 del self._placed[tp]
+                later = [each for each in self._overtaken.pop(tp, ()) if each.since > at]
+                for each in sorted(later, key=lambda each: each.at):
+                    self._place(tp, each)
 
     def expired(
         self, now_ms: int, retention_ms: int, unused_since: int, keep: frozenset[str]

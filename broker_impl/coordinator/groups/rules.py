@@ -126,13 +126,14 @@ def counts_as_stored(error: ErrorCode) -> bool:
     return error is ErrorCode.NONE
 
 
-def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> bool | None:
-    """Was the transaction of what lies at ``at`` committed, as its producer's markers say that were
-    told of already: where each is, and what it says? None: it is open.
+def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> tuple[Offset, bool] | None:
+    """The marker that ended the transaction of the record at ``at``: its place, and whether it
+    committed. None: the transaction is open, as far as is known.
 
-    A marker and what it ends may be committed together, and are told of in either order.
+    ``markers`` are those of the producer that the log has reported already. A marker and the
+    records that it ends may become replicated together, and are reported in either order.
     """
-    return next((is_commit for marker, is_commit in markers if marker > at), None)
+    return next(((marker, is_commit) for marker, is_commit in markers if marker > at), None)
 
 
 def supersedes(new: Offset, old: Offset | None) -> bool:

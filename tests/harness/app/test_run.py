@@ -229,7 +229,7 @@ def test_replay_repeats_plan_and_faults(
     toml.write_text(
         "".join(
             f'[[schedule]]\nid = {f.id}\nfault = "{f.fault}"\n'
-            f"at_s = {f.at_s}\nduration_s = {f.duration_s}\n"
+            f'at_s = {f.at_s}\nduration_s = {f.duration_s}\ntargets = ["broker-1"]\n'
             for f in SCHEDULE
         )
     )
