@@ -122,6 +122,8 @@ def main() -> int:
     parser.add_argument("--renew", action="store_true", help="write the hashes")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
+    if not asked.renew and not HASHES.exists():
+        sys.exit(f"{HASHES} is missing: write it with --renew, before the first change")
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="faultline-same-") as scratch:
         found = all_hashes(Path(scratch), asked.jobs)
