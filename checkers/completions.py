@@ -39,8 +39,8 @@ _COMPARED = (
     "create-topic",
     parse.CREATE_COMPACTED,
 )
-"""Micro-operations that a completion repeats, with an answer where there is one. A client adds what
-it is told of partitions, and the commits of its listeners."""
+"""Micro-operations that a completion repeats, with an answer where there is one. A client adds
+the partitions that it was assigned or lost, and the commits of its listeners."""
 
 
 class Misfit(NamedTuple):

@@ -1,4 +1,4 @@
-"""``plan.json`` of a run's folder, which may come from somebody else: read strictly.
+"""``plan.json`` of a run's folder, which may come from another user: read strictly.
 
 A field that no plan has, a field that comes twice and a number that no run can have are refused:
 the run would be judged or repeated by other rules than its file states.

@@ -1,8 +1,8 @@
 """The offsets of one group: what counts, what is being written, what waits for its transaction.
 
 Each offset keeps the place of its record in the log: of two commits the later one counts, whatever
-order they are told of in (KAFKA-5247). So it is with the marker of a transaction: it ends what lies
-before it, and may be told of first. A deletion removes what counts at its place in the log, so that
+order the log reports them in (KAFKA-5247). A transaction's marker ends the records before it, and
+may be reported first. A deletion removes what counts at its place in the log, so that
 it does not remove an offset whose transaction is committed by a later marker.
 """
 

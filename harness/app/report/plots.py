@@ -88,7 +88,8 @@ def draw(
     """The script that draws the plots, and the plots; the work itself ends after ``main_s``.
 
     ``marks`` are findings, and ``witnesses_s`` the times of the events that the first of them rests
-    on. ``unseen``: by second, how the number of acknowledged records that nobody had read changed.
+    on. ``unseen``: by second, how the number of acknowledged records that no client had
+    read changed.
     """
     edges = edges_s(columns)
     shared = Range1d(start=0.0, end=float(edges[-1]), bounds=(0.0, float(edges[-1])))

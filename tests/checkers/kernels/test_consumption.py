@@ -54,7 +54,7 @@ def test_nothing_acknowledged_is_never_unseen(histories: Any) -> None:
     ],
 )
 def test_unseen_over_time(histories: Any, text: str, changes: dict[int, int]) -> None:
-    """By second, how the number of acknowledged records that nobody had read changed."""
+    """By second, how the number of acknowledged records that no process had read changed."""
     assert consumption(histories.log(text)).unseen_changes == changes
 
 

@@ -1,4 +1,4 @@
-"""A plan that was recorded, perhaps by somebody else, is read strictly."""
+"""A plan that was recorded, perhaps by another user, is read strictly."""
 
 import json
 from pathlib import Path

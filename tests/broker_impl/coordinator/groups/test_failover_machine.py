@@ -242,12 +242,8 @@ TestFailover = FailoverMachine.TestCase
 TP = PARTITIONS[0]
 
 
-def test_a_deletion_before_a_commit_marker_leaves_the_offset() -> None:
-    """The transaction counts from its marker on, although the deletion is reported after it."""
-    machine = FailoverMachine()
-    machine.commit_in_a_transaction(tp=TP, offset=100, producer=7)
-    machine.commit(number=0, tp=TP, offset=0)
-    machine.replicate(count=2)
+def _delete_and_commit(machine: FailoverMachine) -> None:
+    """Offset 100 of producer 7 counts, although a deletion is between it and its marker."""
     machine.delete_offsets(tp=TP)
     machine.mark(producer=7, is_commit=True)
     machine.the_next_coordinator_would_know_the_same()
@@ -256,6 +252,15 @@ def test_a_deletion_before_a_commit_marker_leaves_the_offset() -> None:
     kept = group.offsets.get(TP)
     assert kept is not None
     assert kept.offset == 100
+
+
+def test_a_deletion_before_a_commit_marker_leaves_the_offset() -> None:
+    """The transaction counts from its marker on, although the deletion is reported after it."""
+    machine = FailoverMachine()
+    machine.commit_in_a_transaction(tp=TP, offset=100, producer=7)
+    machine.commit(number=0, tp=TP, offset=0)
+    machine.replicate(count=2)
+    _delete_and_commit(machine)
 
 
 def test_a_deletion_uncovers_what_it_did_not_remove() -> None:
@@ -265,11 +270,4 @@ def test_a_deletion_uncovers_what_it_did_not_remove() -> None:
     machine.replicate(count=1)
     machine.commit_in_a_transaction(tp=TP, offset=100, producer=7)
     machine.commit(number=0, tp=TP, offset=1)
-    machine.delete_offsets(tp=TP)
-    machine.mark(producer=7, is_commit=True)
-    machine.the_next_coordinator_would_know_the_same()
-    group = machine.groups.find(GROUP)
-    assert group is not None
-    kept = group.offsets.get(TP)
-    assert kept is not None
-    assert kept.offset == 100
+    _delete_and_commit(machine)
