@@ -138,7 +138,8 @@ def steps(
     )
     listens = commits & ops.polls[operation] & ~ops.txn[operation] & is_told
     doubtful = column(micro.is_asked[micro.place].astype(np.int64), 1) > 0
-    outcome = np.where(listens, OK, ops.outcome[operation])
+    outcome = ops.outcome[operation]
+    outcome = np.where(listens & (outcome != INFO), OK, outcome)
     outcome = np.where(commits & doubtful & (~is_told | (outcome == OK)), INFO, outcome)
     since = _told_before(ops)[operation]
     until = np.where(outcome == INFO, FOREVER, ops.op[operation])

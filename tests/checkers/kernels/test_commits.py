@@ -147,6 +147,23 @@ def test_a_commit_in_doubt_ends_with_its_generation(histories: Any) -> None:
         assert (found.anomaly, found.offset) == ("commit-regression", int(text[-1]))
 
 
+@pytest.mark.parametrize(
+    ("poll", "fetch", "found"),
+    [
+        ("p1:!x-0@1|-x-0#1|", "f2:x-0", ["lost-commit 1 (5, 7)"]),
+        ("p1:!x-0@1|-x-0#1|", "f2:x-0@1", []),
+        ("p1?:!x-0@1|-x-0#1|", "f2:x-0", []),
+        ("p1?:!x-0@1|-x-0#1|", "f2:x-0@1", []),
+    ],
+)
+def test_a_listener_commits_in_doubt_as_its_poll_ends(
+    histories: Any, poll: str, fetch: str, found: list[str]
+) -> None:
+    """A commit that a listener reports in a poll that ended in doubt may never have happened."""
+    text = f"m1:x#listener p1:^x-0@0#1| {poll} {fetch}"
+    assert told(kernel(histories.log(text, "x-0"))) == found
+
+
 def test_a_commit_that_nobody_told_may_be_any(histories: Any) -> None:
     """While it may take effect, no offset is wrong; but it is no deletion."""
     text = "i1:t@1.0 m1:x p1:^x@0#1| k2:x@5 t1?:|!? f:x@77 f:x@5%7"
