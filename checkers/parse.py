@@ -46,7 +46,9 @@ REBALANCES = ("assigned", "revoked", "lost")
 WATERMARKS = ("start", "high", "stable")
 DELETE_RECORDS = "delete-records"
 DELETED = len(WATERMARKS)
-"""Stands for the offset before which records are to be deleted."""
+"""Stands for the offset before which a client asked for the deletion of all records."""
+BEYOND = (1 << 63) - 1
+"""Stands for a high watermark that is not known: no record is at or above it."""
 DELETE_TOPIC = "delete-topic"
 CREATE_COMPACTED = "create-compacted"
 """Asks for a topic of which only the last record of each key need stay."""
@@ -257,6 +259,8 @@ class _Columns:
         self._add_other(kind, key)
 
     def _add_deletion(self, kind: str, key: str, asked: int, start: int | None = None) -> None:
+        if asked < 0:  # Kafka's DeleteRecords: all below the high watermark, which the answer tells
+            asked = BEYOND if start is None else start
         self._add_place(key, asked, DELETED)
         if start is not None:
             self._add_place(key, start, WATERMARKS.index("start"))

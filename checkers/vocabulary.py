@@ -59,7 +59,7 @@ MICRO_OPERATIONS = {
     "compacted": '["compacted", topic]',
     "uncompacted": '["uncompacted", topic]',
     "delete-topic": '["delete-topic", topic]',
-    "delete-records": '["delete-records", key, offset], completed with the start of the log',
+    "delete-records": '["delete-records", key, offset or -1], completed with the start of the log',
 }
 """The shape of each micro-operation, as a message shows it."""
 
@@ -72,6 +72,11 @@ def _is_text(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return type(value) is int and -(1 << 63) <= value < 1 << 63
+
+
+def _is_end(value: Any) -> bool:
+    """An offset, or -1 for the high watermark."""
+    return _is_number(value) and value >= -1
 
 
 def _is_none(value: Any) -> bool:
@@ -129,7 +134,7 @@ _ARGUMENTS: dict[str, tuple[tuple[Check, ...], tuple[Check, ...]]] = {
     "compacted": ((_is_text,), ()),
     "uncompacted": ((_is_text,), ()),
     "delete-topic": ((_is_text,), ()),
-    "delete-records": ((_is_text, _is_number), (_NUMBER,)),
+    "delete-records": ((_is_text, _is_end), (_NUMBER,)),
 }
 """What follows the name of a micro-operation, and what may follow that. Sends and polls, of which
 there are many, are checked where they are read."""

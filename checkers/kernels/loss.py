@@ -72,7 +72,8 @@ def _may_be_deleted(log: Log, rows: I64, offset: I64) -> Bools:
     invoked, deletions = log.sends.invoked[rows], log.deletions
     found = np.zeros(len(rows), dtype=np.bool_)
     for asked, until in zip(deletions.offset.tolist(), deletions.until.tolist(), strict=True):
-        found |= (offset < asked) & (invoked < until)  # which an unknown offset is
+        # an unknown offset may be any from 0 on
+        found |= (np.maximum(offset, 0) < asked) & (invoked < until)
     return found
 
 

@@ -38,6 +38,7 @@ SHAPES: dict[str, list[Any]] = {
     "a watermark of true": ["watermarks", "x-0", {"high": True}],
     "watermarks in a list": ["watermarks", "x-0", [1, 2, 3]],
     "a deletion of records before true": ["delete-records", "x-0", True],
+    "a deletion of records before an offset below -1": ["delete-records", "x-0", -2],
 }
 
 

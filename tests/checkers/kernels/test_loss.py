@@ -76,6 +76,10 @@ def test_what_was_read_and_vanished_is_lost(histories: Any, text: str, lost: lis
         ("d?:x@2 s:x=a@0 s:x=b@2 p2:x=b@2 c2:x@3", []),  # who knows when that was
         ("s:x=a s:x=b@1 d:x@1/1 p2:x=b@1 c2:x@2", []),  # it may lie anywhere
         ("d:x@1/1 s:x=a s:x=b@1 p2:x=b@1 c2:x@2", ["1@None"]),  # but behind what was there
+        ("s:x=a s:x=b@1 d:x@0/0 p2:x=b@1 c2:x@2", ["1@None"]),  # no offset is below 0
+        ("s:x=a@0 s:x=b@1 d:x@-1/1 p2:x=b@1 c2:x@2", []),  # -1 is the high watermark
+        ("s:x=a@0 s:x=b@1 d:x@-1/0 p2:x=b@1 c2:x@2", ["1@0"]),  # which was 0 then
+        ("s:x=a@0 s:x=b@1 d?:x@-1 p2:x=b@1 c2:x@2", []),
     ],
 )
 def test_what_somebody_may_have_deleted_is_not_lost(
