@@ -46,19 +46,22 @@ def catch_ups(
     """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt: its
     position is the high watermark. One that claims success elsewhere contradicts itself."""
     rows, operation = columns.micro_ops(last, columns.is_op(parse.CATCH_UP))
+    ends, position = last[operation], columns.op_offset[rows]
+    reached = (outcome[operation] == OK) & (position == columns.op_value[rows])
+    facts = (
+        columns.op_key[rows],
+        columns.index[ends],
+        columns.process[ends],
+        position,
+        columns.time_ns[ends],
+        columns.index[first[operation]],
+        reached,
+    )
     return tuple(
-        (
-            int(columns.op_key[row]),
-            CatchUp(
-                op=int(columns.index[last[at]]),
-                process=int(columns.process[last[at]]),
-                position=int(columns.op_offset[row]),
-                time_ns=int(columns.time_ns[last[at]]),
-            ),
-            int(columns.index[first[at]]),
-            bool(outcome[at] == OK and columns.op_offset[row] == columns.op_value[row]),
+        (key, CatchUp(op, process, position, time_ns), invoked, is_reached)
+        for key, op, process, position, time_ns, invoked, is_reached in zip(
+            *(column.tolist() for column in facts), strict=True
         )
-        for row, at in zip(rows.tolist(), operation.tolist(), strict=True)
     )
 
 

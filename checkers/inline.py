@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from checkers import memory
 from checkers.kernels import key
 from checkers.tables import Tables
 
@@ -12,5 +13,7 @@ def judge(tables: Tables, progress: Callable[[float], None]) -> dict[str, key.Re
     reports = {}
     for done, log in enumerate(tables.logs(), start=1):
         reports[log.key] = key.judge(log)
+        del log  # so that there is only one at a time
         progress(done / count)
+    memory.release()
     return reports

@@ -58,15 +58,21 @@ class Key(NamedTuple):
 def logs(rows: Rows, keys: Sequence[Key], count: int) -> Iterator[Log]:
     """The log of each of these keys; all their numbers are below ``count``."""
     sends, polls, steps, resets, begins = (ByKey(key, count) for _, key in rows)
+    none = np.zeros(0, dtype=np.int32)
+    no_steps, no_resets = rows.steps[0].where(none), rows.resets[0].where(none)
     for key in keys:
         yield Log(
             key=key.name,
             sends=rows.sends[0].where(sends.rows(key.number)),
             polls=rows.polls[0].where(polls.rows(key.number)),
-            resets=rows.resets[0].where(resets.rows(key.number)),
+            resets=rows.resets[0].where(chosen)
+            if len(chosen := resets.rows(key.number))
+            else no_resets,
             caught_up=key.caught_up,
             faults=key.faults,
-            steps=rows.steps[0].where(steps.rows(key.number)),
+            steps=rows.steps[0].where(chosen)
+            if len(chosen := steps.rows(key.number))
+            else no_steps,
             groups=key.groups,
             begins=rows.begins[0].where(begins.rows(key.number)),
             is_deleted=key.is_deleted,

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels.compact import AllSends
+from checkers.kernels.history import Attempts
 from checkers.kernels.key import Report
 from checkers.kernels.rows import (
     ASSIGNED,
@@ -43,16 +45,16 @@ class Seen:
         """How many steps of groups and logs are of these kinds."""
         return int(np.isin(self.tables.steps.kind, kinds).sum())
 
-    def after_healing(self, start_ns: np.ndarray) -> int:
-        """How many of these began after the last of some faults was healed."""
+    def after_healing(self, began: AllSends | Attempts) -> int:
+        """How many of these began after the last fault was healed."""
         healed_ns = self.tables.healed_ns
-        return int((start_ns >= healed_ns).sum()) if healed_ns and self.tables.faults else 0
+        return int((began.start_ns >= healed_ns).sum()) if healed_ns and self.tables.faults else 0
 
     def transactions(self, which: Bools | None = None) -> int:
         """How many transactions sent records: all, or those of these rows of the sends."""
         sends = self.tables.sends
         rows = sends.txn if which is None else sends.txn & which
-        return len(np.unique(sends.op[rows]))
+        return len(np.unique(sends.operation[rows]))
 
     @cached_property
     def of_compacted(self) -> int:
@@ -74,7 +76,7 @@ class Seen:
     @property
     def read(self) -> int:
         """Records that were delivered, counted as often as they were."""
-        return len(self.tables.polls.op)
+        return len(self.tables.polls)
 
 
 class Material(NamedTuple):
@@ -91,7 +93,7 @@ _TRANSACTIONS = Material("transactions", lambda seen: seen.transactions())
 MATERIAL: dict[str, Material] = {
     "availability": Material(
         "records sent after the last fault was healed",
-        lambda seen: seen.after_healing(seen.tables.sends.start_ns),
+        lambda seen: seen.after_healing(seen.tables.sends),
     ),
     "commits": Material("committed offsets asked for", lambda seen: seen.steps(FETCH)),
     "compacted": Material("records read of compacted topics", lambda seen: seen.of_compacted),
@@ -122,7 +124,7 @@ MATERIAL: dict[str, Material] = {
     ),
     "producers": Material(
         "transactions begun after the last fault was healed",
-        lambda seen: seen.after_healing(seen.tables.attempts.start_ns),
+        lambda seen: seen.after_healing(seen.tables.attempts),
     ),
     "progress": Material(
         "groups with members", lambda seen: sum(bool(g.members) for g in seen.tables.groups)

@@ -109,7 +109,8 @@ class Tables(History):
             return {}
         acked = self.sends.outcome == OK
         last = np.full(len(self.keys), -1)
-        np.maximum.at(last, self.sends.key[acked], self.sends.op[acked])
+        op = self.operations.op[self.sends.operation[acked]]
+        np.maximum.at(last, self.sends.key[acked], op)
         return {
             key: catch_up
             for key, catch_up, invoked, reached in self.catch_ups
@@ -233,6 +234,7 @@ def tables_of(columns: Columns) -> Tables:
     """The tables of a history, which takes the columns apart: where nobody else has the history,
     what is looked at once is gone from then on."""
     operations = _operations(columns)
+    memory.release()
     first, last, outcome = operations.first, operations.last, operations.outcome
     polls = consumers.polls(columns, operations)
     compacted = facts.compacted(columns)
@@ -243,6 +245,7 @@ def tables_of(columns: Columns) -> Tables:
     attempts = producers.attempts(columns, first, last, outcome)
     told = consumers.told(columns, operations)
     columns.forget_groups()
+    memory.release()
     sends, sent_rows = producers.sends(columns, operations)
     waits = producers.waits(columns, sends, sent_rows)
     columns.forget_micro_ops()

@@ -31,6 +31,23 @@ def is_in(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
     return found
 
 
+def changes(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """True at the first row of a sorted column, and where its value differs from the row before."""
+    changed = np.empty(len(column), dtype=np.bool_)
+    changed[:1] = True
+    np.not_equal(column[1:], column[:-1], out=changed[1:])
+    return changed
+
+
+def first_rows(column: I64) -> tuple[I64, I64]:
+    """The distinct values of a column, ascending, and the first row of each. ``np.unique`` returns
+    the same, and takes four times as long for a few rows."""
+    order = column.argsort(kind="stable")
+    ordered = column[order]
+    is_first = changes(ordered)
+    return ordered[is_first], order[is_first]
+
+
 def last_before(process: I64, event: I64, of: I64, before: I64) -> I64:
     """Of each process and event that ``of`` and ``before`` hold: the row of the last event of that
     process before it, or -1."""

@@ -31,8 +31,10 @@ def longest_outage(log: Log) -> Outage | None:
     if not len(log.sends.op):
         return None
     demand = _Demand(log)
-    begins = demand.since(np.concatenate(([log.sends.start_ns.min()], demand.acked)))
-    ends = np.append(demand.acked, log.sends.end_ns.max())
+    begins, ends = np.empty((2, len(demand.acked) + 1), dtype=np.int64)
+    begins[0], begins[1:] = log.sends.start_ns.min(), demand.acked
+    ends[:-1], ends[-1] = demand.acked, log.sends.end_ns.max()
+    begins = demand.since(begins)
     at_ = int((ends - begins).argmax())
     if ends[at_] <= begins[at_]:
         return None
@@ -61,10 +63,10 @@ class _Demand:
     """When somebody waited for a write to be acknowledged."""
 
     def __init__(self, log: Log) -> None:
-        order = np.argsort(log.sends.end_ns, kind="stable")
+        order = log.sends.end_ns.argsort(kind="stable")
         self._end = log.sends.end_ns[order]
         self._next_start = np.minimum.accumulate(log.sends.start_ns[order][::-1])[::-1]
-        self.acked: I64 = np.sort(log.sends.end_ns[log.sends.outcome == OK])
+        self.acked: I64 = self._end[log.sends.outcome[order] == OK]
 
     def after(self, time_ns: int) -> bool:
         """Was anything under way at this time, or asked for later?"""
@@ -72,7 +74,7 @@ class _Demand:
 
     def since(self, times_ns: I64) -> I64:
         """Each time, or the first one after it at which a write was under way."""
-        row = np.searchsorted(self._end, times_ns, side="right")
+        row = self._end.searchsorted(times_ns, side="right")
         asked = row < len(self._end)
         start = self._next_start[np.minimum(row, len(self._end) - 1)]
         since: I64 = np.where(asked, np.maximum(times_ns, start), times_ns)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from checkers.kernels.arrays import is_in
-from checkers.kernels.rows import I64, OK, Log, Polls, groups
+from checkers.kernels.arrays import changes, first_rows, is_in
+from checkers.kernels.rows import I64, OK, Log, Polls
 
 
 class Lag(msgspec.Struct, frozen=True):
@@ -54,28 +54,29 @@ NOTHING = Consumption(None, None, {})
 
 def consumption(log: Log) -> Consumption:
     """Of one key."""
-    values, first = np.unique(log.polls.value, return_index=True)
-    acked = log.sends.where(log.sends.outcome == OK)
-    time_ns, change = _changes(acked.value, acked.end_ns, values, log.polls.end_ns[first])
+    values, first = log.first_reads
+    first_ns = log.polls.end_ns[first]
+    time_ns, change = _changes(log.acked.value, log.acked.end_ns, values, first_ns)
     return Consumption(
-        lag=_worst_lag(log, values, first),
+        lag=_worst_lag(log),
         unseen=_unseen(log.key, time_ns, change),
-        counts=_counts(log.polls.where(log.polls.outcome == OK)),
+        counts=_counts(log.polls.where(log.polls.outcome == OK), len(values)),
         unseen_changes=_by_second(time_ns, change),
     )
 
 
-def _worst_lag(log: Log, values: I64, first: I64) -> Lag | None:
-    polls = log.polls
+def _worst_lag(log: Log) -> Lag | None:
+    polls, acked = log.polls, log.acked
+    values, first = log.first_reads
     if not len(values):
         return None
     known_ns = polls.end_ns[first]
-    acked = log.sends.where((log.sends.outcome == OK) & is_in(log.sends.value, values))
-    np.minimum.at(known_ns, np.searchsorted(values, acked.value), acked.end_ns)
+    was_read = is_in(acked.value, values)
+    np.minimum.at(known_ns, values.searchsorted(acked.value[was_read]), acked.end_ns[was_read])
     # what was there before a reader began is no lag of this reader
-    readers, first_row, number = np.unique(polls.process, return_index=True, return_inverse=True)
-    began_ns = polls.end_ns[first_row][number] if len(readers) else polls.end_ns
-    known = known_ns[np.searchsorted(values, polls.value)]
+    readers, first_of_reader = first_rows(polls.process)
+    began_ns = polls.end_ns[first_of_reader][readers.searchsorted(polls.process)]
+    known = known_ns[values.searchsorted(polls.value)]
     lag = np.where(known > began_ns, polls.end_ns - known, 0)
     row = int(lag.argmax())
     if lag[row] <= 0:
@@ -92,19 +93,19 @@ def _worst_lag(log: Log, values: I64, first: I64) -> Lag | None:
 def _changes(acked: I64, acked_ns: I64, read: I64, read_ns: I64) -> tuple[I64, I64]:
     """When an acknowledged record became unseen (+1), and when it was read for the first time (-1),
     in the order of time."""
-    place = np.minimum(np.searchsorted(read, acked), max(len(read) - 1, 0))
+    place = np.minimum(read.searchsorted(acked), max(len(read) - 1, 0))
     seen = read[place] == acked if len(read) else np.zeros(len(acked), dtype=np.bool_)
     seen_ns = np.maximum(read_ns[place[seen]], acked_ns[seen])
     time_ns = np.concatenate((seen_ns, acked_ns))
     change = np.concatenate((np.full(len(seen_ns), -1), np.ones(len(acked), dtype=np.int64)))
-    order = np.argsort(time_ns, kind="stable")  # at one time what is read counts first
+    order = time_ns.argsort(kind="stable")  # at one time what is read counts first
     return time_ns[order], change[order]
 
 
 def _unseen(key: str, time_ns: I64, change: I64) -> Unseen | None:
     if not len(time_ns):
         return None
-    unseen = np.cumsum(change)
+    unseen = change.cumsum()
     most = int(unseen.argmax())
     return Unseen(
         key=key,
@@ -118,19 +119,23 @@ def _by_second(time_ns: I64, change: I64) -> dict[int, int]:
     if not len(time_ns):
         return {}
     second = time_ns // 1_000_000_000
-    begins = np.flatnonzero(np.diff(second, prepend=second[0] - 1))
+    if second[0] == second[-1]:
+        total = int(change.sum())
+        return {int(second[0]): total} if total else {}
+    begins = changes(second).nonzero()[0]
     sums = np.add.reduceat(change, begins)
     return {at: by for at, by in zip(second[begins].tolist(), sums.tolist(), strict=True) if by}
 
 
-def _counts(polls: Polls) -> dict[int, int]:
+def _counts(polls: Polls, distinct: int) -> dict[int, int]:
+    if len(polls.value) == distinct:  # no value was delivered twice, to whichever process
+        return {1: distinct} if distinct else {}
     order = np.lexsort((polls.value, polls.process))
     process, value = polls.process[order], polls.value[order]
-    changes = np.ones(len(order), dtype=np.int64)
-    changes[1:] = (process[1:] != process[:-1]) | (value[1:] != value[:-1])
-    begins, ends = groups(np.cumsum(changes))
-    times, pairs = np.unique(ends - begins, return_counts=True)
-    return dict(zip(times.tolist(), pairs.tolist(), strict=True))
+    begins = (changes(process) | changes(value)).nonzero()[0]
+    ends = np.concatenate((begins[1:], (len(order),)))
+    pairs = np.bincount(ends - begins) if len(begins) else begins
+    return {times: count for times, count in enumerate(pairs.tolist()) if count}
 
 
 def merged(of_keys: Iterable[Consumption]) -> Consumption:

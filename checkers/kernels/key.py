@@ -18,6 +18,7 @@ from checkers.kernels import (
     order,
     owners,
     phantom,
+    plain,
     polls,
     precommitted,
     progress,
@@ -26,7 +27,7 @@ from checkers.kernels import (
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.consumption import Consumption
 from checkers.kernels.receipts import Asking, Receipt
-from checkers.kernels.rows import OK, Found, Log
+from checkers.kernels.rows import Found, Log
 
 Kernel = Callable[[Log], Iterable[Found]]
 
@@ -68,9 +69,13 @@ class Report(NamedTuple):
 def judge(log: Log) -> Report:
     """Ask everything of one key. A checker that crashes does not keep the others from theirs."""
     asking = Asking()
-    ask = asking.ask
-    basic = [f for name, kernel in BASIC.items() for f in ask(name, partial(kernel, log)) or ()]
-    asked = {name: ask(name, partial(kernel, log)) for name, kernel in DERIVED.items()}
+    ask, is_plain = asking.ask, plain.is_plain(log)
+
+    def of_records(name: str, kernel: Kernel) -> list[Found] | None:
+        return ask(name, tuple if is_plain else partial(kernel, log))
+
+    basic = [f for name, kernel in BASIC.items() for f in of_records(name, kernel) or ()]
+    asked = {name: of_records(name, kernel) for name, kernel in DERIVED.items()}
     alive = [name for name, found in asked.items() if found is not None]
     derived = [f for found in asked.values() for f in found or ()]
 
@@ -83,7 +88,7 @@ def judge(log: Log) -> Report:
         stale = ask("compacted", partial(compacted.stale_keys, log)) or []
         standing = folding.fold_keys([*standing, *stale])
     stuck = ask("availability", partial(availability.stuck, log)) or []
-    skips = ask("order", partial(order.send_skips, log)) or []
+    skips = of_records("order", order.send_skips) or []
     of_groups: list[Found] = []
     if len(log.steps.op):
         for name, kernel in GROUPS.items():
@@ -92,8 +97,8 @@ def judge(log: Log) -> Report:
     return Report(
         found=standing + skips + stuck + of_groups,
         receipts=asking.receipts,
-        acked=int((log.sends.outcome == OK).sum()),
-        read=int(log.known.read.sum()),
+        acked=len(log.acked.op),
+        read=len(log.first_reads[0]) if is_plain else int(log.known.read.sum()),
         outage=availability.longest_outage(log),
         recoveries=availability.recoveries(log),
         consumption=consumption.consumption(log),

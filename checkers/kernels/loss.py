@@ -51,7 +51,7 @@ def lost_writes(log: Log) -> list[Found]:
         gone = ~was_read & (offset != UNKNOWN) & (offset <= frontier(log))
     else:  # an acknowledged record without a place is somewhere, so is all of a transaction that
         # happened; another proven one is perhaps nowhere
-        gone = ~is_in(sends.value, _seen_finally(log, log.caught_up))
+        gone = ~is_in(sends.value, seen_finally(log, log.caught_up))
         gone &= (offset != UNKNOWN) | (sends.outcome == OK) | sends.txn
     rows = np.flatnonzero(sends.accountable & gone)
     if not len(rows):
@@ -85,7 +85,7 @@ def _deleted(log: Log, row: int, found: Found) -> Found:
     return msgspec.structs.replace(found, variant="deleted", also=(age_ms,))
 
 
-def _seen_finally(log: Log, end: CatchUp) -> I64:
+def seen_finally(log: Log, end: CatchUp) -> I64:
     """The values that the final reader saw, or anybody else since it began."""
     polls, resets = log.polls, log.resets
     gave_up = resets.op[(resets.process == end.process) & (resets.op < end.op)]
@@ -102,7 +102,7 @@ class _Proofs:
         self._log = log
         self._read = np.flatnonzero(log.known.read)
         self._read_offsets = log.known.offset[self._read]
-        self._values, self._first = np.unique(log.polls.value, return_index=True)
+        self._values, self._first = log.first_reads
 
     def found(self, row: int, offset: int, *, was_read: bool) -> Found:
         sends = self._log.sends
@@ -167,9 +167,8 @@ def unseen(log: Log) -> list[Found]:
 
     At most one finding of each: the latest, and the first; the others are folded into it.
     """
-    sends, polls = log.sends, log.polls
-    acked = sends.where(sends.outcome == OK)
-    values, first = np.unique(polls.value, return_index=True)  # the first delivery of each value
+    polls, acked = log.polls, log.acked
+    values, first = log.first_reads
     seen = is_in(acked.value, values)
     found = []
     if log.caught_up is None and not seen.all():

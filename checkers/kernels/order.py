@@ -77,7 +77,7 @@ def _shown(log: Log, sends: Sends) -> Sends:
     """The records that were certainly in the log by some event, with that event for ``op`` and its
     time for ``end_ns``, in the order of these: each was acknowledged by then, or read. Without
     those that were read before they were sent."""
-    values, first = np.unique(log.polls.value, return_index=True)
+    values, first = log.first_reads
     place = np.minimum(np.searchsorted(values, sends.value), max(len(values) - 1, 0))
     read = np.full(len(sends.op), FOREVER)
     read_ns = sends.end_ns

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.kernels.arrays import last_before
+from checkers.kernels.arrays import changes, first_rows, is_in, last_before
 
 I64 = NDArray[np.int64]
 I8 = NDArray[np.int8]
@@ -34,7 +34,7 @@ class Rows:
     def where(self, mask: NDArray[Any]) -> Self:
         """The rows that a mask or an array of row numbers selects. A mask that selects all of them
         copies nothing."""
-        if mask.dtype == np.bool_ and mask.all():
+        if mask.dtype == np.bool_ and np.count_nonzero(mask) == len(mask):
             return self
         return self._make([column[mask] for column in self])  # type: ignore[attr-defined,no-any-return]
 
@@ -309,6 +309,17 @@ class Log:
     """May a record be gone once there is a later one of its record key (``model.keyed``)?"""
 
     @cached_property
+    def acked(self) -> Sends:
+        """The records that were acknowledged."""
+        return self.sends.where(self.sends.outcome == OK)
+
+    @cached_property
+    def first_reads(self) -> tuple[I64, I64]:
+        """The distinct values that were polled, ascending, and the row of ``polls`` that delivered
+        each of them first."""
+        return first_rows(self.polls.value)
+
+    @cached_property
     def placed_polls(self) -> Polls:
         """Those of which an offset is known."""
         return self.polls.where(self.polls.offset != UNKNOWN)
@@ -329,8 +340,7 @@ class Log:
         """The offsets, ascending, of records that were acknowledged and read: whoever reads on past
         one of them has been given it."""
         known = self.known
-        acked = self.sends.value[self.sends.outcome == OK]
-        offsets: I64 = np.unique(known.offset[known.read & np.isin(known.value, acked)])
+        offsets: I64 = np.unique(known.offset[known.read & is_in(known.value, self.acked.value)])
         return offsets
 
     @cached_property
@@ -341,7 +351,7 @@ class Log:
         value = np.concatenate((polls.value, told.value))
         order = np.lexsort((value, offset))  # stable: of equal pairs the first poll comes first
         offset, value = offset[order], value[order]
-        first = np.flatnonzero(_changes(offset) | _changes(value))
+        first = np.flatnonzero(changes(offset) | changes(value))
         chosen = order[first]
         offset, value = offset[first], value[first]
         return Known(
@@ -351,7 +361,7 @@ class Log:
             op=np.concatenate((polls.op, told.op))[chosen],
             process=np.concatenate((polls.process, told.process))[chosen],
             time_ns=np.concatenate((polls.end_ns, told.end_ns))[chosen],
-            offsets=offset[_changes(offset)],
+            offsets=offset[changes(offset)],
             by_value=np.lexsort((offset, value)),
         )
 
@@ -414,17 +424,9 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     folded: int = 0
 
 
-def _changes(column: I64) -> Bools:
-    """True where a sorted column's value differs from the one before it, and at its beginning."""
-    changes = np.empty(len(column), dtype=np.bool_)
-    changes[:1] = True
-    np.not_equal(column[1:], column[:-1], out=changes[1:])
-    return changes
-
-
 def groups(column: I64) -> tuple[I64, I64]:
     """Begin and end (exclusive) of each run of equal values in a sorted column."""
-    begins = np.flatnonzero(_changes(column))
+    begins = np.flatnonzero(changes(column))
     ends = np.empty_like(begins)
     ends[:-1] = begins[1:]
     ends[-1:] = len(column)

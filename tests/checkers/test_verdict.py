@@ -127,7 +127,7 @@ def test_a_crashed_checker_makes_it_unknown(
         raise ZeroDivisionError("no")
 
     monkeypatch.setitem(key.DERIVED, "polls", explode)
-    told = verdict(histories, "s:x=a@0 p:x=a@0")
+    told = verdict(histories, "s:x=a@0 s?:x=b p:x=a@0")
     assert told.valid == "unknown"
     assert told.unknown_because == ("the checker polls crashed on x: ZeroDivisionError: no",)
     assert told.checkers["polls"].valid == "unknown"
