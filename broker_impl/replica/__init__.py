@@ -1,1 +1,1 @@
-"""The state of one replica: events in, effects out, invariants after each."""
+"""The state machine of one replica: events in, effects out, invariants checked after each event."""

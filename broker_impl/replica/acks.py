@@ -1,4 +1,4 @@
-"""acks=all: when an append may be acknowledged."""
+"""The rules by which a leader answers appends with acks=all."""
 
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import isr
@@ -6,10 +6,10 @@ from broker_impl.wire.types import Epoch, Offset
 
 
 def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
-    """Has the replica ceased to lead since it took an append, if only for a while?
+    """Return whether the replica lost leadership after it accepted an append, if only for a while.
 
-    Then another log may have won, and the record's fate is open (KAFKA-1148, KAFKA-2960).
-    ``leading_since`` is the first epoch of the leadership of now.
+    If so, another leader's log may have replaced the record, and the append's outcome is unknown
+    (KAFKA-1148, KAFKA-2960). ``leading_since`` is the first epoch of the current leadership.
     """
     return not leads or appended_in < leading_since
 
@@ -17,11 +17,12 @@ def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
 def outcome(
     required: Offset, high_watermark: Offset, replicated: Offset, in_sync: int, isr_min: int
 ) -> ErrorCode | None:
-    """The answer to an append that ends before ``required``; None: not yet.
+    """The response to an append whose records end before ``required``; None: still waiting.
 
-    Acknowledged once it is committed and the maximal ISR is still large enough. An ISR that
-    shrank meanwhile makes it NOT_ENOUGH_REPLICAS_AFTER_APPEND: the record is there, its fate is
-    open. ``replicated`` runs ahead of a watermark that is held below min.insync.replicas.
+    The append is acknowledged once it is committed and the maximal ISR is still large enough. If
+    the ISR has shrunk since the append, the response is NOT_ENOUGH_REPLICAS_AFTER_APPEND: the
+    record is in the log, but its outcome is unknown. ``replicated`` can be ahead of the high
+    watermark, which does not advance while the ISR is below min.insync.replicas.
     """
     if high_watermark < required and replicated < required:
         return None

@@ -1,4 +1,4 @@
-"""What happens to a replica, and what it wants done: the values that pass its one door."""
+"""The events that a replica handles and the effects that it asks its broker to carry out."""
 
 from enum import Enum
 
@@ -10,14 +10,14 @@ from broker_impl.wire.types import BrokerId, Buffer, Epoch, Offset, TopicPartiti
 
 
 class Role(Enum):
-    """What this replica is for its partition."""
+    """The role of a replica in its partition."""
 
     LEADER = "leader"
     FENCED = "fenced"
-    """It led, and has seen that its epoch is over; it waits for the controller's order."""
+    """It led, and has found its epoch to be outdated; it waits for the controller's order."""
     FOLLOWER = "follower"
     STOPPED = "stopped"
-    """Not told yet, or told to stop."""
+    """It has not received a role yet, or was ordered to stop."""
 
 
 class PartitionState(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class PartitionState(msgspec.Struct, frozen=True):
 
     controller_epoch: Epoch
     leader: BrokerId
-    """-1: nobody leads."""
+    """-1: the partition has no leader."""
     leader_epoch: Epoch
     isr: tuple[BrokerId, ...]
     zk_version: int
@@ -37,19 +37,19 @@ class PartitionState(msgspec.Struct, frozen=True):
 
 
 class BecomeLeader(msgspec.Struct, frozen=True):
-    """Lead in the epoch of ``state``."""
+    """Become the leader in the epoch of ``state``."""
 
     state: PartitionState
 
 
 class BecomeFollower(msgspec.Struct, frozen=True):
-    """Follow the leader of ``state`` (or wait for one) in its epoch."""
+    """Follow the leader of ``state`` in its epoch; if it has none, wait for one."""
 
     state: PartitionState
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Neither lead nor follow."""
+    """Stop leading or following."""
 
 
 class Configure(msgspec.Struct, frozen=True):
@@ -62,53 +62,53 @@ class Configure(msgspec.Struct, frozen=True):
 
 
 class Append(msgspec.Struct, frozen=True):
-    """A producer's batches; answered by an ``AppendDone`` that comes before other effects."""
+    """Append a producer's batches; ``AppendDone`` is the first effect."""
 
     records: Buffer
     acks: int
     now_ms: int
     guard: int | None = None
-    """What the batch's transaction was verified under (``ProducerStates.guard``)."""
+    """The guard under which the batch's transaction was verified (``ProducerStates.guard``)."""
     by_coordinator: bool = False
-    """In a producer's name, by the coordinator of its group: without sequence numbers."""
+    """The group coordinator appends for the producer, without sequence numbers."""
 
 
 class EndTransaction(msgspec.Struct, frozen=True):
-    """A coordinator's marker; answered as ``Append`` is, by the rules of acks=all."""
+    """Append a transaction coordinator's marker; answered as ``Append`` with acks=all is."""
 
     marker: Marker
     now_ms: int
 
 
 class DeleteRecords(msgspec.Struct, frozen=True):
-    """What lies before ``offset``, which is committed, is not to be read any more."""
+    """Delete the records before ``offset``, which are committed."""
 
     offset: Offset
 
 
 class FollowerFetched(msgspec.Struct, frozen=True):
-    """A follower was served: it holds everything below ``offset``."""
+    """A follower's fetch at ``offset`` was served: the follower holds everything below it."""
 
     broker: BrokerId
     leader_epoch: Epoch
     offset: Offset
     log_start: Offset
     eligible: bool
-    """The fetch is of the incarnation of the broker that is registered now."""
+    """The fetch comes from the incarnation of the broker that is registered now."""
 
 
 class IsrWritten(msgspec.Struct, frozen=True):
-    """The znode was written; ``zk_version`` is its version since."""
+    """The write of the state znode succeeded and produced ``zk_version``."""
 
     zk_version: int
 
 
 class IsrWriteRefused(msgspec.Struct, frozen=True):
-    """The znode had another version, or nobody knows whether it was written."""
+    """The state znode had another version, or the result of the write is unknown."""
 
 
 class IsrRefreshed(msgspec.Struct, frozen=True):
-    """The znode as it was read after a refusal."""
+    """The content of the state znode, read after a write was refused."""
 
     leader: BrokerId
     leader_epoch: Epoch
@@ -116,11 +116,11 @@ class IsrRefreshed(msgspec.Struct, frozen=True):
     zk_version: int
 
 
-# Events: to a follower; each names the leader epoch in which its question was asked.
+# Events: to a follower; each names the leader epoch in which its request was sent.
 
 
 class EpochEndAnswered(msgspec.Struct, frozen=True):
-    """The leader told where the last epoch of this log ended in its own."""
+    """The leader answered where the last epoch of this follower's log ends in the leader's log."""
 
     leader_epoch: Epoch
     asked_epoch: Epoch
@@ -129,7 +129,7 @@ class EpochEndAnswered(msgspec.Struct, frozen=True):
 
 
 class Diverged(msgspec.Struct, frozen=True):
-    """The leader told, instead of serving a fetch, where the last fetched epoch ended."""
+    """The leader answered a fetch with the end of the last fetched epoch instead of records."""
 
     leader_epoch: Epoch
     offset: Offset
@@ -138,7 +138,7 @@ class Diverged(msgspec.Struct, frozen=True):
 
 
 class Replicated(msgspec.Struct, frozen=True):
-    """The leader served a fetch from ``offset``."""
+    """The leader answered a fetch from ``offset``."""
 
     leader_epoch: Epoch
     offset: Offset
@@ -149,7 +149,7 @@ class Replicated(msgspec.Struct, frozen=True):
 
 
 class BoundsAnswered(msgspec.Struct, frozen=True):
-    """The leader told where its log begins and ends, after a fetch outside of it."""
+    """After a fetch out of range, the leader answered where its log begins and ends."""
 
     leader_epoch: Epoch
     log_start: Offset
@@ -157,7 +157,7 @@ class BoundsAnswered(msgspec.Struct, frozen=True):
 
 
 class FetchRefused(msgspec.Struct, frozen=True):
-    """The leader answered a question with an error."""
+    """The leader answered a request with an error."""
 
     leader_epoch: Epoch
     error: ErrorCode
@@ -167,7 +167,7 @@ class FetchRefused(msgspec.Struct, frozen=True):
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """Time passed; due each half of replica.lag.time.max.ms."""
+    """Time has passed; due every half of replica.lag.time.max.ms."""
 
 
 Event = (
@@ -195,7 +195,7 @@ Event = (
 
 
 class AppendResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an append on the leader itself; ``error`` says that nothing was appended."""
+    """The result of an append on the leader; with an ``error``, nothing was appended."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
@@ -204,38 +204,38 @@ class AppendResult(msgspec.Struct, frozen=True, kw_only=True):
     log_append_time: int = -1
     log_start_offset: Offset = -1
     required_offset: Offset = -1
-    """acks=all waits until the high watermark is here."""
+    """With acks=all, the append waits until the high watermark reaches this offset."""
     leader_epoch: Epoch = -1
 
 
 class AppendDone(msgspec.Struct, frozen=True):
-    """The answer to ``Append`` and ``EndTransaction``."""
+    """The result of ``Append`` or ``EndTransaction``."""
 
     result: AppendResult
 
 
 class LogEndAdvanced(msgspec.Struct, frozen=True):
-    """The leader has news for its followers: records, or that a new epoch began at ``to``."""
+    """The leader's log has grown, or a new epoch began at ``to``: followers can fetch."""
 
     tp: TopicPartition
     to: Offset
 
 
 class HighWatermarkAdvanced(msgspec.Struct, frozen=True):
-    """The leader has committed records up to ``to``: acknowledge, serve consumers."""
+    """The leader has committed records up to ``to``: acknowledge appends, serve consumers."""
 
     tp: TopicPartition
     to: Offset
 
 
 class HighWatermarkLearnt(msgspec.Struct, frozen=True):
-    """A follower knows another high watermark than before: serve consumers that read from it."""
+    """A follower's high watermark changed: serve the consumers that read from this follower."""
 
     tp: TopicPartition
 
 
 class LogStartAdvanced(msgspec.Struct, frozen=True):
-    """The log begins later here, or a follower has told so of its own."""
+    """The log start moved forward, here or, as its fetch reports, on a follower."""
 
     tp: TopicPartition
 
@@ -243,8 +243,8 @@ class LogStartAdvanced(msgspec.Struct, frozen=True):
 class WriteIsr(msgspec.Struct, frozen=True):
     """Write the state znode if its version is still ``zk_version``.
 
-    To be answered by IsrWritten, or, on a bad version and whenever the outcome is not known (a lost
-    connection, a lost session), by IsrWriteRefused.
+    The answer is IsrWritten, or IsrWriteRefused if the version differs or the result is unknown
+    (the connection or the session was lost).
     """
 
     tp: TopicPartition
@@ -256,13 +256,13 @@ class WriteIsr(msgspec.Struct, frozen=True):
 
 
 class RefreshIsr(msgspec.Struct, frozen=True):
-    """Read the state znode and answer by IsrRefreshed; asked again at each tick until answered."""
+    """Read the state znode and answer with IsrRefreshed; repeated at each tick until answered."""
 
     tp: TopicPartition
 
 
 class IsrChanged(msgspec.Struct, frozen=True):
-    """The committed ISR, as the znode has it, is another one now."""
+    """The committed ISR, as stored in the state znode, changed."""
 
     tp: TopicPartition
     before: tuple[BrokerId, ...]
@@ -270,27 +270,27 @@ class IsrChanged(msgspec.Struct, frozen=True):
 
 
 class LeadershipTaken(msgspec.Struct, frozen=True):
-    """This replica leads in this epoch, perhaps as it did in the one before."""
+    """This replica leads in this epoch; it may have led in the previous epoch too."""
 
     tp: TopicPartition
     leader_epoch: Epoch
 
 
 class LeadershipLost(msgspec.Struct, frozen=True):
-    """Whoever waits at this leader is to be sent elsewhere."""
+    """The replica no longer leads: requests that wait at it must be answered with an error."""
 
     tp: TopicPartition
 
 
 class StartFetching(msgspec.Struct, frozen=True):
-    """There is something to ask of this leader (a new epoch, a new leader)."""
+    """The replica has a request to send to its leader (a new epoch, or a new leader)."""
 
     tp: TopicPartition
     leader: BrokerId
 
 
 class StopFetching(msgspec.Struct, frozen=True):
-    """There is nothing to ask any more."""
+    """The replica has no request to send to a leader any more."""
 
     tp: TopicPartition
 

@@ -1,26 +1,27 @@
-"""Epochs keep the past out: orders and requests of a former controller, leader or incarnation."""
+"""Checks of epochs that reject requests of a former controller, leader or broker incarnation."""
 
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Epoch
 
 NO_EPOCH = -1
-"""A request that carries no epoch is not checked against one."""
+"""The epoch of a request that carries none; it is not checked."""
 EPOCH_DURING_DELETE = -2
-"""The leader epoch in StopReplica for a topic that is being deleted: beyond any other (KIP-570)."""
+"""The leader epoch in StopReplica for a topic under deletion: newer than any other (KIP-570)."""
 
 
 def controller(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
-    """An order of a controller that has been replaced is ignored as a whole (KAFKA-1188)."""
+    """The error for a request of a controller: a replaced controller's is rejected whole
+    (KAFKA-1188)."""
     if request_epoch < known_epoch:
         return ErrorCode.STALE_CONTROLLER_EPOCH
     return ErrorCode.NONE
 
 
 def broker(request_epoch: Epoch, own_epoch: Epoch) -> ErrorCode:
-    """An order to a former incarnation of this broker is ignored (KIP-380).
+    """The error for an order: one to a former incarnation of this broker is rejected (KIP-380).
 
-    A newer epoch than our own is accepted: the controller sees a registration before we do
-    (KAFKA-9839).
+    An epoch newer than this broker's own is accepted: the controller may see a registration before
+    the broker does (KAFKA-9839).
     """
     if NO_EPOCH < request_epoch < own_epoch:
         return ErrorCode.STALE_BROKER_EPOCH
@@ -28,10 +29,11 @@ def broker(request_epoch: Epoch, own_epoch: Epoch) -> ErrorCode:
 
 
 def connection(number: int, newest: int) -> ErrorCode:
-    """An order by a connection that its controller has given up since is late, and is ignored.
+    """The error for an order over a connection that the controller has since replaced: it is late.
 
-    Connections count up. The order was sent again by a later one, and others behind it. A list of
-    brokers or a deletion has no epoch of its own by which that would be seen.
+    Connection numbers increase. The controller has sent the order again over a later connection,
+    and may have sent others after it. A list of live brokers or a deletion has no epoch of its own
+    that would show the delay.
     """
     if number < newest:
         return ErrorCode.REQUEST_TIMED_OUT
@@ -39,27 +41,27 @@ def connection(number: int, newest: int) -> ErrorCode:
 
 
 def late_roles(late: ErrorCode) -> ErrorCode:
-    """An order that is late gives no roles, either, though each role has its leader epoch.
+    """The error for the roles in a late order: they are rejected despite their leader epochs.
 
-    The epoch tells it from newer ones where the replica is still there. One that was deleted since
-    would be made anew, as the leader of an empty log; and one of a topic that was made anew since
-    counts its epochs anew.
+    Where the replica still exists, its leader epoch shows that the order is old. A replica that was
+    deleted in the meantime would be created again, as the leader of an empty log; and a topic that
+    was created again counts its leader epochs from the beginning.
     """
     return late
 
 
 def leader_and_isr(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
-    """Only a newer leader epoch changes a replica's role; the same one says nothing new."""
+    """The error for a role in LeaderAndIsr: only a newer leader epoch changes the role."""
     if request_epoch <= known_epoch:
         return ErrorCode.STALE_CONTROLLER_EPOCH
     return ErrorCode.NONE
 
 
 def stop(request_epoch: Epoch, known_epoch: Epoch, delete: bool) -> ErrorCode:
-    """StopReplica of a former leader epoch is ignored (KIP-570).
+    """The error for StopReplica: an order with an older leader epoch is rejected (KIP-570).
 
-    An equal one is obeyed where it deletes: a cancelled reassignment does not raise the epoch
-    (KAFKA-13972).
+    With an equal epoch, the order is accepted if it deletes: cancelling a reassignment does not
+    increment the leader epoch (KAFKA-13972).
     """
     if request_epoch in (NO_EPOCH, EPOCH_DURING_DELETE) or request_epoch > known_epoch:
         return ErrorCode.NONE
@@ -69,7 +71,7 @@ def stop(request_epoch: Epoch, known_epoch: Epoch, delete: bool) -> ErrorCode:
 
 
 def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
-    """Does the asker believe in the same leader epoch (KIP-320)?"""
+    """The error for a request whose leader epoch differs from the replica's (KIP-320)."""
     if request_epoch in (NO_EPOCH, known_epoch):
         return ErrorCode.NONE
     if request_epoch < known_epoch:
@@ -78,10 +80,10 @@ def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
 
 
 def follower_fetch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
-    """A follower's fetch counts only in the leader's own epoch, which it therefore must name.
+    """The error for a follower's fetch, which must name exactly the leader's current epoch.
 
-    Otherwise a leader that has been replaced counts followers that will truncate what it
-    acknowledges (KAFKA-7395).
+    Without this check, a replaced leader would count followers that are going to truncate the
+    records that it acknowledges (KAFKA-7395).
     """
     if request_epoch == NO_EPOCH:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER

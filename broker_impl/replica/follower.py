@@ -1,40 +1,42 @@
-"""A follower makes its log a prefix of the leader's before it fetches in a new leader epoch."""
+"""The rules by which a follower truncates its log to a prefix of its new leader's before it
+fetches."""
 
 from typing import NamedTuple
 
 from broker_impl.wire.types import BrokerId, Epoch, Offset
 
 UNDEFINED = -1
-"""An epoch or end offset that the asked replica cannot tell."""
+"""The epoch or end offset in the answer of a replica that does not know it."""
 
 
 class Truncation(NamedTuple):
-    """Where to cut, and whether the log then agrees with the leader's."""
+    """The offset to truncate to, and whether the log then agrees with the leader's."""
 
     offset: Offset
     agreed: bool
 
 
 def compares_by(latest_epoch: Epoch) -> Epoch:
-    """The epoch by which a follower compares its log with its leader's: that of its last record.
+    """The epoch by which a follower compares its log with the leader's: that of its last record.
 
-    Offsets alone do not tell whose record lies there (KIP-101).
+    Offsets alone do not show which leader wrote a record (KIP-101).
     """
     return latest_epoch
 
 
 def starts_over(former_leader: BrokerId | None, leader: BrokerId) -> bool:
-    """Is the log compared with the leader's again in a new epoch?
+    """Return whether the follower compares its log with the leader's again in a new epoch.
 
-    Always, also under the same leader: somebody else may have led in between (KAFKA-7164).
+    It always does, also under the same leader, because another replica may have led in the meantime
+    (KAFKA-7164).
     """
     return True
 
 
 def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -> Offset | None:
-    """Where to truncate to at the start of a leader epoch; None: ask the leader first (KIP-101).
+    """Where to truncate at the start of a leader epoch; None: ask the leader first (KIP-101).
 
-    A log without epochs has nothing to ask by, and keeps what it knows to be committed.
+    A log without epochs has no epoch to ask about, and keeps what it knows to be committed.
     """
     if latest_epoch == UNDEFINED:
         return min(high_watermark, log_end)
@@ -47,11 +49,11 @@ def truncation_point(
     log_end: Offset,
     high_watermark: Offset,
 ) -> Truncation:
-    """Where to truncate to, once the leader told where the last epoch of this log ended.
+    """The offset to truncate to, from the leader's answer about the last epoch of this log.
 
-    Both answers are (epoch, end offset): ``leader_answer`` for the epoch asked for, ``own_answer``
-    for the leader's epoch in this log. If the leader names an epoch that this log does not hold,
-    one more question is due, by the next smaller epoch (KIP-279).
+    Both answers are (epoch, end offset): ``leader_answer`` for the epoch of the question,
+    ``own_answer`` for the leader's epoch in this log. If the leader names an epoch that this log
+    does not contain, the follower must ask once more, with the next smaller epoch (KIP-279).
     """
     leader_epoch, leader_end = leader_answer
     own_epoch, own_end = own_answer
@@ -65,23 +67,27 @@ def truncation_point(
 
 
 def cuts(offset: Offset, log_end: Offset) -> bool:
-    """Is there anything to cut at ``offset``?
+    """Return whether to truncate at ``offset``, even if it is the log end.
 
-    Always: an epoch that has begun there without a record is to be forgotten (KAFKA-10706).
+    Always: an epoch that began at ``offset`` without a record must be removed too (KAFKA-10706).
     """
     return True
 
 
 def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
-    """Does an answer still count? Only in the leader epoch of its question (KAFKA-7786), and for a
-    follower that waits for it (KAFKA-13207)."""
+    """Return whether the leader's response is still valid for this follower.
+
+    It is valid only in the leader epoch of its request (KAFKA-7786), and only while the follower
+    waits for it (KAFKA-13207).
+    """
     return is_awaited and asked == leader_epoch
 
 
 def diverges(last_epoch: Epoch, offset: Offset, answer: tuple[Epoch, Offset]) -> bool:
-    """Has a reader at ``offset`` with a last record of ``last_epoch`` another history (KIP-595)?
+    """Return whether the log of a reader at ``offset`` diverges from the leader's (KIP-595).
 
-    ``answer`` is where the leader's log says that epoch ended.
+    ``last_epoch`` is the epoch of the reader's last record; ``answer`` is the (epoch, end offset)
+    that the leader's log holds for that epoch.
     """
     epoch, end = answer
     return epoch < last_epoch or end < offset

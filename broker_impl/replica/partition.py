@@ -1,17 +1,20 @@
-"""One replica of one partition, leader or follower: a state object with one door.
+"""One replica of one partition, leader or follower, as a state machine.
 
-Everything that happens to it is an event handed to ``handle`` together with the time; everything
-that it wants done comes back as effects. What ``handle`` leaves behind satisfies ``check``. The
-other methods answer questions and change nothing (but remember what they exposed).
+Everything that happens to the replica is an event that is passed to ``handle`` together with the
+time; everything that the replica wants done is returned as effects. The state satisfies ``check``
+after each call of ``handle``. The other methods are queries: they change nothing, except that they
+remember which end offset they exposed and which watermark they sent to a follower.
 
-Two sets of in-sync replicas are kept while the leader changes them: ``isr`` as the state znode has
-it, and ``maximal_isr``, which also holds whoever the write under way would add. The watermark waits
-for all of the latter (KIP-497): whichever of them the controller elects has what was acknowledged.
+While the leader changes the in-sync replicas, it keeps two sets: ``isr`` as stored in the state
+znode, and ``maximal_isr``, which also contains a replica that the pending write adds. The high
+watermark waits for all of ``maximal_isr`` (KIP-497), so that whichever of them the controller
+elects has every acknowledged record.
 
-A leader alone below min.insync.replicas commits nothing (KIP-966), so it shows no more than it did
-when it was elected, even of what its predecessor committed, until another replica joins. The
-watermark asks for no more than the assigned replicas, or a topic with fewer replicas than
-min.insync.replicas could never be read; acks=all is still refused there.
+A leader with fewer in-sync replicas than min.insync.replicas commits nothing (KIP-966). Until
+another replica joins, it exposes no more than it did when it was elected, not even what its
+predecessor had committed. For the watermark, min.insync.replicas is limited to the number of
+assigned replicas; otherwise a topic with fewer replicas could never be read. Appends with acks=all
+to such a topic are still refused.
 """
 
 import math
@@ -66,22 +69,22 @@ from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
 
 UNKNOWN_OFFSET = -1
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-"""Timestamps with a meaning of their own in ListOffsets."""
+"""Timestamps with a special meaning in ListOffsets."""
 
 
 class Stage(Enum):
-    """What a follower asks its leader next."""
+    """The next kind of request that a follower sends to its leader."""
 
     NOTHING = "nothing"
     EPOCH_END = "epoch end"
-    """Where the last epoch of this log ends in the leader's (OffsetForLeaderEpoch)."""
+    """Where the last epoch of this log ends in the leader's log (OffsetForLeaderEpoch)."""
     FETCH = "fetch"
     BOUNDS = "bounds"
     """Where the leader's log begins and ends (ListOffsets)."""
 
 
 class Remote:
-    """What a leader knows of one follower, in its epoch."""
+    """What a leader knows about one follower in the current epoch."""
 
     __slots__ = (
         "caught_up_at",
@@ -96,14 +99,14 @@ class Remote:
         self.log_end: Offset = UNKNOWN_OFFSET
         self.log_start: Offset = UNKNOWN_OFFSET
         self.caught_up_at = caught_up_at
-        """Seconds: when it last held all that the leader did."""
+        """Seconds: when the follower last held all of the leader's log."""
         self.fetched_at = -math.inf
         self.leader_end_then: Offset = math.inf  # type: ignore[assignment]  # before any fetch
         self.high_watermark_sent: Offset = UNKNOWN_OFFSET
 
 
 class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one partition of a fetch."""
+    """The answer for one partition of a fetch."""
 
     error: ErrorCode = ErrorCode.NONE
     high_watermark: Offset = -1
@@ -111,19 +114,20 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     log_start_offset: Offset = -1
     records: list[memoryview] = msgspec.field(default_factory=list)
     cannot_grow: bool = False
-    """The same read returns no more later, however long it waits (`log.reading`)."""
+    """The same read will not return more records, however long it waits (`log.reading`)."""
     aborted: list[AbortedTransaction] | None = None
-    """What a reader of committed records must leave out; None for others."""
+    """The aborted transactions that a read_committed consumer filters out; None for other readers.
+    """
     diverging: tuple[Epoch, Offset] | None = None
-    """Where the leader's log of the reader's last epoch ended; the reader must truncate."""
+    """Where the reader's last epoch ends in the leader's log; the reader must truncate."""
     preferred_read_replica: BrokerId = -1
-    """Whom the reader should ask instead, when nothing was read; -1: nobody."""
+    """The replica to fetch from instead, if no records were read; -1: none."""
     news: bool = False
-    """A follower learns a high watermark that it has not been sent before: answer at once."""
+    """The answer carries a high watermark that this follower has not received: answer at once."""
 
 
 class ListedOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one partition of ListOffsets; offset -1 when there is none."""
+    """The answer for one partition of ListOffsets; offset -1: no such offset."""
 
     error: ErrorCode = ErrorCode.NONE
     timestamp: int = -1
@@ -132,7 +136,7 @@ class ListedOffset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one replica as plain values: a witness for invariants across replicas."""
+    """The state of one replica as plain values, for invariants that span replicas."""
 
     topic: str
     partition: int
@@ -144,8 +148,11 @@ class PartitionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     log_start: Offset
     high_watermark: Offset
     exposed: Offset
-    """The highest end offset that clients were told in this epoch; 0: none. The last stable offset
-    is no end: another leader's may be smaller than what others were told of this one's log."""
+    """The highest end offset that this leader returned to clients in this epoch; 0: none.
+
+    Last stable offsets do not count: the last stable offset of another leader may be lower than an
+    end offset that clients received for this leader's log.
+    """
     log_end: Offset
     isr: tuple[BrokerId, ...]
     maximal_isr: tuple[BrokerId, ...]
@@ -154,7 +161,7 @@ class PartitionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Partition:
-    """A replica's state; see the module."""
+    """The state of one replica, as the module's docstring describes."""
 
     def __init__(
         self,
@@ -167,8 +174,11 @@ class Partition:
         lag_max: float,
         fetch_backoff: float,
     ) -> None:
-        """``high_watermark`` as checkpointed, 0 when never; ``lag_max``, ``fetch_backoff`` in
-        seconds."""
+        """Start as a stopped replica of the log.
+
+        ``high_watermark`` is the checkpointed value, 0 if there is none; ``lag_max`` and
+        ``fetch_backoff`` are in seconds.
+        """
         self.me = broker_id
         self.tp = tp
         self.log = log
@@ -183,28 +193,30 @@ class Partition:
         self.high_watermark = watermark.bounded(high_watermark, log.start_offset, log.end_offset)
         # As a leader.
         self.leading_since: Epoch = -1
-        """The first epoch of this uninterrupted leadership: the log was not cut since."""
+        """The first epoch of this uninterrupted leadership: the log was not truncated since then.
+        """
         self.epoch_start: Offset = UNKNOWN_OFFSET
         self.isr: frozenset[BrokerId] = frozenset()
         self.pending_isr: frozenset[BrokerId] | None = None
         self.maximal_isr: frozenset[BrokerId] = frozenset()
         self.isr_in_doubt = False
-        """The write under way was refused, or its outcome is not known."""
+        """The pending write was refused, or its result is unknown."""
         self.zk_version = -1
         self.remotes: dict[BrokerId, Remote] = {}
         self.replicated: Offset = self.high_watermark
-        """What all counted replicas hold; ahead of a watermark that is held."""
+        """The offset below which all counted replicas hold every record; ahead of a watermark that
+        may not advance."""
         self.exposed: Offset = 0
-        """The highest end offset that clients were told in this epoch."""
+        """The highest end offset that clients received in this epoch."""
         # As a follower.
         self.stage = Stage.NOTHING
         self.retry_at = -math.inf
         self._checked: tuple[Epoch, Offset] = (-1, self.high_watermark)
 
-    # The door.
+    # Events in, effects out.
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """Take one event; ``now`` in seconds of the loop's clock."""
+        """Handle one event and return its effects; ``now`` is in seconds of the loop's clock."""
         effects: list[Effect] = []
         match event:  # the most frequent first
             case FollowerFetched():
@@ -248,7 +260,7 @@ class Partition:
         return effects
 
     def check(self) -> None:
-        """The invariants that one replica can see by itself."""
+        """Assert the invariants that involve this replica only."""
         log = self.log
         assert log.start_offset <= self.high_watermark <= log.end_offset, (
             f"{self.tp}: log start {log.start_offset}, high watermark {self.high_watermark} and "
@@ -278,7 +290,7 @@ class Partition:
         self.leader = state.leader if state.leader >= 0 else None
         self.replicas = state.replicas
         self.zk_version = state.zk_version
-        # The controller's write came after ours, or instead of it (KAFKA-12686).
+        # The controller's write came after this leader's own, or instead of it (KAFKA-12686).
         self.pending_isr = None
         self.isr_in_doubt = False
         self.exposed = 0
@@ -288,19 +300,20 @@ class Partition:
             self.stage = Stage.NOTHING
             effects.append(StopFetching(self.tp))
         if self.role is Role.LEADER:
-            # Who is parked here has asked in the former epoch, and should not wait in vain.
+            # Requests parked here were sent in the former epoch: wake them, so that they do not
+            # wait in vain.
             effects.append(LogEndAdvanced(self.tp, self.log.end_offset))
         else:
             self.leading_since = state.leader_epoch
         self._take_office(state)
         self.role = Role.LEADER
         self.isr = self.maximal_isr = frozenset(state.isr)
-        # Before anything is served: a follower that asks by a later epoch than any of our records
-        # must be told where this one begins (KAFKA-7415).
+        # Before anything is served: a follower that asks about an epoch later than any record must
+        # receive the offset where this epoch begins (KAFKA-7415).
         self.epoch_start = self.log.end_offset
         self.log.assign_epoch(state.leader_epoch, self.epoch_start)
-        # What was known of followers is of another epoch, even where we led in that one too:
-        # somebody else may have led in between, and cut their logs.
+        # The knowledge about followers belongs to the former epoch, even if this replica led in it:
+        # another replica may have led in between and made the followers truncate.
         self.remotes = {
             broker: Remote(now if broker in self.isr else -math.inf)
             for broker in state.replicas
@@ -410,7 +423,7 @@ class Partition:
             self._advance(now, effects)
 
     def acknowledged(self, result: AppendResult) -> ErrorCode | None:
-        """The answer to an append with acks=all; None: not yet."""
+        """The response to an append with acks=all; None: still waiting."""
         leads = self.role is Role.LEADER
         if acks.is_abandoned(leads, result.leader_epoch, self.leading_since):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -455,11 +468,11 @@ class Partition:
         ):
             self._propose(self.isr | {event.broker}, effects)
         elif event.offset == leader_end == self.replicated == self.high_watermark:
-            return  # idle, as most partitions are: nothing is left to replicate, or to commit
+            return  # an idle partition, as most are: nothing is left to replicate or commit
         self._advance(now, effects)
 
     def _advance(self, now: float, effects: list[Effect]) -> None:
-        """Recompute the watermark."""
+        """Recompute the high watermark."""
         if self.role is not Role.LEADER:
             return
         maximal, lag_max = self.maximal_isr, self.lag_max
@@ -491,7 +504,7 @@ class Partition:
             }
             if late:
                 self._propose(self.isr - late, effects)
-        # A follower that no longer counts may have been the one that held the watermark.
+        # The follower that held back the watermark may have stopped counting.
         self._advance(now, effects)
 
     def _propose(self, proposed: frozenset[BrokerId], effects: list[Effect]) -> None:
@@ -522,15 +535,16 @@ class Partition:
         if self.role is not Role.LEADER or not self.isr_in_doubt:
             return
         if event.leader_epoch < self.leader_epoch or event.zk_version < self.zk_version:
-            return  # read from a server that lags: ask again at the next tick
+            return  # read from a server that lags: read again at the next tick
         if event.leader != self.me or event.leader_epoch > self.leader_epoch:
-            # Deposed. The order is under way; until then nobody may take us for the leader.
+            # Deposed. The controller's order follows; until then no client may use this replica as
+            # leader.
             self._step_down(effects)
             self.role = Role.FENCED
         elif event.zk_version > self.zk_version:
             self._settle(frozenset(event.isr), event.zk_version, now, effects)
         else:
-            # Nothing was written, but our write may still be on its way and add a member whom the
+            # Nothing was written, but the pending write may still arrive and add a member that the
             # controller could elect. Only a successful write at this version rules that out.
             assert self.pending_isr is not None, "only a write can be in doubt"
             self.isr_in_doubt = False
@@ -548,7 +562,7 @@ class Partition:
             effects.append(IsrChanged(self.tp, tuple(sorted(before)), tuple(sorted(members))))
         self._advance(now, effects)
 
-    # As a follower. An answer to a question of another epoch is ignored (KAFKA-7786).
+    # As a follower. A response to a request of another epoch is ignored (KAFKA-7786).
 
     def _asked(self, leader_epoch: Epoch, stage: Stage) -> bool:
         is_awaited = self.role is Role.FOLLOWER and self.stage is stage
@@ -573,7 +587,7 @@ class Partition:
         self.stage = Stage.FETCH if nothing_left_to_ask else Stage.EPOCH_END
 
     def _truncate(self, offset: Offset) -> None:
-        """Cut the log, and its epochs even if no record goes (KAFKA-10706)."""
+        """Truncate the log, and its epochs even if no record is removed (KAFKA-10706)."""
         log = self.log
         if follower.cuts(offset, log.end_offset):
             log.truncate_to(offset)
@@ -600,7 +614,7 @@ class Partition:
             effects.append(LogStartAdvanced(self.tp))
 
     def _learnt(self, high_watermark: Offset, leader_log_start: Offset) -> tuple[Offset, Offset]:
-        """What a leader's watermark and log start say of this log's."""
+        """This log's high watermark and log start after a response with those of the leader."""
         log = self.log
         mark = watermark.bounded(high_watermark, log.start_offset, log.end_offset)
         return mark, min(leader_log_start, mark)
@@ -625,27 +639,31 @@ class Partition:
             effects.append(LogStartAdvanced(self.tp))
         self.stage = Stage.FETCH
 
-    # Questions.
+    # Queries.
 
     def would_learn(self, high_watermark: Offset, leader_log_start: Offset) -> bool:
-        """Would a follower change by a leader's answer that brings no records?"""
+        """Return whether a response without records would change this follower's watermark or log
+        start."""
         mark, start = self._learnt(high_watermark, leader_log_start)
         return mark != self.high_watermark or start > self.log.start_offset
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Where read_committed ends: with the first transaction that is not over (T1)."""
+        """The end of what read_committed reads: the start of the first open transaction (T1)."""
         unstable = self.log.producers.first_unstable(self.high_watermark)
         return watermark.last_stable_offset(self.high_watermark, unstable, self.log.start_offset)
 
     def deletable(self, offset: Offset) -> Offset | None:
-        """Where the log is to begin when records before ``offset`` are deleted (-1: all that are
-        committed); None: it must not."""
+        """The new log start if the records before ``offset`` are deleted; None: out of range.
+
+        -1 deletes all committed records.
+        """
         end = watermark.deletable_end(self.high_watermark, self.log.end_offset)
         return watermark.deletable(offset, end)
 
     def low_watermark(self, live: Container[BrokerId]) -> Offset:
-        """Where the log begins on all live replicas, as far as they have told; -1: one has not."""
+        """The lowest log start of all live replicas, as far as they have reported it; -1: one has
+        not."""
         starts = [remote.log_start for broker, remote in self.remotes.items() if broker in live]
         return min([self.log.start_offset, *starts])
 
@@ -654,14 +672,15 @@ class Partition:
         return watermark.read_limit(replica_id, isolation, self.high_watermark, stable, end)
 
     def refusal(self, current_leader_epoch: Epoch) -> ErrorCode:
-        """Why this replica cannot answer for its partition; NONE when it can."""
+        """The error with which this replica refuses to answer as the leader; NONE if it answers."""
         error = fencing.current_leader_epoch(current_leader_epoch, self.leader_epoch)
         if error is ErrorCode.NONE and self.role is not Role.LEADER:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return error
 
     def read_refusal(self, current_leader_epoch: Epoch, *, from_follower: bool) -> ErrorCode:
-        """Why this replica cannot be read from; a follower can, where ``from_follower`` says so."""
+        """The error with which this replica refuses reads; with ``from_follower``, a follower also
+        serves them."""
         error = self.refusal(current_leader_epoch)
         if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and from_follower:
             return ErrorCode.NONE if self.role is Role.FOLLOWER else error
@@ -670,7 +689,8 @@ class Partition:
     def preferred_read_replica(
         self, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
     ) -> BrokerId | None:
-        """Whom a consumer in this rack should ask instead; ``racks`` of the live brokers."""
+        """The replica from which a consumer in this rack should fetch; ``racks`` of the live
+        brokers."""
         if self.role is not Role.LEADER:
             return None
         log = self.log
@@ -696,7 +716,7 @@ class Partition:
         last_fetched_epoch: Epoch,
         at_least_one: bool,
     ) -> FetchResult:
-        """Whole batches from the one that holds ``offset``, as far as this reader may read."""
+        """Return whole batches from the one that contains ``offset``, up to this reader's limit."""
         log = self.log
         diverging = None
         if last_fetched_epoch >= 0:
@@ -705,7 +725,8 @@ class Partition:
                 return FetchResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)
             if follower.diverges(last_fetched_epoch, offset, answer):
                 diverging = answer
-        # Out of range goes before diverging (KAFKA-12996): what is compared must exist here.
+        # OFFSET_OUT_OF_RANGE takes precedence over a diverging epoch (KAFKA-12996): only offsets
+        # that exist in this log can be compared.
         if offset < log.start_offset or (diverging is None and offset > log.end_offset):
             return FetchResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)
         stable = self.last_stable_offset
@@ -729,14 +750,16 @@ class Partition:
         )
 
     def with_aborted(self, offset: Offset, result: FetchResult) -> FetchResult:
-        """What was read from ``offset`` on, with what a reader of committed records leaves out."""
+        """Return the result with the aborted transactions that a read_committed consumer filters
+        out."""
         if result.error is not ErrorCode.NONE:
             return result
         aborted = self.log.aborted_transactions(offset, result.records)
         return msgspec.structs.replace(result, aborted=aborted)
 
     def answer_follower(self, broker: BrokerId, result: FetchResult) -> FetchResult:
-        """What was read, with the high watermark as it is since the follower's fetch counted."""
+        """Return the result with the high watermark as it is after this follower's fetch was
+        counted."""
         if result.error is not ErrorCode.NONE or result.diverging is not None:
             return result
         remote = self.remotes[broker]
@@ -754,10 +777,11 @@ class Partition:
         return result
 
     def list_offset(self, timestamp: int, *, isolation: int, replica_id: int) -> ListedOffset:
-        """Where a time begins; LATEST and EARLIEST are the log's ends as this reader may see them.
+        """The offset of the first record at or after a time; LATEST, EARLIEST: the log's ends.
 
-        Until the watermark has reached the start of the epoch, a client's question for what lies
-        beyond it is refused: a former leader may have told a later end (KIP-207).
+        Both ends are as this reader may see them. Until the high watermark has reached the start of
+        the epoch, a client's request for an offset beyond it is refused: a former leader may have
+        returned a later end (KIP-207).
         """
         log = self.log
         consumer = replica_id == watermark.CONSUMER
@@ -785,7 +809,7 @@ class Partition:
         return ListedOffset(error=ErrorCode.OFFSET_NOT_AVAILABLE if behind else ErrorCode.NONE)
 
     def snapshot(self) -> PartitionSnapshot:
-        """This replica's state as plain values."""
+        """Return this replica's state as plain values."""
         return PartitionSnapshot(
             topic=self.tp.topic,
             partition=self.tp.partition,

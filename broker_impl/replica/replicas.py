@@ -1,7 +1,7 @@
-"""All replicas of one broker: what the API and the fetchers talk to.
+"""All replicas of one broker, as the API and the fetchers use them.
 
-Each call finds its partition, hands it an event, and passes the effects on. Requests are fenced
-here, by controller epoch, broker epoch and leader epoch, before any event arises from them.
+Each call finds its partition, passes an event to it, and hands on the effects. Requests are fenced
+here, by controller epoch, broker epoch and leader epoch, before they cause an event.
 """
 
 from collections.abc import Callable, Mapping
@@ -69,34 +69,35 @@ from broker_impl.wire.types import BrokerId, Buffer, Epoch, Offset, TopicPartiti
 
 @dataclass(frozen=True)
 class ReplicaConfig:
-    """Kafka's settings that matter to replication."""
+    """Kafka's settings for replication."""
 
     lag_time_max_ms: int = 30_000
     """replica.lag.time.max.ms"""
     fetch_backoff_ms: int = 1_000
-    """replica.fetch.backoff.ms: after an error, ask the leader of that partition again then."""
+    """replica.fetch.backoff.ms: the delay after an error before that partition's leader is asked
+    again."""
     min_insync_replicas: Callable[[str], int] = lambda topic: 1
     """min.insync.replicas of a topic."""
 
 
 class FetchTarget(msgspec.Struct, frozen=True):
-    """The next question to the leader of one partition; all of it names our leader epoch."""
+    """The next request to the leader of one partition, within one leader epoch."""
 
     tp: TopicPartition
     stage: Stage
     leader_epoch: Epoch
     offset: Offset
     last_epoch: Epoch
-    """Epoch of the last record in our log; -1 when it is empty."""
+    """The epoch of the last record in this log; -1 if the log has no epochs."""
     log_start: Offset
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """What became of DeleteRecords on the leader itself."""
+    """The result of DeleteRecords on the leader."""
 
     error: ErrorCode
     offset: Offset = -1
-    """Where the log begins."""
+    """The new log start."""
 
 
 class Replicas:
@@ -111,11 +112,15 @@ class Replicas:
         wall_ms: Callable[[], int],
         on_effect: Callable[[Effect], None],
     ) -> None:
-        """``clock``: seconds of the loop; ``wall_ms``: wall time; ``on_effect`` is called when
-        the state has settled: it may ask, but not change which partitions there are."""
+        """Start without partitions.
+
+        ``clock`` returns seconds of the loop, ``wall_ms`` wall time in milliseconds. ``on_effect``
+        is called after the state has changed completely: it may query replicas, but must not add or
+        remove partitions.
+        """
         self.broker_id = broker_id
         self.broker_epoch: Epoch = -1
-        """Of our registration; the node sets it each time it registers."""
+        """The epoch of this broker's registration; the node sets it each time it registers."""
         self.controller_epoch: Epoch = -1
         self._ordered_by = (-1, -1)
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -138,7 +143,8 @@ class Replicas:
         return fencing.broker(request_epoch, self.broker_epoch)
 
     def order_error(self, broker_epoch: Epoch, controller_epoch: Epoch) -> ErrorCode:
-        """Why an order of a controller is ignored as a whole; else its epoch is remembered."""
+        """The error for which a controller's order is rejected whole; otherwise its epoch is
+        remembered."""
         error = self.broker_epoch_error(broker_epoch)
         if error is ErrorCode.NONE:
             error = fencing.controller(controller_epoch, self.controller_epoch)
@@ -147,8 +153,10 @@ class Replicas:
         return error
 
     def late_error(self, controller_epoch: Epoch, connection: int) -> ErrorCode:
-        """Why an order is ignored whatever its epochs: it comes by a connection before the one by
-        which the same controller has sent an order since."""
+        """The error for an order that arrives over an outdated connection, whatever its epochs.
+
+        A connection is outdated once the same controller has sent an order over a newer one.
+        """
         known_epoch, newest = self._ordered_by
         if controller_epoch == known_epoch:
             error = fencing.connection(connection, newest)
@@ -160,9 +168,9 @@ class Replicas:
     def leader_and_isr(
         self, request: LeaderAndIsrRequest, *, late: ErrorCode = ErrorCode.NONE
     ) -> LeaderAndIsrResponse:
-        """Who leads and who follows; per partition, an order that is not newer is ignored.
+        """Make partitions leaders or followers; a partition ignores an order that is not newer.
 
-        ``late``: what ``late_error`` says of the order.
+        ``late`` is the result of ``late_error`` for this order.
         """
         error = self.order_error(request.broker_epoch, request.controller_epoch)
         if error is ErrorCode.NONE:
@@ -232,7 +240,7 @@ class Replicas:
                 del self._following[leader]
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Neither lead nor follow; and delete, where the order says so."""
+        """Stop leading or following partitions, and delete those that the order says to delete."""
         error = self.order_error(request.broker_epoch, request.controller_epoch)
         if error is not ErrorCode.NONE:
             return StopReplicaResponse(error_code=error)
@@ -266,14 +274,14 @@ class Replicas:
         return ErrorCode.NONE
 
     def configured(self, topic: str) -> None:
-        """The settings of this topic changed."""
+        """Apply the changed settings of this topic."""
         isr_min = self._config.min_insync_replicas(topic)
         for tp, partition in self.partitions.items():
             if tp.topic == topic:
                 self._handle(partition, Configure(isr_min))
 
     def on_metadata_live_brokers(self, live: Mapping[BrokerId, Epoch]) -> None:
-        """Which brokers are registered, with their epochs (-1: not known)."""
+        """Set the registered brokers and their epochs (-1: unknown)."""
         self._live = dict(live)
 
     # Requests of clients.
@@ -287,34 +295,36 @@ class Replicas:
         guard: int | None = None,
         by_coordinator: bool = False,
     ) -> AppendResult:
-        """Append as the leader; an error says that nothing was appended.
+        """Append as the leader; with an error in the result, nothing was appended.
 
-        ``guard``: what ``guard`` said before the transaction was verified which the batch begins.
-        ``by_coordinator``: of this broker, in the name of a producer.
+        ``guard`` is the value that ``guard`` returned before the transaction that this batch begins
+        was verified. ``by_coordinator``: this broker's group coordinator appends on a producer's
+        behalf.
         """
         return self._append(tp, Append(records, acks, self._wall_ms(), guard, by_coordinator))
 
     def end_transaction(self, tp: TopicPartition, marker: Marker) -> AppendResult:
-        """Append a coordinator's marker as the leader; to be waited for as with acks=all."""
+        """Append a coordinator's marker as the leader; the caller waits for it as with acks=all."""
         return self._append(tp, EndTransaction(marker, self._wall_ms()))
 
     def led(self, tp: TopicPartition, leader_epoch: Epoch) -> PartitionLog | None:
-        """The log of a partition that this broker leads in this epoch."""
+        """The log of a partition that this broker leads in this epoch, else None."""
         partition = self.partitions.get(tp)
         if partition is None or partition.role is not Role.LEADER:
             return None
         return partition.log if partition.leader_epoch == leader_epoch else None
 
     def committed(self, tp: TopicPartition, leader_epoch: Epoch) -> Offset | None:
-        """The high watermark of a partition that this broker leads in this epoch."""
+        """The high watermark of a partition that this broker leads in this epoch, else None."""
         if self.led(tp, leader_epoch) is None:
             return None
         return self.partitions[tp].high_watermark
 
     def guard(self, tp: TopicPartition, producer_id: int) -> int | None:
-        """What to append the first batch of a transaction under, once it is verified.
+        """The guard under which to append the first batch of a transaction once it is verified.
 
-        None: nothing has to be verified, for one is open, or the partition is not led here.
+        None: no verification is needed because a transaction is open or verification is off, or
+        this broker does not lead the partition.
         """
         partition = self.partitions.get(tp)
         if partition is None or partition.role is not Role.LEADER:
@@ -324,7 +334,8 @@ class Replicas:
         return partition.log.producers.guard(producer_id)
 
     def producers(self, tp: TopicPartition) -> dict[int, ProducerEntry] | ErrorCode:
-        """What the leader remembers of each producer, by id; or why it cannot tell."""
+        """The leader's state of each producer, by producer id; or the error why it has none to
+        return."""
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -342,14 +353,14 @@ class Replicas:
         return done.result
 
     def acknowledged(self, tp: TopicPartition, result: AppendResult) -> ErrorCode | None:
-        """The answer to an append with acks=all; None: not yet."""
+        """The response to an append with acks=all; None: still waiting."""
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER  # deleted meanwhile
         return partition.acknowledged(result)
 
     def delete_records(self, tp: TopicPartition, offset: Offset) -> Deletion:
-        """Let the log begin at ``offset`` (-1: at the high watermark), as its leader."""
+        """Delete the records before ``offset`` (-1: before the high watermark), as the leader."""
         partition = self.partitions.get(tp)
         if partition is None:
             return Deletion(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -365,9 +376,10 @@ class Replicas:
         return Deletion(ErrorCode.NONE, start)
 
     def deleted(self, tp: TopicPartition, deletion: Deletion) -> tuple[ErrorCode, Offset] | None:
-        """What became of a deletion, with the low watermark; None: not all live replicas have it.
+        """The result of a deletion, with the low watermark; None: a live replica lags behind.
 
-        A replica that is down is not waited for: it is told when it comes back.
+        A replica that is down is not waited for: it learns the log start from its leader when it
+        returns.
         """
         partition = self.partitions.get(tp)
         if partition is None or partition.role is not Role.LEADER:
@@ -391,14 +403,15 @@ class Replicas:
         again: bool = False,
         from_follower: bool = False,
     ) -> FetchResult:
-        """Read as the leader: consumers up to the high watermark, replicas and tools to the end.
+        """Read as the leader: consumers to the high watermark, replicas and tools to the log end.
 
-        ``from_follower``: or as a follower, up to the watermark that it knows (KIP-392).
+        With ``from_follower``, a follower can also serve the read, up to the watermark that it
+        knows (KIP-392).
 
-        A follower's fetch is an event: it tells what the follower holds. Not when it failed or
-        diverged (KAFKA-8400, KAFKA-13141), nor when a parked request is tried ``again``, since the
-        follower has said nothing since. A follower that is not assigned is told
-        UNKNOWN_LEADER_EPOCH, which it retries: it may know an assignment that we do not yet.
+        A follower's fetch is an event: it shows what the follower holds. It is none if it failed or
+        diverged (KAFKA-8400, KAFKA-13141), or when a parked request is tried ``again``, because it
+        was counted the first time. A follower that is not assigned receives UNKNOWN_LEADER_EPOCH,
+        which it retries: it may know an assignment that this broker has not received yet.
         """
         partition = self.partitions.get(tp)
         if partition is None:
@@ -436,8 +449,10 @@ class Replicas:
     def preferred_read_replica(
         self, tp: TopicPartition, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
     ) -> BrokerId | None:
-        """Whom a consumer in this rack should ask instead of this leader; ``racks`` of the live
-        brokers."""
+        """The replica from which a consumer in this rack should fetch; None: from this leader.
+
+        ``racks`` contains the live brokers.
+        """
         partition = self.partitions.get(tp)
         return None if partition is None else partition.preferred_read_replica(offset, rack, racks)
 
@@ -450,7 +465,10 @@ class Replicas:
         isolation: int = 0,
         replica_id: BrokerId = watermark.CONSUMER,
     ) -> ListedOffset:
-        """Where a time begins (-1 the end, -2 the start, -3 the newest record's time)."""
+        """The offset of the first record at or after a time.
+
+        Special times: -1 the log end, -2 the log start, -3 the record with the largest timestamp.
+        """
         partition = self.partitions.get(tp)
         if partition is None:
             return ListedOffset(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -462,7 +480,7 @@ class Replicas:
     def end_offset_for_epoch(
         self, tp: TopicPartition, epoch: Epoch, current_leader_epoch: Epoch
     ) -> tuple[ErrorCode, Epoch, Offset]:
-        """Where an epoch ended in the leader's log; (-1, -1) when it cannot tell."""
+        """The end of an epoch in the leader's log; (-1, -1) if the log does not know it."""
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
@@ -472,16 +490,16 @@ class Replicas:
         log = partition.log
         return ErrorCode.NONE, *log.epochs.end_offset_for(epoch, log.end_offset)
 
-    # As a follower: what to ask the leaders, and their answers. Each answer names the leader epoch
-    # of its question; an answer that comes too late is ignored.
+    # As a follower: the requests to the leaders, and their responses. Each response names the
+    # leader epoch of its request; a response that comes too late is ignored.
 
     def fetch_plan(self) -> dict[BrokerId, list[FetchTarget]]:
-        """The questions that are due, by leader."""
+        """The requests that are due, by leader."""
         plan = {leader: self.fetch_targets(leader) for leader in self._following}
         return {leader: targets for leader, targets in plan.items() if targets}
 
     def fetch_targets(self, leader: BrokerId) -> list[FetchTarget]:
-        """The questions that are due to one leader."""
+        """The requests that are due to one leader."""
         now = self._clock()
         targets = []
         for tp, partition in self._following.get(leader, {}).items():
@@ -501,7 +519,7 @@ class Replicas:
         return targets
 
     def next_retry(self, leader: BrokerId) -> float | None:
-        """When (seconds of the clock) the next question is due that waits after an error."""
+        """When (seconds of the clock) the next request that was delayed after an error is due."""
         now = self._clock()
         waiting = [
             partition.retry_at
@@ -518,7 +536,7 @@ class Replicas:
     def epoch_end_answered(
         self, target: FetchTarget, error: ErrorCode, epoch: Epoch, end_offset: Offset
     ) -> None:
-        """The leader's answer to a question of stage EPOCH_END."""
+        """Handle the leader's response to a request of stage EPOCH_END."""
         if error is not ErrorCode.NONE:
             self._answered(target.tp, FetchRefused(target.leader_epoch, error))
             return
@@ -537,7 +555,7 @@ class Replicas:
         log_start_offset: Offset = -1,
         diverging: tuple[Epoch, Offset] | None = None,
     ) -> None:
-        """The leader's answer to a question of stage FETCH."""
+        """Handle the leader's response to a request of stage FETCH."""
         partition = self.partitions.get(target.tp)
         if partition is None:
             return
@@ -562,7 +580,7 @@ class Replicas:
     def bounds_answered(
         self, target: FetchTarget, error: ErrorCode, log_start: Offset, log_end: Offset
     ) -> None:
-        """The leader's answers to a question of stage BOUNDS."""
+        """Handle the leader's responses to a request of stage BOUNDS."""
         if error is not ErrorCode.NONE:
             self._answered(target.tp, FetchRefused(target.leader_epoch, error))
         else:
@@ -571,11 +589,11 @@ class Replicas:
     # The state znode.
 
     def isr_written(self, tp: TopicPartition, zk_version: int) -> None:
-        """A write of the ISR succeeded; the znode has this version since."""
+        """Handle a successful write of the ISR that produced this version of the state znode."""
         self._answered(tp, IsrWritten(zk_version))
 
     def isr_write_refused(self, tp: TopicPartition) -> None:
-        """A write of the ISR met another version, or nobody knows what became of it."""
+        """Handle a write of the ISR that met another version, or whose result is unknown."""
         self._answered(tp, IsrWriteRefused())
 
     def isr_refreshed(
@@ -587,13 +605,13 @@ class Replicas:
         isr: tuple[BrokerId, ...],
         zk_version: int,
     ) -> None:
-        """The state znode as read after a refusal."""
+        """Handle the content of the state znode, read after a write was refused."""
         self._answered(tp, IsrRefreshed(leader, leader_epoch, isr, zk_version))
 
-    # Time, and looking in.
+    # Time and snapshots.
 
     def tick(self) -> None:
-        """Due each half of replica.lag.time.max.ms."""
+        """Check followers for lag; due every half of replica.lag.time.max.ms."""
         event = Tick()
         for partition in self.partitions.values():
             if partition.role is Role.LEADER:
@@ -605,14 +623,14 @@ class Replicas:
         return self._config.lag_time_max_ms / 2000
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """To be checkpointed: of each log on this disk, whether a replica is up on it or not."""
+        """The high watermark to checkpoint for each log on this disk, with or without a replica."""
         read = self._logs.high_watermarks
         marks = {tp: watermark.untold(read.get(tp, 0)) for tp in self._logs.logs}
         marks.update((tp, partition.high_watermark) for tp, partition in self.partitions.items())
         return marks
 
     def sizes(self) -> dict[TopicPartition, int]:
-        """The bytes of each log on this disk."""
+        """The size in bytes of each log on this disk."""
         return {tp: log.size_bytes for tp, log in self._logs.logs.items()}
 
     def leaders(self) -> list[TopicPartition]:
@@ -620,5 +638,5 @@ class Replicas:
         return [tp for tp, p in self.partitions.items() if p.role is Role.LEADER]
 
     def snapshot(self) -> list[PartitionSnapshot]:
-        """All replicas as plain values."""
+        """Return the state of all replicas as plain values."""
         return [partition.snapshot() for partition in self.partitions.values()]

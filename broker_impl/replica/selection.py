@@ -1,7 +1,7 @@
-"""Which replica a consumer should read from: one of its own rack, if that has what it asks for.
+"""The choice of the replica that a consumer reads from: preferably one in the consumer's own rack.
 
-Reading next door saves the way to the leader; a follower serves what it knows to be committed
-(KIP-392).
+Reading within the rack avoids traffic to a remote leader. A follower serves the records that it
+knows to be committed (KIP-392).
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from broker_impl.wire.types import BrokerId, Offset
 
 
 class Candidate(NamedTuple):
-    """A replica that is alive, as its leader knows it."""
+    """A live replica, as its leader knows it."""
 
     broker: BrokerId
     rack: str | None
@@ -21,17 +21,21 @@ class Candidate(NamedTuple):
 
 
 def can_serve(candidate: Candidate, offset: Offset) -> bool:
-    """Does the replica hold what lies at ``offset``, or will it next? Only who is in sync goes on
-    to."""
+    """Return whether the replica holds the record at ``offset``, or will hold it next.
+
+    Only an in-sync replica can be expected to receive the next record.
+    """
     return candidate.is_in_sync and candidate.log_start <= offset <= candidate.log_end
 
 
 def preferred(
     rack: str, leader: Candidate, followers: Iterable[Candidate], offset: Offset
 ) -> BrokerId | None:
-    """Who is to be asked instead of the leader; None: the leader is as near, or alone has it.
+    """The replica to fetch from instead of the leader; None to stay with the leader.
 
-    Of several in the reader's rack the one that holds most, of these the one with the highest id.
+    The consumer stays with the leader if the leader is in its rack, or if no follower in its rack
+    can serve ``offset``. Of several followers in the rack, the one with the highest log end is
+    chosen, then the one with the highest broker id.
     """
     if not rack or leader.rack == rack:
         return None

@@ -1,23 +1,25 @@
-"""The high watermark: the offset below which records are committed, and may be shown."""
+"""The high watermark: the offset below which records are committed and visible to consumers."""
 
 from collections.abc import Iterable
 
 from broker_impl.wire.types import BrokerId, Offset
 
 CONSUMER = -1
-"""The replica id of a reader that is no replica; others below 0 are tools that see everything."""
+"""The replica id of a consumer; other negative ids are debugging tools, which may read everything.
+"""
 
 
 def replicated_end(log_ends: Iterable[Offset]) -> Offset:
-    """The first offset that one of the counted replicas has yet to hold."""
+    """The first offset that at least one of the counted replicas does not hold."""
     return min(log_ends)
 
 
 def high_watermark(current: Offset, replicated: Offset, enough_in_sync: bool) -> Offset:
     """The leader's next high watermark; within one leader epoch it never moves back.
 
-    Held while fewer than min.insync.replicas are in sync (KIP-966, KAFKA-15583): what a single
-    survivor alone holds is not shown, because the next leader may not have it.
+    It does not advance while fewer than min.insync.replicas are in sync (KIP-966, KAFKA-15583):
+    records that only a single remaining replica holds are not exposed, because the next leader may
+    not have them.
     """
     if not enough_in_sync:
         return current
@@ -31,9 +33,10 @@ def read_limit(
     last_stable_offset: Offset,
     log_end: Offset,
 ) -> Offset:
-    """Where reading ends: for consumers with what is committed, for replicas and tools nowhere.
+    """The end of what a reader may read: replicas and tools read to the log end.
 
-    ``isolation`` 1 is read_committed: it ends where the first open transaction begins.
+    A consumer reads up to the high watermark; with ``isolation`` 1 (read_committed), up to the last
+    stable offset, where the first open transaction begins.
     """
     if replica_id != CONSUMER:
         return log_end
@@ -41,17 +44,17 @@ def read_limit(
 
 
 def listed_end(limit: Offset, high_watermark: Offset) -> Offset:
-    """What ListOffsets calls the latest, for who may read up to ``limit``: that (KAFKA-5522)."""
+    """The offset that ListOffsets returns as the latest: the reader's own limit (KAFKA-5522)."""
     return limit
 
 
 def last_stable_offset(
     high_watermark: Offset, first_unstable: Offset | None, log_start: Offset
 ) -> Offset:
-    """Where the first transaction begins whose end is not committed; else the high watermark.
+    """The start of the first transaction whose end is not committed, else the high watermark.
 
-    ``first_unstable``: of all transactions in the log; one that began before what DeleteRecords
-    left counts from there on.
+    ``first_unstable`` is the first offset of all such transactions in the log. A transaction that
+    began below the log start (records were deleted) counts from the log start.
     """
     if first_unstable is None:
         return high_watermark
@@ -59,29 +62,34 @@ def last_stable_offset(
 
 
 def deletable_end(high_watermark: Offset, log_end: Offset) -> Offset:
-    """Up to where records may be deleted.
+    """The offset up to which records may be deleted.
 
-    What is not committed must stay: a leader to come may have to send it (KIP-107).
+    Records that are not committed must stay, because a later leader may have to send them
+    (KIP-107).
     """
     return high_watermark
 
 
 def deletable(offset: Offset, end: Offset) -> Offset | None:
-    """Where a log may begin that is to lose what lies before ``offset``; -1 means all up to
-    ``end``, and None that it is not to be had."""
+    """The new log start for a request to delete the records before ``offset``.
+
+    -1 asks for everything up to ``end``. None means that the offset is out of range.
+    """
     if offset == -1:
         return end
     return offset if 0 <= offset <= end else None
 
 
 def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offset:
-    """A watermark from elsewhere (a leader's answer, a checkpoint) as far as this log goes."""
+    """A high watermark from elsewhere (a leader's response, a checkpoint), limited to this log's
+    range."""
     return max(log_start, min(high_watermark, log_end))
 
 
 def untold(checkpointed: Offset) -> Offset:
-    """What to write down for a log of which no controller has spoken since the start.
+    """The high watermark to checkpoint for a log that no controller has mentioned since the start.
 
-    What was read then: a replica that has not been called yet knows nothing newer (KAFKA-769).
+    It is the value that was read at the start: a replica that has no role yet knows nothing newer
+    (KAFKA-769).
     """
     return checkpointed
