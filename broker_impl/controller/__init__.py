@@ -1,1 +1,1 @@
-"""Who leads what: the rules by which the controller decides."""
+"""The controller's rules: pure functions that choose leaders, ISRs and replica assignments."""

@@ -1,4 +1,4 @@
-"""What the controller knows of the cluster: plain values, read from ZooKeeper or decided here."""
+"""The controller's view of the cluster, as plain values read from ZooKeeper or decided here."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,31 +12,32 @@ from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """A broker that is registered."""
+    """A registered broker."""
 
     id: BrokerId
     epoch: Epoch
-    """The czxid of its registration: another one is another life of the broker (KIP-380)."""
+    """The czxid of its registration; another czxid means another incarnation of the broker
+    (KIP-380)."""
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """A partition's state as it stands in ZooKeeper."""
+    """A partition's leader and ISR, as stored in its state znode."""
 
     leader: BrokerId
     leader_epoch: Epoch
     isr: tuple[BrokerId, ...]
     controller_epoch: Epoch
-    """Of the controller that chose this leader."""
+    """The epoch of the controller that chose this leader."""
     zk_version: int = 0
-    """Of the znode: what a conditional write must name."""
+    """The znode's version, on which a conditional write depends."""
     zxid: int = field(default=0, compare=False)
-    """The mzxid of the znode: of the transaction that wrote it."""
+    """The znode's mzxid: the transaction that wrote it."""
 
     def followed_by(self, choice: Choice, controller_epoch: Epoch) -> "Leadership":
-        """What to write for a choice: each change by a controller begins a new epoch (E1)."""
+        """The state to write for a choice: each change by a controller begins a new epoch (E1)."""
         return replace(
             self,
             leader=choice.leader,
@@ -47,48 +48,49 @@ class Leadership:
 
 
 def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
-    """The state from which a choice is made again whose write has met another state than was known.
+    """The state on which to base the next choice after a conditional write met another state.
 
-    What was found: an ISR that its leader has changed since must not be written back (KAFKA-5879).
+    It is the state that was found: the controller must not write back an ISR that the leader has
+    changed since (KAFKA-5879).
     """
     return found
 
 
 @dataclass(slots=True)
 class Context:
-    """All of it, for one term of one controller."""
+    """The controller's view of the cluster during one term."""
 
     controller_epoch: Epoch
     brokers: dict[BrokerId, BrokerInfo] = field(default_factory=dict)
-    """Those that are registered, with those that are about to leave."""
+    """The registered brokers, including those that are shutting down."""
     leaving: dict[BrokerId, None] = field(default_factory=dict)
-    """Those that have asked for a controlled shutdown."""
+    """The brokers that have requested a controlled shutdown."""
     topics: dict[str, Mapping[int, tuple[BrokerId, ...]]] = field(default_factory=dict)
-    """Partition to its replicas; the first of them is the preferred leader."""
+    """Partition to its replicas; the first replica is the preferred leader."""
     leadership: dict[TopicPartition, Leadership] = field(default_factory=dict)
-    """Of those partitions that have ever had a leader."""
+    """The state of each partition that has ever had a leader."""
     moves: dict[TopicPartition, Move] = field(default_factory=dict)
-    """Of those partitions that move to other replicas."""
+    """The partitions with a reassignment in progress."""
     deleting: dict[str, TopicDeletion] = field(default_factory=dict)
 
     def replicas(self, tp: TopicPartition) -> tuple[BrokerId, ...]:
-        """The brokers that a partition is assigned to."""
+        """The brokers to which a partition is assigned."""
         return self.topics[tp.topic][tp.partition]
 
     def live_replicas(self, tp: TopicPartition) -> list[BrokerId]:
-        """Those of them that are registered."""
+        """The replicas of a partition on registered brokers."""
         return [number for number in self.replicas(tp) if number in self.brokers]
 
     def live(self) -> dict[BrokerId, None]:
-        """The brokers that are registered."""
+        """The registered brokers."""
         return dict.fromkeys(self.brokers)
 
     def candidates(self) -> dict[BrokerId, None]:
-        """The brokers that may come to lead: registered, and not about to leave."""
+        """The brokers that can become leaders: registered, and not shutting down."""
         return {number: None for number in self.brokers if number not in self.leaving}
 
     def returned(self, state: Leadership) -> list[BrokerId]:
-        """Those of an ISR that are in another life than the one it speaks of: registered since."""
+        """The members of an ISR that have registered again since that ISR was written."""
         brokers = self.brokers
         return [n for n in state.isr if n in brokers and brokers[n].epoch > state.zxid]
 
@@ -97,24 +99,24 @@ class Context:
         return [TopicPartition(topic, number) for number in self.topics[topic]]
 
     def partitions(self) -> Iterator[TopicPartition]:
-        """The partitions of all topics that are there to stay."""
+        """The partitions of all topics that are not being deleted."""
         for topic in self.topics:
             if topic not in self.deleting:
                 yield from self.partitions_of(topic)
 
     def partitions_on(self, broker: BrokerId) -> list[TopicPartition]:
-        """Those of them that have a replica on this broker."""
+        """The partitions with a replica on this broker, except of topics that are being deleted."""
         return [tp for tp in self.partitions() if broker in self.replicas(tp)]
 
     def is_led(self, topic: str) -> bool:
-        """Whether each partition of the topic has a leader that is alive."""
+        """Whether each partition of the topic has a live leader."""
         return all(
             tp in self.leadership and self.leadership[tp].leader in self.brokers
             for tp in self.partitions_of(topic)
         )
 
     def forget_topic(self, topic: str) -> None:
-        """The topic is no more."""
+        """Remove a deleted topic."""
         for tp in self.partitions_of(topic):
             self.leadership.pop(tp, None)
             self.moves.pop(tp, None)
@@ -122,7 +124,7 @@ class Context:
         self.deleting.pop(topic, None)
 
     def check(self) -> None:
-        """What is always true."""
+        """Assert the invariants of the view."""
         assert self.leaving.keys() <= self.brokers.keys(), "only a registered broker can leave"
         assert self.deleting.keys() <= self.topics.keys(), "only what is there is deleted"
         for tp in self.moves:

@@ -1,4 +1,4 @@
-"""What a topic that somebody asks for will be, or why it cannot be."""
+"""The validation of a CreateTopics request and the resulting assignment of the new topic."""
 
 import random
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -11,21 +11,21 @@ from broker_impl.wire.messages.create_topics_request import CreatableTopic
 from broker_impl.wire.types import BrokerId
 
 DEFAULT = -1
-"""Asks for the broker's own number of partitions or replicas (KIP-464)."""
+"""Requests the broker's default number of partitions or replicas (KIP-464)."""
 PARTITIONS_MAX = 10_000
-"""Of one topic: its assignment is one znode, which holds about a megabyte."""
+"""The limit for one topic: its assignment is one znode, which holds about a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic as it will be written."""
+    """A topic as it will be written to ZooKeeper."""
 
     assignment: Mapping[int, tuple[BrokerId, ...]]
     settings: Mapping[str, str]
 
     @property
     def replication_factor(self) -> int:
-        """The number of copies of the first partition, as the answer reports it."""
+        """The number of replicas of the first partition, as the response reports it."""
         return len(self.assignment[0])
 
 
@@ -40,11 +40,10 @@ def plan(
     check_settings: Callable[[Mapping[str, str]], object],
     rng: random.Random,
 ) -> NewTopic:
-    """The topic that was asked for.
+    """Return the requested topic, or raise `ApiError`.
 
-    existing: names that are taken; deleting: those of them that will be free again.
-    brokers: the live ones, each with its rack. check_settings: raises ConfigError.
-    Raises `ApiError`.
+    existing: names in use; deleting: those of them whose topics are being deleted. brokers: the
+    live brokers, each with its rack. check_settings: raises ConfigError.
     """
     _check_name(asked.name, list(existing), deleting)
     settings = _settings(asked, check_settings)
@@ -102,9 +101,10 @@ def _settings(
 
 
 def _assigned(asked: CreatableTopic) -> dict[int, tuple[BrokerId, ...]]:
-    """The assignment that was given by hand.
+    """Return the assignment that the request specifies.
 
-    As in Kafka 2.8, it may name brokers that are not there: their replicas begin when they come.
+    As in Kafka 2.8, it may name brokers that are not registered: their replicas start when they
+    register.
     """
     assignment = {row.partition_index: tuple(row.broker_ids) for row in asked.assignments}
     if len(assignment) != len(asked.assignments) or sorted(assignment) != list(

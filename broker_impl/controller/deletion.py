@@ -1,7 +1,7 @@
-"""The deletion of a topic, replica by replica: the topic goes when the last of them is gone.
+"""The deletion of a topic, replica by replica; the topic is removed once all replicas are deleted.
 
-A replica on a broker that is down keeps the whole topic waiting: without topic ids a new topic of
-the same name would find the old log there.
+A replica on a broker that is down delays the deletion of the whole topic: without topic ids, a new
+topic of the same name would find the old log there.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -11,20 +11,20 @@ from broker_impl.wire.types import BrokerId
 
 
 class State(Enum):
-    """Where one replica stands; the names are Kafka's."""
+    """The state of one replica during the deletion; the names are Kafka's."""
 
     OFFLINE = "offline"
-    """To be deleted; nobody has been asked yet."""
+    """The replica must be deleted; no request was sent yet."""
     STARTED = "started"
-    """Its broker has been told to delete it."""
+    """Its broker was sent the order to delete it."""
     SUCCESSFUL = "successful"
-    """Its broker has said that it is gone."""
+    """Its broker has reported the deletion."""
     INELIGIBLE = "ineligible"
-    """Its broker is down, or could not do it: to be tried again."""
+    """Its broker is down or could not delete it; the order is sent again later."""
 
 
 class Event(Enum):
-    """What happens to a replica that is being deleted."""
+    """An event in the deletion of one replica."""
 
     ASKED = "asked"
     DONE = "done"
@@ -41,7 +41,7 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = {
     (State.OFFLINE, Event.BROKER_GONE): State.INELIGIBLE,
     (State.INELIGIBLE, Event.BROKER_GONE): State.INELIGIBLE,
     (State.SUCCESSFUL, Event.BROKER_GONE): State.SUCCESSFUL,
-    # An answer to an order that was sent before the broker went and came back.
+    # A response to an order that was sent before the broker restarted.
     (State.INELIGIBLE, Event.DONE): State.SUCCESSFUL,
     (State.INELIGIBLE, Event.REFUSED): State.INELIGIBLE,
     (State.SUCCESSFUL, Event.DONE): State.SUCCESSFUL,
@@ -53,18 +53,18 @@ Replica = tuple[int, BrokerId]
 
 
 class TopicDeletion:
-    """The replicas of one topic on their way out."""
+    """The state of the replicas of one topic that is being deleted."""
 
     def __init__(self, replicas: Iterable[Replica]) -> None:
         self.states: dict[Replica, State] = dict.fromkeys(replicas, State.OFFLINE)
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing of the topic is left on any broker."""
+        """Whether all replicas of the topic are deleted on all brokers."""
         return all(map(is_gone, self.states.values()))
 
     def start(self, live: Container[BrokerId]) -> list[Replica]:
-        """The replicas that a broker must now be told to delete."""
+        """Mark the replicas on live brokers as started, and return those that need an order."""
         due = [
             replica
             for replica, state in self.states.items()
@@ -75,13 +75,16 @@ class TopicDeletion:
         return due
 
     def answered(self, replica: Replica, *, deleted: bool) -> None:
-        """A broker has answered the order to delete this replica, which may have been an earlier
-        one: of a replica that was moved away before the topic was to go (finding 18)."""
+        """Record a broker's response to an order to delete this replica.
+
+        The order may be an earlier one, for a replica that a reassignment removed before the
+        topic's deletion was requested (finding 18).
+        """
         if replica in self.states:
             self._move(replica, Event.DONE if deleted else Event.REFUSED)
 
     def broker_gone(self, broker: BrokerId) -> None:
-        """A broker is down, and whatever it was told may not have reached it."""
+        """Record that a broker is down; orders that were sent to it may not have arrived."""
         for replica in self.states:
             if replica[1] == broker:
                 self._move(replica, Event.BROKER_GONE)
@@ -94,6 +97,8 @@ class TopicDeletion:
 
 
 def is_gone(state: State) -> bool:
-    """Need nobody wait for this replica? One that was not deleted is found by a new topic of the
-    same name."""
+    """Return whether the deletion of the topic no longer waits for this replica.
+
+    A new topic of the same name would find a log that was not deleted.
+    """
     return state is State.SUCCESSFUL

@@ -1,8 +1,8 @@
-"""Who leads, and who is in sync: the rules by which a controller chooses.
+"""The rules by which the controller elects leaders and shrinks ISRs.
 
-Each takes what stands in ZooKeeper and who is alive, and gives a choice, or None where nothing is
-to be changed. `replicas` is the assignment in order of preference. `live` are the registered
-brokers; `candidates` those of them that may come to lead, that is, are not about to leave.
+Each rule takes the state from ZooKeeper and the live brokers, and returns a choice, or None if
+nothing changes. `replicas` is the assignment in order of preference. `live` contains the registered
+brokers; `candidates` those of them that can become leaders because they are not shutting down.
 """
 
 from collections.abc import Collection, Container, Sequence
@@ -14,14 +14,14 @@ NO_LEADER: Final = -1
 
 
 class Choice(NamedTuple):
-    """A leader, or `NO_LEADER`, and the ISR that goes with it."""
+    """A leader, or `NO_LEADER`, and its ISR."""
 
     leader: BrokerId
     isr: tuple[BrokerId, ...]
 
 
 def first(replicas: Sequence[BrokerId], candidates: Container[BrokerId]) -> Choice | None:
-    """The first leader of a new partition: all that are alive begin in sync, for all are empty."""
+    """The first leader of a new partition; all live replicas are in sync, because all are empty."""
     alive = tuple(replica for replica in replicas if replica in candidates)
     return Choice(alive[0], alive) if alive else None
 
@@ -33,10 +33,10 @@ def offline(
     *,
     unclean: bool,
 ) -> Choice | None:
-    """A new leader for a partition that has lost its own: the first replica that is in sync.
+    """A new leader for a partition that lost its leader: the first replica that is in sync.
 
-    If none of those is alive and `unclean` allows it, the first that is alive at all, alone in its
-    ISR: records that it does not hold are lost (rule R15).
+    If no in-sync replica is a candidate and `unclean` allows it, the first candidate leads, alone
+    in its ISR: records that it does not hold are lost (rule R15).
     """
     in_sync = tuple(replica for replica in isr if replica in candidates)
     for replica in replicas:
@@ -58,11 +58,11 @@ def reconsider(
     *,
     unclean: bool,
 ) -> Choice | None:
-    """What must change now that these brokers are alive.
+    """The change that a partition needs when these brokers are alive.
 
-    A leader that is alive stays, and the dead leave its ISR. Without one there is an election.
-    If nobody can be elected the ISR stays as it is: whoever of it comes back first can lead, since
-    nothing was committed after the last of them went.
+    A live leader stays, and brokers that are not alive leave its ISR. A partition without a live
+    leader has an election. If no replica can be elected, the ISR stays as it is: its first member
+    to return can lead, because nothing was committed after the last member went down.
     """
     if leader in live:
         alive = tuple(replica for replica in isr if replica in live)
@@ -80,11 +80,11 @@ def returned(
     candidates: Container[BrokerId],
     back: Collection[BrokerId],
 ) -> Choice | None:
-    """What must change since these of the ISR have been away, though they are alive again.
+    """The change that a partition needs because the ISR members in `back` restarted.
 
-    They may have lost what they had not yet written to disk, so that they lose their places to
-    those who stayed. If nobody stayed they are all there is, and whoever leads begins a new epoch:
-    a leader that went on in the old one would give its offsets to other records.
+    They may have lost records that were not yet on disk, so they leave the ISR if other members
+    stayed up. If none did, the full ISR is kept and its leader begins a new epoch: a leader that
+    continued in the old epoch would assign the same offsets to different records.
     """
     if not back:
         return None
@@ -103,9 +103,10 @@ def controlled_shutdown(
     candidates: Container[BrokerId],
     leaving: BrokerId,
 ) -> Choice | None:
-    """Let a broker go: its ISRs without it, its leaderships to the first in sync.
+    """Remove a broker that shuts down from the ISR, or move its leadership to another member.
 
-    Where nobody else is in sync it keeps them, for it still serves.
+    If no other replica is in sync, the broker keeps the leadership, because it still serves
+    requests.
     """
     if leader == leaving:
         rest = tuple(replica for replica in isr if replica in candidates)
@@ -121,7 +122,7 @@ def preferred(
     isr: tuple[BrokerId, ...],
     candidates: Container[BrokerId],
 ) -> Choice | None:
-    """Back to the first replica of the assignment, if it is alive and in sync."""
+    """Return leadership to the first replica of the assignment, if it is live and in sync."""
     wish = replicas[0]
     if leader == wish or wish not in candidates or wish not in isr:
         return None
@@ -134,10 +135,10 @@ def among(
     isr: tuple[BrokerId, ...],
     candidates: Container[BrokerId],
 ) -> Choice | None:
-    """Whoever leads and is in sync of these replicas, which are others than before.
+    """The leader and ISR among these replicas, which differ from the previous assignment.
 
-    The leader stays, if it is one of them. None: nobody of them can lead; what the others hold
-    would be lost. Where nobody leads now, nobody need.
+    The leader stays if it is among them. None: none of them can lead, and records that only other
+    replicas hold would be lost. A partition without a leader can stay without one.
     """
     in_sync = tuple(replica for replica in isr if replica in replicas)
     if leader in in_sync or (leader == NO_LEADER and in_sync):
@@ -151,5 +152,5 @@ def unclean(
     isr: tuple[BrokerId, ...],
     candidates: Container[BrokerId],
 ) -> Choice | None:
-    """A leader at any price, as an operator has asked for, where there is none."""
+    """An unclean election that an operator requested for a partition without a leader."""
     return offline(replicas, isr, candidates, unclean=True)

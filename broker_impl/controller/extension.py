@@ -1,4 +1,4 @@
-"""More partitions for a topic that there is: which they will be, or why there cannot be any."""
+"""The validation of a CreatePartitions request and the assignment of the added partitions."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,13 @@ def plan(
     brokers: Mapping[BrokerId, str | None],
     rng: random.Random,
 ) -> dict[int, Replicas]:
-    """The partitions to be added, so that there are ``count``.
+    """Return the partitions to add so that the topic has ``count``.
 
-    assignments: of each of them, chosen by hand; None: chosen here. brokers: the live ones, each
-    with its rack. ApiError INVALID_PARTITIONS: not more than now, or too many;
-    INVALID_REPLICA_ASSIGNMENT: not that many, not as many copies, or not of brokers that are there.
+    assignments: the replicas of each added partition; None: they are placed here. brokers: the live
+    brokers, each with its rack. Raises ApiError INVALID_PARTITIONS if ``count`` does not exceed the
+    current number or is too large, INVALID_REPLICATION_FACTOR if there are fewer brokers than
+    replicas, INVALID_REPLICA_ASSIGNMENT if the number of assignments or of replicas is wrong, or a
+    broker is repeated or not live.
     """
     known = len(current)
     if count < known:

@@ -1,4 +1,5 @@
-"""Where the replicas of a new topic go: leaders in turn, copies far from each other."""
+"""Replica placement: leaders round-robin over the brokers, replicas of a partition in separate
+racks."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -13,19 +14,20 @@ def assign(
     replication_factor: int,
     rng: random.Random,
 ) -> dict[int, tuple[BrokerId, ...]]:
-    """The replicas of each partition, the preferred leader first.
+    """Return the replicas of each partition, the preferred leader first.
 
-    Leaders go round the ring of brokers from a random start; followers are taken from behind the
-    leader, a step further in each round, so that one broker's load falls to many when it dies. A
-    rack is used again only when every other holds as many copies. Without racks each broker stands
-    alone.
+    Leaders are assigned around the ring of brokers from a random start. Followers are taken from
+    the brokers after the leader, shifted by one more in each round, so that the load of a failed
+    broker is spread over many others. A rack is reused only when every other rack holds as many
+    replicas of the partition. Without racks, each broker counts as a rack of its own.
 
-    brokers: to its rack, if it has one. There must be as many as copies. ApiError: some have a
-    rack, others not, so that nobody knows how far from each other copies would be.
+    brokers: broker to its rack, or None. There must be at least as many brokers as replicas. Raises
+    ApiError if only some brokers have a rack, because the distance between replicas is then
+    unknown.
     """
     racked = [broker for broker, rack in brokers.items() if rack is not None]
     if racked and len(racked) < len(brokers):
-        # Kafka has no code of its own for this, and answers as to an unforeseen failure.
+        # Kafka has no error code for this case and answers UNKNOWN_SERVER_ERROR.
         raise ApiError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             "not all brokers have a rack, which is needed to place replicas by racks",
@@ -48,7 +50,7 @@ def _rack(brokers: Mapping[BrokerId, str | None], broker: BrokerId) -> str:
 
 
 def _ring(brokers: Mapping[BrokerId, str | None]) -> list[BrokerId]:
-    """The brokers in an order in which neighbours are of different racks, where that can be."""
+    """Return the brokers in an order in which neighbours are in different racks where possible."""
     by_rack: dict[str, list[BrokerId]] = {}
     for broker in sorted(brokers):
         by_rack.setdefault(_rack(brokers, broker), []).append(broker)

@@ -1,8 +1,9 @@
-"""Moving a partition to other replicas (KIP-455): what it is on the way, and when it is there.
+"""The rules of reassigning a partition to other replicas (KIP-455): start, cancel, completion.
 
-While it moves, its replicas are the target and those that it comes from. The new ones are added at
-once, and follow; once all of the target are in sync, the others go. What is written down says which
-are being added and which removed, so that any controller can go on, or turn back.
+During the move, the partition's replicas are the target replicas and the original ones. New
+replicas are added at once and follow; once all target replicas are in sync, the others are removed.
+ZooKeeper records which replicas are being added and removed, so that any controller can continue or
+cancel the move.
 """
 
 from collections.abc import Collection, Container, Mapping, Sequence
@@ -16,7 +17,7 @@ Replicas = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What is being changed about one partition's replicas."""
+    """The replicas that a reassignment adds to and removes from one partition."""
 
     adding: Replicas
     removing: Replicas
@@ -24,14 +25,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A topic's replicas, as they stand in ZooKeeper."""
+    """A topic's replicas, as stored in ZooKeeper."""
 
     replicas: Mapping[int, Replicas]
-    """Of each partition; those being added and removed are among them."""
+    """The replicas of each partition, including those being added and removed."""
     moves: Mapping[int, Move] = field(default_factory=dict)
 
     def but(self, partition: int, replicas: Replicas, move: Move | None) -> "Assignment":
-        """The same, but for one partition."""
+        """Return this assignment with one partition replaced."""
         moves = {number: each for number, each in self.moves.items() if number != partition}
         if move is not None:
             moves[partition] = move
@@ -39,20 +40,20 @@ class Assignment:
 
 
 def origin(replicas: Replicas, move: Move | None) -> Replicas:
-    """Where a partition that moves comes from: what a cancelled move leaves it."""
+    """The replicas before the move, to which a cancelled move returns."""
     adding = () if move is None else move.adding
     return tuple(broker for broker in replicas if broker not in adding)
 
 
 def target(replicas: Replicas, move: Move) -> Replicas:
-    """Where it goes."""
+    """The replicas after the move."""
     return tuple(broker for broker in replicas if broker not in move.removing)
 
 
 def begin(replicas: Replicas, move: Move | None, wanted: Replicas) -> tuple[Replicas, Move | None]:
-    """The replicas on the way to ``wanted``, and the move; None: there is nothing to add or remove.
+    """The replicas during a move to ``wanted``, and the move; None: no replica is added or removed.
 
-    A move under way is replaced: the new one begins where that had begun.
+    A move in progress is replaced: the new move starts from the same original replicas.
     """
     start = origin(replicas, move)
     together = tuple(dict.fromkeys((*wanted, *start)))
@@ -64,8 +65,10 @@ def begin(replicas: Replicas, move: Move | None, wanted: Replicas) -> tuple[Repl
 def refuse(
     wanted: Sequence[BrokerId], new: Collection[BrokerId], live: Container[BrokerId]
 ) -> None:
-    """ApiError INVALID_REPLICA_ASSIGNMENT: nobody, somebody twice, or ``new`` ones that are not
-    alive."""
+    """Raise ApiError INVALID_REPLICA_ASSIGNMENT if the wanted replicas are not valid.
+
+    They are not valid if there are none, if a broker is repeated, or if one of ``new`` is not live.
+    """
     if not wanted:
         raise _invalid("a partition has at least one replica")
     if len(set(wanted)) != len(wanted):
@@ -78,17 +81,17 @@ def refuse(
 def is_complete(
     wanted: Sequence[BrokerId], isr: Container[BrokerId], live: Container[BrokerId]
 ) -> bool:
-    """May the others go? Once all of the target hold what is committed: are in the ISR.
+    """Return whether the other replicas may be removed: all target replicas must be in the ISR.
 
-    live: being there is not enough.
+    live: being live is not enough, because only ISR members hold everything that is committed.
     """
     return all(broker in isr for broker in wanted)
 
 
 def to_extend(known: Assignment, found: Assignment) -> Assignment:
-    """What partitions are added to: the assignment as it stands in ZooKeeper now.
+    """The assignment to which partitions are added: the one that is stored in ZooKeeper now.
 
-    Not as this controller knows it: somebody may have written in between.
+    It is not the one that this controller knows, because another writer may have changed it.
     """
     return found
 

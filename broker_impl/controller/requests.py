@@ -1,8 +1,9 @@
-"""What the brokers are to be told: gathered while events are handled, written from the context.
+"""The requests that the controller owes to brokers, collected while it handles events.
 
-To each broker one request of each kind, in this order: who the brokers are, if that has changed
-(KAFKA-4443: an order to follow names a leader, who must be known); who leads and follows what; the
-new metadata; what to stop. A partition that changes twice is told of once, as it is in the end.
+Each broker receives one request of each kind, in this order: UpdateMetadata with the live brokers,
+if they have changed (KAFKA-4443: an order to follow names a leader, which the broker must know);
+LeaderAndIsr; UpdateMetadata for partitions; StopReplica. The requests are written from the context
+when they are drained: a partition that changes twice is sent once, in its latest state.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,14 +32,14 @@ from broker_impl.wire.types import BrokerId, TopicPartition
 Order = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
 EPOCH_DURING_DELETE = -2
-"""The leader epoch in StopReplica for a topic that is deleted: beyond any other (KIP-570)."""
+"""The leader epoch in StopReplica for a topic under deletion: newer than any other (KIP-570)."""
 LEADER_DURING_DELETE = -2
-"""The leader in UpdateMetadata that makes brokers forget the partition."""
+"""The leader in UpdateMetadata that makes brokers remove the partition."""
 PLAINTEXT = 0
 
 
 class Outbox:
-    """Orders that are due, as sets of partitions."""
+    """The orders that are due, as sets of partitions."""
 
     def __init__(self) -> None:
         self._brokers_changed = False
@@ -47,13 +48,13 @@ class Outbox:
         self._stop: dict[BrokerId, dict[TopicPartition, bool]] = {}
 
     def tell_brokers(self) -> None:
-        """All brokers learn which brokers there are."""
+        """Queue the list of live brokers for all brokers."""
         self._brokers_changed = True
 
     def tell_roles(
         self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool = False
     ) -> None:
-        """These brokers learn whether they lead or follow this partition."""
+        """Queue the roles in this partition for these brokers."""
         for broker in brokers:
             due = self._lead_or_follow.setdefault(broker, {})
             due[tp] = due.get(tp, False) or is_new
@@ -61,22 +62,23 @@ class Outbox:
     def tell_metadata(
         self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition]
     ) -> None:
-        """These brokers learn what to say to clients about these partitions."""
+        """Queue the metadata of these partitions for these brokers."""
         told = dict.fromkeys(partitions)
         for broker in brokers:
             self._metadata.setdefault(broker, {}).update(told)
 
     def tell_stop(self, broker: BrokerId, tp: TopicPartition, *, delete: bool) -> None:
-        """This broker neither leads nor follows this partition any more; deleted, nor keeps it.
+        """Queue a stop of this broker's replica of the partition, and with ``delete`` its deletion.
 
-        It is told no role before that: it would take a stop in the same epoch for an old one.
+        A queued role for the partition is removed: the broker would reject the stop as outdated if
+        a role with the same epoch came first.
         """
         self._lead_or_follow.get(broker, {}).pop(tp, None)
         due = self._stop.setdefault(broker, {})
         due[tp] = due.get(tp, False) or delete
 
     def drain(self, context: Context, controller_id: BrokerId) -> dict[BrokerId, list[Order]]:
-        """The requests to each broker that is there, in order; the outbox is then empty."""
+        """Return the requests for each registered broker, in order, and empty the outbox."""
         orders: dict[BrokerId, list[Order]] = {}
         for broker in sorted(context.brokers):
             writer = _Writer(context, controller_id, context.brokers[broker])
@@ -97,7 +99,7 @@ class Outbox:
 
 
 class _Writer:
-    """Writes the requests to one broker."""
+    """Builds the requests to one broker."""
 
     def __init__(self, context: Context, controller_id: BrokerId, broker: BrokerInfo) -> None:
         self._context = context
@@ -176,7 +178,7 @@ class _Writer:
         state = context.leadership.get(tp)
         if state is None:
             if not is_gone:
-                return None  # never led: clients see it when it is
+                return None  # never led: clients see it once it has a leader
             state = Leadership(LEADER_DURING_DELETE, EPOCH_DURING_DELETE, (), -1)
         replicas = () if tp.topic not in context.topics else context.replicas(tp)
         return UpdateMetadataPartitionState(

@@ -1,18 +1,18 @@
-"""What a topic may be called."""
+"""The rules for topic names."""
 
 import re
 from collections.abc import Iterable
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Topics that brokers keep for themselves."""
+"""Kafka's internal topics."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _NAME_CHARS_MAX = 249
-"""With a partition's number and Kafka's suffixes, a directory name of 255 characters."""
+"""With a partition's number and Kafka's suffixes, the directory name has up to 255 characters."""
 
 
 def name_error(name: str) -> str | None:
-    """Why no topic can have this name; None when it may."""
+    """Return why a topic cannot have this name; None if it can."""
     if not name:
         return "a topic's name is not empty"
     if name in (".", ".."):
@@ -25,7 +25,8 @@ def name_error(name: str) -> str | None:
 
 
 def collision(name: str, existing: Iterable[str]) -> str | None:
-    """A topic whose name differs only in '.' and '_', which metrics cannot tell apart."""
+    """Return an existing topic whose name differs only in '.' and '_', which metrics do not
+    distinguish."""
     folded = name.replace(".", "_")
     for other in sorted(existing):
         if other != name and other.replace(".", "_") == folded:

@@ -1,4 +1,4 @@
-"""What of a broker's configuration concerns the controller."""
+"""The part of a broker's configuration that the controller uses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from broker_impl.wire.messages.create_topics_response import CreatableTopicConfi
 
 @dataclass(frozen=True, slots=True)
 class ControllerConfig:
-    """What of a broker's configuration concerns the controller."""
+    """The part of a broker's configuration that the controller uses."""
 
     inter_broker_listener: str
     socket_timeout_s: float
@@ -18,19 +18,20 @@ class ControllerConfig:
     partitions_default: int
     replication_factor_default: int
     rebalance_s: float | None
-    """How often preferred leaders are restored; None: never."""
+    """The interval at which preferred leaders are restored; None: never."""
     topic_rows: Callable[[Mapping[str, str]], list[CreatableTopicConfigs]]
-    """The settings of a topic with these overrides, as CreateTopics reports them; ConfigError."""
+    """The settings of a topic with these overrides, as CreateTopics reports them; raises
+    ConfigError."""
     unclean: Callable[[Mapping[str, str]], bool]
-    """Whether a topic with these overrides may have a leader from outside its ISR; ConfigError."""
+    """Whether a topic with these overrides allows unclean leader election; raises ConfigError."""
 
     @classmethod
     def of(
         cls, config: BrokerConfig, current: Callable[[], BrokerConfig] | None = None
     ) -> "ControllerConfig":
-        """The controller's part of a broker's configuration.
+        """Return the controller's part of a broker's configuration.
 
-        current: what of it topics inherit, if that can change.
+        current: returns the configuration that topics inherit, if it can change at run time.
         """
         now = current or (lambda: config)
         interval = config.leader_imbalance_check_interval_seconds

@@ -1,4 +1,4 @@
-"""What can happen to a controller. Equal events that wait together are handled once."""
+"""The events that a controller handles; equal events in the queue are handled once."""
 
 import asyncio
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from broker_impl.wire.types import BrokerId
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    """A broker has come or gone."""
+    """A broker registered or lost its registration."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    """There is a new topic, or one less."""
+    """A topic was created or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +39,17 @@ class PartitionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class DeletionsAsked:
-    """Somebody wants a topic deleted."""
+    """The deletion of a topic was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionsDue:
-    """It is time to try again what a broker refused to delete."""
+    """Time to repeat deletions that a broker refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanged:
-    """A topic may have a leader now that it might not have before."""
+    """Settings changed, so that a leaderless partition may now be allowed an election."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class IsrsChanged:
 
 @dataclass(frozen=True, slots=True)
 class ControllerChanged:
-    """The claim to be the controller may be another's."""
+    """The controller's claim in ZooKeeper may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceDue:
-    """It is time to look after preferred leaders."""
+    """Time to restore preferred leaders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class StaleControllerEpoch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicasStopped:
-    """A broker has answered an order to stop, and perhaps to delete, replicas."""
+    """A broker has answered an order to stop, and possibly to delete, replicas."""
 
     broker: BrokerId
     request: StopReplicaRequest
@@ -96,7 +96,7 @@ Request = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A request of a client or a broker; the answer goes into the future."""
+    """A request of a client or a broker; the response is set on the future."""
 
     request: Request
     answer: asyncio.Future[Any]

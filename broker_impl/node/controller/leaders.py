@@ -1,4 +1,4 @@
-"""Leaders and ISRs: choose by the rules, write conditionally, tell whom it concerns."""
+"""Elections and ISR changes: choose by the rules, write conditionally, and queue the orders."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ from broker_impl.wire.types import BrokerId, TopicPartition
 LOG = logging.getLogger(__name__)
 
 _IMBALANCE_MAX = 0.1
-"""The share of a broker's preferred leaderships that may be elsewhere (Kafka's default)."""
+"""The share of a broker's preferred partitions that other brokers may lead (Kafka's default)."""
 _ANY_EPOCH = -1
 PREFERRED, UNCLEAN = range(2)
 """Types of election."""
@@ -42,7 +42,7 @@ Choose = Callable[[TopicPartition, Leadership], Choice | None]
 
 
 class Leaders:
-    """The leaderships of one term."""
+    """The leadership of all partitions during one term."""
 
     def __init__(
         self, context: Context, znodes: ControllerZnodes, outbox: Outbox, config: ControllerConfig
@@ -53,7 +53,7 @@ class Leaders:
         self._config = config
 
     async def lead_new(self) -> None:
-        """A first leader for each partition that never had one, as far as a replica is alive."""
+        """Elect a first leader for each partition that never had one and has a live replica."""
         context = self._context
         candidates = context.candidates()
         wanted = {}
@@ -70,7 +70,7 @@ class Leaders:
                 self._now(tp, there, is_new=there == state)
 
     async def distrust_returned(self) -> None:
-        """At the start of a term: brokers may have been away while there was no controller."""
+        """Remove ISR members that restarted while there was no controller; called once per term."""
         context = self._context
         candidates = context.candidates()
 
@@ -85,7 +85,7 @@ class Leaders:
         await self.settle(context.partitions(), choose)
 
     async def reconsider(self) -> None:
-        """Elections and smaller ISRs, where those who are alive are others than before."""
+        """Hold elections and shrink ISRs where the live brokers have changed."""
         context = self._context
         live, candidates = context.live(), context.candidates()
         leaderless = {
@@ -109,7 +109,7 @@ class Leaders:
         await self.settle(context.partitions(), choose)
 
     async def rebalance(self) -> None:
-        """Give leadership back to brokers that lack too much of what is theirs by preference."""
+        """Restore preferred leaders where a broker lacks too many of its preferred partitions."""
         context = self._context
         candidates = context.candidates()
         wishes: dict[BrokerId, list[TopicPartition]] = {}
@@ -127,7 +127,7 @@ class Leaders:
                 await self.settle(away, choose)
 
     async def let_go(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
-        """Move leaders from a broker that asks to leave, and take it out of the ISRs."""
+        """Move leadership off a broker that shuts down, and remove it from ISRs."""
         context = self._context
         broker = context.brokers.get(request.broker_id)
         if broker is None:
@@ -150,14 +150,15 @@ class Leaders:
             if tp in context.leadership and context.leadership[tp].leader == broker.id:
                 remaining.append(RemainingPartition(tp.topic, tp.partition))
             else:
-                # Not even follow: it would join the ISR again that it is leaving.
+                # It must stop following too, or it would join the ISR again.
                 self._outbox.tell_stop(broker.id, tp, delete=False)
         return ControlledShutdownResponse(remaining_partitions=remaining)
 
     async def elect(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        """Preferred leaders, or leaders at any price, as an operator asks for.
+        """Hold preferred or unclean elections that an operator requests.
 
-        Of all partitions if none is named; only those that need it are told of then.
+        A request that names no partitions means all of them; the response then contains only those
+        that needed an election.
         """
         context = self._context
         candidates = context.candidates()
@@ -187,7 +188,7 @@ class Leaders:
         return ElectLeadersResponse(replica_election_results=list(results.values()))
 
     def _needs_none(self, tp: TopicPartition, *, is_unclean: bool) -> ApiError:
-        """Why no leader is to be elected; NONE: one is."""
+        """Return why a partition needs no election; code NONE: it needs one."""
         context = self._context
         if tp.topic in context.deleting:
             return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is being deleted")
@@ -202,7 +203,7 @@ class Leaders:
         return ApiError(ErrorCode.NONE, "")
 
     async def read_isr_changes(self, notices: Iterable[Iterable[TopicPartition]]) -> None:
-        """Leaders have written ISRs: look, and pass it on."""
+        """Read the ISRs that leaders have changed, and queue the metadata for all brokers."""
         context = self._context
         named = dict.fromkeys(tp for notice in notices for tp in notice)
         found = await self._znodes.leaderships([tp for tp in named if tp in context.leadership])
@@ -217,7 +218,7 @@ class Leaders:
             return self._config.unclean({})
 
     async def settle(self, partitions: Iterable[TopicPartition], choose: Choose) -> None:
-        """Choose and write; where the state turns out to be another, read it and choose again."""
+        """Choose and write new states; after a version conflict, read a state and choose again."""
         context = self._context
         pending = [tp for tp in partitions if tp in context.leadership]
         while pending:
@@ -244,7 +245,8 @@ class Leaders:
                     pending.append(tp)
 
     def _now(self, tp: TopicPartition, state: Leadership, *, is_new: bool = False) -> None:
-        """A partition's state is another: whom it concerns must hear of it."""
+        """Record a partition's new state, and queue roles for its replicas and metadata for all
+        brokers."""
         LOG.info("%s: leader %d, epoch %d, ISR %s", tp, state.leader, state.leader_epoch, state.isr)
         self._context.leadership[tp] = state
         self._outbox.tell_roles(self._context.live_replicas(tp), tp, is_new=is_new)
@@ -252,7 +254,7 @@ class Leaders:
 
 
 def _named(request: ElectLeadersRequest) -> list[TopicPartition] | None:
-    """The partitions that a request names, each once; None: all."""
+    """Return the partitions that a request names, without duplicates; None: all."""
     if request.topic_partitions is None:
         return None
     named = (
@@ -264,7 +266,7 @@ def _named(request: ElectLeadersRequest) -> list[TopicPartition] | None:
 
 
 async def _all(asked: Iterable[Awaitable[Leadership | None]]) -> list[Leadership | None]:
-    """All answers, in order; the first failure once all have ended."""
+    """Return all results in order; if any failed, raise the first error after all have ended."""
     answers: list[Leadership | None] = []
     for outcome in await asyncio.gather(*asked, return_exceptions=True):
         if isinstance(outcome, BaseException):

@@ -1,8 +1,9 @@
-"""The controller's orders on their way: one queue per broker, in order, each until it is answered.
+"""Queues of the controller's orders: one queue per broker, sent in order.
 
-An order that got no answer is sent again, for as long as the broker is registered: a broker tells
-what it has obeyed already by the epochs in it. When a broker is gone its queue goes too; what it
-must know it is told when it comes back.
+Each order stays first in its queue until it is answered. An order without a response is sent again
+for as long as the broker is registered: the epochs in an order show the broker whether it has
+already applied it. The queue of a broker that is gone is dropped; a returning broker receives the
+complete state.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ VERSIONS: dict[type, int] = {
     UpdateMetadataRequest: 6,
     StopReplicaRequest: 3,
 }
-"""Those of Kafka 2.8 without topic ids."""
+"""The request versions of Kafka 2.8 without topic ids."""
 
 _RETRY_S = 0.1
 
@@ -32,7 +33,7 @@ OnAnswer = Callable[[BrokerId, Order, Any], None]
 
 
 class Orders:
-    """The queues to all brokers."""
+    """The order queues of all brokers."""
 
     def __init__(self, peers: Peers, *, timeout_s: float, on_answer: OnAnswer) -> None:
         self._peers = peers
@@ -41,31 +42,31 @@ class Orders:
         self._queues: dict[BrokerId, _Queue] = {}
 
     def open(self, broker: BrokerId) -> None:
-        """A broker has come, or come back."""
+        """Open a new queue for a broker that registered, possibly again."""
         self.drop(broker)
         self._queues[broker] = _Queue()
         task = asyncio.get_running_loop().create_task(self._send(broker, self._queues[broker]))
         self._queues[broker].task = task
 
     def drop(self, broker: BrokerId) -> None:
-        """A broker is gone: whatever it was to be told."""
+        """Drop the queue and the connection of a broker that is gone."""
         queue = self._queues.pop(broker, None)
         if queue is not None:
             queue.close()
             self._peers.disconnect(broker)
 
     def close(self) -> None:
-        """Nobody is told anything any more."""
+        """Drop all queues."""
         for broker in list(self._queues):
             self.drop(broker)
 
     def send(self, broker: BrokerId, orders: Iterable[Order]) -> None:
-        """Append to a broker's queue."""
+        """Append orders to a broker's queue."""
         for order in orders:
             self._queues[broker].put(order)
 
     async def obeyed(self, broker: BrokerId) -> None:
-        """Wait until the broker has answered all that is now in its queue, or is gone."""
+        """Wait until the broker answers all orders now in its queue, or the queue is dropped."""
         queue = self._queues.get(broker)
         if queue is not None:
             await queue.empty()
@@ -88,7 +89,7 @@ class Orders:
 
 
 class _Queue:
-    """Orders to one broker; the first stays until it is answered."""
+    """The orders to one broker; the first one stays until it is answered."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
@@ -111,7 +112,7 @@ class _Queue:
         return self._orders[0]
 
     def done(self) -> None:
-        """The first was answered."""
+        """Remove the first order, which was answered."""
         del self._orders[0]
         self._answered += 1
         for number, future in self._waiting:
@@ -120,7 +121,7 @@ class _Queue:
         self._waiting = [pair for pair in self._waiting if not pair[1].done()]
 
     async def empty(self) -> None:
-        """Until all that was put so far is answered, or never will be."""
+        """Wait until all orders queued so far are answered, or the queue is closed."""
         if self._answered < self._sent:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((self._sent, future))

@@ -1,4 +1,4 @@
-"""Partitions that move to other replicas: begun, gone on with, turned back."""
+"""Partition reassignments during one term: started, cancelled, completed."""
 
 import logging
 
@@ -32,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Reassignments:
-    """The reassignments of one term."""
+    """The partition reassignments of one term."""
 
     def __init__(
         self, context: Context, znodes: ControllerZnodes, outbox: Outbox, leaders: Leaders
@@ -45,7 +45,7 @@ class Reassignments:
     async def alter(
         self, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
-        """Begin what is asked for, or cancel; it is written by the time of the answer."""
+        """Start or cancel the requested moves; they are written before the response."""
         response = AlterPartitionReassignmentsResponse(error_message=None)
         for topic in request.topics:
             rows = ReassignableTopicResponse(name=topic.name)
@@ -85,7 +85,7 @@ class Reassignments:
     def list(
         self, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse:
-        """Those under way, of all partitions or of those that are named."""
+        """Return the moves in progress, of all partitions or of those that are named."""
         named = None
         if request.topics is not None:
             named = [
@@ -108,7 +108,7 @@ class Reassignments:
         return ListPartitionReassignmentsResponse(error_message=None, topics=list(topics.values()))
 
     async def go_on(self) -> None:
-        """Complete those whose target is in sync."""
+        """Complete the moves whose target replicas are all in sync."""
         context = self._context
         for tp, move in list(context.moves.items()):
             state = context.leadership.get(tp)
@@ -122,8 +122,12 @@ class Reassignments:
                     LOG.info("%s: %s; tried again later", tp, error)
 
     async def _now(self, tp: TopicPartition, replicas: Replicas, move: Move | None) -> None:
-        """The partition's replicas are others: one of them leads, only they are in sync, and those
-        that are none any more delete it. ApiError, and nothing has changed: none can lead."""
+        """Change a partition's replicas, and queue the orders that follow from it.
+
+        One of the new replicas leads, only they are in the ISR, and brokers without a replica any
+        more are ordered to delete it. Raises ApiError, with nothing changed, if none of them can
+        lead.
+        """
         context = self._context
         before, move_before = context.replicas(tp), context.moves.get(tp)
         self._know(tp, replicas, move)
@@ -149,7 +153,8 @@ class Reassignments:
             context.moves[tp] = move
 
     async def _lead_among(self, tp: TopicPartition, replicas: Replicas) -> bool:
-        """A new epoch, in which these replicas count; False: none of them could lead."""
+        """Write a new epoch with a leader and ISR among these replicas; False: none of them can
+        lead."""
         candidates = self._context.candidates()
         chosen: list[Choice] = []
 

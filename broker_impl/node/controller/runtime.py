@@ -1,10 +1,11 @@
-"""One broker of the cluster, elected through ZooKeeper, says who leads what.
+"""The controller at run time: it is elected through ZooKeeper and decides which broker leads what.
 
-All brokers run this; one of them is active. The active one handles events one after the other. An
-event is only a hint that something has changed: what has is read when it is handled (KAFKA-5879),
-the rules of `broker_impl.controller` say what follows from it, a conditional write makes it so,
-and then the brokers are told. A term ends when the session does, or when any write or answer shows
-that there is a later controller; nothing is written or sent after that (KAFKA-4447).
+All brokers run this code; one of them is the active controller. The active controller handles
+events one after the other. An event is only a hint that something may have changed: the controller
+reads the change when it handles the event (KAFKA-5879), the rules of `broker_impl.controller`
+determine the result, a conditional write stores it, and then the brokers receive their orders. A
+term ends with the ZooKeeper session, or when a write or a response shows that there is a later
+controller; nothing is written or sent after that (KAFKA-4447).
 """
 
 import asyncio
@@ -91,7 +92,7 @@ _DELETION_RETRY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Hint:
-    """A watch that puts an event. Equal ones are one watch to the client, and fire once."""
+    """A ZooKeeper watch that queues an event; the client fires equal watches only once."""
 
     put: Callable[[Event], None]
     event: Event
@@ -101,9 +102,9 @@ class _Hint:
 
 
 class ControllerRuntime:
-    """This broker's part in the election, and the controller while it is elected.
+    """This broker's part in the controller election, and the controller while it is elected.
 
-    It lives as long as one ZooKeeper session; for the next session there is another.
+    It exists for one ZooKeeper session; the next session gets a new one.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class ControllerRuntime:
         rng: random.Random,
     ) -> None:
         self.controller_id: BrokerId = NOBODY
-        """Who is the controller, as far as this broker has heard; -1: nobody."""
+        """The id of the controller that this broker knows; -1: none."""
         self._broker_id = broker_id
         self._zk = zk
         self._znodes = ControllerZnodes(zk)
@@ -140,10 +141,10 @@ class ControllerRuntime:
         return self._znodes.epoch
 
     async def run(self) -> None:
-        """Take part until the session is over.
+        """Take part in elections until the session is over.
 
-        While nothing is to be done nothing is noticed: the owner of the session, who is told that
-        it has expired, cancels this.
+        While it has no event to handle, this coroutine does not notice that the session has
+        expired: the session's owner, which is notified, cancels it.
         """
         try:
             while True:
@@ -160,10 +161,10 @@ class ControllerRuntime:
         finally:
             self.controller_id = NOBODY
 
-    # Requests, from wherever they come.
+    # Requests of clients and of brokers.
 
     async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        """New topics; each is led by the time of the answer, or REQUEST_TIMED_OUT is said of it."""
+        """Create topics; one that has no leaders by the deadline is answered REQUEST_TIMED_OUT."""
         deadline = _deadline(request.timeout_ms)
         response: CreateTopicsResponse = await self._ask(request)
         made = [row for row in response.topics if not row.error_code]
@@ -175,7 +176,7 @@ class ControllerRuntime:
         return response
 
     async def delete_topics(self, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-        """Topics gone by the time of the answer, or REQUEST_TIMED_OUT is said of them."""
+        """Delete topics; one that still exists at the deadline is answered REQUEST_TIMED_OUT."""
         deadline = _deadline(request.timeout_ms)
         response: DeleteTopicsResponse = await self._ask(request)
         marked = [row for row in response.responses if not row.error_code]
@@ -189,12 +190,13 @@ class ControllerRuntime:
     async def controlled_shutdown(
         self, request: ControlledShutdownRequest
     ) -> ControlledShutdownResponse:
-        """A broker is about to leave; which partitions still depend on it?"""
+        """Move leadership off a broker that shuts down, and return the partitions that it still
+        leads."""
         response: ControlledShutdownResponse = await self._ask(request)
         return response
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        """More partitions; each is led by the time of the answer, or REQUEST_TIMED_OUT is said."""
+        """Add partitions; without leaders for them by the deadline, answer REQUEST_TIMED_OUT."""
         deadline = _deadline(request.timeout_ms)
         response: CreatePartitionsResponse = await self._ask(request)
         made = [row for row in response.results if not row.error_code]
@@ -206,7 +208,8 @@ class ControllerRuntime:
         return response
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        """Leaders as an operator wants them; this broker knows by the time of the answer."""
+        """Elect leaders as an operator requests; before the response, this broker has its own
+        orders."""
         deadline = _deadline(request.timeout_ms)
         response: ElectLeadersResponse = await self._ask(request)
         if not response.error_code:
@@ -216,19 +219,19 @@ class ControllerRuntime:
     async def alter_reassignments(
         self, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
-        """Partitions begin to move, or turn back."""
+        """Start or cancel reassignments of partitions."""
         response: AlterPartitionReassignmentsResponse = await self._ask(request)
         return response
 
     async def list_reassignments(
         self, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse:
-        """What moves."""
+        """Return the reassignments in progress."""
         response: ListPartitionReassignmentsResponse = await self._ask(request)
         return response
 
     def settings_changed(self) -> None:
-        """Settings of topics, or of brokers, are others."""
+        """React to changed settings of topics or brokers."""
         if self.is_active:
             self._put(SettingsChanged())
 
@@ -240,7 +243,8 @@ class ControllerRuntime:
         return await answer
 
     async def _in_time(self, is_true: Callable[[Context], bool], deadline: float) -> bool:
-        """Wait until it is true, and this broker knows; not beyond the deadline, or the term."""
+        """Wait until the condition holds and this broker has its orders; stop at the deadline or
+        term end."""
         if self._term is None:
             return False
         try:
@@ -252,13 +256,14 @@ class ControllerRuntime:
     # Terms.
 
     async def _be_elected(self) -> None:
-        """Wait for a turn, and win."""
+        """Wait until this broker wins the election."""
         watch = self._watch(ControllerChanged())
         while True:
             self._events.clear()
             self._event_came.clear()
             holder = await self._znodes.holder(watch)
-            # One's own claim counts from the term on: until then requests are turned away.
+            # This broker's own claim counts from the start of the term; until then requests are
+            # rejected.
             self.controller_id = NOBODY if holder is None or holder.is_me else holder.broker_id
             if holder is None:
                 if await self._znodes.claim(self._broker_id, self._wall_ms()):
@@ -270,7 +275,7 @@ class ControllerRuntime:
                 await self._event_came.wait()
 
     async def _reign(self) -> None:
-        """One term: take over, then handle what comes, until ControllerMoved."""
+        """Run one term: read the cluster's state, then handle events until ControllerMoved."""
         LOG.info("the controller, of epoch %d", self._znodes.epoch)
         self.controller_id = self._broker_id
         term = self._term = _Term(
@@ -299,13 +304,13 @@ class ControllerRuntime:
         try:
             response = await term.obey(asked.request)
         except BaseException:
-            self._events = {asked: None, **self._events}  # resigning will answer it
+            self._events = {asked: None, **self._events}  # _resign() answers it
             raise
         if not asked.answer.done():
             asked.answer.set_result(response)
 
     def _resign(self) -> None:
-        """End the term: whoever waits is told, whatever was to be sent is not."""
+        """End the term: answer pending requests with NOT_CONTROLLER and send no more orders."""
         if self._term is not None:
             self._term.end()
             self._term = None
@@ -324,7 +329,7 @@ class ControllerRuntime:
 
 
 class _Term:
-    """One term of the controller: what it knows, and what it does about each event."""
+    """One term of the controller: its view of the cluster and its reaction to each event."""
 
     def __init__(
         self,
@@ -362,7 +367,7 @@ class _Term:
         self._is_over = False
 
     async def take_over(self) -> None:
-        """Read everything; tell every broker who is there, then what each leads and follows."""
+        """Read the cluster's state, and queue the full state for every broker."""
         context = self._context
         await self._check_claim()
         context.brokers = await self._znodes.brokers(self._watch(BrokersChanged()))
@@ -381,7 +386,7 @@ class _Term:
         self._settled()
 
     async def handle(self, event: Event) -> None:
-        """Find out what has changed, and do what follows. Raises ControllerMoved."""
+        """Read what has changed and act on it. Raises ControllerMoved."""
         match event:
             case BrokersChanged():
                 await self._brokers_changed()
@@ -416,7 +421,10 @@ class _Term:
         self._settled()
 
     async def obey(self, request: Request) -> Any:
-        """The answer to a request, once what it asks for is written. Raises ControllerMoved."""
+        """Carry out a request, and return the response once the result is written.
+
+        Raises ControllerMoved.
+        """
         response: Any
         match request:
             case CreateTopicsRequest():
@@ -442,7 +450,7 @@ class _Term:
         return response
 
     async def until(self, is_true: Callable[[Context], bool]) -> bool:
-        """Wait until it is true and this broker itself has been told; False if the term ends."""
+        """Wait until the condition holds and this broker has its orders; False if the term ends."""
         if not is_true(self._context):
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._until.append((is_true, future))
@@ -451,7 +459,7 @@ class _Term:
         return not self._is_over
 
     def end(self) -> None:
-        """Nothing is sent any more, and nobody waits."""
+        """End the term: send no more orders and release all waiters."""
         self._is_over = True
         self._orders.close()
         for timer in self._timers.values():
@@ -479,8 +487,8 @@ class _Term:
             self._orders.drop(number)
             for deletion in context.deleting.values():
                 deletion.broker_gone(number)
-        # One that has gone and come between two looks is back, but not what it was: as its epoch
-        # tells, it has lost what it had not yet written, so that it loses its place as well.
+        # A broker that restarted between two reads is registered again, with another epoch. It has
+        # lost what was not yet on disk, so it loses its place in ISRs and its leaderships as well.
         bounced = [n for n in gone if n in come]
         context.brokers = {n: broker for n, broker in found.items() if n not in bounced}
         await self._leaders.reconsider()
@@ -494,7 +502,8 @@ class _Term:
         await self._reassignments.go_on()
 
     def _meet(self, come: Iterable[BrokerId]) -> None:
-        """Know where the brokers are, begin a queue for new ones, and let all know of all."""
+        """Update the brokers' addresses, open queues to new ones, and queue the list of live
+        brokers."""
         listener = self._config.inter_broker_listener
         self._peers.update(
             {
@@ -509,7 +518,7 @@ class _Term:
         self._outbox.tell_brokers()
 
     def _tell_everything(self, brokers: Iterable[BrokerId]) -> None:
-        """What brokers must know that know nothing."""
+        """Queue the complete state for brokers that have none yet."""
         context = self._context
         everything = [tp for topic in context.topics for tp in context.partitions_of(topic)]
         self._outbox.tell_metadata(brokers, everything)
@@ -518,7 +527,7 @@ class _Term:
                 self._outbox.tell_roles([number], tp)
 
     def _settled(self) -> None:
-        """Hand over what the event has brought up, and let go whom it has satisfied."""
+        """Send the orders that the event caused, and release waiters whose condition now holds."""
         context = self._context
         context.check()
         for broker, orders in self._outbox.drain(context, self._broker_id).items():
@@ -541,7 +550,7 @@ class _Term:
             self._later(self._config.rebalance_s, RebalanceDue())
 
     def _later(self, delay_s: float, event: Event) -> None:
-        """Put the event after a while; asked again, a while from now."""
+        """Queue the event after a delay; a further call restarts the delay."""
         if event in self._timers:
             self._timers[event].cancel()
         loop = asyncio.get_running_loop()
@@ -561,7 +570,7 @@ def _all_gone(topics: Sequence[str | None], context: Context) -> bool:
 
 
 def _not_controller(request: Request) -> Any:
-    """What a broker answers that is not the controller."""
+    """Return the response of a broker that is not the controller."""
     error = ErrorCode.NOT_CONTROLLER
     match request:
         case CreateTopicsRequest():

@@ -1,4 +1,4 @@
-"""Topics as they come and go: read, created on request, deleted when all their replicas are."""
+"""The topics of the cluster: read from ZooKeeper, created and extended on request, and deleted."""
 
 import logging
 import random
@@ -43,7 +43,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Topics:
-    """The topics of one term."""
+    """The topics during one term."""
 
     def __init__(
         self,
@@ -65,7 +65,8 @@ class Topics:
         self._retry_deletions = retry_deletions
 
     async def read(self) -> None:
-        """Topics that are new to the context; and those that somebody has removed by hand."""
+        """Read topics that are new to the context, and drop those that were removed from ZooKeeper
+        by hand."""
         context = self._context
         names = await self._znodes.topics(self._watch(TopicsChanged()))
         for name in [topic for topic in context.topics if topic not in names]:
@@ -78,7 +79,7 @@ class Topics:
                 await self._read_one(name)
 
     async def read_partitions(self, name: str) -> None:
-        """More partitions of a topic, perhaps; there are never fewer."""
+        """Read added partitions of a topic; partitions are never removed."""
         context = self._context
         if name not in context.topics:
             return
@@ -98,7 +99,7 @@ class Topics:
     # Creation.
 
     async def create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        """Write those that can be; whoever leads them is chosen later."""
+        """Write the valid topics; the caller elects their leaders."""
         await self.read()
         names = [topic.name for topic in request.topics]
         rows: dict[str, CreatableTopicResult] = {}
@@ -148,7 +149,7 @@ class Topics:
     # More partitions.
 
     async def extend(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        """Write the new partitions; whoever leads them is chosen later."""
+        """Write the new partitions; the caller elects their leaders."""
         await self.read()
         names = [topic.name for topic in request.topics]
         rows: dict[str, CreatePartitionsTopicResult] = {}
@@ -206,7 +207,7 @@ class Topics:
     # Deletion.
 
     async def delete(self, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-        """Write down which are to go, and begin."""
+        """Record the deletion requests, and start the deletions."""
         await self.read()
         rows = [await self._delete_one(name) for name in request.topic_names]
         await self.read_deletions()
@@ -223,7 +224,8 @@ class Topics:
         return DeletableTopicResult(name=name, error_code=error, error_message=why)
 
     async def read_deletions(self) -> None:
-        """Wishes that are new: mark the topics, let all brokers forget them, delete replicas."""
+        """Start newly requested deletions: mark topics, queue metadata that removes them, delete
+        replicas."""
         context = self._context
         names = await self._znodes.deletions(self._watch(DeletionsAsked()))
         if any(name not in context.topics for name in names):
@@ -243,7 +245,7 @@ class Topics:
         await self.go_on_deleting()
 
     async def go_on_deleting(self) -> None:
-        """Tell brokers what they must delete; remove what they all have deleted."""
+        """Queue orders for replicas that must be deleted; remove topics whose replicas all are."""
         context = self._context
         for name, deletion in list(context.deleting.items()):
             for number, broker in deletion.start(context.brokers):
@@ -254,11 +256,11 @@ class Topics:
                 LOG.info("topic %s is deleted", name)
 
     async def replicas_stopped(self, event: ReplicasStopped) -> None:
-        """A broker has deleted replicas, or not."""
+        """Handle a broker's response to orders to delete replicas."""
         context = self._context
         broker = context.brokers.get(event.broker)
         if broker is None or broker.epoch != event.request.broker_epoch:
-            return  # an answer from another life
+            return  # a response from a former incarnation
         errors = {
             TopicPartition(row.topic_name, row.partition_index): row.error_code
             for row in event.response.partition_errors

@@ -1,8 +1,8 @@
-"""The controller's hold on ZooKeeper: reads that insist, writes that its epoch must still allow.
+"""The controller's reads and writes in ZooKeeper; each write is fenced by the controller epoch.
 
-Each write is one multi that checks the version of /controller_epoch: once another controller has
-been elected, nothing that its predecessor still does takes effect (KAFKA-6082). A lost connection
-does not end a term: reads are repeated, and a write whose outcome is unknown is looked up.
+Each write is one multi that checks the version of /controller_epoch: once another controller is
+elected, no later write of its predecessor takes effect (KAFKA-6082). A lost connection does not end
+a term: reads are repeated, and the result of a write that is unknown is looked up.
 """
 
 import asyncio
@@ -40,43 +40,43 @@ Watch = Callable[[WatchEvent], None]
 Write = Create | SetData | Delete
 
 _WRITES_MAX = 1000
-"""Operations in one multi, which must stay below ``jute.maxbuffer``."""
+"""The operations per multi, which must stay below ``jute.maxbuffer``."""
 
 
 class ControllerMoved(BrokerError):
-    """Another broker is, or has been, the controller since."""
+    """Another broker is the controller, or has been in the meantime."""
 
 
 def election_writes(claim: Create, epoch: SetData) -> list[list[Write]]:
-    """The transactions by which a controller is elected: one, of the claim and the next epoch.
+    """The transactions that elect a controller: a single one, with the claim and the next epoch.
 
-    Both are there or neither, and the epoch only if nobody has raised it since it was read
+    Either both are written or none, and the epoch only if it has not changed since it was read
     (KAFKA-6082).
     """
     return [[claim, epoch]]
 
 
 class Holder(NamedTuple):
-    """Who is the controller."""
+    """The current controller."""
 
     broker_id: BrokerId
     is_me: bool
-    """Whether it is this very session that says so."""
+    """Whether this session owns the claim."""
 
 
 class ControllerZnodes:
-    """What the controller reads and writes, in one session."""
+    """The controller's reads and writes of znodes in one ZooKeeper session."""
 
     def __init__(self, zk: ZooKeeper) -> None:
         self._zk = zk
         self.epoch: Epoch = 0
-        """The controller epoch that was claimed last."""
+        """The controller epoch of the latest claim."""
         self._epoch_zk_version = -1
 
-    # Who is the controller.
+    # The election.
 
     async def holder(self, watch: Watch) -> Holder | None:
-        """The controller of now; the watch fires when it is another, or none."""
+        """Return the current controller, None if there is none; the watch fires on a change."""
         path = zk_paths.CONTROLLER
         while True:
             try:
@@ -93,7 +93,7 @@ class ControllerZnodes:
             return Holder(broker_id, stat.ephemeral_owner == self._zk.session_id)
 
     async def claim(self, broker_id: BrokerId, timestamp_ms: int) -> bool:
-        """Become the controller, of the next epoch; False if somebody else was faster.
+        """Claim to be the controller of the next epoch; False if another broker won.
 
         No two controllers have the same epoch.
         """
@@ -109,20 +109,20 @@ class ControllerZnodes:
             LOG.info("somebody else became the controller: %s", error)
             return False
         except ConnectionLoss:
-            return False  # the holder of now, perhaps this session, is looked up next
+            return False  # the next step reads the holder, which may be this session
         assert isinstance(stat, Stat), "a set gives the znode's Stat"
         self.epoch, self._epoch_zk_version = epoch + 1, stat.version
         return True
 
     async def adopt(self) -> None:
-        """Go on with a claim of this session whose answer was lost.
+        """Continue with a claim of this session whose response was lost.
 
-        Nobody can have raised the epoch since: that takes a claim, and there can be but one.
+        No other broker can have raised the epoch: that needs a claim, and only one can exist.
         """
         self.epoch, self._epoch_zk_version = await self._stored_epoch()
 
     async def abdicate(self) -> None:
-        """Withdraw this session's claim, if it stands."""
+        """Delete this session's claim, if it exists."""
         path = zk_paths.CONTROLLER
         found = await self._insist(lambda: self._zk.exists(path))
         if found is not None and found.ephemeral_owner == self._zk.session_id:
@@ -144,10 +144,10 @@ class ControllerZnodes:
             except ValueError:
                 raise zk_paths.BadZnode(f"{path}: {data!r} is no number") from None
 
-    # Reads. Each insists until there is an answer.
+    # Reads. Each is repeated until it succeeds.
 
     async def brokers(self, watch: Watch) -> dict[BrokerId, BrokerInfo]:
-        """The registered brokers."""
+        """Return the registered brokers."""
         names = await self._insist(lambda: self._zk.children(zk_paths.BROKER_IDS, watch))
         found = await asyncio.gather(*(self._broker(int(name)) for name in names))
         return {broker.id: broker for broker in sorted(filter(None, found), key=lambda b: b.id)}
@@ -166,11 +166,11 @@ class ControllerZnodes:
         return BrokerInfo(number, stat.czxid, endpoints, znode.rack)
 
     async def topics(self, watch: Watch) -> list[str]:
-        """The names of all topics."""
+        """Return the names of all topics."""
         return await self._insist(lambda: self._zk.children(zk_paths.TOPICS, watch))
 
     async def assignment(self, topic: str, watch: Watch) -> Assignment | None:
-        """The replicas of each partition; None if there is no such topic."""
+        """Return the replicas of each partition; None if the topic does not exist."""
         path = zk_paths.topic(topic)
         try:
             data, _ = await self._insist(lambda: self._zk.get(path, watch))
@@ -182,7 +182,7 @@ class ControllerZnodes:
             return None
 
     async def leadership(self, tp: TopicPartition) -> Leadership | None:
-        """A partition's state; None if it has never had one. Raises ControllerMoved."""
+        """Return a partition's state; None if it never had one. Raises ControllerMoved."""
         path = zk_paths.state(tp)
         try:
             data, stat = await self._insist(lambda: self._zk.get(path))
@@ -206,12 +206,12 @@ class ControllerZnodes:
     async def leaderships(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, Leadership]:
-        """The states of those partitions that have one."""
+        """Return the states of those partitions that have one."""
         found = await asyncio.gather(*(self.leadership(tp) for tp in partitions))
         return {tp: state for tp, state in zip(partitions, found, strict=True) if state is not None}
 
     async def settings(self, topic: str) -> dict[str, str]:
-        """A topic's overrides."""
+        """Return a topic's configuration overrides."""
         path = zk_paths.topic_config(topic)
         try:
             data, _ = await self._insist(lambda: self._zk.get(path))
@@ -220,11 +220,11 @@ class ControllerZnodes:
             return {}
 
     async def deletions(self, watch: Watch) -> list[str]:
-        """The topics that somebody wants deleted."""
+        """Return the topics whose deletion was requested."""
         return await self._insist(lambda: self._zk.children(zk_paths.DELETE_TOPICS, watch))
 
     async def isr_changes(self, watch: Watch) -> dict[str, list[TopicPartition]]:
-        """The leaders' notices: path to the partitions whose ISR has changed."""
+        """Return the leaders' notifications of ISR changes: znode path to partitions."""
         names = await self._insist(lambda: self._zk.children(zk_paths.ISR_CHANGES, watch))
         notices: dict[str, list[TopicPartition]] = {}
         for name in names:
@@ -238,12 +238,13 @@ class ControllerZnodes:
             notices[path] = [TopicPartition(row.topic, row.partition) for row in rows]
         return notices
 
-    # Writes. Each is fenced by the controller's epoch, and raises ControllerMoved.
+    # Writes. Each is fenced by the controller epoch and can raise ControllerMoved.
 
     async def change(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
-        """Write a partition's new state over the version that it names.
+        """Write a partition's new state if its znode still has the version in ``wanted``.
 
-        What then stands there; None if somebody was faster, so that all must be read again.
+        Returns the state as written; None if another writer was faster, so that the state must be
+        read again.
         """
         write = SetData(zk_paths.state(tp), _state_data(wanted), wanted.zk_version)
         try:
@@ -256,7 +257,7 @@ class ControllerZnodes:
         return replace(wanted, zk_version=stat.version, zxid=stat.mzxid)
 
     async def begin(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
-        """Write a partition's first state; what then stands there, whoever wrote it."""
+        """Write a partition's first state; return what is stored then, whichever writer wins."""
         for parent in (zk_paths.partitions(tp.topic), zk_paths.partition(tp)):
             await self._unless_there(parent)
         try:
@@ -266,7 +267,7 @@ class ControllerZnodes:
         return wanted
 
     async def create_topic(self, name: str, topic: NewTopic) -> bool:
-        """Write a new topic with its settings; False if there is one of that name."""
+        """Write a new topic with its settings; False if a topic of that name exists."""
         config = zk_paths.ConfigZnode(config=dict(topic.settings))
         znode = zk_paths.TopicZnode(
             partitions={
@@ -275,7 +276,7 @@ class ControllerZnodes:
         )
         path, settings_path = zk_paths.topic(name), zk_paths.topic_config(name)
         while True:
-            # Settings that a topic of this name left behind must not become this one's.
+            # Settings left behind by a deleted topic of this name must not apply to the new one.
             there = await self._insist(lambda: self._zk.exists(settings_path)) is not None
             settings: Write = (SetData if there else Create)(settings_path, zk_paths.encode(config))
             try:
@@ -292,8 +293,11 @@ class ControllerZnodes:
     async def write_assignment(
         self, topic: str, change: Callable[[Assignment], Assignment]
     ) -> Assignment | None:
-        """Write what ``change`` makes of a topic's replicas as they stand now, which may be asked
-        for more than once. What stands then; None: there is no such topic."""
+        """Apply ``change`` to a topic's current replicas and write the result.
+
+        ``change`` may be called more than once. Returns the assignment that is stored then; None:
+        there is no such topic.
+        """
         path = zk_paths.topic(topic)
         while True:
             try:
@@ -312,7 +316,7 @@ class ControllerZnodes:
                 return after
 
     async def ask_deletion(self, topic: str) -> None:
-        """Write down that a topic is to be deleted."""
+        """Record the request to delete a topic."""
         path = zk_paths.delete_topic(topic)
         while True:
             try:
@@ -325,18 +329,18 @@ class ControllerZnodes:
                 return
 
     async def forget_deletion(self, topic: str) -> None:
-        """The wish is void: there is nothing to delete, or it is not allowed."""
+        """Remove a deletion request: its topic does not exist, or deletion is disabled."""
         await self._unless_gone(lambda: self._fenced([Delete(zk_paths.delete_topic(topic))]))
 
     async def remove_topic(self, topic: str) -> None:
-        """Remove all that is written of a topic, and last the wish to delete it."""
+        """Remove all znodes of a topic, the deletion request last."""
         while True:
             try:
                 writes = await self._removal(topic)
                 for start in range(0, len(writes), _WRITES_MAX):
                     await self._fenced(writes[start : start + _WRITES_MAX])
             except NoNode:
-                continue  # something went meanwhile
+                continue  # another writer removed a znode in the meantime
             except ConnectionLoss:
                 await self._zk.connected()
             else:
@@ -352,7 +356,7 @@ class ControllerZnodes:
         ]
 
     async def _below(self, path: str) -> list[str]:
-        """All paths under this one, children before parents."""
+        """Return all paths below this one, children before parents."""
         try:
             names = await self._zk.children(path)
         except NoNode:
@@ -363,12 +367,15 @@ class ControllerZnodes:
         return paths
 
     async def forget_isr_changes(self, paths: Iterable[str]) -> None:
-        """The notices have been obeyed."""
+        """Delete notifications of ISR changes that have been handled."""
         for path in paths:
             await self._unless_gone(partial(self._zk.delete, path))
 
     async def _fenced(self, writes: Sequence[Write]) -> list[MultiResult]:
-        """All of these while the claim stands; else ControllerMoved. The first error of a write."""
+        """Apply all writes while the claim stands, else raise ControllerMoved.
+
+        If a write fails, its error is raised.
+        """
         try:
             return await self._zk.multi(
                 [Check(zk_paths.CONTROLLER_EPOCH, self._epoch_zk_version), *writes]
@@ -379,7 +386,8 @@ class ControllerZnodes:
             raise error.error from error
 
     async def _if_written(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
-        """After a lost connection: the state, if it is the one that was to be written."""
+        """Return the state after a lost connection if it is the one that was to be written, else
+        None."""
         await self._zk.connected()
         found = await self.leadership(tp)
         if found is not None and replace(found, zk_version=wanted.zk_version) == wanted:
@@ -387,7 +395,7 @@ class ControllerZnodes:
         return None
 
     async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask again after each lost connection: only for what may be done twice."""
+        """Repeat a request after each lost connection; it must be safe to apply twice."""
         while True:
             try:
                 return await ask()
