@@ -1,8 +1,8 @@
-"""``python -m broker_impl``: one broker as a process of the operating system.
+"""``python -m broker_impl``: runs one broker as an operating-system process.
 
-Everything that a simulation would hand in otherwise is chosen here: the wall clock, randomness, the
-disk, the loop. Exit status: 0 after a controlled shutdown, 64 when the configuration cannot be
-obeyed, 74 when the disk failed, 1 when anything else did; each failure begins with one line.
+This module selects what a simulation would supply: wall clock, randomness, disk, event loop. Exit
+status: 0 after a controlled shutdown, 64 if the configuration is not valid, 74 if the disk failed,
+1 for any other failure. Each failure starts with one log line.
 """
 
 import asyncio
@@ -76,11 +76,11 @@ def main(
 ) -> None:
     """Run a broker with the settings of a server.properties file.
 
-    With --environment KAFKA_LOG_RETENTION_HOURS=60 sets log.retention.hours, as in Kafka's images;
-    a variable counts more than the file, --set more than both.
+    With --environment, KAFKA_LOG_RETENTION_HOURS=60 sets log.retention.hours, as in Kafka's images.
+    A variable takes precedence over the file, and --set over both.
 
-    Example: python -m broker_impl --set broker.id=1 --set zookeeper.connect=127.0.0.1:2181
-    --set log.dirs=/tmp/broker-1 --set listeners=PLAINTEXT://127.0.0.1:9092
+    Example: python -m broker_impl --set broker.id=1 --set zookeeper.connect=127.0.0.1:2181 --set
+    log.dirs=/tmp/broker-1 --set listeners=PLAINTEXT://127.0.0.1:9092
     """
     logging.basicConfig(
         level=logging.INFO,
@@ -109,7 +109,7 @@ def run(
     variables: Mapping[str, str] = MappingProxyType({}),
     reuse_port: bool,
 ) -> int:
-    """The exit status of a broker's life."""
+    """Run a broker until it ends, and return the exit status."""
     try:
         values = load(properties) if properties is not None else {}
         values |= from_environment(variables)

@@ -1,10 +1,10 @@
-"""What can go wrong: error codes are answers, exceptions are failures of the surroundings."""
+"""Error codes, which are answers of the protocol, and exceptions, which are failures around it."""
 
 from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error codes, by Kafka's names (those this broker answers or understands)."""
+    """Kafka's error codes under Kafka's names: those that this broker sends or understands."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -90,27 +90,27 @@ class ErrorCode(IntEnum):
 
 
 class BrokerError(Exception):
-    """A failure of the surroundings; the root of every exception that this broker raises."""
+    """The base class of every exception that this broker raises."""
 
 
 class ConfigError(BrokerError):
-    """A setting that cannot be obeyed; the message is the one line that ends start-up."""
+    """A setting is not valid; the message is the single line that ends the start."""
 
 
 class WireError(BrokerError):
-    """Bytes that are not what they should be; the connection that sent them is closed."""
+    """Received bytes are not valid; the connection that sent them is closed."""
 
 
 class FrameTooLarge(WireError):
-    """A frame announced more bytes than ``socket.request.max.bytes``, or fewer than none."""
+    """A frame's announced size is negative or exceeds ``socket.request.max.bytes``."""
 
 
 class StorageError(BrokerError):
-    """The disk refused (EIO, ENOSPC): the log is offline and the broker ends."""
+    """A disk operation failed (EIO, ENOSPC): the log goes offline and the broker ends."""
 
 
 class ApiError(BrokerError):
-    """An answer of the protocol on its way through a deep call; the edge turns it into a code."""
+    """An error response, raised deep in a call; the request handler turns it into an error code."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(message or code.name)

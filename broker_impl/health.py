@@ -1,9 +1,9 @@
-"""``python -m broker_impl.health kafka://host:port``: does a server answer, in one small exchange?
+"""Health check of a container: ``python -m broker_impl.health kafka://host:port``.
 
-A broker is asked for its API versions, a ZooKeeper server whether it is well (``ruok``). Exit
-status 0 when the answer is right, 1 otherwise, with one line that says why: a container's health
-check, which by default asks what ``FAULTLINE_HEALTH`` names. Standard library only, for it runs
-every few seconds.
+It sends a broker an ApiVersions request, or a ZooKeeper server the ``ruok`` command. Exit status 0
+if the answer is right, 1 otherwise, with one line that says why. Without an argument, it checks the
+address in ``FAULTLINE_HEALTH``. It uses the standard library only, because it runs every few
+seconds.
 """
 
 import os
@@ -19,11 +19,11 @@ _CLIENT = b"health"
 
 
 class Unwell(Exception):
-    """The answer was wrong, or there was none."""
+    """The answer was wrong or missing."""
 
 
 def api_versions_request() -> bytes:
-    """ApiVersions v0, framed."""
+    """An ApiVersions v0 request, framed."""
     header = struct.pack(">hhih", 18, 0, _CORRELATION, len(_CLIENT)) + _CLIENT
     return struct.pack(">i", len(header)) + header
 
@@ -37,7 +37,7 @@ def ask_kafka(connection: socket.socket) -> None:
 
 
 def ask_zookeeper(connection: socket.socket) -> None:
-    """Ask a ZooKeeper server whether it is well."""
+    """Send ``ruok`` to a ZooKeeper server."""
     connection.sendall(b"ruok")
     if (answer := _exactly(connection, 4)) != b"imok":
         raise Unwell(f"it said {answer!r}")
@@ -60,7 +60,7 @@ ASK: dict[str, Callable[[socket.socket], None]] = {
 
 
 def main(arguments: Sequence[str], timeout_s: float = TIMEOUT_S) -> int:
-    """The exit status of one question."""
+    """Run one check, and return the exit status."""
     target = arguments[0] if arguments else os.environ.get("FAULTLINE_HEALTH", "")
     kind, _, address = target.partition("://")
     host, _, port = address.rpartition(":")

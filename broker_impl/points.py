@@ -1,8 +1,8 @@
-"""Named points in the broker, at which whoever orders two of its paths exactly may hold it.
+"""Failpoints: named points in the broker where a test can hold the execution to force an order.
 
-A race is the order of two things that nobody has ordered. Where one matters, the code says so with
-``await point(name)``, which returns at once, without a turn of the loop, unless somebody waits for
-it there.
+A race is an order of two actions that the code leaves open. Where such an order matters, the code
+calls ``await point(name)``, which returns at once, without a turn of the event loop, unless a hold
+is installed.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,19 +11,19 @@ from typing import Final, TypeAlias
 Hold: TypeAlias = Callable[[str], Awaitable[None]]
 
 ISR_WRITE: Final = "isr.before-zk-write"
-"""A leader has decided on another ISR, and ZooKeeper has not heard of it."""
+"""A leader has decided on a new ISR, and has not written it to ZooKeeper yet."""
 CONTROLLER_CLAIM: Final = "controller.before-claim"
-"""A broker has found that nobody is the controller, and read the epoch; it has claimed nothing."""
+"""A broker has found no controller and has read the epoch; it has not written its claim yet."""
 CONTROLLER_EVENT: Final = "controller.before-event"
-"""The controller has heard of something, and has looked at nothing yet."""
+"""The controller was notified of an event, and has not read anything for it yet."""
 CONTROLLER_WRITE: Final = "controller.before-zk-write"
-"""It has chosen leaders, and ZooKeeper has not heard of them."""
+"""The controller has chosen leaders, and has not written them to ZooKeeper yet."""
 MARKERS: Final = "transactions.before-markers"
-"""A coordinator has decided and stored how a transaction ends, and no leader has heard of it."""
+"""A transaction coordinator has stored its decision, and has sent no markers to leaders yet."""
 GROUPS_READ: Final = "groups.before-loaded"
-"""A coordinator has read what its groups have committed, and says nothing of it yet."""
+"""A group coordinator has read the committed state of its groups, and does not answer yet."""
 CLEANER: Final = "cleaner.in-a-pass"
-"""A pass over a compacted log pauses: what was read or copied has replaced nothing yet."""
+"""The cleaner pauses within a pass: the records read or copied have not replaced anything yet."""
 
 POINTS: Final = (
     ISR_WRITE,
@@ -39,12 +39,12 @@ _hold: Hold | None = None
 
 
 def hold_by(hold: Hold | None) -> None:
-    """From now on ``hold`` is awaited at every point, with its name; with None, nothing is."""
+    """Await ``hold`` with the name of every point that is reached; None removes the hold."""
     global _hold
     _hold = hold
 
 
 async def point(name: str) -> None:
-    """Here one can be held."""
+    """Wait here if a hold is installed."""
     if _hold is not None:
         await _hold(name)

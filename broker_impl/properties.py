@@ -1,4 +1,4 @@
-"""Where settings come from: a file, variables of the environment, and Kafka's older names."""
+"""Sources of settings: a properties file, environment variables, and Kafka's older names."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,21 +20,21 @@ _FOR_START_SCRIPTS: Final = (
     "LOG4J_OPTS",
     "OPTS",
 )
-"""Variables of Kafka's start scripts, which set nothing of a broker's."""
+"""Variables of Kafka's start scripts, which are not broker settings."""
 _COARSER: Final = {
     "log.retention.minutes": ("log.retention.ms", 60_000),
     "log.retention.hours": ("log.retention.ms", 3_600_000),
     "log.roll.hours": ("log.roll.ms", 3_600_000),
 }
-"""Kafka's other names of a time: the setting in milliseconds, and how many of them. Finer first."""
+"""Kafka's coarser names for a time, finer ones first: the name in milliseconds, the factor."""
 _ONE_LISTENER: Final = ("host.name", "port")
 _ONE_ADVERTISED: Final = ("advertised.host.name", "advertised.port")
 OTHER_NAMES: Final = (*_COARSER, "log.dir", *_ONE_LISTENER, *_ONE_ADVERTISED)
-"""Names that stand for a setting of another name; see :func:`by_one_name`."""
+"""Names that stand for another setting; see :func:`by_one_name`."""
 
 
 def load(path: Path) -> dict[str, str]:
-    """The settings of a ``server.properties`` file, in the format of ``java.util.Properties``."""
+    """Load a ``server.properties`` file in the format of ``java.util.Properties``."""
     try:
         with path.open("rb") as file:
             return dict(javaproperties.load(file))
@@ -45,7 +45,7 @@ def load(path: Path) -> dict[str, str]:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Settings from variables, by the custom of Kafka's images.
+    """Return settings from environment variables, named as in Kafka's images.
 
     ``KAFKA_LOG_RETENTION_HOURS=60`` is ``log.retention.hours=60``.
     """
@@ -58,10 +58,10 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def by_one_name(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings with each value under the one name that the broker reads.
+    """Return the settings with each value under the one name that the broker reads.
 
-    Of the names of a time the finest counts, ``log.dirs`` counts more than ``log.dir``, and
-    ``listeners`` more than ``host.name`` and ``port``, as in Kafka. ConfigError names a bad value.
+    As in Kafka, the finest of several names for a time takes precedence, ``log.dirs`` over
+    ``log.dir``, and ``listeners`` over ``host.name`` and ``port``. ConfigError names a bad value.
     """
     values = dict(settings)
     for name, (finest, factor) in _COARSER.items():

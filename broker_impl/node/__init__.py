@@ -1,1 +1,1 @@
-"""A broker's moving parts: tasks, connections and files around the pure rules."""
+"""The tasks, connections and files of a broker, around the pure rules of the other packages."""

@@ -1,8 +1,8 @@
-"""A broker: the pure parts, and the tasks, connections and files that move them.
+"""A broker: the tasks, connections and files that drive the pure state machines.
 
-Life: ZooKeeper session → data directory locked and recovered → listeners → registered → orders of
-the controller come in → clients are served. A stop is a controlled one; a failure of the disk or a
-broken invariant ends the broker at once and leaves the rest to recovery.
+Startup: ZooKeeper session → data directory locked and recovered → listeners → registered → the
+controller's orders arrive → clients are served. A stop is a controlled shutdown. A disk failure or
+a broken invariant ends the broker at once and leaves the rest to recovery.
 """
 
 import asyncio
@@ -64,13 +64,13 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _STOP_BOUND_S = 6.0
-"""What a controlled shutdown may take; the flush that follows has the rest of ten seconds."""
+"""The limit for a controlled shutdown; the flush that follows has the rest of ten seconds."""
 _GOODBYE_BOUND_S = 1.0
-"""What the end of the session may take; else it is left to expire."""
+"""The limit for closing the ZooKeeper session; after that it is left to expire."""
 
 
 class Broker:
-    """One broker of a cluster; also what its request handlers call ``Services``."""
+    """One broker of a cluster; it implements ``Services`` for its request handlers."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Broker:
         reuse_port: bool = False,
         host_name: Callable[[], str] = lambda: "localhost",
     ) -> None:
-        """``host_name``: what clients connect to where the listeners name no host."""
+        """``host_name``: the host that clients connect to if a listener names none."""
         self._config = config
         self._disk = disk
         self._rng = rng
@@ -181,7 +181,8 @@ class Broker:
     async def settle_topics(self, topics: Sequence[str]) -> None:
         hosted = {tp.topic for tp in self._logs.logs}
         for topic in topics:
-            # Of a topic that is not here, what was read once may have been another of its name.
+            # The settings kept for a topic that is not hosted here may belong to a deleted topic of
+            # that name.
             if topic not in hosted or topic not in self._settings:
                 keep = partial(self._settings.keep, topic)
                 if not await persist(keep, until=self._stopping):
@@ -218,10 +219,10 @@ class Broker:
     # Life.
 
     async def start(self) -> list[Endpoint] | None:
-        """Up to being registered; the answer is where this broker listens.
+        """Start the broker up to its registration, and return the endpoints on which it listens.
 
-        None when it was told to stop before: ``run`` has the rest then. Raises what makes it
-        impossible to start; nothing is left running then.
+        Returns None if it was stopped before; ``run`` then completes the stop. Raises the error
+        that prevents the start, with nothing left running.
         """
         self._starting = asyncio.get_running_loop().create_task(self._start())
         try:
@@ -237,7 +238,7 @@ class Broker:
         return self._listening
 
     async def run(self) -> None:
-        """Serve until told to stop; raises what made it impossible to go on."""
+        """Serve until stopped; raises the failure that ended the broker."""
         await self._stopping.wait()
         if self._failure is None:
             await self._hand_over()
@@ -250,13 +251,13 @@ class Broker:
         LOG.info("stopped")
 
     def stop(self) -> None:
-        """Begin a controlled shutdown."""
+        """Start a controlled shutdown."""
         self._stopping.set()
         if self._starting is not None:
             self._starting.cancel()
 
     def fail(self, error: BaseException) -> None:
-        """Begin to end at once, without a clean marker."""
+        """End the broker at once, without a clean-shutdown marker."""
         if self._failure is None:
             self._failure = error
         self.stop()
@@ -341,7 +342,7 @@ class Broker:
         self._logs_are_open = True
 
     async def _hand_over(self) -> None:
-        """Move the leaders away, if there is a controller to ask."""
+        """Have the controller move this broker's leaderships, if a controller is reachable."""
         LOG.info("controlled shutdown")
         if not self._config.controlled_shutdown_enable or self._controller_task is None:
             return
@@ -352,7 +353,7 @@ class Broker:
             LOG.warning("leaders could not be moved in %g s", _STOP_BOUND_S)
 
     async def _end(self) -> None:
-        """Stop serving and asking; neither logs nor the session are touched."""
+        """Stop serving and sending requests; logs and the session stay open."""
         self._tasks.cancel()
         if self._logs_are_open:
             await self._fetchers.close()
@@ -370,7 +371,7 @@ class Broker:
         await self._tasks.ended()
 
     async def _say_goodbye(self) -> None:
-        """End the session, so that the others need not wait until it expires."""
+        """Close the session, so that other brokers need not wait until it expires."""
         try:
             async with asyncio.timeout(_GOODBYE_BOUND_S):
                 await self._session.close()
@@ -380,7 +381,7 @@ class Broker:
     # ZooKeeper.
 
     async def _until_done(self, action: Callable[[], Coroutine[None, None, None]]) -> None:
-        """While starting: ZooKeeper may be slow to come up, and sessions may pass by."""
+        """Repeat an action until it succeeds, with a new session whenever one expires."""
         while not await persist(action, until=self._session.expired):
             await self._session.open()
 
@@ -427,7 +428,7 @@ class Broker:
         self._controller_task = self._tasks.start(self._controller.run())
 
     async def _keep_session(self) -> None:
-        """A session that expired is followed by another, until the broker stops."""
+        """Replace each session that expires, until the broker stops."""
         while True:
             await self._session.expired.wait()
             LOG.warning("the ZooKeeper session expired")
@@ -450,7 +451,7 @@ class Broker:
         )
 
     async def _read_settings(self) -> None:
-        """Everything that is set for topics, for all brokers, and for this one."""
+        """Read the settings of all topics, of all brokers and of this one."""
         await self._read_own_settings()
         await self._settings.keep_all()
         self._obey_settings(None)
@@ -474,7 +475,7 @@ class Broker:
             LOG.warning("changed settings of this broker are not obeyed: %s", error)
 
     def _obey_settings(self, topic: str | None) -> None:
-        """Those of one topic, or of all."""
+        """Apply the settings of one topic, or of all."""
         if not self._logs_are_open:
             return
         self._logs.reconfigure(topic)
@@ -484,10 +485,10 @@ class Broker:
         if self._controller_task is not None:
             self._controller.settings_changed()
 
-    # Looking in.
+    # Snapshots.
 
     def snapshot(self, onlooker: Onlooker, *, producers: bool = False) -> BrokerSnapshot | None:
-        """Its state as plain values (``broker_impl.node.snapshot``); None before logs are open."""
+        """The broker's state (``broker_impl.node.snapshot``); None before its logs are open."""
         if not self._logs_are_open:
             return None
         reigns = self._controller_task is not None and self._controller.is_active
@@ -506,10 +507,10 @@ class Broker:
             case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
                 self._poke_soon(tp)
             case HighWatermarkLearnt(tp):
-                if tp in self._waiting:  # most followers are read by nobody
+                if tp in self._waiting:  # most followers have no readers
                     self._poke_soon(tp)
             case LogStartAdvanced(tp):
-                self._logs.write_starts()  # before anybody is told: it must not go back
+                self._logs.write_starts()  # before any response reports it: it must not move back
                 self._poke_soon(tp)
             case LeadershipTaken(tp, leader_epoch):
                 if tp.topic == transaction_records.TOPIC:
@@ -537,7 +538,7 @@ class Broker:
                 assert_never(effect)
 
     def _poke_soon(self, tp: TopicPartition) -> None:
-        """Try parked requests once the event that moved the partition is over."""
+        """Try parked requests again once the current event is handled."""
         if not self._moved:
             asyncio.get_running_loop().call_soon(self._poke)
         self._moved[tp] = None
@@ -546,7 +547,7 @@ class Broker:
         moved, self._moved = self._moved, {}
         self._waiting.poke(*moved)
 
-    # Chores.
+    # Periodic tasks.
 
     def _checkpoint(self) -> None:
         self._logs.checkpoint(self._replicas.high_watermarks())
@@ -559,7 +560,7 @@ _BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def log_config(config: BrokerConfig) -> LogConfig:
-    """What a topic's settings say to its log."""
+    """The configuration of a topic's log, from the topic's settings."""
     is_append_time = config.log_message_timestamp_type == "LogAppendTime"
     return LogConfig(
         segment_bytes=config.log_segment_bytes,

@@ -1,7 +1,7 @@
-"""The cleaner: has a pass over each compacted log of which enough is new, again and again.
+"""The log cleaner: compacts each compacted log that has enough new records, in a loop.
 
-It stays below what may be taken back or aborted (``log.compaction.limit``), on leaders and
-followers alike, and gives others their turn after every piece.
+It stays below offsets that may still be truncated or aborted (``log.compaction.limit``), on leaders
+and followers alike, and lets other tasks run after each chunk.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from broker_impl.wire.types import Offset, TopicPartition
 
 LOG = logging.getLogger(__name__)
 
-_KEY_BYTES: Final = 24  # what Kafka counts for a key: its hash, and an offset
+_KEY_BYTES: Final = 24  # Kafka's size of a map entry per key: a hash and an offset
 
 
 class Cleaner:
-    """The cleaner of one broker."""
+    """The log cleaner of one broker."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Cleaner:
         self._damaged: dict[TopicPartition, PartitionLog] = {}
 
     async def run(self) -> None:
-        """Look again and again; StorageError: the disk failed."""
+        """Compact due logs in a loop; raises StorageError if the disk fails."""
         while True:
             await asyncio.sleep(self._pause_s)
             for tp in self.due():
@@ -54,7 +54,7 @@ class Cleaner:
                     self._damaged[tp] = self._logs.logs[tp]
 
     def due(self) -> list[TopicPartition]:
-        """The logs to be compacted, the one with most that is new first."""
+        """The logs to compact, the dirtiest first."""
         now_ms = self._wall_ms()
         found = []
         for tp, log in self._logs.logs.items():
@@ -89,5 +89,5 @@ class Cleaner:
 
 
 def goes_on_after(error: WireError) -> bool:
-    """Is the cleaner to go on with other logs, when one holds what cannot be read (KAFKA-8725)?"""
+    """Return whether the cleaner continues with other logs when one is unreadable (KAFKA-8725)."""
     return True

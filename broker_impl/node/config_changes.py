@@ -1,8 +1,8 @@
-"""Settings that change while brokers run: written to ZooKeeper, and learnt from there.
+"""Dynamic settings: written to ZooKeeper, and followed by every broker.
 
-Whoever changes the settings of a topic or a broker writes them where they stand, and then a notice;
-each broker watches the notices, and reads what they name. A new session may have missed some, so
-that everything is read again.
+A broker that changes settings of a topic or a broker writes them to their znode and then writes a
+notification. Each broker watches the notifications and reads the settings that they name. A new
+session may have missed notifications, so it starts by reading all settings.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from broker_impl.zookeeper.errors import (
 
 LOG = logging.getLogger(__name__)
 
-_NOTICE_MS: Final = 15 * 60_000  # what Kafka leaves them
+_NOTICE_MS: Final = 15 * 60_000  # Kafka's retention of notifications
 _RETRY_S: Final = 0.2
 
 Alter = Callable[[Mapping[str, str]], dict[str, str]]
 
 
 async def read(zk: ZooKeeper, entity: str) -> dict[str, str]:
-    """What is set for ``topics/T``, ``brokers/N`` or ``brokers/<default>``; BadZnode: garbage."""
+    """Read settings of ``topics/T``, ``brokers/N`` or ``brokers/<default>``; can raise BadZnode."""
     path = zk_paths.config(entity)
     try:
         data, _ = await zk.get(path)
@@ -40,9 +40,9 @@ async def read(zk: ZooKeeper, entity: str) -> dict[str, str]:
 
 
 async def alter(zk: ZooKeeper, entity: str, change: Alter, now_ms: int) -> None:
-    """Write what ``change`` makes of the settings, and the notice; old notices go.
+    """Write the settings that ``change`` returns, then a notification; delete old ones.
 
-    Nobody else's change in between is lost: it is read, and changed again.
+    A concurrent change is not lost: the settings are read again, and ``change`` is applied to them.
     """
     path = zk_paths.config(entity)
     while True:
@@ -82,7 +82,10 @@ async def follow(
     everything: Callable[[], Awaitable[None]],
     one: Callable[[str], Awaitable[None]],
 ) -> None:
-    """Have ``everything`` read, then ``one`` entity for each notice; as long as the session is."""
+    """Call ``everything`` once, then ``one`` for each notification, until the session ends.
+
+    After an error, ``everything`` is called again.
+    """
     news = asyncio.Event()
     watch = partial(_heard, news)
     known: dict[str, None] | None = None
@@ -111,7 +114,7 @@ def _heard(news: asyncio.Event, seen: WatchEvent) -> None:
 
 
 async def _entities(zk: ZooKeeper, names: Iterable[str]) -> list[str]:
-    """What these notices name, each once."""
+    """Return the entities that these notifications name, without duplicates."""
     found: dict[str, None] = {}
     for name in names:
         path = f"{zk_paths.CONFIG_CHANGES}/{name}"

@@ -1,7 +1,6 @@
-"""File descriptors: as many as the system permits, and some that connections cannot take.
+"""File descriptors: the limit is raised as far as possible, and connections get half of it at most.
 
-A broker that has no descriptor left cannot write its checkpoints and ends with a storage failure.
-Connections therefore get half of them at most.
+A broker without a free descriptor cannot write its checkpoints and ends with a storage failure.
 """
 
 import dataclasses
@@ -12,7 +11,7 @@ from broker_impl.config import BrokerConfig
 
 
 def raise_limit() -> int:
-    """Allow this process as many open files as the system permits; the number is returned."""
+    """Raise this process's limit of open files as far as the system permits, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):  # macOS refuses "unlimited"
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -21,7 +20,7 @@ def raise_limit() -> int:
 
 
 def with_room_for_files(config: BrokerConfig, descriptors: int) -> BrokerConfig:
-    """The configuration with at most half of the descriptors for connections."""
+    """Return the configuration with connections limited to half of the descriptors."""
     if descriptors == resource.RLIM_INFINITY or config.max_connections <= descriptors // 2:
         return config
     return dataclasses.replace(config, max_connections=descriptors // 2)

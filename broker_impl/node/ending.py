@@ -1,18 +1,20 @@
-"""What the end of a broker says: a line in its log, and an exit status."""
+"""The last log line and the exit status of a broker that ends with an error."""
 
 import logging
 
 from broker_impl.errors import BrokerError, ConfigError, StorageError
 
 OK, FAILED, BAD_CONFIG, STORAGE_FAILED = 0, 1, 64, 74
-"""As sysexits.h has them: EX_USAGE, EX_IOERR. 1 is Python's own, too, for what nobody caught."""
+"""Exit statuses, as in sysexits.h (EX_USAGE, EX_IOERR); Python itself exits with 1, too."""
 
 LOG = logging.getLogger("broker_impl")
 
 
 def exit_status(error: Exception) -> int:
-    """The status of a broker that ended with this error, once it is told: 64 when the
-    configuration cannot be obeyed, 74 when the disk failed, else 1."""
+    """Log this error and return the exit status of the broker that ended with it.
+
+    64: the configuration is not valid; 74: the disk failed; 1: any other error.
+    """
     match error:
         case ConfigError():
             LOG.error("%s", error)

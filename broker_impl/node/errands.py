@@ -1,4 +1,4 @@
-"""What a broker asks of the controller: topics that clients want, and leave to stop."""
+"""This broker's own requests to the controller: topic creation and controlled shutdown."""
 
 import asyncio
 import logging
@@ -18,13 +18,13 @@ LOG = logging.getLogger(__name__)
 
 _CREATE_VERSION, _SHUTDOWN_VERSION = 5, 3
 _ANSWER_S = 1.0
-"""What an answer may take beyond the time that its request allows."""
+"""The time a response may take beyond the timeout that the request names."""
 
 
 class Errands:
-    """Requests to the controller, whoever it is: this broker itself, or a peer.
+    """Sends this broker's requests to the controller, which is this broker itself or a peer.
 
-    controller: this broker's part in the election, which knows who won it.
+    controller: this broker's part in the controller election, which knows the current controller.
     """
 
     def __init__(
@@ -43,15 +43,15 @@ class Errands:
         self._is_creating = False
 
     def want(self, topics: Iterable[str]) -> bool:
-        """Note topics to create; True if ``create`` has to be called for them."""
+        """Note topics to create; True if the caller must start ``create`` for them."""
         self._wanted.update((topic, None) for topic in topics if topic not in self._creating)
         return bool(self._wanted) and not self._is_creating
 
     async def create(self) -> None:
-        """Create what is wanted until nothing is wanted any more: with the broker's defaults, and
-        internal topics as they have to be.
+        """Create the noted topics until none is left.
 
-        What fails is forgotten: a client that still wants it asks again.
+        Topics get the broker's defaults; internal topics get their own settings. A failed creation
+        is forgotten: a client that still needs the topic asks again.
         """
         self._is_creating = True
         try:
@@ -86,7 +86,7 @@ class Errands:
             LOG.info("topic %s asked for by a client: %s", row.name, row.error_code)
 
     async def hand_over(self, broker_epoch: Epoch, timeout_s: float) -> None:
-        """Have our leaders moved, until none is left, or they will not be."""
+        """Have the controller move this broker's leaderships, until none or no retry is left."""
         config = self._config
         request = ControlledShutdownRequest(broker_id=config.broker_id, broker_epoch=broker_epoch)
         for attempt in range(config.controlled_shutdown_max_retries + 1):

@@ -1,7 +1,7 @@
-"""Followers' questions to their leaders: one task per leader, one request under way in each.
+"""Replica fetchers: one task per leader, each with one request in flight.
 
-What to ask comes from the replicas (``fetch_targets``), what was answered goes back to them; here
-is only the carrying. A leader that cannot be reached is asked again after a pause, or as soon as
+The replicas supply the requests (``fetch_targets``) and receive the responses; this module only
+transports them. A leader that cannot be reached is tried again after a pause, or as soon as
 something about its partitions changes.
 """
 
@@ -37,7 +37,7 @@ _CODES = {int(code): code for code in ErrorCode}
 
 
 class Fetchers:
-    """The fetcher tasks of one broker; they come and go with the leaders it follows."""
+    """The fetcher tasks of one broker, one for each leader that it follows."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Fetchers:
         self._is_closed = False
 
     def wake(self) -> None:
-        """Leaders, epochs or addresses changed."""
+        """Wake the fetchers after leaders, epochs or addresses have changed."""
         for leader in self._replicas.fetch_plan():
             if leader not in self._news:
                 self._news[leader] = asyncio.Event()
@@ -64,7 +64,7 @@ class Fetchers:
             news.set()
 
     def wake_soon(self) -> None:
-        """Wake once the event is over, however many partitions it concerns."""
+        """Wake the fetchers once after the current event, however many partitions it concerns."""
         if not self._is_waking:
             self._is_waking = True
             asyncio.get_running_loop().call_soon(self._wake_now)
@@ -75,7 +75,7 @@ class Fetchers:
             self.wake()
 
     async def close(self) -> None:
-        """Stop asking."""
+        """Stop fetching."""
         self._is_closed = True
         self._tasks.cancel()
         await self._tasks.ended()
@@ -112,7 +112,7 @@ class Fetchers:
             pass
 
     async def _ask(self, leader: BrokerId, targets: list[FetchTarget]) -> None:
-        """One round: what must be known before fetching comes first."""
+        """One round of requests; epoch ends and bounds come before fetches."""
         epoch_ends, bounds, fetches = (
             {target.tp: target for target in targets if target.stage is stage}
             for stage in (Stage.EPOCH_END, Stage.BOUNDS, Stage.FETCH)
@@ -235,5 +235,5 @@ class Fetchers:
 
 
 def _code(number: int) -> ErrorCode:
-    """A leader may know errors that this broker does not."""
+    """The error code for a number; a leader may use codes that this broker does not know."""
     return _CODES.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -1,7 +1,8 @@
-"""The coordinator of groups at work: its partitions read, its answers handed out, its clock kept.
+"""The runtime of the group coordinator: loads its partitions, answers requests, runs its timers.
 
-A partition is read when this broker comes to lead it, and counts as loaded once all that was read
-is committed (``InternalTopics.read``): a member is told no offset that the next leader may lack.
+A partition is loaded when this broker becomes its leader, and counts as loaded once everything that
+was read is committed (``InternalTopics.read``): a member receives no offset that the next leader
+may lack.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ _MARKER_COMMIT = 1
 
 
 class GroupsRuntime:
-    """What ``Services.groups`` is."""
+    """The implementation of ``Services.groups``."""
 
     def __init__(
         self,
@@ -68,9 +69,10 @@ class GroupsRuntime:
     def ask(
         self, group: str, event: Callable[[int], Request], answer_as: Callable[[Any], Any]
     ) -> Any:
-        """The answer to a request about a group, or a future of it.
+        """Return the response to a request about a group, or a future of it.
 
-        ``event`` makes the request out of its ticket, ``answer_as`` the response out of the answer.
+        ``event`` creates the request from its ticket; ``answer_as`` converts the answer to a
+        response.
         """
         ticket = next(self._tickets)
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -82,7 +84,7 @@ class GroupsRuntime:
         return future.result() if future.done() and not future.exception() else future
 
     def find(self, group: str) -> Group | ErrorCode | None:
-        """The group as it is; why it is not to be found here; None: there is none."""
+        """Return the group; an error if it cannot be looked up here; None if it does not exist."""
         error = self._groups.office_error(group)
         return error if error is not ErrorCode.NONE else self._groups.find(group)
 
@@ -91,32 +93,31 @@ class GroupsRuntime:
         return TopicPartition(records.TOPIC, self._groups.partition_of(group))
 
     def snapshots(self) -> list[GroupSnapshot]:
-        """All groups that are coordinated here."""
+        """Snapshots of all groups that this broker coordinates."""
         return self._groups.snapshots()
 
     @property
     def is_loading(self) -> bool:
-        """Are there groups that are not known yet?"""
+        """Whether some groups may not be loaded yet."""
         return self._groups.is_loading
 
     def fresh_id(self, prefix: str) -> str:
-        """An id for a new member: what it calls itself, and what nobody else has."""
+        """A unique id for a new member, with the given prefix."""
         number = f"{self._rng.getrandbits(128):032x}"
         parts = (number[:8], number[8:12], number[12:16], number[16:20], number[20:])
         return f"{prefix}-{'-'.join(parts)}"
 
     def now_ms(self) -> int:
-        """The wall clock."""
+        """The wall clock in milliseconds."""
         return self._wall_ms()
 
     def marked(self, partition: int, producer_id: int, at: Offset, *, is_commit: bool) -> None:
-        """A transaction's marker, at ``at``, is committed on this partition of
-        ``__consumer_offsets``."""
+        """Apply a committed marker at offset ``at`` of this ``__consumer_offsets`` partition."""
         event = Marked(producer_id=producer_id, at=at, is_commit=is_commit)
         self._carry_out(self._groups.marked(partition, event, self._loop.time(), self._wall_ms()))
 
     def topics_gone(self, partitions: Iterable[TopicPartition]) -> None:
-        """These were deleted: what was committed for them means nothing any more."""
+        """Drop the offsets that were committed for deleted partitions."""
         gone = tuple(partitions)
         if gone:
             self._carry_out(self._groups.topics_gone(gone, self._loop.time(), self._wall_ms()))
@@ -124,7 +125,7 @@ class GroupsRuntime:
     # Leadership.
 
     def taken(self, tp: TopicPartition, leader_epoch: Epoch) -> None:
-        """This broker leads a partition of ``__consumer_offsets`` in this epoch."""
+        """Start coordinating a partition of ``__consumer_offsets`` that this broker now leads."""
         is_new = tp.partition not in self._epochs
         self._epochs[tp.partition] = leader_epoch
         if is_new:
@@ -132,7 +133,7 @@ class GroupsRuntime:
             self._loads[tp.partition] = self._tasks.start(self._load(tp))
 
     def lost(self, tp: TopicPartition) -> None:
-        """It leads it no longer."""
+        """Stop coordinating a partition that this broker no longer leads."""
         if self._epochs.pop(tp.partition, None) is None:
             return
         load = self._loads.pop(tp.partition, None)
@@ -150,13 +151,13 @@ class GroupsRuntime:
         LOG.info("%s is read: %d groups", tp, len(loading.names()))
 
     async def _read(self, tp: TopicPartition) -> Loading:
-        """The whole log. An epoch that ends meanwhile ends the reading, which begins anew."""
+        """Read the whole log; start again if the leader epoch changes meanwhile."""
         while True:
             epoch = self._epochs[tp.partition]
             loading = self._groups.begin_loading(tp.partition)
             async for header, rows in self._topics.read(tp, epoch):
                 if header.is_control and not rows:
-                    continue  # compaction has left its producer, and no marker (KAFKA-7467)
+                    continue  # compaction left the batch without its marker (KAFKA-7467)
                 if header.is_control:
                     is_commit = _marker_type(rows[0].key) == _MARKER_COMMIT
                     loading.marker(header.producer_id, header.base_offset, is_commit=is_commit)
@@ -197,7 +198,7 @@ class GroupsRuntime:
         )
 
     def _arm(self, name: str) -> None:
-        """Wake up at the group's deadline. A timer that is too early arms the next one."""
+        """Set a timer for the group's deadline; a timer that fires too early sets the next one."""
         group, timer = self._groups.find(name), self._timers.get(name)
         deadline = float("inf") if group is None else group.deadline
         if timer is not None and timer.when() <= deadline:
@@ -220,7 +221,7 @@ class GroupsRuntime:
         self._carry_out(self._groups.expire(self._loop.time(), self._wall_ms()))
 
     async def close(self) -> None:
-        """Nothing is read, and nothing rings any more."""
+        """Stop loading and cancel all timers."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -229,7 +230,7 @@ class GroupsRuntime:
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:
-    """What the broker's settings say to groups."""
+    """The broker's settings that apply to groups."""
     return GroupConfig(
         session_timeout_min_ms=config.group_min_session_timeout_ms,
         session_timeout_max_ms=config.group_max_session_timeout_ms,
@@ -240,5 +241,5 @@ def group_config(config: BrokerConfig) -> GroupConfig:
 
 
 def _marker_type(key: bytes | None) -> int:
-    """Of a control record: its key is a version and a type."""
+    """The type of a control record, whose key is a version and a type."""
     return -1 if key is None or len(key) < 4 else int.from_bytes(key[2:4], "big", signed=True)

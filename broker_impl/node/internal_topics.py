@@ -1,7 +1,7 @@
-"""The logs that brokers keep for themselves: made when first wanted, read as a whole, appended to.
+"""Reads and appends of this broker in the internal topics: created on first use, read completely.
 
-Both coordinators stand on such a log. What is appended counts once all in-sync replicas have it,
-and only in the epoch of the leadership that it was decided in.
+Both coordinators keep their state in such a log. An append is successful once all in-sync replicas
+have it, and only in the leader epoch in which it was decided.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from broker_impl.wire.types import Epoch, Offset, TopicPartition
 _CHUNK_BYTES = 1 << 20
 
 Done = Callable[[ErrorCode, Offset], None]
-"""Told what became of an append, and where its first record is."""
+"""Called with the outcome of an append and the offset of its first record."""
 
 
 def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic | None:
-    """How an internal topic is made, of so many live brokers; None: it is none.
+    """The request that creates this internal topic, for this many live brokers; None: not internal.
 
-    A number of replicas that was set by hand is insisted on, as in Kafka. The default takes fewer,
-    so that one broker is enough to try things with.
+    An explicitly configured replication factor is required, as in Kafka. The default one is reduced
+    to the number of brokers, so that a single broker is enough to try things out.
     """
     if topic == transaction_records.TOPIC:
         setting = SETTINGS["transaction.state.log.replication.factor"]
@@ -65,19 +65,19 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
 
 
 def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
-    """What became of an append to this topic, by what its in-sync replicas have; None: not yet.
+    """The outcome of an append to this topic, from its acknowledgement; None: still pending.
 
-    ``key``: of its first record.
+    ``key``: the key of its first record.
     """
     return acknowledged
 
 
 def goes_on(offset: Offset, first: Offset | None) -> bool:
-    """Is there more to read, if a read from ``offset`` on has brought a batch at ``first``, or
-    none?
+    """Return whether to read on after a read from ``offset`` whose first batch starts at ``first``.
 
-    Between the two compaction may have left something out. Whoever was brought nothing would ask
-    for ever (KAFKA-9065).
+    ``first`` is None if the read returned no batch, because compaction has removed the rest; the
+    reader would otherwise repeat the same read for ever (KAFKA-9065). Compaction may also have
+    removed records between ``offset`` and ``first``.
     """
     return first is not None
 
@@ -94,10 +94,9 @@ class InternalTopics:
         timeout_s: float,
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``timeout_s``: how long an append may take until its outcome counts as not known.
+        """``timeout_s``: how long an append may take until its outcome counts as unknown.
 
-        ``on_failure`` is told of what goes wrong while somebody is told of an outcome: nobody else
-        would hear of it.
+        ``on_failure`` receives an error of a ``done`` callback, which no caller would notice.
         """
         self._replicas = replicas
         self._waiting = waiting
@@ -108,11 +107,11 @@ class InternalTopics:
     async def read(
         self, tp: TopicPartition, leader_epoch: Epoch
     ) -> AsyncIterator[tuple[BatchHeader, list[Record]]]:
-        """All batches of the log, in pieces between which others have their turn.
+        """Yield all batches of the log; other tasks run between chunks.
 
-        Ends once all of them are committed: a decision that only this broker has must not be
-        carried out, for the next leader may never have heard of it. Ends early when this broker
-        leads no longer in that epoch.
+        The iteration ends once all of them are committed: a decision that only this broker has must
+        not take effect, because the next leader may not know it. It ends early when this broker no
+        longer leads the partition in that epoch.
         """
         log = self._replicas.led(tp, leader_epoch)
         offset = 0 if log is None else log.start_offset
@@ -151,9 +150,10 @@ class InternalTopics:
         producer: tuple[int, Epoch] | None = None,
         guard: int | None = None,
     ) -> None:
-        """Append keys and values; ``done`` is told once that is certain, or cannot be.
+        """Append keys and values; ``done`` receives the outcome, at the latest after the timeout.
 
-        producer: whose transaction they are part of; then under ``guard``, as it was verified.
+        producer: the producer of the transaction that the records belong to; then under ``guard``,
+        with which the transaction was verified.
         """
         if self._replicas.led(tp, leader_epoch) is None:
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)

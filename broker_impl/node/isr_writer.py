@@ -1,9 +1,9 @@
-"""Carries a leader's ISR changes to ZooKeeper: conditional writes, and reads after a refusal.
+"""Carries out a leader's ISR changes in ZooKeeper: conditional writes, and reads after a refusal.
 
-The state object decides; here is only the asking. An outcome that is not known (a connection lost
-under way) is told as a refusal, upon which the leader reads what is there (rule R14). The
-controller is told of changed ISRs by a notification znode, gathered for a moment so that many
-partitions make one notice (KAFKA-2406).
+The replica's state machine decides; this module only performs the requests. A write whose result is
+unknown (the connection was lost) is reported as refused, and the leader then reads the znode (rule
+R14). A notification znode informs the controller of changed ISRs; changes are collected for a
+moment, so that many partitions share one notification (KAFKA-2406).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _NOTICE_RETRY_S = 1.0
 
 
 class IsrWriter:
-    """Runs the ISR effects of a broker's partitions."""
+    """Carries out the ISR effects of a broker's partitions."""
 
     def __init__(
         self,
@@ -42,22 +42,22 @@ class IsrWriter:
         self._is_announcing = False
 
     def write(self, effect: WriteIsr) -> None:
-        """Try to write a new ISR."""
+        """Start a conditional write of a new ISR."""
         self._tasks.start(self._write(effect))
 
     def refresh(self, effect: RefreshIsr) -> None:
-        """Read what is there."""
+        """Start a read of the state znode."""
         self._tasks.start(self._refresh(effect.tp))
 
     def announce(self, tp: TopicPartition) -> None:
-        """Let the controller know, soon, that this partition's ISR is another."""
+        """Notify the controller of this partition's new ISR, after a short delay."""
         self._changed[tp] = None
         if not self._is_announcing:
             self._is_announcing = True
             self._tasks.start(self._announce())
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel all reads and writes in progress."""
         self._tasks.cancel()
         await self._tasks.ended()
 
@@ -90,7 +90,7 @@ class IsrWriter:
             znode = zk_paths.decode(path, data, zk_paths.StateZnode)
         except (ZooKeeperError, zk_paths.BadZnode) as error:
             LOG.info("%s: the ISR cannot be read now: %s", tp, error)
-            return  # asked for again at the next tick
+            return  # the leader asks again at the next tick
         self._replicas.isr_refreshed(
             tp,
             leader=znode.leader,
@@ -100,7 +100,7 @@ class IsrWriter:
         )
 
     async def _announce(self) -> None:
-        """Tell of what has gathered; until that is done, more gathers."""
+        """Write notifications until no change is left; changes collect during each write."""
         delay_s = _NOTICE_DELAY_S
         while self._changed:
             await asyncio.sleep(delay_s)

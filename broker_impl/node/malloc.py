@@ -13,7 +13,7 @@ _MMAP_BYTES = 1024 * 1024 * 1024
 
 
 def tune_malloc() -> None:
-    """Where the C library has ``mallopt``; elsewhere nothing happens."""
+    """Set glibc's malloc parameters; no effect where the C library has no ``mallopt``."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)

@@ -1,9 +1,9 @@
-"""Transaction markers on their way to the leaders of partitions, until each of them is there.
+"""Sends transaction markers to the leaders of partitions until each marker is written.
 
-One request at a time goes to each leader, with all the markers that have gathered for it meanwhile.
-A marker is given up only when its coordinator has been followed by another, which sends it anew; or
-when its partition is gone. That a partition is gone is believed once it has been unknown for a
-while: a view that lags would else leave a transaction open for ever.
+Each leader gets one request at a time, with all markers that have collected for it. A marker is
+given up only when another coordinator has taken over, which sends it again, or when its partition
+was deleted. A partition counts as deleted once it has been unknown for a while: otherwise a view
+that lags could leave a transaction open for ever.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class _Errand(msgspec.Struct, eq=False):
 
 
 class Markers:
-    """Sends the markers that a broker's coordinator has decided."""
+    """Sends the markers of transactions that this broker's coordinator has completed."""
 
     def __init__(
         self,
@@ -57,8 +57,11 @@ class Markers:
         done: Callable[[SendMarkers, TopicPartition], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``counts``: is this broker still the coordinator of this id, in this epoch?
-        ``done``: told of each marker that is there, or whose partition is not."""
+        """``counts`` and ``done`` connect the markers to the coordinator.
+
+        ``counts``: whether this broker is still the coordinator of this id in this epoch. ``done``
+        is called for each marker that is written, or whose partition was deleted.
+        """
         self._peers = peers
         self._view = view
         self._timeout_s = timeout_s
@@ -68,12 +71,12 @@ class Markers:
         self._queues: dict[BrokerId, list[_Errand]] = {}
 
     def send(self, sent: SendMarkers, coordinator_epoch: Epoch) -> None:
-        """Begin to send them."""
+        """Start sending these markers."""
         for partition in sent.partitions:
             self._enqueue(_Errand(sent, coordinator_epoch, partition))
 
     async def close(self) -> None:
-        """Leave the rest to the next coordinator."""
+        """Stop sending; the next coordinator sends the rest."""
         self._tasks.cancel()
         await self._tasks.ended()
 
@@ -87,7 +90,7 @@ class Markers:
         queue.append(errand)
 
     async def _work(self, leader: BrokerId) -> None:
-        """Send to one leader until there is nothing to send."""
+        """Send markers to one leader until its queue is empty."""
         while queue := self._queues[leader]:
             self._queues[leader] = []
             errands = [
@@ -118,7 +121,7 @@ class Markers:
         return now - errand.unknown_since >= _GONE_AFTER_S
 
     async def _ask(self, leader: BrokerId, errands: list[_Errand]) -> list[_Errand]:
-        """Those that have to be sent again."""
+        """Send markers to a leader; return those that must be sent again."""
         markers: dict[SendMarkers, dict[TopicPartition, _Errand]] = {}
         for errand in errands:
             markers.setdefault(errand.sent, {})[errand.partition] = errand

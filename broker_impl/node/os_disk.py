@@ -1,4 +1,4 @@
-"""The operating system's disk, as the Disk port wants it: every OSError is a StorageError."""
+"""The Disk port on the operating system's files: every OSError becomes a StorageError."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from broker_impl.wire.types import Buffer
 LOCK_NAME = ".lock"
 _TEMPORARY_SUFFIX = ".tmp"
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
-_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has none
+_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def _refusals(what: str) -> Iterator[None]:
 
 
 class OsFile:
-    """An open file; `size` is kept here, for nobody else writes to it."""
+    """An open file; `size` is tracked here, because no other process writes to the file."""
 
     __slots__ = ("_fd", "_path", "size")
 
@@ -49,7 +49,7 @@ class OsFile:
             raise StorageError(f"append to {self._path}: {error.strerror}") from error
 
     def _append_rest(self, buffers: Sequence[Buffer], written: int) -> None:
-        """A short write is no end (KAFKA-17181): the next one takes the rest, or says why not."""
+        """Write the rest after a short write (KAFKA-17181), or raise the error of a later write."""
         rest = memoryview(b"".join(buffers))[written:]
         while rest:
             written = os.write(self._fd, rest)
@@ -83,7 +83,7 @@ class OsFile:
 
 
 class OsDisk:
-    """One data directory of the file system; it is made if it does not exist."""
+    """A data directory in the file system, created if it does not exist."""
 
     def __init__(self, path: Path) -> None:
         self._root = path

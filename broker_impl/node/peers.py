@@ -1,7 +1,8 @@
-"""Connections to other brokers: a request goes out, its answer or a failure comes back.
+"""Connections to other brokers, over which requests are sent and answered.
 
-One ordered connection per peer; it is opened when first needed and dropped on any failure, since
-after a time-out the answers of a connection can no longer be told apart from late ones.
+Each peer has one connection, with responses in order. It is opened on first use and dropped on any
+failure, because after a timeout a late response could be mistaken for the response to a later
+request.
 """
 
 import asyncio
@@ -23,11 +24,11 @@ _SCRATCH_BYTES = 64 * 1024
 
 
 class PeerError(BrokerError):
-    """A peer could not be asked, or did not answer; the request may have taken effect."""
+    """The request failed or was not answered; it may have taken effect."""
 
 
 class _Link(asyncio.BufferedProtocol):
-    """One connection to a peer; answers come in the order of their requests."""
+    """One connection to a peer; responses are matched to requests by correlation id."""
 
     def __init__(self, scratch: bytearray) -> None:
         self.transport: asyncio.Transport | None = None
@@ -81,7 +82,7 @@ class _Link(asyncio.BufferedProtocol):
 
 
 class Peers:
-    """The other brokers, as one user of this broker (its controller, its fetchers) reaches them."""
+    """The other brokers, as one component of this broker (controller, fetchers) reaches them."""
 
     def __init__(self, client_id: str, overrides: Mapping[BrokerId, tuple[str, int]]) -> None:
         self._client_id = client_id
@@ -92,7 +93,7 @@ class Peers:
         self._connecting: dict[BrokerId, asyncio.Lock] = {}
 
     def update(self, brokers: Mapping[BrokerId, tuple[str, int]]) -> None:
-        """Where the live brokers are; connections to others, or to old addresses, are dropped."""
+        """Set the addresses of the live brokers; drop connections to any other address."""
         addresses = {number: self._overrides.get(number, brokers[number]) for number in brokers}
         for number in list(self._links):
             if addresses.get(number) != self._addresses.get(number):
@@ -100,20 +101,20 @@ class Peers:
         self._addresses = addresses
 
     def disconnect(self, broker_id: BrokerId) -> None:
-        """Drop the connection; requests under way fail."""
+        """Drop the connection to a broker; requests in flight fail."""
         link = self._links.pop(broker_id, None)
         if link is not None:
             link.close()
 
     def close(self) -> None:
-        """Drop them all."""
+        """Drop all connections."""
         for number in list(self._links):
             self.disconnect(number)
 
     async def request(
         self, broker_id: BrokerId, message: Any, version: int, *, timeout_s: float
     ) -> Any:
-        """The peer's answer to this message; PeerError when there is none within the time."""
+        """Return the peer's response to this message; PeerError if none arrives in time."""
         link: _Link | None = None
         try:
             async with asyncio.timeout(timeout_s):
@@ -147,7 +148,7 @@ class Peers:
             loop = asyncio.get_running_loop()
             _, link = await loop.create_connection(lambda: _Link(self._scratch), *address)
             if self._addresses.get(broker_id) != address:
-                link.close()  # somebody else may live there now
+                link.close()  # another server may use that address now
                 raise PeerError(f"broker {broker_id} has moved")
             self._links[broker_id] = link
             return link

@@ -1,4 +1,4 @@
-"""The file by which a server tells which ports it took: complete or not there."""
+"""The file in which a server publishes its port numbers: written completely or not at all."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ import msgspec
 
 
 def publish(path: Path, ports: Mapping[str, int]) -> None:
-    """Write the port of each listener, by its name, as JSON."""
+    """Write the port of each listener, by listener name, as JSON."""
     draft = path.with_name(path.name + ".tmp")
     draft.write_bytes(msgspec.json.encode(ports))
     draft.replace(path)

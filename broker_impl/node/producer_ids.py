@@ -1,7 +1,7 @@
-"""Producer ids, handed out from blocks that are claimed in ZooKeeper one after the other.
+"""Producer ids, allocated from blocks that a broker claims in ZooKeeper.
 
-A block is claimed by a conditional write, so that no two brokers ever hold the same one; what is
-left of a block when a broker ends is lost (KIP-98).
+A block is claimed by a conditional write, so that no two brokers hold the same one. The rest of a
+block is lost when its broker ends (KIP-98).
 """
 
 import asyncio
@@ -17,7 +17,7 @@ BLOCK_SIZE = 1000
 
 
 class ProducerIds:
-    """The ids of one broker."""
+    """The producer ids of one broker."""
 
     def __init__(self, broker_id: BrokerId, zk: Callable[[], ZooKeeper]) -> None:
         self._broker_id = broker_id
@@ -27,7 +27,7 @@ class ProducerIds:
         self._end = 0
 
     async def next(self) -> int:
-        """An id that was never given before; ApiError while ZooKeeper cannot be asked."""
+        """Return an id that was never allocated before; raises ApiError if ZooKeeper fails."""
         async with self._lock:
             if self._next == self._end:
                 try:
@@ -39,7 +39,7 @@ class ProducerIds:
             return self._next - 1
 
     async def _claim(self) -> int:
-        """The first id of a block that is ours alone."""
+        """Claim a block that no other broker has, and return its first id."""
         path, zk = zk_paths.PRODUCER_ID_BLOCK, self._zk()
         while True:
             try:
@@ -62,5 +62,5 @@ class ProducerIds:
                 else:
                     await zk.set(path, claimed, version)
             except (NodeExists, BadVersion, NoNode):
-                continue  # another broker was quicker
+                continue  # another broker was faster
             return start

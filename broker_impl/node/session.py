@@ -1,8 +1,8 @@
-"""One ZooKeeper session after the other, each with this broker registered in it.
+"""The broker's ZooKeeper sessions, one after the other; the broker registers in each of them.
 
-A broker exists for the others as long as its ephemeral znode does; the znode's czxid is the broker
-epoch by which late orders to an earlier life are told apart (KIP-380). A session that expired is
-replaced by a new one, in which the broker registers again.
+A broker exists for the cluster as long as its ephemeral znode does. The znode's czxid is the broker
+epoch, by which late orders to an earlier incarnation are recognized (KIP-380). A session that
+expires is replaced by a new one, in which the broker registers again.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _RETRY_S = 0.2
 
 
 class Session:
-    """The session of now, and what is registered in it."""
+    """The current session, and the broker's registration in it."""
 
     def __init__(
         self, connect: str, *, timeout_ms: int, broker_id: BrokerId, rng: random.Random
@@ -41,7 +41,7 @@ class Session:
         return self._zk
 
     async def open(self) -> None:
-        """A new session; waits until ZooKeeper can be reached, however often it takes one back."""
+        """Open a new session; waits for ZooKeeper, and tries again if a session expires."""
         while True:
             if self._zk is not None:
                 await self._zk.close()
@@ -69,19 +69,20 @@ class Session:
         return zk
 
     async def prepare(self) -> None:
-        """The persistent znodes that everything else hangs from."""
+        """Create the persistent znodes that are the parents of all others."""
         for path in zk_paths.PERSISTENT_PATHS:
             await self.zk.ensure_path(path)
 
     async def register(self, znode: zk_paths.BrokerZnode) -> None:
-        """Appear under /brokers/ids.
+        """Create this broker's znode under /brokers/ids.
 
-        The znode of an earlier life of ours goes with its session: waits for it. One that stays
-        belongs to somebody else: ConfigError.
+        The znode of an earlier incarnation of this broker is removed with its session, so this
+        waits for it. A znode that stays belongs to another broker with the same id: ConfigError.
         """
         path, data = zk_paths.broker(self._broker_id), zk_paths.encode(znode)
         loop = asyncio.get_running_loop()
-        # The server may have given a longer session than was asked for; so it did to the ghost.
+        # The server may have granted a longer session than requested, to the earlier incarnation as
+        # well.
         deadline = loop.time() + 3 * max(self._timeout_ms, self.zk.session_timeout_ms) / 1000
         while True:
             try:
@@ -102,13 +103,13 @@ class Session:
             return
 
     async def close(self) -> None:
-        """End the session: the broker is gone for the others at once."""
+        """Close the session: the broker's registration is removed at once."""
         if self._zk is not None:
             await self._zk.close()
 
 
 async def persist(action: Callable[[], Awaitable[None]], *, until: asyncio.Event) -> bool:
-    """Do it again and again while ZooKeeper fails; False if the event came first."""
+    """Repeat an action while ZooKeeper fails; False if the event was set before it succeeded."""
     while not until.is_set():
         try:
             await action()

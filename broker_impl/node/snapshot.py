@@ -1,8 +1,8 @@
-"""A broker's state as plain values, for somebody who looks on from outside and must change nothing.
+"""Snapshots of a broker's state as plain values, for an observer that must not change anything.
 
-Whoever wants to look brings an ``Onlooker``, which remembers what it has read of each log and reads
-on from there; without one nobody pays. It reads through a function that is handed in, not through
-the broker's own disk, for which a read is an event.
+The observer owns an ``Onlooker``, which remembers what it has read of each log and continues from
+there; without one, snapshots cost nothing. It reads files through a function that the observer
+supplies, not through the broker's disk, where a read is an event.
 """
 
 from collections import Counter
@@ -22,11 +22,11 @@ from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
 
 Peek = Callable[[str, int, int], bytes]
-"""The bytes of a file of the data directory: its path, from where, how many."""
+"""Reads a file of the data directory: path, start position, number of bytes."""
 
 
 class ProducerSnapshot(msgspec.Struct, frozen=True):
-    """What a log remembers of one idempotent producer."""
+    """The state of one idempotent producer in a log."""
 
     producer_id: int
     epoch: Epoch
@@ -37,28 +37,30 @@ class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One log, with the headers of all its batches."""
 
     number: int
-    """Of the logs that this partition has had here in this life: a replica that was deleted and is
-    back has another."""
+    """Counts the logs of this partition since the broker started.
+
+    A replica that was deleted and created again has a new log, with the next number.
+    """
     start: Offset
     end: Offset
     is_offline: bool
-    """A failed disk has taken it down; what it holds is not known."""
+    """A disk failure has taken the log offline; its content is unknown."""
     headers: Sequence[BatchHeader]
-    """Only the first ``count`` belong to this snapshot; those never change."""
+    """Only the first ``count`` headers belong to this snapshot; these never change."""
     count: int
     epochs: tuple[EpochStart, ...]
     cuts: tuple[Offset, ...]
-    """Where records were cut off since the start, oldest first."""
+    """The offsets at which the log was truncated since the start, oldest first."""
     rewrites: int
-    """How often it was compacted since: what was read before may not be in it any more."""
+    """How many times the log was compacted since the start; headers read earlier may be gone."""
     is_compacted: bool
-    """Does its topic's ``cleanup.policy`` ask for that?"""
+    """Whether the topic's ``cleanup.policy`` includes compaction."""
     producers: tuple[ProducerSnapshot, ...] | None
-    """None when they were not asked for."""
+    """None if they were not requested."""
 
 
 class ReplicaSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A log, and what this broker is for its partition; ``state`` is None until it was told."""
+    """A log and its replica; ``state`` is None until the controller assigns a role."""
 
     tp: TopicPartition
     log: LogSnapshot
@@ -66,25 +68,25 @@ class ReplicaSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """All replicas of one broker, and its part in the cluster."""
+    """All replicas of one broker, and the broker's part in the cluster."""
 
     broker: BrokerId
     broker_epoch: Epoch
-    """Of its registration; -1 before it."""
+    """The epoch of its registration; -1 before."""
     controller_epoch: Epoch
-    """The highest it was ordered by."""
+    """The highest controller epoch of the orders it has accepted."""
     term: Epoch | None
-    """The controller epoch in which this broker is the controller."""
+    """The controller epoch in which this broker is the controller; None if it is not."""
     told: Mapping[TopicPartition, Epoch]
-    """The leader epochs that clients are told (Metadata)."""
+    """The leader epochs that this broker returns to clients (Metadata)."""
     replicas: tuple[ReplicaSnapshot, ...]
 
 
 class Onlooker:
-    """Takes snapshots of one life of one broker.
+    """Takes snapshots of one incarnation of one broker.
 
-    A replica that has not changed since the last time is the same object again, and so is the
-    broker's snapshot when nothing has.
+    A replica that has not changed since the previous snapshot is the same object again, and so is
+    the broker's snapshot if nothing has changed.
     """
 
     def __init__(self, peek: Peek) -> None:
@@ -103,8 +105,11 @@ class Onlooker:
         term: Epoch | None,
         producers: bool,
     ) -> BrokerSnapshot:
-        """The state between two events. ``producers``: with what is remembered of them, which is
-        not kept up to date between two times that it is asked for."""
+        """Take a snapshot between two events.
+
+        ``producers``: include the state of producers, which is current only in snapshots that
+        request it.
+        """
         readings, partitions, peek = self._logs, replicas.partitions, self._peek
         shots = []
         for tp, log in logs.items():
@@ -140,7 +145,7 @@ class Onlooker:
 
 
 class _Reading:
-    """What was read of one log so far."""
+    """The headers that were read of one log so far."""
 
     def __init__(self, tp: TopicPartition, log: PartitionLog, number: int) -> None:
         self.log = log
@@ -154,10 +159,10 @@ class _Reading:
         self._cuts = len(self.log.cuts), self.log.rewrites
         self._headers: list[BatchHeader] = []
         self._base: Offset = -1  # of the segment that was read last
-        self._at = 0  # how far that was read
+        self._at = 0  # the position in it up to which headers were read
 
     def look(self, partition: Partition | None, peek: Peek, producers: bool) -> ReplicaSnapshot:
-        """The replica as it is now; the last snapshot of it when nothing has changed."""
+        """The replica's current snapshot; the previous one if nothing has changed."""
         log = self.log
         seen: tuple[object, ...] = (
             log.end_offset,
@@ -216,7 +221,7 @@ class _Reading:
                 try:
                     header = parse_header(peek(path, self._at, HEADER_BYTES))
                 except WireError:
-                    return  # damage: the last header does not end the log, which tells of it
+                    return  # damage: the headers end before the log end, which shows it
                 self._headers.append(header)
                 self._at += header.size
 

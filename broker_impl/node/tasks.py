@@ -1,4 +1,4 @@
-"""Tasks that somebody answers for: none is forgotten, and none fails unheard."""
+"""Background tasks with an owner: none is garbage-collected, and none fails silently."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,21 +6,21 @@ from typing import Any
 
 
 class Tasks:
-    """What runs in the background for one owner; a task that fails is told to ``on_failure``."""
+    """The background tasks of one owner; ``on_failure`` receives the error of a task that fails."""
 
     def __init__(self, on_failure: Callable[[BaseException], None]) -> None:
         self._on_failure = on_failure
         self._running: dict[asyncio.Task[Any], None] = {}
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run this in the background."""
+        """Run this coroutine in the background."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._running[task] = None
         task.add_done_callback(self._done)
         return task
 
     def every(self, interval_ms: float, action: Callable[[], None]) -> None:
-        """Do this again and again, the first time after one interval."""
+        """Run this action periodically, the first time after one interval."""
 
         async def repeat() -> None:
             while True:
@@ -30,15 +30,15 @@ class Tasks:
         self.start(repeat())
 
     def cancel(self) -> None:
-        """Tell all of them to end."""
+        """Cancel all tasks."""
         for task in tuple(self._running):
             task.cancel()
 
     async def ended(self) -> None:
-        """Wait until none runs."""
+        """Wait until no task runs."""
         while self._running:
             await asyncio.gather(*self._running, return_exceptions=True)
-            await asyncio.sleep(0)  # what is done leaves the list in a turn of its own
+            await asyncio.sleep(0)  # a finished task leaves the list in the next turn of the loop
 
     def __len__(self) -> int:
         return len(self._running)

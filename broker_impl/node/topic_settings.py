@@ -1,7 +1,7 @@
-"""The overrides of topics, as ZooKeeper holds them.
+"""The overrides of topics, as stored in ZooKeeper.
 
-What a broker hosts must be settled before its log is made, so those are kept; of other topics the
-settings are read whenever somebody asks.
+The overrides of topics that this broker hosts are kept in memory, because they must be known before
+a log is created. Those of other topics are read on request.
 """
 
 import logging
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 class TopicSettings:
-    """Overrides by topic, with what of them this broker keeps."""
+    """Overrides by topic; this broker keeps some of them in memory."""
 
     def __init__(self, config: BrokerConfig, zk: Callable[[], ZooKeeper]) -> None:
         self._config = config
@@ -27,11 +27,11 @@ class TopicSettings:
 
     @property
     def base(self) -> BrokerConfig:
-        """The broker's own configuration, as it is now."""
+        """The broker's own current configuration."""
         return self._config
 
     def rebase(self, config: BrokerConfig) -> None:
-        """The broker's own configuration has changed."""
+        """Replace the broker's own configuration."""
         self._config = config
         self._merged = {topic: config.for_topic(kept) for topic, kept in self._kept.items()}
 
@@ -39,11 +39,11 @@ class TopicSettings:
         return topic in self._kept
 
     def merged(self, topic: str) -> BrokerConfig:
-        """The configuration as this topic sees it, as far as its overrides are kept."""
+        """The configuration for this topic, with its overrides if they are kept."""
         return self._merged.get(topic, self._config)
 
     async def read(self, topic: str) -> dict[str, str]:
-        """What ZooKeeper says now; settings that cannot be obeyed are left out as a whole."""
+        """Read the overrides from ZooKeeper; if any of them is not valid, all are ignored."""
         path = zk_paths.topic_config(topic)
         try:
             data, _ = await self._zk().get(path)
@@ -57,17 +57,17 @@ class TopicSettings:
         return settings
 
     async def keep(self, topic: str) -> None:
-        """Read, and remember."""
+        """Read a topic's overrides and keep them."""
         settings = await self.read(topic)
         self._kept[topic] = settings
         self._merged[topic] = self._config.for_topic(settings)
 
     async def keep_all(self) -> None:
-        """Those of every topic that has any: a log found on the disk must have its own."""
+        """Keep the overrides of every topic that has any, because a log on disk needs its own."""
         for topic in await self._zk().children(zk_paths.TOPIC_CONFIGS):
             await self.keep(topic)
 
     def forget(self, topic: str) -> None:
-        """The topic is gone; one of the same name may have others."""
+        """Drop the overrides of a deleted topic; a new topic of the same name may have others."""
         self._kept.pop(topic, None)
         self._merged.pop(topic, None)

@@ -1,7 +1,8 @@
-"""The transaction coordinator of a broker, and what moves it: its log, markers, time, clients.
+"""The runtime of the transaction coordinator: its log, markers, timers and client requests.
 
-The state objects decide (`broker_impl.coordinator.transactions`); here their effects are carried
-out. An effect may have its outcome at once, and is then handled within the one before.
+The state machines decide (`broker_impl.coordinator.transactions`); this module carries out their
+effects. An effect may complete at once; its outcome is then handled within the effect that caused
+it.
 """
 
 import asyncio
@@ -49,16 +50,16 @@ LOG = logging.getLogger(__name__)
 
 _VERIFY_VERSION = 4
 _VERIFY_S = 5.0
-"""What the question whether a transaction is open may take."""
+"""The timeout of a request that asks another broker whether a transaction is open."""
 _SETTLE_S = 0.1
-"""How long a request that comes while a transaction is being completed waits for that.
+"""How long a request waits for the previous transaction to complete.
 
-Kafka refuses it at once, and clients wait for longer than the completion takes.
+Kafka rejects such a request at once, and clients then wait for longer than the completion takes.
 """
 
 
 class Transactions:
-    """Transactions as the rest of the broker sees them."""
+    """The transactions of this broker, as its other components use them."""
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class Transactions:
         )
 
     async def close(self) -> None:
-        """End what is under way; whoever waits for an answer does so in vain."""
+        """Cancel all work in progress; the futures of waiting requests are cancelled."""
         self._tasks.cancel()
         await self._markers.close()
         await self._tasks.ended()
@@ -112,13 +113,13 @@ class Transactions:
     # Leadership.
 
     def led(self, tp: TopicPartition, leader_epoch: Epoch) -> None:
-        """This broker leads a partition of ``__transaction_state`` in this epoch."""
+        """Start coordinating a partition of ``__transaction_state`` that this broker now leads."""
         self._led[tp.partition] = leader_epoch
         self._carry_out(self._coordinator.begin(tp.partition, leader_epoch))
         self._tasks.start(self._load(tp, leader_epoch))
 
     def lost(self, tp: TopicPartition) -> None:
-        """It does so no longer."""
+        """Stop coordinating a partition that this broker no longer leads."""
         epoch = self._led.pop(tp.partition, None)
         if epoch is not None:
             self._carry_out(self._coordinator.end(tp.partition, epoch))
@@ -186,7 +187,7 @@ class Transactions:
     async def init_producer_id(
         self, transactional_id: str, timeout_ms: int, producer_id: int, producer_epoch: Epoch
     ) -> InitAnswer:
-        """Who the producer of this transactional id is from now on."""
+        """Return the producer id and epoch for this transactional id."""
         fresh_id = None
         if self._coordinator.needs_id(transactional_id, producer_epoch):
             try:
@@ -210,7 +211,7 @@ class Transactions:
         producer_epoch: Epoch,
         partitions: tuple[TopicPartition, ...],
     ) -> ErrorCode:
-        """Make these part of the producer's transaction."""
+        """Add these partitions to the producer's transaction."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _SETTLE_S
         while True:
@@ -227,7 +228,7 @@ class Transactions:
             await self._changed(transactional_id, left)
 
     async def _changed(self, transactional_id: str, within_s: float) -> None:
-        """Wait until something about this id was written, but not for longer than this."""
+        """Wait until a record of this id is written, but no longer than ``within_s``."""
         settling = self._settling.get(transactional_id)
         if settling is None:
             settling = asyncio.get_running_loop().create_future()
@@ -239,7 +240,7 @@ class Transactions:
     async def end(
         self, transactional_id: str, producer_id: int, producer_epoch: Epoch, *, is_commit: bool
     ) -> ErrorCode:
-        """Commit or abort; answered once the decision is kept."""
+        """Commit or abort; returns once the decision is stored."""
         request = End(
             ticket=next(self._tickets),
             producer_id=producer_id,
@@ -258,7 +259,7 @@ class Transactions:
         producer_epoch: Epoch,
         partitions: tuple[TopicPartition, ...],
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Is the transaction open, and are these part of it? As this broker's coordinator says."""
+        """Ask this broker's coordinator whether the open transaction has these partitions."""
         return self._coordinator.verify(transactional_id, producer_id, producer_epoch, partitions)
 
     async def verify(
@@ -268,7 +269,7 @@ class Transactions:
         producer_epoch: Epoch,
         partitions: tuple[TopicPartition, ...],
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """The same, as the coordinator says, wherever it is."""
+        """Ask the coordinator, on any broker, whether the open transaction has these partitions."""
         number = self._coordinator.partition_of(transactional_id)
         known = self._view.partition(TopicPartition(transaction_records.TOPIC, number))
         if known is None or known.leader < 0:
@@ -305,17 +306,17 @@ class Transactions:
                     told[tp] = ErrorCode(partition.partition_error_code)
         return told
 
-    # Questions.
+    # Queries.
 
     def describe(self, transactional_id: str) -> Metadata | ErrorCode:
-        """What is kept of an id, or why this broker cannot tell."""
+        """The stored state of a transactional id, or the error why this broker cannot return it."""
         return self._coordinator.describe(transactional_id)
 
     def all(self) -> Iterator[tuple[str, Metadata]]:
-        """Every id that this broker coordinates."""
+        """All transactional ids that this broker coordinates."""
         return self._coordinator.all()
 
     @property
     def is_loading(self) -> bool:
-        """May there be more of them?"""
+        """Whether some transactional ids may not be loaded yet."""
         return self._coordinator.is_loading

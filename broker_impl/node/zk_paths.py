@@ -1,7 +1,7 @@
-"""Where things stand in ZooKeeper, and how: paths and JSON as Kafka up to 3.x writes them.
+"""The paths and JSON contents of znodes, as Kafka up to 3.x writes them.
 
-Each kind of znode is a struct with ``encode`` and ``decode``; what Kafka adds in later versions is
-skipped on reading. ``BadZnode`` says which path holds what cannot be read.
+Each kind of znode is a struct with ``encode`` and ``decode``; fields that later Kafka versions add
+are ignored. ``BadZnode`` names the path whose content cannot be read.
 """
 
 from typing import TypeVar
@@ -36,52 +36,52 @@ PERSISTENT_PATHS = (
     ISR_CHANGES,
     "/cluster",
 )
-"""What every broker makes sure of when it starts."""
+"""The znodes that every broker creates at its start if they are missing."""
 
 NO_LEADER = -1
 
 
 class BadZnode(BrokerError):
-    """A znode holds what this broker cannot read."""
+    """The content of a znode is not readable for this broker."""
 
 
 def broker(number: BrokerId) -> str:
-    """An ephemeral znode; its czxid is the broker's epoch (KIP-380)."""
+    """The path of a broker's ephemeral znode, whose czxid is the broker epoch (KIP-380)."""
     return f"{BROKER_IDS}/{number}"
 
 
 def topic(name: str) -> str:
-    """Which brokers hold which partitions."""
+    """The path of a topic's assignment of partitions to brokers."""
     return f"{TOPICS}/{name}"
 
 
 def partitions(name: str) -> str:
-    """Parent of the partitions' znodes."""
+    """The parent path of the partitions' znodes."""
     return f"{TOPICS}/{name}/partitions"
 
 
 def partition(tp: TopicPartition) -> str:
-    """Parent of one partition's state."""
+    """The parent path of one partition's state."""
     return f"{partitions(tp.topic)}/{tp.partition}"
 
 
 def state(tp: TopicPartition) -> str:
-    """Leader and ISR; its version is the partition epoch."""
+    """The path of a partition's leader and ISR; the znode's version is the partition epoch."""
     return f"{partition(tp)}/state"
 
 
 def topic_config(name: str) -> str:
-    """A topic's overrides."""
+    """The path of a topic's overrides."""
     return f"{TOPIC_CONFIGS}/{name}"
 
 
 def config(entity: str) -> str:
-    """The overrides of a topic or a broker: ``topics/T``, ``brokers/N``, ``brokers/<default>``."""
+    """The path of the overrides of ``topics/T``, ``brokers/N`` or ``brokers/<default>``."""
     return f"{CONFIGS}/{entity}"
 
 
 def delete_topic(name: str) -> str:
-    """A wish to delete."""
+    """The path of a request to delete a topic."""
     return f"{DELETE_TOPICS}/{name}"
 
 
@@ -117,7 +117,7 @@ class TopicZnode(msgspec.Struct):
 
 
 class StateZnode(msgspec.Struct):
-    """``/brokers/topics/T/partitions/P/state``; leader -1: nobody."""
+    """``/brokers/topics/T/partitions/P/state``; leader -1: none."""
 
     controller_epoch: Epoch
     leader: BrokerId
@@ -134,7 +134,7 @@ class ConfigZnode(msgspec.Struct):
 
 
 class ConfigChangeZnode(msgspec.Struct):
-    """``/config/changes/config_change_N``: brokers are told to look."""
+    """``/config/changes/config_change_N``: notifies brokers of changed settings."""
 
     entity_path: str
     version: int = 2
@@ -148,7 +148,7 @@ class PartitionName(msgspec.Struct):
 
 
 class IsrChangeZnode(msgspec.Struct):
-    """``/isr_change_notification/isr_change_N``: a leader tells the controller to look."""
+    """``/isr_change_notification/isr_change_N``: notifies the controller of changed ISRs."""
 
     partitions: list[PartitionName]
     version: int = 1
@@ -162,7 +162,7 @@ class ClusterIdZnode(msgspec.Struct):
 
 
 class ProducerIdBlockZnode(msgspec.Struct):
-    """``/latest_producer_id_block``: the last block handed out, both ends included."""
+    """``/latest_producer_id_block``: the latest block that was claimed, both ends included."""
 
     broker: BrokerId
     block_start: str
@@ -174,12 +174,12 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def encode(znode: msgspec.Struct) -> bytes:
-    """The bytes of a znode."""
+    """Return the content of a znode."""
     return msgspec.json.encode(znode)
 
 
 def decode(path: str, data: bytes, kind: type[T]) -> T:
-    """What a znode says; BadZnode when it is not what it should be."""
+    """Parse the content of a znode; raises BadZnode if it is not valid."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError as error:
