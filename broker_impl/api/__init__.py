@@ -1,1 +1,1 @@
-"""One module per family of requests; one table dispatches and advertises them."""
+"""Request handlers: one module per family of requests, one table for dispatch and ApiVersions."""

@@ -1,10 +1,11 @@
-"""AlterConfigs (API 33), v0-v2, and IncrementalAlterConfigs (API 44), v0-v1: settings of topics and
-brokers, changed while they run.
+"""AlterConfigs (API 33), v0-v2, and IncrementalAlterConfigs (API 44), v0-v1: dynamic settings.
 
-Any broker takes them; the others learn of a change through ZooKeeper, a moment after the answer.
-Of a broker's settings those can change that a topic can override, for one broker, or under the
-empty name for all of them.
-Refuses: topics that are not there, other brokers than this one, values that cannot be obeyed.
+Any broker accepts them; other brokers read a change from ZooKeeper, shortly after the response. Of
+a broker's settings, those that topics can override can be changed, for one broker, or under the
+empty name for all brokers.
+
+Refuses: unknown topics, brokers other than this one, invalid values.
+
 Left out: loggers (BROKER_LOGGER).
 """
 
@@ -31,7 +32,7 @@ from broker_impl.wire.messages.incremental_alter_configs_response import (
 )
 
 ALL_BROKERS = "<default>"
-"""What the settings of all brokers are kept under."""
+"""The name under which the settings of all brokers are stored."""
 
 Alter = Callable[[Mapping[str, str]], dict[str, str]]
 
@@ -40,7 +41,7 @@ Alter = Callable[[Mapping[str, str]], dict[str, str]]
 async def alter_configs(
     context: RequestContext, request: AlterConfigsRequest
 ) -> AlterConfigsResponse:
-    """Each resource has the settings that are named, and no others."""
+    """Replace all settings of each resource by those that the request names."""
     answers = []
     names = [(each.resource_type, each.resource_name) for each in request.resources]
     for resource in request.resources:
@@ -67,7 +68,7 @@ async def alter_configs(
 async def incremental_alter_configs(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Each setting that is named is set, unset, or, being a list, gains or loses items."""
+    """Set or unset each named setting, or add items to or remove them from a list."""
     answers = []
     names = [(each.resource_type, each.resource_name) for each in request.resources]
     for resource in request.resources:
@@ -109,7 +110,7 @@ async def _alter(
     names: Sequence[tuple[int, str]],
     validate_only: bool,
 ) -> ApiError:
-    """What became of one resource; an error NONE when all is well."""
+    """Alter one resource and return its error; code NONE on success."""
     services = context.services
 
     def obeyable(current: Mapping[str, str]) -> dict[str, str]:
@@ -137,7 +138,7 @@ async def _alter(
 
 
 def _entity(context: RequestContext, kind: int, name: str) -> str:
-    """Under which name the settings of a resource are kept. ApiError: it has none here."""
+    """The name under which a resource's settings are stored; ApiError if it has none here."""
     if kind == TOPIC:
         if name not in context.services.view.topics:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")

@@ -1,7 +1,8 @@
 """LeaderAndIsr (4), StopReplica (5), UpdateMetadata (6), ControlledShutdown (7): between brokers.
 
-The controller's orders and a leaving broker's request; served on the inter-broker listener only.
-Each order is fenced by controller epoch and broker epoch (KIP-380) where it is applied.
+These are the controller's orders and the request of a broker that shuts down; they are served on
+the inter-broker listener only. Each order is checked for controller epoch and broker epoch
+(KIP-380) where it is applied.
 """
 
 from broker_impl.api.registry import RequestContext, api
@@ -20,7 +21,7 @@ from broker_impl.wire.messages.update_metadata_response import UpdateMetadataRes
 async def leader_and_isr(
     context: RequestContext, request: LeaderAndIsrRequest
 ) -> LeaderAndIsrResponse:
-    """Who leads and who follows; a new topic's settings are read before its log is made."""
+    """Apply roles in partitions; a new topic's settings are read before its log is created."""
     await context.services.settle_topics([topic.topic_name for topic in request.topic_states])
     replicas = context.services.replicas
     late = replicas.late_error(request.controller_epoch, context.connection)
@@ -29,7 +30,7 @@ async def leader_and_isr(
 
 @api(5, range(3, 4), between_brokers=True)
 def stop_replica(context: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
-    """Stop fetching, and delete where the order says so."""
+    """Stop replicas, and delete those that the order says to delete."""
     replicas = context.services.replicas
     error = replicas.late_error(request.controller_epoch, context.connection)
     if error is not ErrorCode.NONE:
@@ -43,7 +44,7 @@ def stop_replica(context: RequestContext, request: StopReplicaRequest) -> StopRe
 def update_metadata(
     context: RequestContext, request: UpdateMetadataRequest
 ) -> UpdateMetadataResponse:
-    """The controller's view of the cluster replaces ours."""
+    """Apply the controller's update to this broker's view of the cluster."""
     services = context.services
     error = services.replicas.order_error(request.broker_epoch, request.controller_epoch)
     if error is ErrorCode.NONE:
@@ -59,5 +60,5 @@ def update_metadata(
 async def controlled_shutdown(
     context: RequestContext, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
-    """A broker is about to leave: move its leaders, shrink its ISRs."""
+    """Move leadership off a broker that shuts down, and shrink its ISRs."""
     return await context.services.controller.controlled_shutdown(request)

@@ -1,9 +1,9 @@
-"""What the controller last told this broker about the cluster (UpdateMetadata).
+"""This broker's view of the cluster, from the controller's UpdateMetadata requests.
 
-A broker that has registered, and every broker that meets a new controller, is told first who the
-brokers are, and then of all topics in one message; after that only of what changes. So the first
-message with topics replaces what was known: a topic that was deleted while nobody told us is gone,
-and one that was made anew under its name is not judged by the epochs of the old one.
+After a broker registers, and after a new controller is elected, the controller first sends the list
+of brokers and then all topics in one request; after that it sends changes only. The first request
+with topics therefore replaces the view: topics that were deleted in the meantime disappear, and a
+topic that was created again under the same name is not compared with the old one's epochs.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class BrokerView:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A partition's leadership."""
+    """A partition's leader, ISR and replicas."""
 
     leader: BrokerId
     leader_epoch: Epoch
@@ -41,13 +41,13 @@ class PartitionView:
 
 
 class ClusterView:
-    """Brokers and partitions as the controller sees them."""
+    """The brokers and partitions that the controller has sent."""
 
     def __init__(self) -> None:
         self.is_whole = False
-        """The controller has told of the topics, too."""
+        """Whether the view includes the topics."""
         self.updates = 0
-        """How often it was told something."""
+        """The number of updates received."""
         self._replace_topics = False
         self._met_brokers = False
         self.brokers: dict[BrokerId, BrokerView] = {}
@@ -56,13 +56,13 @@ class ClusterView:
         self.controller_epoch: Epoch = -1
 
     def begin_again(self) -> None:
-        """This broker has registered: it will be told everything."""
+        """Replace the topics with those of the next update that has any; after a registration."""
         self._replace_topics = True
 
     def update(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
-        """Take over what the request says; it has been fenced by controller and broker epoch.
+        """Apply a request that has passed the checks of controller epoch and broker epoch.
 
-        The answer: partitions of which it says that they are deleted.
+        Returns the partitions that it reports as deleted.
         """
         self.updates += 1
         if request.controller_epoch > self.controller_epoch:
@@ -70,7 +70,7 @@ class ClusterView:
         if request.topic_states and self._replace_topics:
             self._replace_topics = False
             self.topics = {}
-        # Of no topics in a message after the one about the brokers: there are none.
+        # If the request after the one with the brokers has no topics, there are none.
         self.is_whole = self.is_whole or self._met_brokers or bool(request.topic_states)
         self._met_brokers = True
         self.controller_epoch = request.controller_epoch
@@ -105,29 +105,30 @@ class ClusterView:
             )
 
     def leader_epochs(self) -> dict[TopicPartition, Epoch]:
-        """Of which epoch the leaders are that clients are told."""
+        """The leader epochs that this broker returns to clients, by partition."""
         return {tp: partition.leader_epoch for tp, partition in self.partitions()}
 
     def partition(self, tp: TopicPartition) -> PartitionView | None:
-        """The partition, if this broker has heard of it."""
+        """The partition, None if this broker does not know it."""
         return self.topics.get(tp.topic, {}).get(tp.partition)
 
     def not_here(self, tp: TopicPartition) -> ErrorCode:
-        """What to say of a partition that this broker does not host."""
+        """The error for a partition that this broker does not host."""
         if self.partition(tp) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def partitions(self) -> Iterator[tuple[TopicPartition, PartitionView]]:
-        """All partitions, by topic and number."""
+        """All partitions, sorted by topic and number."""
         for topic in sorted(self.topics):
             for number in sorted(self.topics[topic]):
                 yield TopicPartition(topic, number), self.topics[topic][number]
 
 
 def is_news(told_epoch: Epoch, known_epoch: Epoch) -> bool:
-    """Does a leader of the epoch that is told take the place of the one that is known?
+    """Return whether an update with leader epoch ``told_epoch`` replaces the known state.
 
-    Not one of an earlier epoch: a late message must not send clients back to it (KAFKA-7738).
+    One with an earlier epoch does not: a late update must not send clients back to a former leader
+    (KAFKA-7738).
     """
     return told_epoch >= known_epoch

@@ -1,6 +1,7 @@
-"""DescribeConfigs (API 32), v1-v4: every setting with its default, source and meaning.
+"""DescribeConfigs (API 32), v1-v4: every setting with its default, source and documentation.
 
-Settings of Kafka on which this broker does not act are described as far as they were given.
+Kafka settings on which this broker does not act are described if they were given.
+
 Left out: loggers (BROKER_LOGGER).
 """
 
@@ -28,7 +29,7 @@ TOPIC, BROKER = 2, 4
 async def describe_configs(
     context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    """The settings of each resource, all or those that were named."""
+    """Return the settings of each resource, all or those that the request names."""
     return DescribeConfigsResponse(
         results=[await _resource(context, request, resource) for resource in request.resources]
     )
@@ -92,7 +93,7 @@ def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsR
 
 
 def _inactive_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
-    """The settings of Kafka that the broker was given and does not act on, as they were given."""
+    """The Kafka settings that this broker was given and does not act on, with their given text."""
     for name, text in sorted(config.inactive.items()):
         setting = inactive(name)
         assert setting is not None, "only such settings are kept there"

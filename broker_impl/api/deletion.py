@@ -1,8 +1,10 @@
-"""DeleteRecords (API 21), v0-v2: logs that begin later from now on (KIP-107).
+"""DeleteRecords (API 21), v0-v2: moves the log start of partitions forward (KIP-107).
 
-Answers once all live replicas begin there, or after the request's timeout. An offset of -1 means
-all that is committed. Where a log begins is on the leader's disk before the answer.
-Refuses: what is not committed, internal topics, logs that are only compacted.
+A request is answered once all live replicas have applied the new log start, or after its timeout.
+An offset of -1 means the high watermark. The new log start is on the leader's disk before the
+response.
+
+Refuses: offsets that are not committed, internal topics, logs whose cleanup policy is only compact.
 """
 
 from typing import Any
@@ -24,7 +26,7 @@ Outcome = tuple[ErrorCode, Offset]
 
 @api(21, range(3))
 def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> Any:
-    """Let each log begin where it is asked to; wait for its replicas."""
+    """Move each log's start to the requested offset, and wait for the replicas."""
     outcomes: dict[TopicPartition, Outcome | None] = {}
     open_ends: dict[TopicPartition, Deletion] = {}
     for topic in request.topics:

@@ -1,6 +1,7 @@
-"""DescribeCluster (API 60), v0, and DescribeLogDirs (API 35), v1-v4: who is there, and how much.
+"""DescribeCluster (API 60), v0, and DescribeLogDirs (API 35), v1-v4.
 
-Left out: authorized operations (KIP-430: always "not asked"), the size of the volume (v4: unknown).
+Left out: authorized operations (KIP-430: always "not requested"), the size of the volume (v4:
+unknown).
 """
 
 from broker_impl.api.registry import RequestContext, api
@@ -23,7 +24,7 @@ from broker_impl.wire.types import TopicPartition
 def describe_cluster(
     context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    """The brokers, as this listener's clients reach them, and the controller."""
+    """Return the controller and the brokers, with their endpoints for this listener's clients."""
     view = context.services.view
     reachable = {
         broker.id: broker
@@ -46,7 +47,7 @@ def describe_cluster(
 def describe_log_dirs(
     context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
-    """The logs in this broker's one directory, and their bytes."""
+    """Return the sizes of the logs in this broker's only data directory."""
     wanted = None
     if request.topics is not None:
         wanted = {

@@ -1,19 +1,22 @@
 """Fetch (API 1), v4-v12.
 
-Answers at once when enough is there or when anything failed or diverged; else parks until data come
-or max_wait_ms is over; meanwhile only those partitions are read again that have moved. As in Kafka,
-an answer holds batches of one segment of each partition, and min_bytes counts only for readers on
-the last segment: where a reader is on an older one, the answer is sent at once. A new high
-watermark alone is told at once where followers have readers, who wait for it (KIP-392); elsewhere
-with what comes next (KAFKA-9731). At least one whole batch is returned however small the limits
-(KIP-74). A connection waits for one Fetch at a time, so that no client can have the same records
-prepared for it many times over.
-Refuses: incremental fetch sessions: every answer says session 0, which clients take as "no
-sessions here" (KIP-227); a request that insists gets FETCH_SESSION_ID_NOT_FOUND.
-A reader of committed records is served up to the last stable offset, and told which transactions
-among what it gets were aborted, by first offset; also when it was parked (KAFKA-5376).
-Consumers that name their rack (v11) are served by followers, too, up to the watermark that these
-know; with `replica.selector.class` a leader sends them to a replica of their own rack (KIP-392).
+A fetch is answered at once if enough bytes are available, or if any partition has an error or a
+diverging epoch. Otherwise it is parked until data arrive or max_wait_ms is over; meanwhile only
+partitions that change are read again. As in Kafka, a response contains batches of one segment of
+each partition, and min_bytes applies only to readers of the last segment: a reader of an older
+segment is answered at once. A new high watermark alone is sent at once if followers serve
+consumers, which wait for it (KIP-392); otherwise it is sent with the next response (KAFKA-9731). At
+least one whole batch is returned, however small the limits are (KIP-74). A connection waits for one
+Fetch at a time, so that a client cannot make the broker prepare the same records many times over.
+
+Refuses: incremental fetch sessions. Every response has session 0, which clients take as "no
+sessions" (KIP-227); a request that continues a session gets FETCH_SESSION_ID_NOT_FOUND.
+
+A read_committed consumer reads up to the last stable offset, and receives the aborted transactions
+among the returned records by first offset, also if it was parked (KAFKA-5376). Followers also serve
+consumers that name their rack (v11), up to the high watermark that they know; with
+`replica.selector.class`, a leader directs such consumers to a replica in their rack (KIP-392).
+
 Left out: topic ids (v13).
 """
 
@@ -39,11 +42,11 @@ from broker_impl.wire.types import BrokerId, Offset, TopicPartition
 
 _FOLLOWERS_SINCE = 11
 FINAL_EPOCH = -1
-"""A session epoch of -1 ends a session or asks for none; 0 asks for a new one."""
+"""Session epoch -1 ends a session or requests none; 0 requests a new one."""
 
 
 class _Reading:
-    """The partitions of a request, and what each of them gives."""
+    """The partitions of a request and the result of each."""
 
     def __init__(self, context: RequestContext, request: FetchRequest) -> None:
         self._context = context
@@ -64,19 +67,19 @@ class _Reading:
 
     @property
     def is_enough(self) -> bool:
-        """Is there something to be told at once?"""
+        """Whether the request can be answered now."""
         return self.must_answer or self.bytes_read >= self._request.min_bytes
 
     def moved(self, partitions: Iterable[TopicPartition]) -> None:
-        """These are to be read again."""
+        """Mark partitions to be read again."""
         self._moved |= dict.fromkeys(partitions)
 
     def read_all(self, *, again: bool) -> None:
-        """Every partition, in the order of the request."""
+        """Read every partition, in the order of the request."""
         self._read(self._asked, again=again)
 
     def read_moved(self) -> None:
-        """Those that have moved since they were read last; nothing happens to others."""
+        """Read the partitions that have changed since the last read; others keep their results."""
         self._read(self._moved, again=True)
 
     def _read(self, partitions: Collection[TopicPartition], *, again: bool) -> None:
@@ -121,7 +124,7 @@ class _Reading:
         self._moved = {}
 
     def response(self) -> FetchResponse:
-        """What was read, in the order of the request."""
+        """Return the results in the order of the request."""
         topics: dict[str, list[PartitionData]] = {}
         for tp in self._asked:
             result = self.results[tp]
@@ -152,7 +155,7 @@ def _bytes_of(result: FetchResult) -> int:
 
 @api(1, range(4, 13), holds_line=True)
 def fetch(context: RequestContext, request: FetchRequest) -> Any:
-    """Read what is asked for, or wait until there is something to read."""
+    """Read the requested partitions, or park the request until there is something to read."""
     if request.session_epoch > 0:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     reading = _Reading(context, request)
@@ -173,18 +176,21 @@ def fetch(context: RequestContext, request: FetchRequest) -> Any:
 
 
 def _may_ask_followers(context: RequestContext, request: FetchRequest) -> bool:
-    """Not who has no rack: no leader sends him here, so that he takes us for the leader, and an
-    offset that we do not have (yet) for one that there is not."""
+    """Return whether this consumer may read from a follower: it must have named its rack.
+
+    No leader directs a consumer without a rack to a follower. Such a consumer takes this broker for
+    the leader, and would take an offset that is missing here (as yet) for one that does not exist.
+    """
     return context.version >= _FOLLOWERS_SINCE and bool(request.rack_id)
 
 
 def _followers_have_readers(context: RequestContext) -> bool:
-    """Does a leader send consumers to other replicas?"""
+    """Whether leaders direct consumers to other replicas."""
     return context.services.config.replica_selector_class == RACK_AWARE_SELECTOR
 
 
 def _racks(context: RequestContext) -> dict[BrokerId, str | None] | None:
-    """Those of the live brokers; None: readers are not to be sent elsewhere."""
+    """The racks of the live brokers; None if consumers are not directed to other replicas."""
     if not _followers_have_readers(context):
         return None
     return {broker.id: broker.rack for broker in context.services.view.brokers.values()}
@@ -198,7 +204,7 @@ def _redirected(
     racks: dict[BrokerId, str | None],
     result: FetchResult,
 ) -> FetchResult:
-    """What was read; or nothing, and whom to ask instead."""
+    """Return the result, or an empty one that names the preferred read replica."""
     better = context.services.replicas.preferred_read_replica(tp, offset, rack, racks)
     if better is None:
         return result
@@ -206,14 +212,18 @@ def _redirected(
 
 
 def isolation_of(asked: int, again: bool) -> int:
-    """What a reader may see: as it has asked, also when its request was parked (KAFKA-5376)."""
+    """The isolation level of a read: the requested one, also when a parked request is tried again.
+
+    See KAFKA-5376.
+    """
     return asked
 
 
 def owes_a_batch(bytes_read: int) -> bool:
-    """Must the next partition give a batch, however large, after so many bytes (KIP-74)?
+    """Return whether the next partition must give a batch, however large it is (KIP-74).
 
-    Else who asks for less than the batch has would ask for ever.
+    It must as long as no bytes were read: a reader whose limit is smaller than the batch would
+    otherwise repeat its request for ever.
     """
     return bytes_read == 0
 

@@ -1,8 +1,8 @@
-"""FindCoordinator (API 10), v0-v4: who coordinates a group, or a transactional id.
+"""FindCoordinator (API 10), v0-v4: the coordinator of a group or of a transactional id.
 
-The leader of the partition of the internal topic that the name hashes to; the topic is made when
-somebody first asks, and until it is there the answer is COORDINATOR_NOT_AVAILABLE, which clients
-take as "ask again".
+The coordinator is the leader of the partition of the internal topic to which the name hashes. The
+topic is created on the first request; until it exists, the answer is COORDINATOR_NOT_AVAILABLE,
+which clients retry.
 """
 
 from broker_impl.api.registry import RequestContext, api
@@ -22,7 +22,7 @@ _GROUP, _TRANSACTION = 0, 1
 def find_coordinator(
     context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """One row a key; one key before v4."""
+    """Return the coordinator of each key; before v4, a request has one key."""
     if context.version >= 4:
         return FindCoordinatorResponse(
             coordinators=[_find(context, key, request.key_type) for key in request.coordinator_keys]

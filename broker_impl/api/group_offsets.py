@@ -1,13 +1,15 @@
-"""OffsetCommit (API 8), OffsetFetch (9), TxnOffsetCommit (28), OffsetDelete (47).
+"""Committed offsets of consumer groups: commit, fetch, delete.
 
-What groups have read. Served: OffsetCommit v2-v8, OffsetFetch v1-v8, TxnOffsetCommit v0-v3,
-OffsetDelete v0. A commit is answered once every in-sync replica has it. Metadata and leader epoch
-come back as they were committed. The first offsets of a transaction in a partition are taken once
-the transaction's coordinator has said that it is open (KIP-890, part 1). As in Kafka 2.8, a group
-without members ends when OffsetDelete leaves it without offsets, and TxnOffsetCommit ignores an
-instance id that no member has.
-Refuses: commits of strangers and of other generations, topics that are not there, metadata over
+Served: OffsetCommit (API 8) v2-v8, OffsetFetch (9) v1-v8, TxnOffsetCommit (28) v0-v3, OffsetDelete
+(47) v0. A commit is answered once every in-sync replica has it. Metadata and leader epoch are
+returned as they were committed. The first offsets of a transaction in a partition are accepted once
+the transaction's coordinator has confirmed that it is open (KIP-890, part 1). As in Kafka 2.8, a
+group without members is removed when OffsetDelete leaves it without offsets, and TxnOffsetCommit
+ignores an instance id that no member has.
+
+Refuses: commits of unknown members and of other generations, unknown topics, metadata longer than
 offset.metadata.max.bytes; with require_stable, offsets whose transaction is open (KIP-447).
+
 Left out: offsets in ZooKeeper (OffsetCommit and OffsetFetch v0).
 """
 
@@ -59,12 +61,15 @@ _LATER = dict.fromkeys(
     ),
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 )
-"""About the other coordinator, which a client would mistake for the one it asks (KAFKA-16386)."""
+"""Replacements for errors of the transaction coordinator.
+
+The client would take the original errors for errors of the group coordinator (KAFKA-16386).
+"""
 
 
 @api(8, range(2, 9))
 def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> Any:
-    """Offsets kept, each or all refused."""
+    """Store the offsets of the valid partitions, all of them or none."""
     services = context.services
     now_ms = services.groups.now_ms()
     refused: dict[TopicPartition, ErrorCode] = {}
@@ -127,7 +132,7 @@ def _committed(row: OffsetCommitRequestPartition, retention_ms: int, now_ms: int
 
 @api(9, range(1, 9))
 def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """What was committed; -1 where nothing was, and never because we do not know."""
+    """Return the committed offsets; -1 means that there is none, not that it is unknown here."""
     stable = request.require_stable
     if context.version >= 8:
         rows = []
@@ -163,7 +168,7 @@ def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> Offset
     if request.topics is not None:
         topics = [(topic.name, topic.partition_indexes) for topic in request.topics]
     error, found = _fetch(context, request.group_id, topics, stable)
-    if error and context.version < 2:  # it has no other place for it
+    if error and context.version < 2:  # v1 has no other field for it
         found = [
             (name, [(number, _NOTHING, error) for number in numbers])
             for name, numbers in topics or ()
@@ -198,7 +203,7 @@ def _fetch(
     topics: list[tuple[str, list[int]]] | None,
     require_stable: bool,
 ) -> tuple[ErrorCode, Found]:
-    """Topic by topic; None asks for all that there are."""
+    """Return the offsets by topic; ``topics`` None means all."""
     found = context.services.groups.find(name)
     error = untold(found) if isinstance(found, ErrorCode) else ErrorCode.NONE
     if error is not ErrorCode.NONE:
@@ -216,9 +221,9 @@ def _fetch(
 
 
 def untold(office: ErrorCode) -> ErrorCode:
-    """Why a coordinator says nothing of a group's offsets: it is none, or does not know them yet.
+    """The error when a coordinator cannot look up a group: not the coordinator, or still loading.
 
-    A group that it cannot find then may still have committed.
+    A group that is not found in such a state may still have committed offsets.
     """
     return office
 
@@ -235,7 +240,7 @@ def _kept(
 
 @api(47, range(1))
 def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> Any:
-    """Offsets forgotten, but of topics that the group reads."""
+    """Delete offsets, except of topics to which the group is subscribed."""
     view = context.services.view
     asked = [
         TopicPartition(topic.name, row.partition_index)
@@ -273,7 +278,7 @@ def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> Any:
 
 @api(28, range(4))
 async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitRequest) -> Any:
-    """Offsets that count if the producer's transaction commits (KIP-98, KIP-447)."""
+    """Store offsets that take effect if the producer's transaction commits (KIP-98, KIP-447)."""
     services = context.services
     now_ms = services.groups.now_ms()
     errors: dict[TopicPartition, ErrorCode] = {}

@@ -1,12 +1,15 @@
-"""JoinGroup (API 11), Heartbeat (12), LeaveGroup (13), SyncGroup (14), DescribeGroups (15),
-ListGroups (16), DeleteGroups (42): consumer groups, classic protocol.
+"""Consumer groups of the classic protocol: members, assignments, listing and deletion.
 
-Served: JoinGroup v0-v9, Heartbeat v0-v4, LeaveGroup v0-v5, SyncGroup v0-v5, DescribeGroups v0-v5,
-ListGroups v0-v4, DeleteGroups v0-v2. Assignment is the clients' (range, sticky, cooperative, …).
-Refuses: sessions outside of group.min/max.session.timeout.ms, strangers, generations of the past,
-a static member that was replaced (KIP-345), newcomers of v4 and later without an id (KIP-394).
+Served: JoinGroup (API 11) v0-v9, Heartbeat (12) v0-v4, LeaveGroup (13) v0-v5, SyncGroup (14) v0-v5,
+DescribeGroups (15) v0-v5, ListGroups (16) v0-v4, DeleteGroups (42) v0-v2. Clients compute the
+assignment (range, sticky, cooperative, …).
+
+Refuses: session timeouts outside of group.min/max.session.timeout.ms, unknown members, former
+generations, a static member that was replaced (KIP-345), new members of v4 and later without an id
+(KIP-394).
+
 Left out: groups of KIP-848 and their types (ListGroups v5), authorized operations (KIP-430),
-DescribeGroups v6, whose one difference is the error for a group that is not there.
+DescribeGroups v6, which differs only in the error for a group that does not exist.
 """
 
 import asyncio
@@ -59,7 +62,7 @@ _NAMES_PROTOCOL_TYPE_FROM = 7
 
 @api(11, range(10))
 def join_group(context: RequestContext, request: JoinGroupRequest) -> Any:
-    """Into the next generation, once everybody is there."""
+    """Join the group's next generation; answered once all members have joined."""
     groups = context.services.groups
     timeout_ms = request.rebalance_timeout_ms
     name = request.group_instance_id or context.client_id or ""
@@ -103,7 +106,7 @@ def join_group(context: RequestContext, request: JoinGroupRequest) -> Any:
 
 @api(14, range(6))
 def sync_group(context: RequestContext, request: SyncGroupRequest) -> Any:
-    """One's assignment, once the leader has brought it and it is written."""
+    """Return the member's assignment once the group leader has sent it and it is stored."""
 
     def event(ticket: int) -> Sync:
         return Sync(
@@ -129,7 +132,7 @@ def sync_group(context: RequestContext, request: SyncGroupRequest) -> Any:
 
 @api(12, range(5))
 def heartbeat(context: RequestContext, request: HeartbeatRequest) -> Any:
-    """Still there; the answer tells of a rebalance."""
+    """Keep the member's session alive; the response announces a rebalance."""
 
     def event(ticket: int) -> Heartbeat:
         return Heartbeat(
@@ -146,7 +149,7 @@ def heartbeat(context: RequestContext, request: HeartbeatRequest) -> Any:
 
 @api(13, range(6))
 def leave_group(context: RequestContext, request: LeaveGroupRequest) -> Any:
-    """Gone; from v3 on several at once."""
+    """Remove a member from the group; from v3 on, several at once."""
     members = tuple((member.member_id, member.group_instance_id) for member in request.members)
     if context.version < 3:
         members = ((request.member_id, None),)
@@ -172,7 +175,7 @@ def leave_group(context: RequestContext, request: LeaveGroupRequest) -> Any:
 def describe_groups(
     context: RequestContext, request: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
-    """State and members; a group that is not there is Dead, without an error."""
+    """Return state and members; a group that does not exist is Dead, without an error."""
     return DescribeGroupsResponse(groups=[_described(context, name) for name in request.groups])
 
 
@@ -204,7 +207,7 @@ def _described(context: RequestContext, name: str) -> DescribedGroup:
 
 @api(16, range(5))
 def list_groups(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Those that this broker coordinates; of these the ones in the states asked for."""
+    """Return the groups that this broker coordinates, only those in the requested states."""
     groups = context.services.groups
     if groups.is_loading:
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -228,7 +231,7 @@ def _listed(shown: GroupSnapshot, version: int) -> ListedGroup:
 
 @api(42, range(3))
 def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -> Any:
-    """Groups that nobody is in, with their offsets."""
+    """Delete groups without members, and their offsets."""
     names = list(dict.fromkeys(request.groups_names))
     answers = [
         context.services.groups.ask(name, lambda ticket: Delete(ticket=ticket), _itself)
@@ -250,7 +253,7 @@ def _itself(answer: Any) -> Any:
 
 
 def when_all(answers: Sequence[Any], answer_as: Any) -> Any:
-    """One answer out of several, some of which may be futures."""
+    """Combine several answers, some of which may be futures, into one."""
     waiting = [answer for answer in answers if isinstance(answer, asyncio.Future)]
     if not waiting:
         return answer_as(answers)

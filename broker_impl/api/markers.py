@@ -1,8 +1,10 @@
 """WriteTxnMarkers (API 27), v0-v1.
 
-A coordinator's decision becomes the last record of a transaction in each partition; the answer
-waits until all in-sync replicas have it. Admin clients abort hanging transactions by it (KIP-664).
-Refuses: markers of an older producer epoch or coordinator than was seen in the partition.
+A marker records the coordinator's decision as the last record of a transaction in each partition.
+The request is answered once all in-sync replicas have the markers. Admin clients abort hanging
+transactions with it (KIP-664).
+
+Refuses: markers whose producer epoch or coordinator epoch is older than one seen in the partition.
 """
 
 from typing import Any
@@ -26,12 +28,12 @@ from broker_impl.wire.messages.write_txn_markers_response import (
 from broker_impl.wire.types import Offset, TopicPartition
 
 _Place = tuple[int, TopicPartition]
-"""A marker by its number in the request, and one of its partitions."""
+"""A marker's position in the request, and one of its partitions."""
 
 
 @api(27, range(2))
 def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) -> Any:
-    """Append each marker in each of its partitions."""
+    """Append each marker to each of its partitions."""
     replicas = context.services.replicas
     outcomes: dict[_Place, ErrorCode] = {}
     open_ends: dict[_Place, AppendResult] = {}
@@ -67,7 +69,7 @@ def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) 
     answer = attempt(False)
     if answer is not None:
         return answer
-    # Half of what the asking broker waits: it learns of the others, which are there.
+    # Half of the requesting broker's timeout, so that it receives the results of the other markers.
     timeout_s = context.services.config.request_timeout_ms / 2000
     partitions = dict.fromkeys(tp for _, tp in open_ends)
     return context.services.waiting.park(partitions, attempt, timeout_s)
@@ -76,8 +78,10 @@ def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) 
 def offsets_count(
     groups: services.Groups, partition: int, marker: WritableTxnMarker, at: Offset
 ) -> None:
-    """Offsets of a transaction, whose marker is at ``at``, count before the answer to the marker
-    says so (KAFKA-17507)."""
+    """Apply a transaction's offsets, whose marker is at ``at``, before the marker is acknowledged.
+
+    See KAFKA-17507.
+    """
     groups.marked(partition, marker.producer_id, at, is_commit=marker.transaction_result)
 
 

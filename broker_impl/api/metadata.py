@@ -1,9 +1,10 @@
-"""Metadata (API 3), v0-v9: brokers, topics and leaders, as the controller last told them.
+"""Metadata (API 3), v0-v9: brokers, topics and leaders, from the controller's latest update.
 
 An unknown topic that may be created is created in the background and answered with
-LEADER_NOT_AVAILABLE, which every client takes as "ask again". Each broker is shown with the
-advertised endpoint of the listener that the question came in on.
-Left out: topic ids (v10 and later), authorized operations (KIP-430: always "not asked").
+LEADER_NOT_AVAILABLE, which every client retries. Each broker is returned with its advertised
+endpoint of the listener on which the request arrived.
+
+Left out: topic ids (v10 and later), authorized operations (KIP-430: always "not requested").
 """
 
 from broker_impl.api.cluster_view import PartitionView
@@ -21,7 +22,7 @@ from broker_impl.wire.messages.metadata_response import (
 
 @api(3, range(10))
 def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    """The cluster as clients should see it."""
+    """Return the cluster as seen from the client's listener."""
     view = context.services.view
     names = _names(context, request)
     missing = [name for name in names if name not in view.topics]
@@ -56,7 +57,7 @@ def _names(context: RequestContext, request: MetadataRequest) -> list[str]:
 def _creatable(
     context: RequestContext, request: MetadataRequest, missing: list[str]
 ) -> dict[str, None]:
-    """Unknown topics that this question brings into being (an ordered set)."""
+    """The unknown topics that this request creates (an ordered set)."""
     allowed = context.version < 4 or request.allow_auto_topic_creation
     if not (allowed and context.services.config.auto_create_topics_enable):
         return {}

@@ -1,8 +1,11 @@
 """ListOffsets (API 2), v1-v7, and OffsetForLeaderEpoch (API 23), v2-v4.
 
-Where a log begins and ends, where a time begins, where a leader epoch ended. The end is only told
-once it is certain not to go back (KIP-207); both questions are fenced by leader epoch (KIP-320).
-Refuses: a partition that is asked about twice, a negative timestamp without a meaning.
+They return the start and end of a log, the offset of a timestamp, and the end of a leader epoch.
+The end is returned only once it cannot move back (KIP-207); both requests are fenced by leader
+epoch (KIP-320).
+
+Refuses: a partition that occurs twice, a negative timestamp without a meaning.
+
 Left out: ListOffsets v0 (its old list of segment offsets).
 """
 
@@ -27,12 +30,12 @@ from broker_impl.wire.messages.offset_for_leader_epoch_response import (
 from broker_impl.wire.types import TopicPartition
 
 _SINCE: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7}
-"""The first version in which a negative timestamp has a meaning (KIP-734)."""
+"""The first version in which a negative timestamp has a special meaning (KIP-734)."""
 
 
 @api(2, range(1, 8))
 def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """One offset for each partition and timestamp (-1 the end, -2 the start, -3 the newest)."""
+    """Return one offset per partition and timestamp (-1: end, -2: start, -3: largest timestamp)."""
     asked = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     topics = []
     for topic in request.topics:
@@ -65,7 +68,7 @@ def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOf
 
 
 def _error(context: RequestContext, tp: TopicPartition, error: ErrorCode) -> ErrorCode:
-    """OFFSET_NOT_AVAILABLE is known to clients since v5."""
+    """Map an error to one that the client's version knows; OFFSET_NOT_AVAILABLE exists since v5."""
     if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return context.services.view.not_here(tp)
     if error is ErrorCode.OFFSET_NOT_AVAILABLE and context.version < 5:
@@ -77,7 +80,7 @@ def _error(context: RequestContext, tp: TopicPartition, error: ErrorCode) -> Err
 def offset_for_leader_epoch(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """For each partition, where the log of a leader epoch ended (KIP-101, KIP-279)."""
+    """Return where the log of a leader epoch ends, for each partition (KIP-101, KIP-279)."""
     topics = []
     for topic in request.topics:
         rows = []

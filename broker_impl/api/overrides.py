@@ -1,4 +1,4 @@
-"""What a request to alter settings makes of those that were set before (KIP-133, KIP-339)."""
+"""The settings that result from AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -21,9 +21,9 @@ class Change(NamedTuple):
 
 
 def replaced(rows: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """What AlterConfigs leaves: what it names, and nothing else.
+    """The settings after AlterConfigs: those that the request names, and no others.
 
-    ApiError INVALID_REQUEST: a name that occurs twice, or has no value.
+    Raises ApiError INVALID_REQUEST if a name occurs twice or has no value.
     """
     return changed({}, [Change(name, SET, value) for name, value in rows], {}, {})
 
@@ -34,13 +34,13 @@ def changed(
     settings: Mapping[str, Setting],
     inherited: Mapping[str, str],
 ) -> dict[str, str]:
-    """What IncrementalAlterConfigs leaves of ``current``.
+    """The settings after IncrementalAlterConfigs is applied to ``current``.
 
-    settings: that there are, by name. inherited: the value of each that was not set, which a list
-    is appended to and subtracted from.
+    settings: the existing settings, by name. inherited: the value of each setting that is not
+    overridden, on which APPEND and SUBTRACT then operate.
 
-    ApiError INVALID_REQUEST: a name that occurs twice, has no value, or an operation that does not
-    exist; INVALID_CONFIG: an operation of lists on what is none.
+    Raises ApiError INVALID_REQUEST if a name occurs twice or has no value, or the operation does
+    not exist; INVALID_CONFIG for APPEND or SUBTRACT on a setting that is not a list.
     """
     after = dict(current)
     seen: dict[str, None] = {}
@@ -85,5 +85,5 @@ def _items(text: str) -> list[str]:
 
 
 def refusal(error: ConfigError) -> ApiError:
-    """The answer to settings that cannot be obeyed."""
+    """The error response for settings that are not valid."""
     return ApiError(ErrorCode.INVALID_CONFIG, str(error))

@@ -1,17 +1,20 @@
 """Produce (API 0), v3-v9; v0-v2 are advertised and not served.
 
-Answers once every partition has answered; acks=all waits for the high watermark, acks=0 is never
-answered. Versions below 3 are listed because librdkafka derives its codecs from them
-(KAFKA-18659); their record formats are not.
+A request is answered once every partition has a result. acks=all waits for the high watermark;
+acks=0 is not answered. Versions below 3 are advertised because librdkafka derives its codecs from
+them (KAFKA-18659); their record formats are not supported.
+
 Refuses: batches that are not magic 2, a wrong CRC, a sequence gap (KIP-98), an old producer epoch,
 a partition that occurs twice, internal topics, a transaction that its coordinator does not know to
 be open.
+
 Left out: per-record errors (KIP-467).
 
-A choice: the first batch of a transaction in a partition is appended only once the coordinator has
-said that the transaction is open and the partition is part of it (KIP-890, part 1; Kafka does so
-since 3.6, for clients of TV1 too). A batch that was late for its own transaction would else begin
-one that nobody ends. Who sends on behind it on the same connection waits.
+A design choice: the first batch of a transaction in a partition is appended only once the
+coordinator has confirmed that the transaction is open and contains the partition (KIP-890, part 1;
+Kafka does so since 3.6, for clients of TV1 too). Otherwise a batch that arrives after the end of
+its own transaction would begin a transaction that no producer ends. Later requests on the same
+connection wait.
 """
 
 from collections.abc import Mapping
@@ -35,7 +38,7 @@ Results = dict[TopicPartition, AppendResult]
 
 @api(0, range(3, 10), advertise_from=0)
 def produce(context: RequestContext, request: ProduceRequest) -> Any:
-    """Append each partition's batch; wait as long as ``acks`` asks for."""
+    """Append each partition's batch; wait for replication as ``acks`` demands."""
     if request.transactional_id is not None:
         begun = verification.begun(context.services.replicas, request)
         if begun:
@@ -61,7 +64,8 @@ def _produce(
     if request.acks == 0:
         errors = [(tp, result.error) for tp, result in results.items() if result.error]
         if errors:
-            # The client gets no answer to read the error from: it must look again (KAFKA-955).
+            # The client receives no response with the error, and must refresh its metadata
+            # (KAFKA-955).
             tp, error = errors[0]
             raise CloseConnection(
                 f"produce with acks=0 failed for {len(errors)} partitions, {tp}: {error.name}"
@@ -110,10 +114,10 @@ def _append(
             if refusal:
                 results[tp] = AppendResult(error=refusal)
             elif twice[tp]:
-                # One row answers for a partition: it cannot tell of two appends.
+                # A partition has one row in the response, which cannot report two appends.
                 results[tp] = AppendResult(error=ErrorCode.INVALID_REQUEST)
             elif topic.name in topic_rules.INTERNAL:
-                # Only coordinators write there, and they do not produce.
+                # Only coordinators write to internal topics, and they do not use Produce.
                 results[tp] = AppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
             elif partition.records is None:
                 results[tp] = AppendResult(error=ErrorCode.INVALID_RECORD)

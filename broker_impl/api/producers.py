@@ -1,9 +1,9 @@
 """InitProducerId (API 22), v0-v4, and DescribeProducers (API 61), v0.
 
-An idempotent producer gets an id that nobody else has, epoch 0 (KIP-98); also when it brings an
-old one along (KIP-360: without a transactional id there is no epoch to bump). With a transactional
-id the coordinator answers: the next epoch, once that is kept; what was open is aborted first, and
-the client asks again (CONCURRENT_TRANSACTIONS). PRODUCER_FENCED is known to clients since v4.
+An idempotent producer gets a unique id with epoch 0 (KIP-98), also when its request contains an old
+id (KIP-360: without a transactional id, no epoch is bumped). For a transactional id, the
+coordinator returns the next epoch once it is stored; an open transaction is aborted first, and the
+client retries (CONCURRENT_TRANSACTIONS). Clients know PRODUCER_FENCED since v4.
 """
 
 from broker_impl.api.registry import RequestContext, api
@@ -26,7 +26,7 @@ _FENCED_SINCE = 4
 async def init_producer_id(
     context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    """A fresh producer id, or the next epoch of a transactional one."""
+    """Return a new producer id, or the next epoch of a transactional producer."""
     error, number = ErrorCode.NONE, -1
     if request.transactional_id is not None:
         answer = await context.services.transactions.init_producer_id(
@@ -54,7 +54,7 @@ async def init_producer_id(
 def describe_producers(
     context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
-    """What the leader of each partition remembers of its producers (KIP-664)."""
+    """Return the producer state of each partition's leader (KIP-664)."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(

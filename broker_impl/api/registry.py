@@ -1,4 +1,4 @@
-"""One table of the requests that are served: dispatch and ApiVersions both read it."""
+"""The table of served requests, from which both dispatch and ApiVersions read."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from broker_impl.api.services import Services
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Who asks, and how."""
+    """The sender and the circumstances of a request."""
 
     services: Services
     listener: str
-    """The listener the request came in on; Metadata answers with the endpoints of its name."""
+    """The listener on which the request arrived; Metadata returns the endpoints of this name."""
     client_id: str | None
     client_address: str
     connection: int
-    """Which one it came by: connections are counted as they come."""
+    """The connection's number; connections are numbered in the order of arrival."""
     version: int
     answer_room: Callable[[], int]
-    """Bytes that an answer may have by now; few while slow readers hold many."""
+    """The maximum size of a response in bytes; small while slow readers hold much memory."""
 
 
 Answer = Any
-"""A response message; None where none is due (Produce with acks=0); or an awaitable of one."""
+"""A response message; None if none is sent (Produce with acks=0); or an awaitable of one."""
 Handler = Callable[[RequestContext, Any], Answer | Awaitable[Answer]]
 
 
@@ -36,19 +36,19 @@ class Api:
     served: range
     advertised: range
     between_brokers: bool
-    """Only for the inter-broker listener: neither served nor advertised elsewhere."""
+    """Served and advertised on the inter-broker listener only."""
     handle: Handler
     holds_line: bool = False
-    """While one is parked, requests behind it on the same connection wait."""
+    """While one such request is parked, later requests on the same connection wait."""
     private_from: int | None = None
-    """Versions from here on are for brokers: not advertised, and served on their listener only."""
+    """Versions from here on are served on the inter-broker listener only, and not advertised."""
 
 
 APIS: Final[dict[int, Api]] = {}
 
 
 class CloseConnection(Exception):
-    """The only answer left is to hang up; the message says why."""
+    """Close the connection instead of answering; the message says why."""
 
 
 def api(
@@ -62,7 +62,7 @@ def api(
 ) -> Callable[[Handler], Handler]:
     """Register a handler for one API.
 
-    advertise_from: lower bound that ApiVersions shows when it differs from what is served.
+    advertise_from: the lowest version in ApiVersions, if it differs from the lowest served one.
     """
 
     def register(handler: Handler) -> Handler:

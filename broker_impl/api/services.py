@@ -1,4 +1,4 @@
-"""What the handlers of requests may ask of the broker around them."""
+"""The interfaces of the broker that request handlers use."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -39,7 +39,7 @@ from broker_impl.wire.types import Epoch, Offset, TopicPartition
 
 
 class Controller(Protocol):
-    """The controller, if this broker is it; else every call answers NOT_CONTROLLER."""
+    """The controller of the cluster; on other brokers every call returns NOT_CONTROLLER."""
 
     async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse: ...
     async def delete_topics(self, request: DeleteTopicsRequest) -> DeleteTopicsResponse: ...
@@ -64,14 +64,15 @@ class Groups(Protocol):
     def ask(
         self, group: str, event: Callable[[int], Request], answer_as: Callable[[Any], Any]
     ) -> Any:
-        """The answer to a request about a group, or a future of it.
+        """Return the response to a request about a group, or a future of it.
 
-        ``event`` makes the request out of its ticket, ``answer_as`` the response out of the answer.
+        ``event`` creates the request from its ticket; ``answer_as`` converts the answer to a
+        response.
         """
         ...
 
     def find(self, group: str) -> Group | ErrorCode | None:
-        """The group as it is; why it is not to be found here; None: there is none."""
+        """Return the group; an error if it cannot be looked up here; None if it does not exist."""
         ...
 
     def partition_of(self, group: str) -> TopicPartition:
@@ -84,12 +85,11 @@ class Groups(Protocol):
     def fresh_id(self, prefix: str) -> str: ...
     def now_ms(self) -> int: ...
     def marked(self, partition: int, producer_id: int, at: Offset, *, is_commit: bool) -> None:
-        """A transaction's marker, at ``at``, is committed on this partition of
-        ``__consumer_offsets``."""
+        """Apply a committed marker at offset ``at`` of this ``__consumer_offsets`` partition."""
         ...
 
     def topics_gone(self, partitions: Iterable[TopicPartition]) -> None:
-        """These were deleted: what was committed for them means nothing any more."""
+        """Drop the offsets that were committed for deleted partitions."""
         ...
 
 
@@ -116,7 +116,7 @@ class Transactions(Protocol):
         producer_epoch: Epoch,
         partitions: tuple[TopicPartition, ...],
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Is the transaction open, and are these part of it? As this broker's coordinator says."""
+        """Ask this broker's coordinator whether the open transaction has these partitions."""
         ...
 
     async def verify(
@@ -126,7 +126,7 @@ class Transactions(Protocol):
         producer_epoch: Epoch,
         partitions: tuple[TopicPartition, ...],
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """The same, as the coordinator says, wherever it is."""
+        """Ask the coordinator, on any broker, whether the open transaction has these partitions."""
         ...
 
     def describe(self, transactional_id: str) -> Metadata | ErrorCode: ...
@@ -136,7 +136,7 @@ class Transactions(Protocol):
 
 
 class Services(Protocol):
-    """A broker, as its request handlers see it."""
+    """The broker, as its request handlers see it."""
 
     @property
     def config(self) -> BrokerConfig: ...
@@ -156,18 +156,20 @@ class Services(Protocol):
     def transactions(self) -> Transactions: ...
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
-        """The overrides of one topic, as ZooKeeper has them; ApiError when it cannot be asked."""
+        """The overrides of a topic, read from ZooKeeper; ApiError if it cannot be reached."""
         ...
 
     async def settings_of(self, entity: str) -> dict[str, str]:
-        """What is set for ``topics/T``, ``brokers/N`` or ``brokers/<default>``, as ZooKeeper has
-        it; ApiError when it cannot be asked."""
+        """Read settings of ``topics/T``, ``brokers/N`` or ``brokers/<default>`` from ZooKeeper.
+
+        Raises ApiError if it cannot be reached.
+        """
         ...
 
     async def alter_settings(
         self, entity: str, alter: Callable[[Mapping[str, str]], dict[str, str]]
     ) -> None:
-        """Write what ``alter`` makes of it; this broker obeys by the time of the answer."""
+        """Write the settings that ``alter`` returns, and apply them on this broker."""
         ...
 
     async def settle_topics(self, topics: Sequence[str]) -> None:
@@ -175,7 +177,7 @@ class Services(Protocol):
         ...
 
     def forget_topics(self, topics: Iterable[str]) -> None:
-        """These were deleted, in part or as a whole: a topic of the same name is another one."""
+        """Drop the settings of topics that this broker no longer hosts after a deletion."""
         ...
 
     def create_in_background(self, topics: Iterable[str]) -> None:
@@ -183,9 +185,9 @@ class Services(Protocol):
         ...
 
     async def next_producer_id(self) -> int:
-        """A producer id that no broker hands out again; ApiError when none is to be had."""
+        """Return a unique producer id; raises ApiError if none can be allocated."""
         ...
 
     def view_changed(self) -> None:
-        """The view of the cluster was replaced: peers and fetchers may have to follow."""
+        """Apply a changed view of the cluster to peers and fetchers."""
         ...

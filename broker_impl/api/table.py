@@ -1,4 +1,4 @@
-"""All handlers: importing this module fills the table of the registry."""
+"""All request handlers: importing this module fills the registry's table."""
 
 from broker_impl.api import (
     altering,

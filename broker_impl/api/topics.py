@@ -1,8 +1,9 @@
-"""CreateTopics (API 19), v2-v6, DeleteTopics (API 20), v1-v5, CreatePartitions (API 37), v0-v3,
-ElectLeaders (API 43), v0-v2, AlterPartitionReassignments (API 45), v0, and
-ListPartitionReassignments (API 46), v0: the controller decides.
+"""The requests about topics and partitions that the controller answers.
 
-Any other broker answers NOT_CONTROLLER, upon which a client asks Metadata who is.
+Served: CreateTopics (API 19) v2-v6, DeleteTopics (20) v1-v5, CreatePartitions (37) v0-v3,
+ElectLeaders (43) v0-v2, AlterPartitionReassignments (45) v0, ListPartitionReassignments (46) v0.
+Any other broker answers NOT_CONTROLLER; the client then finds the controller through Metadata.
+
 Left out: topic ids (CreateTopics v7, DeleteTopics v6).
 """
 
@@ -33,7 +34,7 @@ from broker_impl.wire.messages.list_partition_reassignments_response import (
 async def create_topics(
     context: RequestContext, request: CreateTopicsRequest
 ) -> CreateTopicsResponse:
-    """New topics, assigned and led by the time of the answer or of its timeout."""
+    """Create topics; answered when they have leaders, or after the timeout."""
     return await context.services.controller.create_topics(request)
 
 
@@ -41,7 +42,7 @@ async def create_topics(
 async def delete_topics(
     context: RequestContext, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
-    """Topics marked for deletion, gone by the time of the answer or of its timeout."""
+    """Delete topics; answered when they are gone, or after the timeout."""
     return await context.services.controller.delete_topics(request)
 
 
@@ -49,7 +50,7 @@ async def delete_topics(
 async def create_partitions(
     context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
-    """More partitions for topics, led by the time of the answer or of its timeout."""
+    """Add partitions to topics; answered when they have leaders, or after the timeout."""
     return await context.services.controller.create_partitions(request)
 
 
@@ -57,7 +58,7 @@ async def create_partitions(
 async def elect_leaders(
     context: RequestContext, request: ElectLeadersRequest
 ) -> ElectLeadersResponse:
-    """Preferred leaders, or leaders at any price (KIP-460)."""
+    """Hold preferred or unclean elections (KIP-460)."""
     return await context.services.controller.elect_leaders(request)
 
 
@@ -65,7 +66,7 @@ async def elect_leaders(
 async def alter_partition_reassignments(
     context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Partitions begin to move to other replicas, or turn back (KIP-455)."""
+    """Start or cancel the reassignment of partitions to other replicas (KIP-455)."""
     return await context.services.controller.alter_reassignments(request)
 
 
@@ -73,5 +74,5 @@ async def alter_partition_reassignments(
 async def list_partition_reassignments(
     context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """The partitions that move."""
+    """Return the reassignments in progress."""
     return await context.services.controller.list_reassignments(request)

@@ -1,11 +1,13 @@
-"""AddPartitionsToTxn (24), v0-v4, AddOffsetsToTxn (25), v0-v3, EndTxn (26), v0-v3,
-DescribeTransactions (65), v0, ListTransactions (66), v0.
+"""The requests of transactional producers and of their administration.
 
-The protocol of Kafka 2.8 (TV1): a producer keeps its epoch from one transaction to the next.
-AddPartitionsToTxn v4 is between brokers, and only asks whether a transaction is open (KIP-890, ADR
-14); up to v3 it waits a little for the transaction before to be complete.
-PRODUCER_FENCED is known to clients since v2 of the first three.
-Left out: TV2 (EndTxn v5: a new epoch for each transaction), two phases (KIP-939).
+Served: AddPartitionsToTxn (API 24) v0-v4, AddOffsetsToTxn (25) v0-v3, EndTxn (26) v0-v3,
+DescribeTransactions (65) v0, ListTransactions (66) v0. This is the protocol of Kafka 2.8 (TV1): a
+producer keeps its epoch from one transaction to the next. AddPartitionsToTxn v4 is sent between
+brokers, and only verifies that a transaction is open (KIP-890, ADR 14); up to v3, it waits a moment
+for the previous transaction to complete. Clients know PRODUCER_FENCED since v2 of the first three
+requests.
+
+Left out: TV2 (EndTxn v5: a new epoch for each transaction), two-phase commit (KIP-939).
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,7 +53,7 @@ _BATCHES_SINCE: Final = 4
 
 
 def _told(context: RequestContext, error: ErrorCode) -> ErrorCode:
-    """KIP-588 split one error in two."""
+    """Map PRODUCER_FENCED to INVALID_PRODUCER_EPOCH for versions before KIP-588."""
     if error is ErrorCode.PRODUCER_FENCED and context.version < _FENCED_SINCE:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error
@@ -61,7 +63,7 @@ def _told(context: RequestContext, error: ErrorCode) -> ErrorCode:
 async def add_partitions_to_txn(
     context: RequestContext, request: AddPartitionsToTxnRequest
 ) -> AddPartitionsToTxnResponse:
-    """All of the partitions become part of the transaction, or none."""
+    """Add all of the partitions to the transaction, or none."""
     if context.version >= _BATCHES_SINCE:
         return _verify(context, request)
     topics = request.v3_and_below_topics
@@ -81,7 +83,7 @@ async def add_partitions_to_txn(
 
 
 def _refusal(context: RequestContext, tp: TopicPartition) -> ErrorCode:
-    """Why no producer may write there; to internal topics only coordinators do."""
+    """Return why a producer may not write there; only coordinators write to internal topics."""
     if tp.topic in topic_rules.INTERNAL:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if context.services.view.partition(tp) is None:
@@ -138,7 +140,7 @@ def _results(
 async def add_offsets_to_txn(
     context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse:
-    """The partition that holds a group's offsets becomes part of the transaction."""
+    """Add the partition that stores a group's offsets to the transaction."""
     if not request.group_id:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     known = context.services.view.topics.get(OFFSETS)
@@ -154,7 +156,7 @@ async def add_offsets_to_txn(
 
 @api(26, range(4))
 async def end_txn(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
-    """Commit or abort: answered once that is kept; markers follow."""
+    """Commit or abort; answered once the decision is stored, before the markers are written."""
     error = await context.services.transactions.end(
         request.transactional_id,
         request.producer_id,
@@ -168,7 +170,7 @@ async def end_txn(context: RequestContext, request: EndTxnRequest) -> EndTxnResp
 def describe_transactions(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    """What the coordinator knows of each id (KIP-664)."""
+    """Return the coordinator's state of each transactional id (KIP-664)."""
     return DescribeTransactionsResponse(
         transaction_states=[_describe(context, name) for name in request.transactional_ids]
     )
@@ -196,7 +198,7 @@ def _describe(context: RequestContext, transactional_id: str) -> DescribedTransa
 def list_transactions(
     context: RequestContext, request: ListTransactionsRequest
 ) -> ListTransactionsResponse:
-    """The ids that this broker coordinates, by state and producer id if these are given."""
+    """Return the transactional ids that this broker coordinates and that the filters accept."""
     transactions = context.services.transactions
     if transactions.is_loading:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

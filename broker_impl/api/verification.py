@@ -1,4 +1,4 @@
-"""Is a transaction open before something is appended that would begin it here? (KIP-890, part 1)"""
+"""Verifies that a transaction is open before its first append in a partition (KIP-890, part 1)."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -26,16 +26,19 @@ class Begun(NamedTuple):
     producer_id: int
     producer_epoch: Epoch
     guard: int
-    """What the partition's log noted the question by."""
+    """The guard that the partition's log issued before the verification."""
 
 
 def to_producers(error: ErrorCode) -> ErrorCode:
-    """What producers are told: an error that they know, and try again after (KAFKA-15459)."""
+    """The error to return to producers: one that they know and retry (KAFKA-15459)."""
     return _TO_PRODUCERS.get(error, error)
 
 
 def begun(replicas: Replicas, request: ProduceRequest) -> list[Begun]:
-    """What has to be verified of this request; garbage is for others to refuse."""
+    """Return the transactions of this request that must be verified.
+
+    Records that cannot be parsed are skipped here; the append refuses them.
+    """
     found = []
     for topic in request.topic_data:
         for partition in topic.partition_data:
@@ -57,7 +60,7 @@ def begun(replicas: Replicas, request: ProduceRequest) -> list[Begun]:
 async def refusals(
     services: Services, transactional_id: str, begun: list[Begun]
 ) -> Mapping[TopicPartition, ErrorCode]:
-    """Why each must not begin, as a producer is told; NONE: it may."""
+    """Verify these transactions; return each one's error for the producer, NONE if it may begin."""
     asked: dict[tuple[int, Epoch], list[TopicPartition]] = {}
     for each in begun:
         asked.setdefault((each.producer_id, each.producer_epoch), []).append(each.tp)

@@ -1,8 +1,8 @@
-"""ApiVersions (API 18), v0-v3: what the table of handlers says.
+"""ApiVersions (API 18), v0-v3: the versions in the table of handlers.
 
-A version that is too new is answered in v0 with UNSUPPORTED_VERSION and the full list, so that the
-client can come down to ours in one step (KIP-511). The client's name and version are checked as
-KIP-511 prescribes.
+A request of a newer version is answered in v0 with UNSUPPORTED_VERSION and the full list, so that
+the client can choose a served version in one step (KIP-511). The client's name and version are
+checked as KIP-511 prescribes.
 """
 
 import re
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 @api(API_VERSIONS, range(4))
 def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """Every API that this listener serves, with its versions."""
+    """Return every API that this listener serves, with its versions."""
     error = ErrorCode.NONE
     if context.version >= 3 and not (
         _NAME.fullmatch(request.client_software_name)
@@ -29,7 +29,7 @@ def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
 
 
 def advertise(context: RequestContext, error: ErrorCode) -> ApiVersionsResponse:
-    """The answer; also the one to a version that is not served, sent in v0."""
+    """Return the list of APIs; it also answers, in v0, a request of an unsupported version."""
     is_private = context.listener == context.services.config.inter_broker_listener()
     return ApiVersionsResponse(
         error_code=error,

@@ -1,4 +1,4 @@
-"""Requests that wait for a partition to move on: parked under its name, tried again when poked."""
+"""Parked requests (Kafka's purgatory): each is tried again when one of its partitions changes."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -7,17 +7,17 @@ from typing import Any
 from broker_impl.wire.types import TopicPartition
 
 Attempt = Callable[[bool], Any]
-"""Called with ``expired``; gives the answer, or None to go on waiting (never when expired)."""
+"""Called with ``expired``; returns the answer, or None to keep waiting (not if expired)."""
 Moved = Callable[[Sequence[TopicPartition]], None]
-"""Called before an attempt with those partitions that have moved since the last one."""
+"""Called before an attempt, with the partitions that have changed since the previous attempt."""
 
 
 def _no_matter(moved: Sequence[TopicPartition]) -> None:
-    """It looks at all of them anyway."""
+    """Ignore the changed partitions, for an attempt that checks all of them."""
 
 
 class Parked:
-    """One request that waits."""
+    """One parked request."""
 
     __slots__ = ("_attempt", "_is_trying", "_on_end", "_timer", "answer", "moved", "partitions")
 
@@ -39,7 +39,10 @@ class Parked:
         self._timer = loop.call_later(timeout_s, self.attempt, True)
 
     def attempt(self, expired: bool = False) -> None:
-        """Answer if the time has come. An attempt may poke its own partition: once is enough."""
+        """Try to answer the request.
+
+        An attempt that notifies its own partition does not start another attempt.
+        """
         if self._is_trying or self.answer.done():
             return
         self._is_trying = True
@@ -57,13 +60,13 @@ class Parked:
             self._is_trying = False
 
     def end(self) -> None:
-        """Nobody waits any more."""
+        """Stop waiting: cancel the timer and remove the request from its partitions."""
         self._timer.cancel()
         self._on_end(self)
 
 
 class Waiting:
-    """All parked requests of a broker, by partition, in the order they came."""
+    """All parked requests of a broker, by partition, in the order of arrival."""
 
     def __init__(self) -> None:
         self._parked: dict[TopicPartition, dict[Parked, None]] = {}
@@ -75,8 +78,11 @@ class Waiting:
         timeout_s: float,
         moved: Moved = _no_matter,
     ) -> asyncio.Future[Any]:
-        """A future answer: of ``attempt(False)`` once a poke makes it so, or of
-        ``attempt(True)`` after the timeout (seconds). Cancelling the future forgets it."""
+        """Park a request and return the future of its answer.
+
+        The answer is the result of ``attempt(False)`` after a change of one of the partitions, or
+        of ``attempt(True)`` after the timeout (seconds). Cancelling the future removes the request.
+        """
         parked = Parked(tuple(partitions), attempt, timeout_s, moved, self._remove)
         for partition in parked.partitions:
             self._parked.setdefault(partition, {})[parked] = None
@@ -84,7 +90,7 @@ class Waiting:
         return parked.answer
 
     def poke(self, *partitions: TopicPartition) -> None:
-        """Something about these partitions changed: try their requests again, each once."""
+        """Retry the requests that are parked at these changed partitions, each request once."""
         touched: dict[Parked, list[TopicPartition]] = {}
         for partition in partitions:
             for parked in self._parked.get(partition, ()):
@@ -94,7 +100,7 @@ class Waiting:
             parked.attempt()
 
     def __contains__(self, partition: TopicPartition) -> bool:
-        """Does anybody wait for this partition?"""
+        """Whether requests are parked at this partition."""
         return partition in self._parked
 
     def __len__(self) -> int:
