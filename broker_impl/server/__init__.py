@@ -1,4 +1,4 @@
-"""Connections of clients and brokers: frames in, answers out, within bounds."""
+"""Connections of clients and brokers: request frames in, responses out, within memory limits."""
 
 from broker_impl.server.listeners import Server
 

@@ -1,7 +1,8 @@
-"""A listening socket that does not let a burst of connections keep the others waiting.
+"""A listening socket that accepts few connections per turn, so that a burst cannot block the loop.
 
-asyncio accepts as many connections in one turn of its loop as the socket may queue: 500 took the
-loop up to 210 ms on a busy machine, in which the broker answered no request.
+asyncio accepts as many connections in one turn of its loop as the socket's backlog allows: 500
+connections blocked the loop for up to 210 ms on a busy machine, during which the broker answered no
+request.
 """
 
 import asyncio
@@ -12,14 +13,16 @@ from typing import Final
 
 ACCEPTED_PER_TURN: Final = 16
 QUEUED_MAX: Final = 4096
-"""Connections that wait to be accepted, where the kernel allows as many; it drops those beyond, and
-they try again a second later."""
+"""The backlog of connections, if the kernel allows it.
+
+The kernel drops connections beyond it, and their clients try again a second later.
+"""
 
 
 async def listen(
     factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, *, reuse_port: bool
 ) -> asyncio.Server:
-    """Listen on an address; an empty host is every interface."""
+    """Listen on an address; an empty host means every interface."""
     loop = asyncio.get_running_loop()
     accepts_in_bulk = isinstance(loop, asyncio.SelectorEventLoop)  # a simulated loop does not
     server = await loop.create_server(
@@ -32,5 +35,5 @@ async def listen(
     if accepts_in_bulk:
         for listening in server.sockets:
             with socket.socket(fileno=os.dup(listening.fileno())) as same:
-                same.listen(QUEUED_MAX)  # what asyncio has read of its backlog stays as it is
+                same.listen(QUEUED_MAX)  # asyncio keeps the backlog that it was given
     return server

@@ -1,11 +1,12 @@
-"""How much memory the connections of a broker may hold together, and who waits while it is full.
+"""Limits on the memory that all connections of a broker hold together.
 
 Requests count from their first byte until they are handled (``queued.max.request.bytes``, KIP-72).
-While they hold too much, a connection that is about to begin another frame is not read; one that is
-in the midst of a frame goes on, since only a whole frame can be handled and let go. How many large
-frames are in the midst at once is bounded by ``frame_room``.
-Answers that a slow reader leaves unread count, too: while those hold too much, a Fetch gets no
-more than one batch.
+While they hold too much, a connection is not read at the start of a new frame. A connection in the
+middle of a frame is read on, because only a complete frame can be handled and released;
+``frame_room`` limits how many large frames arrive at once.
+
+Responses that a slow reader has not read yet count separately: while those hold too much, a Fetch
+gets at most one batch.
 """
 
 import asyncio
@@ -13,14 +14,14 @@ from collections.abc import Callable
 from typing import Final
 
 UNREAD_BYTES_MAX: Final = 128 * 1024 * 1024
-"""Answers in memory that nobody has read yet, beyond which Fetch answers are small."""
+"""Unread responses in memory, above which Fetch responses are small."""
 
 
 class Bounds:
     """The bytes that all connections hold."""
 
     def __init__(self, requests_max: int) -> None:
-        """``requests_max``: bytes of requests; no limit unless it is above 0."""
+        """``requests_max``: the limit for requests in bytes; 0 or less means no limit."""
         self.request_bytes = 0
         self._requests_max = requests_max
         self._waiting: dict[Callable[[], None], None] = {}
@@ -29,20 +30,20 @@ class Bounds:
 
     @property
     def is_full(self) -> bool:
-        """Do requests hold as much as they may?"""
+        """Whether requests hold as much memory as they may."""
         return 0 < self._requests_max <= self.request_bytes
 
     def hold(self, count: int) -> None:
-        """Requests hold so many bytes more, or less."""
+        """Add ``count`` bytes, which may be negative, to those that requests hold."""
         self.request_bytes += count
         self._wake_soon()
 
     def wait(self, wake: Callable[[], None]) -> None:
-        """Call this once there is room: one after the other, as long as there is."""
+        """Call ``wake`` once there is room; waiters are called one by one, while there is room."""
         self._waiting[wake] = None
 
     def forget(self, wake: Callable[[], None]) -> None:
-        """Nobody waits there any more."""
+        """Remove a waiter."""
         self._waiting.pop(wake, None)
 
     def _wake_soon(self) -> None:
@@ -59,13 +60,13 @@ class Bounds:
             self._wake_soon()
 
     def blocked(self, unread: Callable[[], int]) -> None:
-        """A reader is slow: ``unread`` tells how much it has left."""
+        """Add a slow reader; ``unread`` returns the number of bytes that it has not read yet."""
         self._unread[unread] = None
 
     def unblocked(self, unread: Callable[[], int]) -> None:
-        """It has caught up, or is gone."""
+        """Remove a reader that has caught up or disconnected."""
         self._unread.pop(unread, None)
 
     def answer_room(self) -> int:
-        """Bytes that an answer may have by now."""
+        """The maximum size of a response in bytes."""
         return max(0, UNREAD_BYTES_MAX - sum(unread() for unread in self._unread))

@@ -1,10 +1,9 @@
-"""One connection: frames in, answers out in the order of their requests.
+"""One connection: reads request frames and writes responses in the order of the requests.
 
 A connection runs the handlers of the table in ``broker_impl.api``. A handler's plain answer is
-written at once; a future (a parked request) keeps its place in the line while later requests are
-already handled; a coroutine holds up the requests behind it, so that the orders of a controller
-take effect one after the other. Whatever is wrong with the bytes of one connection ends that
-connection and nothing else.
+written at once. A future (a parked request) keeps its place in the order of responses while later
+requests are handled. A coroutine delays the requests after it, so that a controller's orders take
+effect one after the other. Invalid bytes on a connection end that connection and nothing else.
 """
 
 import asyncio
@@ -33,42 +32,42 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 _JOIN_BELOW = 64 * 1024
-"""Answers smaller than this are joined into one write; larger parts are written as they are."""
+"""Responses smaller than this are joined into one write; larger parts are written separately."""
 _WRITE_HIGH_WATER = 64 * 1024
-"""Bytes that a slow reader may leave unread before its requests wait."""
+"""The unread bytes of a slow reader above which its requests wait."""
 _KEY_BYTES = 2
-"""A request begins with the number of its API."""
+"""The size of the API key, with which a request begins."""
 _REQUESTS_PER_TURN = 64
-"""Then others have their turn."""
+"""Requests handled in one turn of the loop, before other connections get theirs."""
 _LINGER_S = 5.0
-"""How long a closed connection may take to read what was written to it."""
+"""How long the peer of a closed connection may take to read what was written."""
 
 
 @dataclass(eq=False, slots=True)
 class _Request:
-    """A request whose answer has its place in the line."""
+    """A request in the order of responses."""
 
     header: RequestHeader
     version: int
     size: int
-    """Bytes that it holds; 0 once it is parked or answered."""
+    """The bytes that the request holds; 0 once it is parked or answered."""
     answer: Any = None
     is_answered: bool = False
     is_silent: bool = False
-    """No answer is due (Produce with acks=0)."""
+    """No response is sent (Produce with acks=0)."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One client's connection."""
+    """A connection of a client or of another broker."""
 
     def __init__(self, server: "Server", listener: str) -> None:
         self.listener = listener
         self.address = "?"
         self.name = "?"
         self.number = 0
-        """A later connection has a higher one."""
+        """Later connections have higher numbers."""
         self.idle_since: float | None = None
-        """When the last request was answered; None while one is under way."""
+        """When the last request was answered; None while a request is in progress."""
         self._server = server
         self._bounds = server.bounds
         self._loop = asyncio.get_running_loop()
@@ -78,21 +77,21 @@ class Connection(asyncio.BufferedProtocol):
         self._line: deque[_Request] = deque()
         self._task: asyncio.Task[None] | None = None
         self._holder: _Request | None = None
-        """A parked request that those behind it wait for."""
+        """The parked request for which later requests wait."""
         self._admitted = False
         self._write_blocked = False
         self._read_paused = False
         self._goes_on_soon = False
         self._queued_bytes = 0
-        """Of whole frames that are not yet handled, or being handled."""
+        """The bytes of complete frames that are queued or being handled."""
         self._bytes_held = 0
         self._room: FrameRoom | None = None
-        """The room that the frame under way has, or waits for."""
+        """The room that the arriving frame has, or waits for."""
         self.progress_at = 0.0
-        """When bytes came last."""
+        """When the last bytes arrived."""
         self._end: asyncio.TimerHandle | None = None
 
-    # The transport's side.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -111,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self._reader.get_buffer()
         if self._room is None and self._server.is_crowded():
-            return buffer[:SMALL_BYTES]  # what comes may have to wait in memory
+            return buffer[:SMALL_BYTES]  # received bytes may have to wait in memory
         return buffer
 
     def buffer_updated(self, count: int) -> None:
@@ -164,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
     # Requests.
 
     def advance(self) -> None:
-        """Handle what has come in, as far as the bounds allow."""
+        """Handle the received frames, as far as the limits allow."""
         for _ in range(_REQUESTS_PER_TURN):
             if not self._frames or not self._may_handle():
                 break
@@ -194,7 +193,7 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _hold_and_throttle(self) -> None:
-        """Account for what is held; read on only while nothing waits, and there is room for it."""
+        """Account for the memory in use; read on only if no frame waits and memory is free."""
         if self._transport is None:
             return
         under_way = self._reader.bytes_held
@@ -218,10 +217,10 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.resume_reading()
 
     def _has_room(self) -> bool:
-        """Whether the frame under way may be read on; if not, it waits for room.
+        """Return whether the arriving frame may be read on; if not, it waits for room.
 
-        Asked only when nothing else keeps this connection from reading, since a frame that has
-        room must make progress.
+        This is called only when nothing else stops this connection from reading, because a frame
+        that has room must make progress.
         """
         size = self._reader.bytes_announced
         if self._room is None:
@@ -237,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
             self._room = None
 
     def stalled(self) -> None:
-        """The frame under way has stalled, and other frames wait for its room."""
+        """Close this connection: its frame has stalled, and other frames wait for the room."""
         LOG.warning("%s closed: it stalled in a frame that others wait for", self.name)
         self.abort()
 
@@ -285,7 +284,7 @@ class Connection(asyncio.BufferedProtocol):
         return row.handle(context, request_module(row.key).decode(body, request.version))
 
     def _park(self, row: Api, request: _Request, answer: "asyncio.Future[Any]") -> None:
-        """The answer comes later; what waits is small, its frame is let go."""
+        """Park a request whose answer comes later, and release the memory of its frame."""
         request.answer = answer
         self._let_go(request)
         if row.holds_line:
@@ -304,7 +303,7 @@ class Connection(asyncio.BufferedProtocol):
         self.advance()
 
     async def _finish(self, row: Api, request: _Request, coroutine: Any) -> None:
-        """Run a slow handler; the requests behind it wait until it is done, or parks the answer."""
+        """Run a handler's coroutine; later requests wait until it returns or parks its request."""
         try:
             answer = await coroutine
             if isinstance(answer, asyncio.Future):
@@ -343,10 +342,10 @@ class Connection(asyncio.BufferedProtocol):
             for buffer in buffers:
                 self._transport.write(buffer)
 
-    # The end.
+    # Errors and closing.
 
     def _broke(self, error: Exception) -> None:
-        """A request could not be handled. This is the edge: others go on, where they can."""
+        """Handle a request's error, which ends the broker or this connection, by its type."""
         if isinstance(error, StorageError | AssertionError):
             self._server.fatal(error)
         elif isinstance(error, WireError | CloseConnection):
@@ -360,7 +359,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close()
 
     def close(self) -> None:
-        """End this connection; what is written already still goes out, if it is read soon."""
+        """Close this connection; pending output is still sent if the peer reads it soon."""
         if self._transport is not None:
             self._frames.clear()
             self._transport.close()
@@ -368,7 +367,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._end = self._loop.call_later(_LINGER_S, self.abort)
 
     def abort(self) -> None:
-        """End this connection now."""
+        """Close this connection at once."""
         if self._transport is not None:
             self._frames.clear()
             self._transport.abort()

@@ -1,10 +1,9 @@
-"""Room for frames that are still arriving, and which connections wait for it.
+"""Memory for arriving frames: a frame reserves all of its bytes before its body is read.
 
-A frame gets room for all of its bytes before its body is read, so that a frame which has begun can
-always be finished; until then its connection is not read (backpressure, as Kafka's memory pool has
-it, KIP-72). Small frames need no room. Frames of ordinary size and large ones have rooms of their
-own, so that a slow upload of 100 MB holds up no ordinary request; so have the requests of brokers,
-whose replication and orders must not wait for clients.
+A frame that has started can therefore always be completed. Until it has room, its connection is not
+read (backpressure, as in Kafka's memory pool, KIP-72). Small frames need no room. Ordinary and
+large frames have separate rooms, so that a slow upload of 100 MB does not delay ordinary requests;
+requests of brokers also have their own, because replication and orders must not wait for clients.
 """
 
 import asyncio
@@ -13,47 +12,49 @@ from typing import Final, NamedTuple, Protocol
 from broker_impl.api.table import APIS
 
 SMALL_BYTES: Final = 16 * 1024
-"""Frames up to this size are always read; so much is read of a frame before it has room."""
+"""Frames up to this size are always read; of a larger one, this much is read before it has room."""
 ORDINARY_BYTES: Final = 2 * 1024 * 1024
-"""Twice the default ``message.max.bytes``: larger frames share the room for large ones."""
+"""Twice the default ``message.max.bytes``; larger frames share the room for large frames."""
 ORDINARY_ROOM: Final = 32 * 1024 * 1024
 STALLED_S: Final = 10.0
-"""Silence in the middle of a frame that costs its connection the room, once others wait for it.
-Less than the time-out of clients, whose requests wait."""
+"""The silence within a frame after which its connection is closed, if other frames wait for room.
+
+It is shorter than the timeout of clients, whose requests wait.
+"""
 _FETCH, _EPOCH_ENDS, _ADD_PARTITIONS_TO_TXN, _MARKERS = 1, 23, 24, 27
 FROM_BROKERS: Final = frozenset(
     {key for key, row in APIS.items() if row.between_brokers}
     | {_FETCH, _EPOCH_ENDS, _ADD_PARTITIONS_TO_TXN, _MARKERS}
 )
-"""The requests that brokers send each other, on whichever listener."""
+"""The requests that brokers send to each other, on any listener."""
 
 
 class Frame(Protocol):
-    """A frame that is arriving, as its connection."""
+    """An arriving frame, represented by its connection."""
 
     progress_at: float
-    """When bytes of it came last, by the loop's clock."""
+    """When its last bytes arrived, in the loop's time."""
 
     def advance(self) -> None:
-        """It has room now."""
+        """Continue: the frame has room now."""
 
     def stalled(self) -> None:
-        """It has stalled, and other frames wait for its room."""
+        """Close the connection: the frame has stalled, and other frames wait for its room."""
 
 
 class _Share(NamedTuple):
-    """What a frame has of the room."""
+    """The part of the room that a frame has reserved."""
 
     size: int
     since: float
 
 
 class FrameRoom:
-    """So many bytes for frames that are arriving; they get room in the order in which they ask."""
+    """A limited number of bytes for arriving frames, reserved in the order of requests."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_held = 0
-        """The size of all frames that have room."""
+        """The total size of the frames that have room."""
         self._bytes_max = bytes_max
         self._shares: dict[Frame, _Share] = {}
         self._waiting: dict[Frame, int] = {}
@@ -61,11 +62,11 @@ class FrameRoom:
 
     @property
     def is_crowded(self) -> bool:
-        """Do frames wait for room?"""
+        """Whether frames wait for room."""
         return bool(self._waiting)
 
     def admit(self, frame: Frame, size: int) -> bool:
-        """Whether the frame has room; if not, ``advance`` is called once it has."""
+        """Return whether the frame has room; if not, its ``advance`` is called once it has."""
         if frame in self._shares:
             return True
         self._waiting[frame] = size
@@ -76,7 +77,7 @@ class FrameRoom:
         return False
 
     def release(self, frame: Frame) -> None:
-        """The frame has arrived, or its connection is lost."""
+        """Release the room of a frame that is complete or whose connection is closed."""
         self._waiting.pop(frame, None)
         share = self._shares.pop(frame, None)
         if share is not None:
@@ -89,7 +90,7 @@ class FrameRoom:
             self._timer = None
 
     def _admit_next(self) -> list[Frame]:
-        """Give room to those who wait, in order, as far as there is any; one alone always fits."""
+        """Give room to waiting frames, in order, as far as it lasts; a single frame always fits."""
         admitted = []
         now = asyncio.get_running_loop().time()
         while self._waiting:

@@ -1,4 +1,4 @@
-"""Listeners: who may connect, who is served yet, and who has been silent for too long."""
+"""The listeners of a broker: connection limits, opening in stages, closing of idle connections."""
 
 import asyncio
 import logging
@@ -21,8 +21,8 @@ _METADATA = 3
 class Server:
     """All listeners of a broker.
 
-    Nobody is served before ``open_to_brokers``, clients not before ``open_to_clients``; what comes
-    earlier waits.
+    Requests of brokers are served after ``open_to_brokers``, those of clients after
+    ``open_to_clients``; requests that arrive earlier wait.
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class Server:
         self.config = config
         self.bounds = Bounds(config.queued_max_request_bytes)
         self.scratch = bytearray(_SCRATCH_BYTES)
-        """Where bytes of all connections land before it is known what they are."""
+        """The buffer into which all connections receive bytes before their frame is known."""
         self.inter_broker_listener = config.inter_broker_listener()
         self.fatal = on_fatal
-        """The broker cannot go on: a storage failure or a broken invariant."""
+        """Called when the broker cannot continue: a storage failure or a broken invariant."""
         self._has_private_listener = len(config.endpoints()) > 1
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}
@@ -47,12 +47,12 @@ class Server:
         self._reaper: asyncio.TimerHandle | None = None
 
     async def listen(self, endpoint: Endpoint, *, reuse_port: bool = False) -> Endpoint:
-        """Listen; the answer names the port that was taken when 0 was asked for."""
+        """Listen on an endpoint; return it with the actual port if port 0 was requested."""
         if endpoint.host or endpoint.port:
             endpoint = await self._listen(endpoint, endpoint.host, reuse_port)
-        else:  # every interface has the same free port
+        else:  # use the same free port on every interface
             endpoint = await self._listen(endpoint, "0.0.0.0", reuse_port)
-            with suppress(OSError):  # the port is free for IPv4; without IPv6 that is enough
+            with suppress(OSError):  # the port is free for IPv4; without IPv6, that is enough
                 await self._listen(endpoint, "::", reuse_port)
         if self._reaper is None and self.config.connections_max_idle_ms >= 0:
             self._reap_idle()
@@ -66,29 +66,29 @@ class Server:
         return endpoint._replace(port=server.sockets[0].getsockname()[1])
 
     def open_to_brokers(self) -> None:
-        """Serve the inter-broker listener: this broker is ready to take orders."""
+        """Serve the inter-broker listener: this broker is ready for orders."""
         self._open_to_brokers = True
         self._advance_all()
 
     def open_to_clients(self) -> None:
-        """Serve the clients' listeners too: this broker has learnt what the cluster looks like.
+        """Serve the clients' listeners too: this broker knows the state of the cluster.
 
-        A client that asked before would be told of a cluster without brokers or topics.
+        A client that was answered earlier would see a cluster without brokers or topics.
         """
         if not self._open_to_clients:
             self._open_to_clients = True
             self._advance_all()
 
     def serves(self, listener: str, api_key: int) -> bool:
-        """Is such a request on this listener handled yet?"""
+        """Whether a request of this kind is served on this listener yet."""
         if self._open_to_clients:
             return True
-        # Where clients and brokers share a listener, Metadata is what clients ask first.
+        # If clients and brokers share a listener, Metadata is the first request of a client.
         is_for_brokers = listener == self.inter_broker_listener and api_key != _METADATA
         return self._open_to_brokers and is_for_brokers
 
     def room_for(self, listener: str, api_key: int, size: int) -> FrameRoom:
-        """The room that a frame of this size needs, of a request that begins with this key."""
+        """The room for a frame of this size whose request has this API key."""
         of_brokers = listener == self.inter_broker_listener and (
             self._has_private_listener or api_key in FROM_BROKERS
         )
@@ -100,27 +100,27 @@ class Server:
         return self._rooms[key]
 
     def is_crowded(self) -> bool:
-        """Do frames wait for room, on any listener?"""
+        """Whether frames wait for room on any listener."""
         return any(room.is_crowded for room in self._rooms.values())
 
     def is_private(self, listener: str) -> bool:
-        """Is this a listener for brokers alone? No client may crowd them out of it (KIP-402)."""
+        """Whether only brokers use this listener; clients cannot crowd them out there (KIP-402)."""
         return self._has_private_listener and listener == self.inter_broker_listener
 
     async def close(self) -> None:
-        """Stop listening and end every connection."""
+        """Stop listening and close every connection."""
         if self._reaper is not None:
             self._reaper.cancel()
         for server in self._servers:
             server.close()
         for connection in tuple(self._connections):
             connection.close()
-        await asyncio.sleep(0)  # the transports let go of their sockets in the next turn
+        await asyncio.sleep(0)  # the transports close their sockets in the next turn
 
-    # What connections tell.
+    # Called by connections.
 
     def admit(self, connection: Connection) -> str | None:
-        """Take a new connection in, or say why not."""
+        """Register a new connection, or return the reason for refusing it."""
         here = self._per_address.get(connection.address, 0)
         if here >= self.config.max_connections_per_ip:
             return f"max.connections.per.ip={self.config.max_connections_per_ip} are open"
@@ -135,14 +135,14 @@ class Server:
         return None
 
     def dismiss(self, connection: Connection) -> None:
-        """A connection that was admitted is gone."""
+        """Remove a registered connection that is closed."""
         del self._connections[connection]
         self._per_address[connection.address] -= 1
         if not self._per_address[connection.address]:
             del self._per_address[connection.address]
 
     def _make_room(self) -> bool:
-        """End the client's connection that has been idle for longest, or else the oldest."""
+        """Close the client connection that has been idle for longest, or else the oldest one."""
         clients = [c for c in self._connections if not self.is_private(c.listener)]
         idle = [(c.idle_since, c) for c in clients if c.idle_since is not None]
         if not clients:
