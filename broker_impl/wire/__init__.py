@@ -1,1 +1,1 @@
-"""Bytes to values and back: framing, messages, record batches."""
+"""Encoding and decoding of Kafka's protocol: frames, messages, record batches."""

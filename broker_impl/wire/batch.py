@@ -1,8 +1,9 @@
-"""The record batch, format v2: 61 bytes of header in front of records that stay opaque.
+"""The record batch, format v2: a header of 61 bytes, and records that stay opaque.
 
-A broker needs no more than the header to store and serve a batch. What it assigns itself (base
-offset, leader epoch) lies outside the CRC and is patched in place. Records are only decoded for
-tools, look-ups by time and tests.
+A broker needs only the header to store and serve a batch. The fields that it assigns itself (base
+offset, leader epoch) are outside the CRC and are patched in place. Records are decoded only where
+their content matters: look-ups by timestamp, compaction, validation of keys, markers, coordinators,
+tools and tests.
 """
 
 import struct
@@ -50,16 +51,16 @@ _SEQUENCES: Final = 1 << 31
 
 
 def sequence_after(sequence: int, count: int) -> int:
-    """The sequence number `count` after this one; 2^31 - 1 is followed by 0 (KAFKA-7692)."""
+    """Return the sequence number `count` after this one; 0 follows 2^31 - 1 (KAFKA-7692)."""
     return (sequence + count) % _SEQUENCES
 
 
 class BatchHeader(NamedTuple):
-    """The fixed part of a batch, field by field as on the wire."""
+    """The header of a batch, field by field as on the wire."""
 
     base_offset: int
     length: int
-    """Bytes that follow this field; `size` is that of the whole batch."""
+    """The number of bytes after this field; `size` is the size of the whole batch."""
     partition_leader_epoch: int
     magic: int
     crc: int
@@ -70,11 +71,11 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int  # type: ignore[assignment]  # the field hides tuple.count, which nobody needs
+    count: int  # type: ignore[assignment]  # the field hides tuple.count, which is not used
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """The size of the whole batch in bytes."""
         return _PREFIX_BYTES + self.length
 
     @property
@@ -89,14 +90,14 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record; -1 when the producer is not idempotent."""
+        """The sequence number of the last record; -1 if the producer is not idempotent."""
         if self.base_sequence < 0:
             return -1
         return sequence_after(self.base_sequence, self.last_offset_delta)
 
     @property
     def compression(self) -> int:
-        """The codec's number: `NONE`, `GZIP`, `SNAPPY`, `LZ4`, `ZSTD`; 5 to 7 mean nothing."""
+        """The codec's number: `NONE`, `GZIP`, `SNAPPY`, `LZ4`, `ZSTD`; 5 to 7 are undefined."""
         return self.attributes & _CODEC_MASK
 
     @property
@@ -106,35 +107,35 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        """Is the batch part of a transaction?"""
+        """Whether the batch is part of a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Does the batch hold a marker of the transaction coordinator, and no data?"""
+        """Whether the batch contains a marker of the transaction coordinator, and no data."""
         return bool(self.attributes & _CONTROL)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """From when on its tombstones, or its marker, may go (KIP-534); None: not decided yet."""
+        """The time after which its tombstones or marker may be removed (KIP-534); None: not set."""
         return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
 
 
 class Record(NamedTuple):
-    """One record, decoded."""
+    """One decoded record."""
 
     key: bytes | None = None
     value: bytes | None = None
     timestamp_ms: int = 0
     headers: tuple[tuple[str, bytes | None], ...] = ()
     offset: int = -1
-    """Where it is in the log; encoding ignores this and counts from the batch's base offset."""
+    """The record's offset; `encode_batch` ignores it and counts from the batch's base offset."""
 
 
 def parse_header(buffer: Buffer, at: int = 0) -> BatchHeader:
-    """The header that starts at `at`. WireError: fewer bytes than a header, or an impossible size.
+    """Parse the header at `at`; neither magic nor CRC is checked.
 
-    Neither magic nor CRC is looked at.
+    Raises WireError if there are fewer bytes than a header, or the size is impossible.
     """
     if len(buffer) - at < HEADER_BYTES:
         raise WireError(f"a batch header of {HEADER_BYTES} bytes is cut short")
@@ -145,10 +146,10 @@ def parse_header(buffer: Buffer, at: int = 0) -> BatchHeader:
 
 
 def batches(buffer: Buffer, *, torn_tail: bool = False) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch, in order.
+    """Yield the position and header of each batch, in order.
 
-    WireError: a batch of another magic than 2, or one that is cut short; with `torn_tail` a last
-    batch that is cut short ends the iteration instead (a fetched answer may end so).
+    Raises WireError for a batch whose magic is not 2, or that is cut short. With `torn_tail`, a
+    last batch that is cut short ends the iteration instead (a fetch response may end like that).
     """
     at, end = 0, len(buffer)
     while at < end:
@@ -166,19 +167,19 @@ def batches(buffer: Buffer, *, torn_tail: bool = False) -> Iterator[tuple[int, B
 
 
 def check_crc(buffer: Buffer, at: int, header: BatchHeader) -> bool:
-    """Does the CRC-32C of the batch at `at` match its bytes? Nothing is copied."""
+    """Return whether the CRC-32C of the batch at `at` matches its bytes, without copying them."""
     with memoryview(buffer) as view, view[at + _CRC_FROM : at + header.size] as covered:
         return bool(crc32c(covered) == header.crc)
 
 
 def patch(buffer: memoryview | bytearray, at: int, base_offset: int, leader_epoch: int) -> None:
-    """Write what the leader assigns into the batch at `at`, in place; the CRC stays valid."""
+    """Write the leader's fields into the batch at `at`, in place; the CRC stays valid."""
     _OFFSET.pack_into(buffer, at, base_offset)
     _EPOCH.pack_into(buffer, at + _EPOCH_AT, leader_epoch)
 
 
 def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> None:
-    """Make a batch one of LogAppendTime, with a new CRC; only its header `head` is written to."""
+    """Convert a batch to LogAppendTime with a new CRC; only its header `head` is written to."""
     (attributes,) = _ATTRIBUTES.unpack_from(head, _CRC_FROM)
     _ATTRIBUTES.pack_into(head, _CRC_FROM, attributes | _LOG_APPEND_TIME)
     _OFFSET.pack_into(head, _MAX_TIMESTAMP_AT, log_append_time_ms)
@@ -186,7 +187,10 @@ def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> None:
 
 
 def records(buffer: Buffer, *, bytes_max: int = _DECOMPRESSED_BYTES_MAX) -> list[Record]:
-    """Every record of every batch. WireError: garbage, or more than `bytes_max` decompressed."""
+    """Decode the records of all batches.
+
+    Raises WireError for invalid bytes, or if a batch has more than `bytes_max` decompressed.
+    """
     decoded: list[Record] = []
     for at, header in batches(buffer):
         payload = bytes(buffer[at + HEADER_BYTES : at + header.size])
@@ -212,7 +216,7 @@ def encode_batch(
     transactional: bool = False,
     control: bool = False,
 ) -> bytes:
-    """One batch of CreateTime that holds these records at consecutive offsets."""
+    """Encode one batch of CreateTime with these records at consecutive offsets."""
     assert records, "a batch holds at least one record"
     base_timestamp = records[0].timestamp_ms
     plain = b"".join(
@@ -246,10 +250,10 @@ def encode_batch(
 def with_only(
     header: BatchHeader, records: Sequence[Record], *, delete_horizon_ms: int | None = None
 ) -> bytes:
-    """The batch of this header with only these of its records, at the offsets that they had.
+    """Encode a batch with this header and only these of its records, at their original offsets.
 
-    What a producer is known by stays, even when no record does; the batch ends where it ended.
-    delete_horizon_ms: to be set, in the place of the base timestamp; None: stays as it is.
+    The producer's fields stay even if no record does, and the batch keeps its last offset.
+    delete_horizon_ms: stored in place of the base timestamp; None: the existing one stays.
     """
     horizon = header.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
     first = records[0].timestamp_ms if records else header.base_timestamp
@@ -384,7 +388,7 @@ def _compress(plain: bytes, codec: int) -> bytes:
 
 
 def _decompress(payload: bytes, codec: int, bytes_max: int) -> bytes:
-    """The plain bytes, never more than `bytes_max` of them: 32 KB of zstd can hold a gigabyte."""
+    """Return at most `bytes_max` decompressed bytes: 32 KB of zstd can hold a gigabyte."""
     try:
         match codec:
             case 0:
@@ -404,7 +408,7 @@ def _decompress(payload: bytes, codec: int, bytes_max: int) -> bytes:
 
 
 def _grow(decompress_into: Callable[[bytes, bytearray], int], data: bytes, bytes_max: int) -> bytes:
-    """Try ever larger targets: the codecs state no size that could be trusted."""
+    """Decompress into larger and larger buffers: the codecs state no size that can be trusted."""
     room = min(bytes_max, max(1 << 16, 8 * len(data)))
     while True:
         target = bytearray(room)
@@ -417,7 +421,7 @@ def _grow(decompress_into: Callable[[bytes, bytearray], int], data: bytes, bytes
 
 
 def _unsnap(payload: bytes, bytes_max: int) -> bytes:
-    """Raw snappy, or the blocks that Java's stream writes (xerial's framing)."""
+    """Decompress raw snappy, or the blocks that Java's stream writes (xerial's framing)."""
     if not payload.startswith(_XERIAL_MAGIC):
         return _unsnap_block(payload, bytes_max)
     plain, at = bytearray(), _XERIAL_HEADER_BYTES

@@ -1,7 +1,7 @@
-"""Frames and headers: what stands around every request and response.
+"""Frames and headers of requests and responses.
 
-A frame is a length of 32 bits and that many bytes; a request's begin with a header that says what
-they are, a response's with the number of the request that it answers.
+A frame is a 32-bit length followed by that many bytes. A request begins with a header that names
+its API and version, a response with the correlation id of its request.
 """
 
 from collections.abc import Iterator
@@ -25,29 +25,30 @@ _CORRELATION: Final = Struct(">i")
 
 _CAPACITY_MIN: Final = 4096
 _GROWTH: Final = 16
-"""A buffer is at most so many times as large as the bytes that have come for it …"""
+"""The largest ratio of a frame's buffer to the bytes that have arrived for it …"""
 _FAST_GROWTH_MAX: Final = 1024 * 1024
-"""… up to this size; then at most twice as large."""
+"""… up to this size; above it, the ratio is 2."""
 
 
 class FrameReader:
-    """Bytes in, whole frames out; the caller owns the socket.
+    """Splits received bytes into complete frames; the caller owns the socket.
 
-    Two ways in, freely mixed: `receive` takes bytes that came, and for a `BufferedProtocol`
-    `get_buffer` says where the next ones go and `buffer_updated` how many came. A frame lies in one
-    writable buffer of exactly its size. That buffer is never made much larger than what has come,
-    so that announcing a frame costs its sender as many bytes as it costs us memory.
+    There are two ways to add bytes, which can be mixed: `receive` copies bytes; for a
+    `BufferedProtocol`, `get_buffer` returns the place for the next bytes and `buffer_updated` takes
+    their number. A complete frame is one writable buffer of exactly its size. The buffer is never
+    made much larger than what has arrived, so that a sender that announces a large frame must send
+    as many bytes as the receiver allocates.
 
-    `scratch` receives what does not yet belong to a known large frame. All readers of a process may
-    share one, because between `get_buffer` and `buffer_updated` nothing else runs.
+    `scratch` receives bytes that do not belong to a known large frame yet. All readers of a process
+    may share one, because no other code runs between `get_buffer` and `buffer_updated`.
     """
 
     def __init__(self, bytes_max: int, scratch: bytearray) -> None:
         self._bytes_max = bytes_max
         self._scratch = memoryview(scratch)
-        self._length = bytearray()  # of the next frame, as far as it has come
+        self._length = bytearray()  # the part of the next frame's length that has arrived
         self._frame: bytearray | None = (
-            None  # the one under way; its first `_filled` bytes are there
+            None  # the arriving frame, of which `_filled` bytes have arrived
         )
         self._filled = 0
         self._size = 0
@@ -56,20 +57,20 @@ class FrameReader:
 
     @property
     def bytes_held(self) -> int:
-        """The memory of the frame that is under way."""
+        """The memory allocated for the arriving frame."""
         return len(self._frame) if self._frame is not None else 0
 
     @property
     def bytes_announced(self) -> int:
-        """The size of the frame that is under way, or 0."""
+        """The size of the arriving frame, or 0."""
         return self._size if self._frame is not None else 0
 
     def head(self, count: int) -> bytes:
-        """The first bytes of the frame that is under way, as far as they have come."""
+        """The first bytes of the arriving frame, as far as they have arrived."""
         return bytes(self._frame[: min(count, self._filled)]) if self._frame is not None else b""
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes should be put; valid until `buffer_updated`."""
+        """Return the place for the next bytes; valid until `buffer_updated`."""
         if self._frame is None:
             return self._scratch
         if self._filled == len(self._frame):
@@ -77,7 +78,7 @@ class FrameReader:
         return memoryview(self._frame)[self._filled :]
 
     def buffer_updated(self, count: int) -> None:
-        """So many bytes were put into the last `get_buffer`."""
+        """Take the bytes that were put into the last `get_buffer`."""
         if self._frame is None:
             self.receive(self._scratch[:count])
             return
@@ -85,16 +86,16 @@ class FrameReader:
         self._finish()
 
     def receive(self, data: Buffer) -> None:
-        """Bytes that came; they are copied."""
+        """Take received bytes; they are copied."""
         view = memoryview(data)
         at = 0
         while at < len(view) and self._refused is None:
             at = self._take(view, at) if self._frame is not None else self._begin(view, at)
 
     def frames(self) -> Iterator[memoryview]:
-        """The frames that have become whole, each without its length, each once.
+        """Yield each frame that is complete, without its length, once.
 
-        Raises `FrameTooLarge` behind the last good one; nothing is read after that.
+        Raises `FrameTooLarge` after the last valid frame; no further bytes are read after that.
         """
         whole, self._whole = self._whole, []
         yield from whole
@@ -102,7 +103,7 @@ class FrameReader:
             raise self._refused
 
     def _begin(self, view: memoryview, at: int) -> int:
-        """Reads a frame's length, or as much of it as there is; or the frame, if all of it came."""
+        """Read the part of a frame's length that has arrived, or the frame if it is complete."""
         start = at + _LENGTH_BYTES
         if not self._length and start <= len(view):
             size: int = _LENGTH.unpack_from(view, at)[0]
@@ -120,13 +121,13 @@ class FrameReader:
             return len(view)
         self._size = size
         self._filled = 0
-        # Room for what has come: the caller may not want to read on.
+        # Allocate for what has arrived: the caller may not want to read on.
         self._frame = bytearray(min(size, max(_CAPACITY_MIN, len(view) - stop)))
         self._finish()  # a frame may be empty
         return stop
 
     def _take(self, view: memoryview, at: int) -> int:
-        """Moves bytes into the frame under way."""
+        """Copy bytes into the arriving frame."""
         frame = self._frame
         assert frame is not None, "a frame is under way"
         stop = min(len(view), at + self._size - self._filled)
@@ -138,7 +139,7 @@ class FrameReader:
         return stop
 
     def _grow(self, needed: int) -> bytearray:
-        """A larger buffer for the frame under way, with what has come of it."""
+        """Allocate a larger buffer for the arriving frame, and copy what has arrived into it."""
         fast = min(needed * _GROWTH, _FAST_GROWTH_MAX)
         larger = bytearray(min(self._size, max(_CAPACITY_MIN, fast, needed * 2)))
         if self._frame is not None and self._filled:
@@ -154,7 +155,7 @@ class FrameReader:
 
 
 class RequestHeader(NamedTuple):
-    """What a request says of itself."""
+    """The header of a request."""
 
     api_key: int
     api_version: int
@@ -163,16 +164,16 @@ class RequestHeader(NamedTuple):
 
 
 def is_flexible(api_key: int, api_version: int) -> bool:
-    """Whether this version has tagged fields, in its body and in its headers (KIP-482)."""
+    """Return whether this version has tagged fields in its body and headers (KIP-482)."""
     api = APIS.get(api_key)
     return api is not None and api.flexible_from is not None and api_version >= api.flexible_from
 
 
 def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]:
-    """A request's header and its body. Raises `WireError`.
+    """Return a request's header and its body. Raises `WireError`.
 
-    Header v2 for flexible versions, else v1; v0, without a client id, for ControlledShutdown v0. A
-    version that we do not know has the header of those that we do.
+    Flexible versions have header v2, others v1; ControlledShutdown v0 has v0, without a client id.
+    An unknown version is read with the header that the known ones suggest.
     """
     try:
         api_key, api_version, correlation_id = _REQUEST.unpack_from(frame)
@@ -188,7 +189,7 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]
 
 
 def encode_request(header: RequestHeader, body: Parts) -> Parts:
-    """A request's frame, its length included."""
+    """Return a request's frame, including its length."""
     head: Parts = [_REQUEST.pack(header.api_key, header.api_version, header.correlation_id)]
     if header.api_key != CONTROLLED_SHUTDOWN or header.api_version != 0:
         write_nullable_string(head, header.client_id)
@@ -198,7 +199,7 @@ def encode_request(header: RequestHeader, body: Parts) -> Parts:
 
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, body: Parts) -> Parts:
-    """A response's frame, its length included."""
+    """Return a response's frame, including its length."""
     head: Parts = [_CORRELATION.pack(correlation_id)]
     if _has_tags(api_key, api_version):
         head.append(NO_TAGS)
@@ -206,7 +207,7 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, body: P
 
 
 def decode_response(frame: memoryview, api_key: int, api_version: int) -> tuple[int, memoryview]:
-    """The number of the request that this response answers, and its body. Raises `WireError`."""
+    """Return a response's correlation id and its body. Raises `WireError`."""
     try:
         (correlation_id,) = _CORRELATION.unpack_from(frame)
         at = _CORRELATION.size
@@ -218,7 +219,11 @@ def decode_response(frame: memoryview, api_key: int, api_version: int) -> tuple[
 
 
 def _has_tags(api_key: int, api_version: int) -> bool:
-    """Whether a response has header v1; ApiVersions never, as its reader may know no better."""
+    """Return whether a response has header v1.
+
+    ApiVersions never has it, because a client that knows older versions only must be able to read
+    the response.
+    """
     return api_key != API_VERSIONS and is_flexible(api_key, api_version)
 
 

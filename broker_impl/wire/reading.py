@@ -1,9 +1,9 @@
-"""The protocol's data types, from bytes: a position in, a value and the next position out.
+"""Readers of the protocol's data types: each takes a position and returns a value and the next one.
 
-The buffer is the rest of one frame, so its end is the end of everything: a length that reaches
-beyond it is refused before a byte is copied or an item made. A position is never negative. The
-`IndexError` and `struct.error` of a short buffer and the `UnicodeDecodeError` of a string become
-a `WireError` in `decode_message`, once for the whole message.
+The buffer is the rest of one frame: a length that exceeds it is rejected before a byte is copied or
+an item is created. A position is never negative. `decode_message` converts the `IndexError` and
+`struct.error` of a short buffer and the `UnicodeDecodeError` of a string to a `WireError`, once for
+the whole message.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,19 +16,19 @@ from broker_impl.errors import WireError
 
 T = TypeVar("T")
 Reader = Callable[[memoryview, int], tuple[T, int]]
-"""Reads one value that begins at a position; gives it, and the position behind it."""
+"""Reads one value at a position; returns it and the position after it."""
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
 _I64 = Struct(">q")
-_UVARINT_BYTES_MAX = 5  # what 32 bits need
+_UVARINT_BYTES_MAX = 5  # enough for 32 bits
 
 
 def decode_message(name: str, readers: Sequence[Reader[T]], buffer: memoryview, version: int) -> T:
-    """The message that the buffer begins with; `readers` are by version. `WireError` if it is none.
+    """Return the message at the start of the buffer; `readers` is indexed by version.
 
-    Bytes behind it are ignored, as Kafka does: librdkafka ends a flexible Metadata request for all
-    topics with one byte too many.
+    Raises `WireError` if there is no valid message. Bytes after the message are ignored, as in
+    Kafka: librdkafka ends a flexible Metadata request for all topics with one byte too many.
     """
     if not 0 <= version < len(readers):
         raise WireError(f"{name} has no version {version}")
@@ -44,7 +44,7 @@ def decode_message(name: str, readers: Sequence[Reader[T]], buffer: memoryview, 
 
 
 def read_uvarint(buffer: memoryview, at: int) -> tuple[int, int]:
-    """An unsigned 32-bit number, seven bits a byte, lowest first."""
+    """Read an unsigned 32-bit number, seven bits per byte, lowest bits first."""
     byte = buffer[at]
     if byte < 0x80:
         return byte, at + 1
@@ -61,7 +61,7 @@ def read_uvarint(buffer: memoryview, at: int) -> tuple[int, int]:
 
 
 def _stop(buffer: memoryview, at: int, length: int) -> int:
-    """The end of `length` bytes from `at`, which must lie in the buffer."""
+    """Return the end of `length` bytes from `at`, which must be inside the buffer."""
     if length < 0:
         raise WireError("null where a value is required" if length == -1 else f"length {length}")
     stop = at + length
@@ -70,26 +70,26 @@ def _stop(buffer: memoryview, at: int, length: int) -> int:
     return stop
 
 
-# Single numbers: items of an array, or a tagged field. Elsewhere a run of them is read at once.
+# Single numbers: items of an array, or a tagged field. Elsewhere a run of numbers is read at once.
 
 
 def read_bool(buffer: memoryview, at: int) -> tuple[bool, int]:
-    """A byte that is zero or not."""
+    """Read one byte; any value but 0 is true."""
     return buffer[at] != 0, at + 1
 
 
 def read_int16(buffer: memoryview, at: int) -> tuple[int, int]:
-    """Two bytes."""
+    """Read two bytes."""
     return _I16.unpack_from(buffer, at)[0], at + 2
 
 
 def read_int32(buffer: memoryview, at: int) -> tuple[int, int]:
-    """Four bytes."""
+    """Read four bytes."""
     return _I32.unpack_from(buffer, at)[0], at + 4
 
 
 def read_int64(buffer: memoryview, at: int) -> tuple[int, int]:
-    """Eight bytes."""
+    """Read eight bytes."""
     return _I64.unpack_from(buffer, at)[0], at + 8
 
 
@@ -97,45 +97,45 @@ def read_int64(buffer: memoryview, at: int) -> tuple[int, int]:
 
 
 def read_string(buffer: memoryview, at: int) -> tuple[str, int]:
-    """UTF-8 behind a 16-bit length."""
+    """Read a 16-bit length and UTF-8."""
     (length,) = _I16.unpack_from(buffer, at)
     stop = _stop(buffer, at + 2, length)
     return str(buffer[at + 2 : stop], "utf-8"), stop
 
 
 def read_nullable_string(buffer: memoryview, at: int) -> tuple[str | None, int]:
-    """UTF-8 behind a 16-bit length, or null."""
+    """Read a 16-bit length and UTF-8, or null."""
     if buffer[at] == 0xFF and buffer[at + 1] == 0xFF:
         return None, at + 2
     return read_string(buffer, at)
 
 
 def read_compact_string(buffer: memoryview, at: int) -> tuple[str, int]:
-    """UTF-8 behind a varint."""
+    """Read a varint length and UTF-8."""
     length, at = read_uvarint(buffer, at)
     stop = _stop(buffer, at, length - 1)
     return str(buffer[at:stop], "utf-8"), stop
 
 
 def read_compact_nullable_string(buffer: memoryview, at: int) -> tuple[str | None, int]:
-    """UTF-8 behind a varint, or null."""
+    """Read a varint length and UTF-8, or null."""
     if not buffer[at]:
         return None, at + 1
     return read_compact_string(buffer, at)
 
 
-# Bytes, and records, which are bytes to this layer: a view of the frame, never a copy.
+# Bytes, and records, which this module treats as bytes: a view of the frame, never a copy.
 
 
 def read_bytes(buffer: memoryview, at: int) -> tuple[memoryview, int]:
-    """A view behind a 32-bit length."""
+    """Read a 32-bit length and return a view of that many bytes."""
     (length,) = _I32.unpack_from(buffer, at)
     stop = _stop(buffer, at + 4, length)
     return buffer[at + 4 : stop], stop
 
 
 def read_nullable_bytes(buffer: memoryview, at: int) -> tuple[memoryview | None, int]:
-    """A view behind a 32-bit length, or null."""
+    """Read a 32-bit length and return a view of that many bytes, or null."""
     (length,) = _I32.unpack_from(buffer, at)
     if length == -1:
         return None, at + 4
@@ -144,27 +144,27 @@ def read_nullable_bytes(buffer: memoryview, at: int) -> tuple[memoryview | None,
 
 
 def read_compact_bytes(buffer: memoryview, at: int) -> tuple[memoryview, int]:
-    """A view behind a varint."""
+    """Read a varint length and return a view of that many bytes."""
     length, at = read_uvarint(buffer, at)
     stop = _stop(buffer, at, length - 1)
     return buffer[at:stop], stop
 
 
 def read_compact_nullable_bytes(buffer: memoryview, at: int) -> tuple[memoryview | None, int]:
-    """A view behind a varint, or null."""
+    """Read a varint length and return a view of that many bytes, or null."""
     if not buffer[at]:
         return None, at + 1
     return read_compact_bytes(buffer, at)
 
 
 def read_uuid(buffer: memoryview, at: int) -> tuple[UUID, int]:
-    """Sixteen bytes."""
+    """Read sixteen bytes."""
     stop = _stop(buffer, at, 16)
     return UUID(bytes=bytes(buffer[at:stop])), stop
 
 
-# Arrays: a count of 32 bits (-1: null), or a varint of one more than the count (0: null).
-# No count is believed that cannot be true: `item_bytes_min` is the least that one item occupies.
+# Arrays: a 32-bit count (-1: null), or a varint of the count plus one (0: null). A count is
+# rejected if the buffer cannot hold it: `item_bytes_min` is the smallest size of an item.
 
 
 def _items(
@@ -181,7 +181,7 @@ def _items(
 def read_array(
     buffer: memoryview, at: int, read_item: Reader[T], item_bytes_min: int
 ) -> tuple[list[T], int]:
-    """Items behind a 32-bit count."""
+    """Read a 32-bit count and items."""
     (count,) = _I32.unpack_from(buffer, at)
     return _items(buffer, at + 4, count, read_item, item_bytes_min)
 
@@ -189,7 +189,7 @@ def read_array(
 def read_nullable_array(
     buffer: memoryview, at: int, read_item: Reader[T], item_bytes_min: int
 ) -> tuple[list[T] | None, int]:
-    """Items behind a 32-bit count, or null."""
+    """Read a 32-bit count and items, or null."""
     (count,) = _I32.unpack_from(buffer, at)
     if count == -1:
         return None, at + 4
@@ -199,7 +199,7 @@ def read_nullable_array(
 def read_compact_array(
     buffer: memoryview, at: int, read_item: Reader[T], item_bytes_min: int
 ) -> tuple[list[T], int]:
-    """Items behind a varint."""
+    """Read a varint count and items."""
     count, at = read_uvarint(buffer, at)
     return _items(buffer, at, count - 1, read_item, item_bytes_min)
 
@@ -207,17 +207,17 @@ def read_compact_array(
 def read_compact_nullable_array(
     buffer: memoryview, at: int, read_item: Reader[T], item_bytes_min: int
 ) -> tuple[list[T] | None, int]:
-    """Items behind a varint, or null."""
+    """Read a varint count and items, or null."""
     if not buffer[at]:
         return None, at + 1
     return read_compact_array(buffer, at, read_item, item_bytes_min)
 
 
-# Tagged fields (KIP-482): a count, then number, size and value of each; an unknown one is skipped.
+# Tagged fields (KIP-482): a count, then number, size and value of each; unknown ones are skipped.
 
 
 def skip_tags(buffer: memoryview, at: int) -> int:
-    """The position behind a section of tagged fields of which none is known."""
+    """Return the position after a section of tagged fields, all of them unknown."""
     count, at = read_uvarint(buffer, at)
     for _ in range(count):
         _, at, stop = read_tag(buffer, at)
@@ -226,13 +226,13 @@ def skip_tags(buffer: memoryview, at: int) -> int:
 
 
 def read_tag(buffer: memoryview, at: int) -> tuple[int, int, int]:
-    """A tagged field's number, and where its value begins and ends."""
+    """Return a tagged field's number, and the start and end of its value."""
     number, at = read_uvarint(buffer, at)
     size, at = read_uvarint(buffer, at)
     return number, at, _stop(buffer, at, size)
 
 
 def check_tag_end(at: int, stop: int) -> None:
-    """A known tagged field must end where its size said."""
+    """Check that a known tagged field ends where its size says."""
     if at != stop:
         raise WireError(f"a tagged field is {stop - at} bytes longer than its value")

@@ -4,10 +4,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 Buffer = bytes | bytearray | memoryview
-"""Bytes that already lie in memory; whoever takes one promises not to copy it without need."""
+"""Bytes in memory; a receiver of a buffer does not copy it without need."""
 
 NO_UUID = UUID(int=0)
-"""What stands where an id may be left out."""
+"""The value of a UUID field that is not set."""
 
 Offset = int
 Epoch = int
@@ -15,7 +15,7 @@ BrokerId = int
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic; written ``topic-partition``."""
+    """One partition of one topic; written as ``topic-partition``."""
 
     topic: str
     partition: int

@@ -1,8 +1,8 @@
-"""The protocol's data types, to bytes: each function appends parts to a list.
+"""Writers of the protocol's data types: each function appends parts to a list.
 
-A part is any buffer, so that a megabyte of records travels through a message without being copied.
-A value that cannot be written (null where the version has none, a number out of range) raises a
-`WireError` from `encode_message`: it is a fault of the caller's, found before anything is sent.
+A part is any buffer, so that a megabyte of records passes through a message without a copy. A value
+that cannot be written (null where the version has none, a number out of range) raises a `WireError`
+from `encode_message`: it is an error of the caller, found before anything is sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +18,10 @@ T = TypeVar("T")
 Parts = list[Buffer]
 Writer = Callable[[Parts, T], None]
 Records = Buffer | Sequence[Buffer]
-"""Record batches: one buffer, or several that follow each other."""
+"""Record batches: one buffer, or several consecutive ones."""
 
 NO_TAGS = b"\0"
-"""The empty section of tagged fields."""
+"""An empty section of tagged fields."""
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
@@ -31,11 +31,11 @@ _NULL_16 = b"\xff\xff"
 _NULL_32 = b"\xff\xff\xff\xff"
 _UVARINTS = tuple(bytes([value]) for value in range(0x80))
 _JOIN_BYTES_MAX = 4096
-"""Up to here copying a part costs less than handing one buffer more to the kernel."""
+"""Up to this size, copying a part costs less than passing one more buffer to the kernel."""
 
 
 def encode_message(name: str, writers: Sequence[Writer[T]], message: T, version: int) -> Parts:
-    """The message as buffers to be sent one after another; `writers` are by version."""
+    """Return the message as buffers to send one after another; `writers` is indexed by version."""
     if not 0 <= version < len(writers):
         raise WireError(f"{name} has no version {version}")
     parts: Parts = []
@@ -47,7 +47,7 @@ def encode_message(name: str, writers: Sequence[Writer[T]], message: T, version:
 
 
 def join_small(parts: Parts) -> Parts:
-    """The same bytes with neighbouring small parts as one buffer; large parts as they are."""
+    """Return the same bytes with adjacent small parts joined; large parts stay as they are."""
     if sum(map(len, parts)) <= _JOIN_BYTES_MAX:
         return [b"".join(parts)] if parts else []
     buffers: Parts = []
@@ -66,7 +66,7 @@ def join_small(parts: Parts) -> Parts:
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned number, seven bits a byte, lowest first."""
+    """Encode an unsigned number, seven bits per byte, lowest bits first."""
     if value < 0x80:
         return _UVARINTS[value]
     encoded = bytearray()
@@ -78,45 +78,45 @@ def uvarint(value: int) -> bytes:
 
 
 def present(value: T | None, name: str) -> T:
-    """The value, which this version cannot leave out."""
+    """Return a value that must not be null in this version."""
     if value is None:
         raise WireError(f"{name} is null, which this version cannot say")
     return value
 
 
 def refuse(name: str) -> None:
-    """A field holds more than its default, and this version has no place for it."""
+    """Raise WireError for a field that has a value and does not exist in this version."""
     raise WireError(f"this version has no {name}, which may not be dropped")
 
 
 def write_bool(parts: Parts, value: bool) -> None:
-    """One byte, 0 or 1."""
+    """Write one byte, 0 or 1."""
     parts.append(_UVARINTS[value])
 
 
 def write_int16(parts: Parts, value: int) -> None:
-    """Two bytes."""
+    """Write two bytes."""
     parts.append(_I16.pack(value))
 
 
 def write_int32(parts: Parts, value: int) -> None:
-    """Four bytes."""
+    """Write four bytes."""
     parts.append(_I32.pack(value))
 
 
 def write_int64(parts: Parts, value: int) -> None:
-    """Eight bytes."""
+    """Write eight bytes."""
     parts.append(_I64.pack(value))
 
 
 def write_string(parts: Parts, value: str) -> None:
-    """UTF-8 behind a 16-bit length."""
+    """Write a 16-bit length and UTF-8."""
     encoded = value.encode()
     parts.append(_I16.pack(len(encoded)) + encoded)
 
 
 def write_nullable_string(parts: Parts, value: str | None) -> None:
-    """UTF-8 behind a 16-bit length, or null."""
+    """Write a 16-bit length and UTF-8, or null."""
     if value is None:
         parts.append(_NULL_16)
     else:
@@ -124,13 +124,13 @@ def write_nullable_string(parts: Parts, value: str | None) -> None:
 
 
 def write_compact_string(parts: Parts, value: str) -> None:
-    """UTF-8 behind a varint."""
+    """Write a varint length and UTF-8."""
     encoded = value.encode()
     parts.append(uvarint(len(encoded) + 1) + encoded)
 
 
 def write_compact_nullable_string(parts: Parts, value: str | None) -> None:
-    """UTF-8 behind a varint, or null."""
+    """Write a varint length and UTF-8, or null."""
     if value is None:
         parts.append(_COMPACT_NULL)
     else:
@@ -138,13 +138,13 @@ def write_compact_nullable_string(parts: Parts, value: str | None) -> None:
 
 
 def write_bytes(parts: Parts, value: Buffer) -> None:
-    """A buffer behind a 32-bit length."""
+    """Write a 32-bit length and a buffer."""
     parts.append(_I32.pack(len(value)))
     parts.append(value)
 
 
 def write_nullable_bytes(parts: Parts, value: Buffer | None) -> None:
-    """A buffer behind a 32-bit length, or null."""
+    """Write a 32-bit length and a buffer, or null."""
     if value is None:
         parts.append(_NULL_32)
     else:
@@ -152,13 +152,13 @@ def write_nullable_bytes(parts: Parts, value: Buffer | None) -> None:
 
 
 def write_compact_bytes(parts: Parts, value: Buffer) -> None:
-    """A buffer behind a varint."""
+    """Write a varint length and a buffer."""
     parts.append(uvarint(len(value) + 1))
     parts.append(value)
 
 
 def write_compact_nullable_bytes(parts: Parts, value: Buffer | None) -> None:
-    """A buffer behind a varint, or null."""
+    """Write a varint length and a buffer, or null."""
     if value is None:
         parts.append(_COMPACT_NULL)
     else:
@@ -166,7 +166,7 @@ def write_compact_nullable_bytes(parts: Parts, value: Buffer | None) -> None:
 
 
 def write_nullable_records(parts: Parts, value: Records | None) -> None:
-    """Buffers behind a 32-bit length, or null."""
+    """Write a 32-bit length and buffers, or null."""
     if value is None or isinstance(value, bytes | bytearray | memoryview):
         write_nullable_bytes(parts, value)
     else:
@@ -175,7 +175,7 @@ def write_nullable_records(parts: Parts, value: Records | None) -> None:
 
 
 def write_compact_nullable_records(parts: Parts, value: Records | None) -> None:
-    """Buffers behind a varint, or null."""
+    """Write a varint length and buffers, or null."""
     if value is None or isinstance(value, bytes | bytearray | memoryview):
         write_compact_nullable_bytes(parts, value)
     else:
@@ -184,19 +184,19 @@ def write_compact_nullable_records(parts: Parts, value: Records | None) -> None:
 
 
 def write_uuid(parts: Parts, value: UUID) -> None:
-    """Sixteen bytes."""
+    """Write sixteen bytes."""
     parts.append(value.bytes)
 
 
 def write_array(parts: Parts, value: Sequence[T], write_item: Writer[T]) -> None:
-    """Items behind a 32-bit count."""
+    """Write a 32-bit count and items."""
     parts.append(_I32.pack(len(value)))
     for item in value:
         write_item(parts, item)
 
 
 def write_nullable_array(parts: Parts, value: Sequence[T] | None, write_item: Writer[T]) -> None:
-    """Items behind a 32-bit count, or null."""
+    """Write a 32-bit count and items, or null."""
     if value is None:
         parts.append(_NULL_32)
     else:
@@ -204,7 +204,7 @@ def write_nullable_array(parts: Parts, value: Sequence[T] | None, write_item: Wr
 
 
 def write_compact_array(parts: Parts, value: Sequence[T], write_item: Writer[T]) -> None:
-    """Items behind a varint."""
+    """Write a varint count and items."""
     parts.append(uvarint(len(value) + 1))
     for item in value:
         write_item(parts, item)
@@ -213,7 +213,7 @@ def write_compact_array(parts: Parts, value: Sequence[T], write_item: Writer[T])
 def write_compact_nullable_array(
     parts: Parts, value: Sequence[T] | None, write_item: Writer[T]
 ) -> None:
-    """Items behind a varint, or null."""
+    """Write a varint count and items, or null."""
     if value is None:
         parts.append(_COMPACT_NULL)
     else:
@@ -221,11 +221,11 @@ def write_compact_nullable_array(
 
 
 def tagged(number: int, parts: Parts) -> bytes:
-    """One tagged field: its number, its size, its value."""
+    """Encode one tagged field: its number, its size, its value."""
     value = b"".join(parts)
     return uvarint(number) + uvarint(len(value)) + value
 
 
 def write_tags(parts: Parts, fields: Sequence[bytes]) -> None:
-    """A section of tagged fields, which are in the order of their numbers."""
+    """Write a section of tagged fields, which must be sorted by their numbers."""
     parts.append(uvarint(len(fields)) + b"".join(fields) if fields else NO_TAGS)

@@ -1,4 +1,4 @@
-"""The classes of a message: one per struct, a default per field, the versions beside it."""
+"""Generates the classes of a message: one per struct, with defaults and the versions of fields."""
 
 from broker_impl.wire.generate.schema import Field, Message, Struct
 from broker_impl.wire.generate.source import Source
@@ -7,7 +7,7 @@ _TYPES = "broker_impl.wire.types"
 
 
 def write_class(source: Source, message: Message, struct: Struct) -> None:
-    """Adds the class of one struct."""
+    """Add the class of one struct."""
     source.add(0, f"class {struct.name}(msgspec.Struct):")
     if struct is message.root:
         kind = "request" if struct.name.endswith("Request") else "response"

@@ -1,4 +1,4 @@
-"""Kafka's client jar: where the schemas lie, and which of them this broker speaks."""
+"""Reads the message schemas of the APIs that this broker uses from Kafka's client jar."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +22,11 @@ API_KEYS: Final = frozenset(
 )
 
 _LAST_VERSION: Final = {18: 4}
-"""ApiVersions 4 is written like 3; it allows a feature's lowest level to be 0 (KAFKA-17011)."""
+"""ApiVersions 4 has the format of 3; it allows 0 as a feature's minimum level (KAFKA-17011)."""
 
 
 def read_messages(jar: Path) -> list[Message]:
-    """The requests and responses of our APIs, by key and name."""
+    """Return the requests and responses of the selected APIs, by key and name."""
     messages = []
     with ZipFile(jar) as archive:
         for name in sorted(archive.namelist()):

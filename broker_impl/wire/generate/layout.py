@@ -1,4 +1,4 @@
-"""Which versions of a struct are written alike: the layouts between which a version chooses."""
+"""Layouts: the formats of a struct, each shared by the versions that write it alike."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,44 +16,44 @@ FIXED: Final = {
     "int64": ("q", 8),
     "float64": ("d", 8),
 }
-"""The types of fixed size: their letter in a `struct` format, their bytes."""
+"""The types of fixed size: their letter in a `struct` format and their size in bytes."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A field as one layout writes it."""
+    """A field in one layout."""
 
     field: Field
     nullable: bool
     item: "Layout | None"
-    """The layout of the struct that it is, or of which it is an array."""
+    """The layout of the field's struct, or of its items if it is an array of structs."""
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it always takes the same number of bytes."""
+        """Whether the field always has the same size."""
         return not self.field.is_array and self.field.type in FIXED
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a struct is written in some versions."""
+    """The format of a struct in some versions."""
 
     struct: Struct
     flexible: bool
     placed: tuple[Placed, ...]
-    """In order, without the tagged ones."""
+    """The untagged fields, in order."""
     tagged: tuple[Placed, ...]
-    """In the order of their numbers."""
+    """The tagged fields, in the order of their numbers."""
     absent: tuple[Field, ...]
 
     @property
     def bytes_min(self) -> int:
-        """The least that one such struct occupies."""
+        """The smallest size of such a struct in bytes."""
         return sum(_bytes_min(place, self.flexible) for place in self.placed) + self.flexible
 
 
 def item_bytes_min(place: Placed, flexible: bool) -> int:
-    """The least that one item of an array occupies."""
+    """The smallest size of an array item in bytes."""
     if place.item:
         return place.item.bytes_min
     if place.field.type in FIXED:
@@ -76,7 +76,7 @@ def _length_bytes(kind: str, flexible: bool) -> int:
 
 
 def layout(message: Message, struct: Struct, version: int) -> Layout:
-    """How a version of the message writes the struct."""
+    """Return the format of the struct in a version of the message."""
     placed: list[Placed] = []
     tagged: list[Placed] = []
     absent: list[Field] = []
@@ -101,7 +101,7 @@ def layout(message: Message, struct: Struct, version: int) -> Layout:
 
 
 class Layouts:
-    """All layouts of a message, each known by its struct and the first version that has it."""
+    """All layouts of a message, each identified by its struct and its first version."""
 
     def __init__(self, message: Message) -> None:
         self.message = message
@@ -115,12 +115,12 @@ class Layouts:
                 self._first.setdefault(one, version)
 
     def __iter__(self) -> Iterator[Layout]:
-        """Each after those that it holds, struct by struct, oldest first."""
+        """Iterate over the layouts, inner structs first, then by first version."""
         order = {name: index for index, name in enumerate(self.message.structs)}
         return iter(sorted(self._first, key=lambda one: (order[one.struct.name], self.first(one))))
 
     def first(self, one: Layout) -> int:
-        """The first version with this layout."""
+        """Return the first version with this layout."""
         return self._first[one]
 
 

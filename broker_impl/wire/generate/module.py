@@ -1,4 +1,4 @@
-"""The source of a whole file: one message's module, or the table of all APIs."""
+"""Assembles the source of a whole file: one message's module, or the table of all APIs."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -19,7 +19,7 @@ _ORIGIN = (
 
 
 def message_module(message: Message) -> str:
-    """The module of one request or response."""
+    """Return the module of one request or response."""
     source = Source()
     layouts = Layouts(message)
     for struct in message.structs.values():
@@ -54,7 +54,7 @@ def message_module(message: Message) -> str:
 
 
 def api_table(messages: Sequence[Message]) -> str:
-    """The module that knows every API by its key."""
+    """Return the module with the table of all APIs by key."""
     lines = [
         '"""Every API by its key: what it is called, its versions, which of them are flexible.',
         "",
@@ -99,7 +99,7 @@ def _flexible_from(message: Message) -> int | None:
 
 
 def _doors(source: Source, layouts: Layouts) -> None:
-    """Adds `decode` and `encode`, and the tables by version behind them."""
+    """Add `decode` and `encode`, and their tables of functions by version."""
     root = layouts.message.root.name
     for kind, door, name in (
         ("Reader", source.reading("decode_message"), reader_name),
@@ -128,7 +128,7 @@ def _doors(source: Source, layouts: Layouts) -> None:
 
 
 def _imports(source: Source) -> list[str]:
-    """The import lines, as the linter would sort them."""
+    """Return the import lines, in the linter's order."""
     lines = ["import struct"] if source.formats else []
     sections = groupby(sorted(source.imports), key=lambda pair: pair[0])
     names = {module: sorted({name for _, name in pairs}, key=_rank) for module, pairs in sections}
@@ -147,5 +147,5 @@ def _imports(source: Source) -> list[str]:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Constants, then classes, then functions."""
+    """The sort order of names: constants, then classes, then functions."""
     return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)

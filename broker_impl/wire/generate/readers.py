@@ -1,4 +1,4 @@
-"""The functions that read a struct: one per layout, fields of fixed size by one `unpack_from`."""
+"""Generates reader functions: one per layout, with one `unpack_from` per run of fixed fields."""
 
 import builtins
 from itertools import groupby
@@ -8,16 +8,16 @@ from broker_impl.wire.generate.schema import Field, snake_case
 from broker_impl.wire.generate.source import Source
 
 _MINE = {"buffer", "at", "number", "stop", "count", "whole"}
-"""What a reader calls by these names itself."""
+"""The names of a reader's own variables."""
 
 
 def name(layouts: Layouts, one: Layout) -> str:
-    """The name of the function that reads this layout."""
+    """Return the name of the function that reads this layout."""
     return f"_read_{snake_case(one.struct.name)}_v{layouts.first(one)}"
 
 
 def write_reader(source: Source, layouts: Layouts, one: Layout) -> None:
-    """Adds the function that reads one layout."""
+    """Add the function that reads one layout."""
     returned = f"tuple[{one.struct.name}, int]"
     source.call(
         0, f"def {name(layouts, one)}", ["buffer: memoryview", "at: int"], f" -> {returned}:"
@@ -52,13 +52,13 @@ def write_reader(source: Source, layouts: Layouts, one: Layout) -> None:
 
 
 def _local(field: Field) -> str:
-    """The local variable that holds the field."""
+    """Return the name of the local variable for the field."""
     hidden = field.name in _MINE or hasattr(builtins, field.name)
     return f"{field.name}_" if hidden else field.name
 
 
 def _read_run(source: Source, fields: list[Field], at: str) -> str:
-    """Reads fields of fixed size that follow each other; gives the next position's expression."""
+    """Read consecutive fields of fixed size; return the expression of the next position."""
     letters = "".join(FIXED[field.type][0] for field in fields)
     size = sum(FIXED[field.type][1] for field in fields)
     names = [_local(field) for field in fields]
@@ -77,7 +77,7 @@ def _read_run(source: Source, fields: list[Field], at: str) -> str:
 def _read_field(
     source: Source, layouts: Layouts, one: Layout, place: Placed, depth: int, at: str
 ) -> None:
-    """Reads one field that is no part of a run; leaves `at` behind it."""
+    """Read one field that is not part of a run; `at` is then the position after it."""
     field = place.field
     flexible, nullable = one.flexible, place.nullable
     compact = "compact_" if flexible else ""
@@ -111,7 +111,7 @@ def _item_reader(source: Source, layouts: Layouts, one: Layout, place: Placed) -
 
 
 def _read_tags(source: Source, layouts: Layouts, one: Layout) -> None:
-    """Reads the tagged fields; those that are not there keep their defaults."""
+    """Read the tagged fields; those that are missing keep their defaults."""
     if not one.tagged:
         skip = source.reading("skip_tags")
         source.add(1, f"at = {skip}(buffer, at) if buffer[at] else at + 1")

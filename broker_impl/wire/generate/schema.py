@@ -1,7 +1,8 @@
-"""Kafka's message schemas as values: what a file says, checked, with our spelling of names.
+"""Kafka's message schemas as values: parsed, checked, and with names in snake case.
 
-The format is described in Kafka's `clients/src/main/resources/common/message/README.md`. What no
-schema of ours uses (varint fields, nullable structs, flexible versions per field) is refused.
+Kafka's `clients/src/main/resources/common/message/README.md` describes the format. Features that
+the selected schemas do not use (varint fields, nullable structs, flexible versions per field) are
+rejected.
 """
 
 import json
@@ -29,7 +30,7 @@ PYTHON_TYPES: Final[Mapping[str, str]] = {
 
 
 class SchemaError(Exception):
-    """A schema says something that this generator does not know."""
+    """A schema uses a feature that this generator does not support."""
 
 
 def snake_case(name: str) -> str:
@@ -39,14 +40,14 @@ def snake_case(name: str) -> str:
 
 @dataclass(frozen=True)
 class Versions:
-    """A range of versions, both ends included; `first > last` is none at all."""
+    """A range of versions, both ends included; empty if `first > last`."""
 
     first: int
     last: int
 
     @classmethod
     def parse(cls, text: str | None) -> "Versions":
-        """Reads `3`, `3-5`, `3+`, `none`; nothing is `none`."""
+        """Parse `3`, `3-5`, `3+` or `none`; None means `none`."""
         if text is None or text == "none":
             return cls(1, 0)
         if text.endswith("+"):
@@ -68,19 +69,19 @@ class Field:
     """One field of a struct."""
 
     name: str
-    """In our spelling."""
+    """The name in snake case."""
     type: str
-    """The schema's name of the type; of the items, if this is an array."""
+    """The schema's name of the type; for an array, of its items."""
     is_array: bool
     versions: Versions
     nullable: Versions
     tagged: Versions
     tag: int
-    """Its number where it is tagged."""
+    """The number of a tagged field."""
     ignorable: bool
-    """Whether a version without this field may drop a value that is not the default."""
+    """Whether a version without this field may drop a value other than the default."""
     default: str
-    """A Python expression."""
+    """The default value as a Python expression."""
 
     @property
     def python_type(self) -> str:
@@ -93,7 +94,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """A sequence of fields with a name."""
+    """A named sequence of fields."""
 
     name: str
     fields: tuple[Field, ...]
@@ -101,40 +102,40 @@ class Struct:
 
 @dataclass(frozen=True)
 class Message:
-    """One file: a request or a response."""
+    """One schema file: a request or a response."""
 
     name: str
     api_key: int
     versions: Versions
     flexible: Versions
     structs: Mapping[str, Struct]
-    """By name, each after those it holds; the last one is the message itself."""
+    """The structs by name, inner structs first; the last one is the message itself."""
 
     @property
     def root(self) -> Struct:
-        """The struct that is the message."""
+        """The struct of the message itself."""
         return self.structs[self.name]
 
     @property
     def api_name(self) -> str:
-        """`Produce` for both of `ProduceRequest` and `ProduceResponse`."""
+        """The API's name: `Produce` for both `ProduceRequest` and `ProduceResponse`."""
         return self.name.removesuffix("Request").removesuffix("Response")
 
     @property
     def module(self) -> str:
-        """The name of the file without its ending."""
+        """The name of the module's file without its suffix."""
         return snake_case(self.name)
 
 
 def load(text: str) -> dict[str, Any]:
-    """The JSON of one schema, which has comments on lines of their own."""
+    """Parse the JSON of one schema, after removing its comment lines."""
     raw = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     assert isinstance(raw, dict), "a schema is an object"
     return raw
 
 
 def parse(raw: Mapping[str, Any]) -> Message:
-    """The message of one schema. Raises `SchemaError` for what we do not know."""
+    """Return the message of one schema. Raises `SchemaError` for unsupported features."""
     common = {struct["name"]: struct["fields"] for struct in raw.get("commonStructs", ())}
     structs: dict[str, Struct] = {}
     _add(structs, common, raw["name"], raw["fields"])
@@ -153,7 +154,7 @@ def _add(
     name: str,
     fields: list[dict[str, Any]],
 ) -> None:
-    """Adds a struct behind those that its fields define or name."""
+    """Add a struct after the structs that its fields define or name."""
     for field in fields:
         inner = field["type"].removeprefix("[]")
         if "fields" in field:
@@ -195,7 +196,7 @@ def _fields(raws: list[dict[str, Any]]) -> Iterator[Field]:
 
 
 def _default(item: str, is_array: bool, written: Any) -> str:
-    """The default as a Python expression."""
+    """Return the default as a Python expression."""
     if written == "null":
         return "None"
     if is_array:

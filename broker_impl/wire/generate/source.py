@@ -1,4 +1,4 @@
-"""Lines of Python as the formatter would leave them, and the names that they need."""
+"""Builds lines of formatted Python source, and collects the imports that they need."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,15 +25,15 @@ class Source:
         self.formats: set[str] = set()
 
     def add(self, depth: int, text: str) -> None:
-        """One line, which is known to be short."""
+        """Add one line, which must be short enough."""
         self.lines.append("    " * depth + text if text else "")
 
     def call(
         self, depth: int, before: str, arguments: Sequence[str], after: str = "", only: str = ""
     ) -> None:
-        """`before(arguments)after`, on one line if it fits, else an argument a line.
+        """Add `before(arguments)after`, on one line if it fits, else one argument per line.
 
-        `only` is the comma that makes one argument a tuple.
+        `only` is the comma that makes a single argument a tuple.
         """
         line = f"{'    ' * depth}{before}({', '.join(arguments)}{only}){after}"
         if len(line) <= LINE_MAX:
@@ -45,25 +45,25 @@ class Source:
         self.add(depth, f"){after}")
 
     def use(self, module: str, name: str) -> str:
-        """The name, which the module will import."""
+        """Return the name, and import it in the module."""
         self.imports.add((module, name))
         return name
 
     def reading(self, name: str) -> str:
-        """A name of `broker_impl.wire.reading`."""
+        """Import and return a name of `broker_impl.wire.reading`."""
         return self.use("broker_impl.wire.reading", name)
 
     def writing(self, name: str) -> str:
-        """A name of `broker_impl.wire.writing`."""
+        """Import and return a name of `broker_impl.wire.writing`."""
         return self.use("broker_impl.wire.writing", name)
 
     def format(self, letters: str) -> str:
-        """The module's compiled `struct.Struct` of this format."""
+        """Return the name of the module's compiled `struct.Struct` of this format."""
         self.formats.add(letters)
         return "_" + "_".join(_LETTERS[letter] for letter in letters)
 
     def format_lines(self) -> list[str]:
-        """The definitions of all of them."""
+        """Return the definitions of the compiled formats."""
         return [
             f'{self.format(letters)} = struct.Struct(">{letters}")'
             for letters in sorted(self.formats, key=lambda letters: (len(letters), letters))

@@ -1,4 +1,4 @@
-"""The functions that write a struct: one per layout, mirror images of the readers."""
+"""Generates the writer functions: one per layout, corresponding to the readers."""
 
 from itertools import groupby
 
@@ -8,12 +8,12 @@ from broker_impl.wire.generate.source import Source
 
 
 def name(layouts: Layouts, one: Layout) -> str:
-    """The name of the function that writes this layout."""
+    """Return the name of the function that writes this layout."""
     return f"_write_{snake_case(one.struct.name)}_v{layouts.first(one)}"
 
 
 def write_writer(source: Source, layouts: Layouts, one: Layout) -> None:
-    """Adds the function that writes one layout."""
+    """Add the function that writes one layout."""
     parts = f"parts: {source.writing('Parts')}"
     source.call(0, f"def {name(layouts, one)}", [parts, f"value: {one.struct.name}"], " -> None:")
     start = len(source.lines)
@@ -36,7 +36,7 @@ def write_writer(source: Source, layouts: Layouts, one: Layout) -> None:
 
 
 def _is_set(field: Field) -> str:
-    """Whether the field holds something else than its default, as an expression."""
+    """Return an expression that is true if the field's value is not its default."""
     value = f"value.{field.name}"
     match field.default:
         case "None":
@@ -52,12 +52,12 @@ def _is_set(field: Field) -> str:
 
 
 def nothing_of(struct: str) -> str:
-    """The name of what a struct is by default; made once, as each message is compared with it."""
+    """Return the name of a struct's default instance, a constant to compare messages with."""
     return f"_NO_{snake_case(struct).upper()}"
 
 
 def write_defaults(source: Source, message: Message) -> None:
-    """Adds those that the writers of this message compare with."""
+    """Add the default instances that the writers of this message need."""
     fields = [field for struct in message.structs.values() for field in struct.fields]
     defaults = {field.type: None for field in fields if field.default == f"{field.type}()"}
     for struct in defaults:
@@ -82,7 +82,7 @@ def _write_run(source: Source, fields: list[Field]) -> None:
 def _write_field(
     source: Source, layouts: Layouts, one: Layout, place: Placed, depth: int, parts: str
 ) -> None:
-    """Writes one field that is no part of a run."""
+    """Write one field that is not part of a run."""
     field = place.field
     compact = "compact_" if one.flexible else ""
     null = "nullable_" if place.nullable else ""

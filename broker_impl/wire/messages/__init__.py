@@ -1,4 +1,4 @@
-"""One module per request and response, imported when it is first asked for."""
+"""The request and response modules, each imported on first use."""
 
 from functools import cache
 from importlib import import_module
@@ -9,7 +9,7 @@ from broker_impl.wire.types import Buffer
 
 
 class MessageModule(Protocol):
-    """What each of the generated modules offers, beside its classes."""
+    """The interface of a generated module, in addition to its classes."""
 
     API_KEY: int
     NAME: str
@@ -17,19 +17,19 @@ class MessageModule(Protocol):
     FLEXIBLE_FROM: int | None
 
     def decode(self, buffer: memoryview, version: int) -> Any:
-        """The message that the buffer begins with; a `WireError` if none does."""
+        """Return the message at the start of the buffer; a `WireError` if there is none."""
 
     def encode(self, message: Any, version: int) -> list[Buffer]:
-        """The message as buffers; a `WireError` if this version cannot say it."""
+        """Return the message as buffers; a `WireError` if this version cannot represent it."""
 
 
 @cache
 def request_module(api_key: int) -> MessageModule:
-    """The module of an API's request. Raises `KeyError` for an API that we do not know."""
+    """Return the module of an API's request. Raises `KeyError` for an unknown API."""
     return cast(MessageModule, import_module(f"{__name__}.{APIS[api_key].stem}_request"))
 
 
 @cache
 def response_module(api_key: int) -> MessageModule:
-    """The module of an API's response. Raises `KeyError` for an API that we do not know."""
+    """Return the module of an API's response. Raises `KeyError` for an unknown API."""
     return cast(MessageModule, import_module(f"{__name__}.{APIS[api_key].stem}_response"))
