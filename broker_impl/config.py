@@ -1,4 +1,4 @@
-"""Settings by Kafka's names: one table of typed fields, from which all else is read.
+"""The broker's settings under Kafka's names: one table of typed fields defines them all.
 
 A topic's settings are the broker's with some fields replaced (``for_topic``), as in Kafka.
 """
@@ -19,10 +19,10 @@ _INT64_MAX = 2**63 - 1
 _PEER_PREFIX = "faultline.peer."
 _OWN_PREFIX = "faultline."
 _SIMILAR = 0.7
-"""How much a name has in common with the one that was meant, of 1."""
+"""The similarity (0 to 1) from which a known name is suggested for an unknown one."""
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
-"""The values of ``replica.selector.class``, by the names of Kafka's own (KIP-392)."""
+"""The values of ``replica.selector.class``: the names of Kafka's own classes (KIP-392)."""
 _SECRET_WORDS = ("password", "secret", "jaas.config", "private.key", "keystore.key")
 
 
@@ -38,19 +38,19 @@ class Endpoint(NamedTuple):
 
 
 class Source(IntEnum):
-    """Where a setting's value is from, by the numbers of DescribeConfigs and CreateTopics."""
+    """The source of a setting's value, with the numbers of DescribeConfigs and CreateTopics."""
 
     TOPIC = 1
     BROKER = 2
-    """Set for one broker while it runs."""
+    """Set dynamically for one broker."""
     ALL_BROKERS = 3
-    """Set for all brokers while they run."""
+    """Set dynamically for all brokers."""
     FILE = 4
     DEFAULT = 5
 
 
 class Sourced(NamedTuple):
-    """A value, by the name that it was set under."""
+    """A value, with the name under which it was set."""
 
     name: str
     value: Any
@@ -68,17 +68,20 @@ def _key(
     topic: str | None = None,
     kind: Kind | None = None,
 ) -> Any:
-    """A setting: Kafka's name, default, meaning, bounds, its name as a topic's setting, and
-    Kafka's kind of value where the field's type does not say it."""
+    """Define a setting: Kafka's name, default, documentation and bounds.
+
+    topic: its name as a topic's setting. kind: Kafka's kind of value, if the field's type does not
+    determine it.
+    """
     metadata = {"name": name, "doc": doc, "low": low, "high": high, "one_of": one_of, "kind": kind}
     return field(default=default, metadata=metadata | {"topic": topic})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """Every setting this broker obeys. Times are milliseconds, sizes bytes, -1 no limit."""
+    """Every setting on which this broker acts. Times are milliseconds, sizes bytes, -1 no limit."""
 
-    # who and where
+    # identity and addresses
     broker_id: int = _key("broker.id", -1, "The id of this broker.", low=-1)
     broker_rack: str = _key("broker.rack", "", "The rack that replicas are spread over.")
     listeners: tuple[str, ...] = _key(
@@ -480,30 +483,30 @@ class BrokerConfig:
     peer_overrides: Mapping[int, tuple[str, int]] = field(
         default_factory=dict, metadata={"name": None}
     )
-    """``faultline.peer.<id>=host:port``: where to reach a peer instead of what it advertises."""
+    """``faultline.peer.<id>=host:port``: the address of a peer, in place of its advertised one."""
     given: frozenset[str] = field(default=frozenset(), metadata={"name": None})
-    """Names that were set by hand (DescribeConfigs tells defaults from settings)."""
+    """The names that were set explicitly (DescribeConfigs separates these from defaults)."""
 
     inactive: Mapping[str, str] = field(default_factory=dict, metadata={"name": None})
-    """Settings of Kafka that were given and on which this broker does not act, as text."""
+    """Kafka settings that were given and on which this broker does not act, as text."""
 
     static: "BrokerConfig | None" = field(default=None, metadata={"name": None})
-    """What was given at start, where something has changed since."""
+    """The configuration given at the start, if it has changed since."""
     dynamic: Mapping[str, str] = field(default_factory=dict, metadata={"name": None})
-    """What was set for this broker while it runs, by broker-level names."""
+    """The dynamic settings of this broker, by broker-level names."""
     dynamic_default: Mapping[str, str] = field(default_factory=dict, metadata={"name": None})
-    """What was set for all brokers."""
+    """The dynamic settings of all brokers."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The listeners, parsed."""
         return tuple(parse_endpoint(text) for text in self.listeners)
 
     def advertised(self) -> tuple[Endpoint, ...]:
-        """The advertised listeners, as far as they were given."""
+        """The advertised listeners, if they were given."""
         return tuple(parse_endpoint(text) for text in self.advertised_listeners)
 
     def inter_broker_listener(self) -> str:
-        """The name of the listener that brokers talk over."""
+        """The name of the listener that brokers use among themselves."""
         return self.inter_broker_listener_name.upper() or self.endpoints()[0].name
 
     def security_protocols(self) -> dict[str, str]:
@@ -512,9 +515,10 @@ class BrokerConfig:
         return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
 
     def for_topic(self, overrides: Mapping[str, str]) -> "BrokerConfig":
-        """This configuration as one topic sees it.
+        """Return this configuration with a topic's overrides.
 
-        overrides: topic-level names (``retention.ms``) to text. ConfigError names the bad one.
+        overrides: topic-level names (``retention.ms``) to text. A ConfigError names the invalid
+        setting.
         """
         changed = {}
         for name, text in overrides.items():
@@ -525,10 +529,10 @@ class BrokerConfig:
         return dataclasses.replace(self, **changed)
 
     def while_running(self, default: Mapping[str, str], own: Mapping[str, str]) -> "BrokerConfig":
-        """This configuration, which was given at start, as it is changed since.
+        """Return this configuration, which was given at the start, with dynamic settings applied.
 
-        default: for all brokers; own: for this one. Only what a topic may override can change: it
-        is asked for anew each time. ConfigError names the bad one.
+        default: for all brokers; own: for this one. Only settings that a topic can override are
+        dynamic, because they are read at each use. A ConfigError names the invalid setting.
         """
         changed = {}
         for name, text in (dict(default) | dict(own)).items():
@@ -543,7 +547,7 @@ class BrokerConfig:
         )
 
     def sourced(self, setting: "Setting") -> list[Sourced]:
-        """A setting of the broker wherever it is set; the value that counts comes first."""
+        """All values of a broker's setting with their sources; the effective one is first."""
         static = self.static or self
         name = setting.name
         values = []
@@ -559,7 +563,7 @@ class BrokerConfig:
     def topic_settings(
         self, overrides: Mapping[str, str]
     ) -> "Iterator[tuple[str, Setting, list[Sourced]]]":
-        """Each setting of a topic by name, with its values; the one that counts comes first.
+        """Each setting of a topic by name, with all its values; the effective one is first.
 
         overrides: as in :meth:`for_topic`.
         """
@@ -586,7 +590,7 @@ class Setting:
     topic: str | None
 
     def parse(self, text: str, name: str | None = None) -> Any:
-        """The typed value of a text, or a ConfigError that says what would be right."""
+        """Convert a text to the typed value, or raise a ConfigError that says what is valid."""
         name = name or self.name
         value = parse_value(self.kind, name, text)
         said = value if self.is_list else (value,)
@@ -596,7 +600,7 @@ class Setting:
         return value
 
     def format(self, value: Any) -> str:
-        """The text of a value, as DescribeConfigs shows it."""
+        """Convert a value to text, as DescribeConfigs shows it."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, tuple):
@@ -605,7 +609,7 @@ class Setting:
 
     @property
     def is_dynamic(self) -> bool:
-        """May it change while a broker runs? As Kafka has it of those that are a topic's, too."""
+        """Whether the setting can change at run time: as in Kafka, if topics can override it."""
         return self.topic is not None
 
     @property
@@ -644,7 +648,7 @@ TOPIC_SETTINGS: Mapping[str, Setting] = {s.topic: s for s in SETTINGS.values() i
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """``NAME://host:port``; ConfigError says what is wrong."""
+    """Parse ``NAME://host:port``; a ConfigError says what is wrong."""
     name, separator, address = text.partition("://")
     host, colon, port = address.rpartition(":")
     if not (name and separator and colon and _is_port(port)):
@@ -653,7 +657,7 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def parse_address(text: str, name: str) -> tuple[str, int]:
-    """``host:port``."""
+    """Parse ``host:port``."""
     host, colon, port = text.strip().rpartition(":")
     if not (host and colon and _is_port(port)):
         raise ConfigError(f"{name}={text}: must be host:port")
@@ -661,7 +665,7 @@ def parse_address(text: str, name: str) -> tuple[str, int]:
 
 
 def parse(settings: Mapping[str, str]) -> BrokerConfig:
-    """A configuration from Kafka's names to text; ConfigError on the first thing that is wrong.
+    """Build a configuration from Kafka's names and text; ConfigError for the first invalid setting.
 
     Unknown names are ignored, as in Kafka; :func:`notes` reports them.
     """
@@ -690,8 +694,11 @@ def parse(settings: Mapping[str, str]) -> BrokerConfig:
 
 
 def notes(settings: Mapping[str, str]) -> list[str]:
-    """What a user should know of settings that change nothing: a line for each unknown name, and
-    one line for all those of Kafka's on which this broker does not act."""
+    """Return notes for the user about settings without effect.
+
+    There is one line for each unknown name, and one line for all Kafka settings on which this
+    broker does not act.
+    """
     unknown = [name for name in settings if not _is_known(name)]
     idle = sorted(name for name in settings if inactive(name) is not None)
     lines = [f"unknown setting {name} is ignored{_hint(name, _known_names())}" for name in unknown]
@@ -704,7 +711,7 @@ def notes(settings: Mapping[str, str]) -> list[str]:
 
 
 def check_active(name: str, text: str) -> None:
-    """ConfigError for a setting that the broker would refuse, ignore, or not act on."""
+    """Raise ConfigError for a setting that the broker would reject, ignore, or not act on."""
     for one_name, value in by_one_name({name: text}).items():
         setting = SETTINGS.get(one_name)
         if setting is None:
@@ -713,7 +720,7 @@ def check_active(name: str, text: str) -> None:
 
 
 def unusable_setting(name: str) -> ConfigError:
-    """The complaint about a name that no setting has on which this broker acts."""
+    """Return the error for a name that is not a setting on which this broker acts."""
     if inactive(name) is not None:
         return ConfigError(f"this broker does not act on {name}")
     return ConfigError(f"unknown setting {name}{_hint(name, _known_names())}")
@@ -733,7 +740,7 @@ def _known_names() -> list[str]:
 
 
 def _check(config: BrokerConfig) -> None:
-    """What no single setting can say."""
+    """Check the constraints that involve several settings."""
     names = [endpoint.name for endpoint in config.endpoints()]
     if not names:
         raise ConfigError("listeners: at least one is needed")
@@ -766,7 +773,7 @@ def _check(config: BrokerConfig) -> None:
 
 
 def _check_ensemble(connect: str) -> None:
-    """``host:port,host:port/chroot``; ZooKeeper's port is 2181 where none is given."""
+    """Check ``host:port,host:port/chroot``; ZooKeeper's default port is 2181."""
     servers, _, chroot = connect.partition("/")
     for server in servers.split(","):
         host, colon, port = server.strip().rpartition(":")
@@ -781,7 +788,7 @@ def _is_port(text: str) -> bool:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    """The name that was probably meant: one with other marks or letters, or a topic's name."""
+    """Suggest the name that was probably meant: a similar one, or that of a topic's setting."""
     if name in TOPIC_SETTINGS and name not in known:
         return f"; did you mean {TOPIC_SETTINGS[name].name}?"
     plain = name.strip().lower().replace("_", ".").replace("-", ".")

@@ -1,8 +1,8 @@
 """Kinds of values, and the settings of Kafka 2.8 on which this broker does not act.
 
-A ``server.properties`` of Kafka's may name the latter. Their values are checked like those of all
-settings, so that a file which Kafka refuses is refused here, too; nothing else depends on them.
-``docs/broker-settings.md`` lists them for users.
+A ``server.properties`` file of Kafka may contain these settings. Their values are checked like
+those of all settings, so that a file that Kafka rejects is rejected here too; they have no other
+effect. ``docs/broker-settings.md`` lists them for users.
 """
 
 import re
@@ -16,7 +16,7 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 class Kind(IntEnum):
-    """What a setting's text means, by the numbers of DescribeConfigs (KIP-226, KIP-569)."""
+    """The type of a setting's value, with the numbers of DescribeConfigs (KIP-226, KIP-569)."""
 
     BOOLEAN = 1
     STRING = 2
@@ -33,7 +33,7 @@ _BITS: Final = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 
 
 def parse_value(kind: Kind, name: str, text: str) -> Any:
-    """The value that a text means; ConfigError says what would be right."""
+    """Convert a text to a value; a ConfigError says what is valid."""
     text = text.strip()
     if kind is Kind.BOOLEAN:
         if text.lower() not in ("true", "false"):
@@ -52,7 +52,7 @@ def parse_value(kind: Kind, name: str, text: str) -> Any:
 
 
 def check_range(name: str, text: str, value: float, low: float | None, high: float | None) -> None:
-    """ConfigError for a number that is out of range, or no number (NaN)."""
+    """Raise ConfigError for a number that is out of range or NaN."""
     if low is not None and not value >= low:
         raise ConfigError(f"{name}={text}: must be at least {low}")
     if high is not None and not value <= high:
@@ -76,7 +76,7 @@ class Inactive(NamedTuple):
     one_of: tuple[str, ...] | None = None
 
     def check(self, name: str, text: str) -> None:
-        """ConfigError for a value that Kafka would refuse."""
+        """Raise ConfigError for a value that Kafka would reject."""
         value = parse_value(self.kind, name, text)
         if self.low is not None:
             check_range(name, text.strip(), value, self.low, None)
@@ -254,15 +254,15 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "process.roles": _NAMES,
     "sasl.mechanism.controller.protocol": _TEXT,
 }
-"""By name. Kafka's types and lower bounds."""
+"""Inactive settings by name, with Kafka's types and lower bounds."""
 _LISTENER_PREFIX: Final = "listener.name."
 
 
 def inactive(name: str) -> Inactive | None:
-    """The setting of this name, if it is one on which this broker does not act.
+    """Return the setting of this name if this broker does not act on it, else None.
 
-    ``listener.name.<listener>.<setting>`` sets one listener's security or limits (KIP-103,
-    KIP-402, KIP-612); this broker acts on none of them.
+    ``listener.name.<listener>.<setting>`` sets one listener's security or limits (KIP-103, KIP-402,
+    KIP-612); this broker acts on none of them.
     """
     if name.startswith(_LISTENER_PREFIX):
         inner = name.removeprefix(_LISTENER_PREFIX).partition(".")[2]
