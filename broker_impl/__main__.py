@@ -34,7 +34,7 @@ LOG = logging.getLogger("broker_impl")
 
 
 def wall_ms() -> int:
-    """Milliseconds since 1970."""
+    """Return the wall clock in milliseconds since 1970."""
     return int(time.time() * 1000)  # noqa: TID251 - the one place that reads the wall clock
 
 

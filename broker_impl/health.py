@@ -29,7 +29,7 @@ def api_versions_request() -> bytes:
 
 
 def ask_kafka(connection: socket.socket) -> None:
-    """Ask a broker for its API versions."""
+    """Send a broker an ApiVersions request."""
     connection.sendall(api_versions_request())
     size, correlation, error = struct.unpack(">iih", _exactly(connection, 10))
     if size < 6 or correlation != _CORRELATION or error:

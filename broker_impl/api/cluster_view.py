@@ -56,7 +56,7 @@ class ClusterView:
         self.controller_epoch: Epoch = -1
 
     def begin_again(self) -> None:
-        """Replace the topics with those of the next update that has any; after a registration."""
+        """Let the next update with topics replace all topics; the broker has registered."""
         self._replace_topics = True
 
     def update(self, request: UpdateMetadataRequest) -> list[TopicPartition]:

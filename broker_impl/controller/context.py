@@ -16,8 +16,7 @@ class BrokerInfo:
 
     id: BrokerId
     epoch: Epoch
-    """The czxid of its registration; another czxid means another incarnation of the broker
-    (KIP-380)."""
+    """The czxid of its registration; each incarnation of a broker has another one (KIP-380)."""
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
 

@@ -1,5 +1,4 @@
-"""Replica placement: leaders round-robin over the brokers, replicas of a partition in separate
-racks."""
+"""Replica placement: leaders round-robin over the brokers, replicas spread over the racks."""
 
 import random
 from collections.abc import Mapping, Sequence

@@ -25,8 +25,7 @@ def name_error(name: str) -> str | None:
 
 
 def collision(name: str, existing: Iterable[str]) -> str | None:
-    """Return an existing topic whose name differs only in '.' and '_', which metrics do not
-    distinguish."""
+    """Return an existing topic whose name is the same in metrics, which map '.' to '_'."""
     folded = name.replace(".", "_")
     for other in sorted(existing):
         if other != name and other.replace(".", "_") == folded:

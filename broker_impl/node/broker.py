@@ -216,7 +216,7 @@ class Broker:
         if self._view.is_whole:
             self._server.open_to_clients()
 
-    # Life.
+    # Start and stop.
 
     async def start(self) -> list[Endpoint] | None:
         """Start the broker up to its registration, and return the endpoints on which it listens.
@@ -257,7 +257,7 @@ class Broker:
             self._starting.cancel()
 
     def fail(self, error: BaseException) -> None:
-        """End the broker at once, without a clean-shutdown marker."""
+        """Stop the broker because of an error: at once, without a clean-shutdown marker."""
         if self._failure is None:
             self._failure = error
         self.stop()

@@ -152,8 +152,8 @@ class InternalTopics:
     ) -> None:
         """Append keys and values; ``done`` receives the outcome, at the latest after the timeout.
 
-        producer: the producer of the transaction that the records belong to; then under ``guard``,
-        with which the transaction was verified.
+        producer: the transactional producer on whose behalf the records are appended; guard: the
+        value under which its transaction was verified.
         """
         if self._replicas.led(tp, leader_epoch) is None:
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)

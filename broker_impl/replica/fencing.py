@@ -10,8 +10,7 @@ EPOCH_DURING_DELETE = -2
 
 
 def controller(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
-    """The error for a request of a controller: a replaced controller's is rejected whole
-    (KAFKA-1188)."""
+    """The error for a controller's request: a replaced controller's is rejected (KAFKA-1188)."""
     if request_epoch < known_epoch:
         return ErrorCode.STALE_CONTROLLER_EPOCH
     return ErrorCode.NONE

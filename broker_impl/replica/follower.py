@@ -1,5 +1,4 @@
-"""The rules by which a follower truncates its log to a prefix of its new leader's before it
-fetches."""
+"""The rules by which a follower truncates its log to a prefix of its leader's before it fetches."""
 
 from typing import NamedTuple
 

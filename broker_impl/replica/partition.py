@@ -204,8 +204,10 @@ class Partition:
         self.zk_version = -1
         self.remotes: dict[BrokerId, Remote] = {}
         self.replicated: Offset = self.high_watermark
-        """The offset below which all counted replicas hold every record; ahead of a watermark that
-        may not advance."""
+        """The offset below which all counted replicas hold every record.
+
+        It is ahead of the high watermark while that may not advance.
+        """
         self.exposed: Offset = 0
         """The highest end offset that clients received in this epoch."""
         # As a follower.
@@ -642,8 +644,7 @@ class Partition:
     # Queries.
 
     def would_learn(self, high_watermark: Offset, leader_log_start: Offset) -> bool:
-        """Return whether a response without records would change this follower's watermark or log
-        start."""
+        """Return whether a response without records would change this follower's state."""
         mark, start = self._learnt(high_watermark, leader_log_start)
         return mark != self.high_watermark or start > self.log.start_offset
 
@@ -662,8 +663,7 @@ class Partition:
         return watermark.deletable(offset, end)
 
     def low_watermark(self, live: Container[BrokerId]) -> Offset:
-        """The lowest log start of all live replicas, as far as they have reported it; -1: one has
-        not."""
+        """The lowest log start of all live replicas; -1: one has not reported its own."""
         starts = [remote.log_start for broker, remote in self.remotes.items() if broker in live]
         return min([self.log.start_offset, *starts])
 
@@ -679,8 +679,10 @@ class Partition:
         return error
 
     def read_refusal(self, current_leader_epoch: Epoch, *, from_follower: bool) -> ErrorCode:
-        """The error with which this replica refuses reads; with ``from_follower``, a follower also
-        serves them."""
+        """The error with which this replica refuses reads; NONE if it serves them.
+
+        With ``from_follower``, a follower serves them too.
+        """
         error = self.refusal(current_leader_epoch)
         if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and from_follower:
             return ErrorCode.NONE if self.role is Role.FOLLOWER else error
@@ -689,8 +691,10 @@ class Partition:
     def preferred_read_replica(
         self, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
     ) -> BrokerId | None:
-        """The replica from which a consumer in this rack should fetch; ``racks`` of the live
-        brokers."""
+        """The replica from which a consumer in this rack should fetch; None: from this leader.
+
+        ``racks`` contains the live brokers.
+        """
         if self.role is not Role.LEADER:
             return None
         log = self.log
@@ -750,16 +754,14 @@ class Partition:
         )
 
     def with_aborted(self, offset: Offset, result: FetchResult) -> FetchResult:
-        """Return the result with the aborted transactions that a read_committed consumer filters
-        out."""
+        """Return the result with the aborted transactions, for a read_committed consumer."""
         if result.error is not ErrorCode.NONE:
             return result
         aborted = self.log.aborted_transactions(offset, result.records)
         return msgspec.structs.replace(result, aborted=aborted)
 
     def answer_follower(self, broker: BrokerId, result: FetchResult) -> FetchResult:
-        """Return the result with the high watermark as it is after this follower's fetch was
-        counted."""
+        """Return the result with the high watermark as of now, after the fetch was counted."""
         if result.error is not ErrorCode.NONE or result.diverging is not None:
             return result
         remote = self.remotes[broker]

@@ -74,8 +74,7 @@ class ReplicaConfig:
     lag_time_max_ms: int = 30_000
     """replica.lag.time.max.ms"""
     fetch_backoff_ms: int = 1_000
-    """replica.fetch.backoff.ms: the delay after an error before that partition's leader is asked
-    again."""
+    """replica.fetch.backoff.ms: the delay after an error until that leader is asked again."""
     min_insync_replicas: Callable[[str], int] = lambda topic: 1
     """min.insync.replicas of a topic."""
 
@@ -143,8 +142,7 @@ class Replicas:
         return fencing.broker(request_epoch, self.broker_epoch)
 
     def order_error(self, broker_epoch: Epoch, controller_epoch: Epoch) -> ErrorCode:
-        """The error for which a controller's order is rejected whole; otherwise its epoch is
-        remembered."""
+        """The error for which a controller's order is rejected; else its epoch is remembered."""
         error = self.broker_epoch_error(broker_epoch)
         if error is ErrorCode.NONE:
             error = fencing.controller(controller_epoch, self.controller_epoch)
@@ -334,8 +332,7 @@ class Replicas:
         return partition.log.producers.guard(producer_id)
 
     def producers(self, tp: TopicPartition) -> dict[int, ProducerEntry] | ErrorCode:
-        """The leader's state of each producer, by producer id; or the error why it has none to
-        return."""
+        """The leader's state of each producer, by producer id; or the error if there is none."""
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

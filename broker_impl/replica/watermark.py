@@ -81,8 +81,7 @@ def deletable(offset: Offset, end: Offset) -> Offset | None:
 
 
 def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offset:
-    """A high watermark from elsewhere (a leader's response, a checkpoint), limited to this log's
-    range."""
+    """A high watermark from elsewhere (a leader, a checkpoint), limited to this log's range."""
     return max(log_start, min(high_watermark, log_end))
 
 

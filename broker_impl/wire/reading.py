@@ -93,7 +93,7 @@ def read_int64(buffer: memoryview, at: int) -> tuple[int, int]:
     return _I64.unpack_from(buffer, at)[0], at + 8
 
 
-# Strings: a length of 16 bits (-1: null), or a varint of one more than the length (0: null).
+# Strings: a 16-bit length (-1: null), or a varint of the length plus one (0: null).
 
 
 def read_string(buffer: memoryview, at: int) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Names for what travels between the layers."""  # noqa: A005 - only ever imported by its full name
+"""Types of the values that the layers exchange."""  # noqa: A005 - only ever imported by its full name
 
 from typing import NamedTuple
 from uuid import UUID

@@ -20,8 +20,7 @@ class ControllerConfig:
     rebalance_s: float | None
     """The interval at which preferred leaders are restored; None: never."""
     topic_rows: Callable[[Mapping[str, str]], list[CreatableTopicConfigs]]
-    """The settings of a topic with these overrides, as CreateTopics reports them; raises
-    ConfigError."""
+    """The settings of a topic with these overrides, as in CreateTopics; raises ConfigError."""
     unclean: Callable[[Mapping[str, str]], bool]
     """Whether a topic with these overrides allows unclean leader election; raises ConfigError."""
 

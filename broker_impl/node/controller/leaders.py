@@ -70,7 +70,10 @@ class Leaders:
                 self._now(tp, there, is_new=there == state)
 
     async def distrust_returned(self) -> None:
-        """Remove ISR members that restarted while there was no controller; called once per term."""
+        """Remove ISR members that registered again since their ISR was written; once per term.
+
+        They may have been away while there was no controller.
+        """
         context = self._context
         candidates = context.candidates()
 
@@ -245,8 +248,7 @@ class Leaders:
                     pending.append(tp)
 
     def _now(self, tp: TopicPartition, state: Leadership, *, is_new: bool = False) -> None:
-        """Record a partition's new state, and queue roles for its replicas and metadata for all
-        brokers."""
+        """Record a partition's state; queue its replicas' roles and all brokers' metadata."""
         LOG.info("%s: leader %d, epoch %d, ISR %s", tp, state.leader, state.leader_epoch, state.isr)
         self._context.leadership[tp] = state
         self._outbox.tell_roles(self._context.live_replicas(tp), tp, is_new=is_new)

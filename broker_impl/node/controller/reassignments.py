@@ -153,8 +153,7 @@ class Reassignments:
             context.moves[tp] = move
 
     async def _lead_among(self, tp: TopicPartition, replicas: Replicas) -> bool:
-        """Write a new epoch with a leader and ISR among these replicas; False: none of them can
-        lead."""
+        """Write a new epoch with a leader and ISR among these replicas; False if none can lead."""
         candidates = self._context.candidates()
         chosen: list[Choice] = []
 

@@ -190,8 +190,7 @@ class ControllerRuntime:
     async def controlled_shutdown(
         self, request: ControlledShutdownRequest
     ) -> ControlledShutdownResponse:
-        """Move leadership off a broker that shuts down, and return the partitions that it still
-        leads."""
+        """Move leadership off a broker that shuts down; return the partitions that it still has."""
         response: ControlledShutdownResponse = await self._ask(request)
         return response
 
@@ -208,8 +207,7 @@ class ControllerRuntime:
         return response
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        """Elect leaders as an operator requests; before the response, this broker has its own
-        orders."""
+        """Elect leaders as an operator requests; answer once this broker has its own orders."""
         deadline = _deadline(request.timeout_ms)
         response: ElectLeadersResponse = await self._ask(request)
         if not response.error_code:
@@ -243,8 +241,10 @@ class ControllerRuntime:
         return await answer
 
     async def _in_time(self, is_true: Callable[[Context], bool], deadline: float) -> bool:
-        """Wait until the condition holds and this broker has its orders; stop at the deadline or
-        term end."""
+        """Wait until the condition holds and this broker has its orders; False if it is too late.
+
+        It is too late at the deadline, or when the term ends.
+        """
         if self._term is None:
             return False
         try:
@@ -502,8 +502,7 @@ class _Term:
         await self._reassignments.go_on()
 
     def _meet(self, come: Iterable[BrokerId]) -> None:
-        """Update the brokers' addresses, open queues to new ones, and queue the list of live
-        brokers."""
+        """Update the brokers' addresses, open queues to new ones, queue the broker list."""
         listener = self._config.inter_broker_listener
         self._peers.update(
             {

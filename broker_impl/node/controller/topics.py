@@ -65,8 +65,7 @@ class Topics:
         self._retry_deletions = retry_deletions
 
     async def read(self) -> None:
-        """Read topics that are new to the context, and drop those that were removed from ZooKeeper
-        by hand."""
+        """Read topics that are new to the context; drop those that were removed by hand."""
         context = self._context
         names = await self._znodes.topics(self._watch(TopicsChanged()))
         for name in [topic for topic in context.topics if topic not in names]:
@@ -224,8 +223,11 @@ class Topics:
         return DeletableTopicResult(name=name, error_code=error, error_message=why)
 
     async def read_deletions(self) -> None:
-        """Start newly requested deletions: mark topics, queue metadata that removes them, delete
-        replicas."""
+        """Start newly requested deletions.
+
+        Topics are marked, metadata that removes them is queued for all brokers, and their replicas
+        are deleted.
+        """
         context = self._context
         names = await self._znodes.deletions(self._watch(DeletionsAsked()))
         if any(name not in context.topics for name in names):

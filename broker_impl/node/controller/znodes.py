@@ -386,8 +386,7 @@ class ControllerZnodes:
             raise error.error from error
 
     async def _if_written(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
-        """Return the state after a lost connection if it is the one that was to be written, else
-        None."""
+        """Return the state after a lost connection if it is the one that was to be written."""
         await self._zk.connected()
         found = await self.leadership(tp)
         if found is not None and replace(found, zk_version=wanted.zk_version) == wanted:
