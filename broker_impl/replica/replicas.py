@@ -74,7 +74,7 @@ class ReplicaConfig:
     lag_time_max_ms: int = 30_000
     """replica.lag.time.max.ms"""
     fetch_backoff_ms: int = 1_000
-    """replica.fetch.backoff.ms: the delay after an error until that leader is asked again."""
+    """replica.fetch.backoff.ms: the delay after an error before a partition is fetched again."""
     min_insync_replicas: Callable[[str], int] = lambda topic: 1
     """min.insync.replicas of a topic."""
 
