@@ -405,10 +405,11 @@ class Replicas:
         With ``from_follower``, a follower can also serve the read, up to the watermark that it
         knows (KIP-392).
 
-        A follower's fetch is an event: it shows what the follower holds. It is none if it failed or
-        diverged (KAFKA-8400, KAFKA-13141), or when a parked request is tried ``again``, because it
-        was counted the first time. A follower that is not assigned receives UNKNOWN_LEADER_EPOCH,
-        which it retries: it may know an assignment that this broker has not received yet.
+        A follower's fetch is an event, because it shows what the follower holds. It does not count
+        if it failed or diverged (KAFKA-8400, KAFKA-13141), or when a parked request is tried
+        ``again``, because it was counted the first time. A follower that is not assigned receives
+        UNKNOWN_LEADER_EPOCH, which it retries: it may know an assignment that this broker has not
+        received yet.
         """
         partition = self.partitions.get(tp)
         if partition is None:
