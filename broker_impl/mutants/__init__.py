@@ -1,8 +1,8 @@
-"""Historic bugs as replacements of single rules, each beside its story.
+"""Historic bugs, each a replacement of one rule of the broker, registered with its description.
 
-A mutant is a function with the signature of the rule that it replaces. The rule's own module holds
-no switch and does not know: planting sets the module's attribute, which is why rules are called
-through their module and never imported by name.
+A mutant is a function with the signature of the rule that it replaces. The rule's own module has no
+switch and does not know about mutants: planting one sets the module's attribute, so rules are
+always called through their module and never imported by name.
 """
 
 import importlib
@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeVar
 from broker_impl.errors import ConfigError
 
 Kind = Literal["historic", "mutation", "control", "protocol"]
-"""A defect that was; a fault of ours in a documented rule; a loss inherent in a configuration;
-another protocol, correct by itself, under which bugs show that ours would hide."""
+"""``historic``: a defect that a released Kafka had. ``mutation``: an invented defect in a
+documented rule. ``control``: a loss that is inherent in a configuration. ``protocol``: another
+protocol, correct by itself, under which bugs show that this broker's own protocol would hide."""
 
 _SECTIONS = (
     "compaction",
@@ -36,26 +37,26 @@ _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Mutant:
-    """One planted bug."""
+    """One bug that can be planted, with what is known about it."""
 
     name: str
     of: str
-    """The rule that it replaces, ``module:function``."""
+    """The rule that the mutant replaces, as ``module:function``."""
     source: str
-    """Catalogue id, JIRA, KIP."""
+    """Catalogue id, JIRA issue, KIP."""
     kind: Kind
     symptom: str
-    """The anomaly that it must be reported as; empty for a protocol."""
+    """The anomaly that the bug must be reported as; empty for a protocol."""
     schedule: str
-    """What has to happen for it to show, in a sentence."""
+    """The events that make the bug show, in one sentence."""
     tier: Literal[1, 2, 3]
-    """1: quick to show, and seen by clients; 2: needs a long run or an exact order; 3: only state
-    or patience shows it."""
+    """1: the bug shows quickly and clients observe it. 2: it needs a long run or an exact order of
+    events. 3: only snapshots of the brokers' state, or a long wait, reveal it."""
     rule: Callable[..., Any]
 
     @property
     def story(self) -> str:
-        """What the bug does and why it loses data."""
+        """What the bug does and why data is lost: the docstring of the replacing function."""
         return (self.rule.__doc__ or "").strip()
 
 
@@ -90,12 +91,12 @@ def _load() -> dict[str, Mutant]:
 
 
 def names() -> list[str]:
-    """Every mutant there is, sorted."""
+    """The names of all mutants, sorted."""
     return sorted(_load())
 
 
 def get(name: str) -> Mutant:
-    """One mutant; ConfigError when there is none of this name."""
+    """Return the mutant of this name; raise ConfigError if there is none."""
     try:
         return _load()[name]
     except KeyError:
@@ -103,7 +104,7 @@ def get(name: str) -> Mutant:
 
 
 def plant(names: Sequence[str]) -> None:
-    """Put these in place of their rules; ConfigError, and nothing planted, for an unknown name."""
+    """Replace the rules of these mutants. An unknown name raises ConfigError and plants nothing."""
     for chosen in [get(name) for name in names]:
         module_name, function = chosen.of.split(":")
         module = importlib.import_module(module_name)
@@ -112,6 +113,6 @@ def plant(names: Sequence[str]) -> None:
 
 
 def removed() -> None:
-    """Put all replaced rules back."""
+    """Restore all replaced rules."""
     while _replaced:
         setattr(*_replaced.pop())

@@ -1,4 +1,4 @@
-"""Bugs in the compaction of logs: what is taken for replaced, and what goes with it."""
+"""Bugs in log compaction: which records count as replaced, and what is removed with them."""
 
 from collections.abc import Iterable
 
@@ -21,11 +21,11 @@ from broker_impl.wire.types import Buffer, Offset
     schedule="A key is deleted, and its log compacted.",
 )
 def may_go(horizon_ms: int | None, now_ms: int) -> bool:
-    """A tombstone goes with what it has deleted, in the first pass that meets it.
+    """The first compaction pass that meets a tombstone removes it along with the deleted value.
 
-    Whoever has read the value by then, and comes to the tombstone's place afterwards, finds nothing
-    there and keeps what was deleted; so does a replica that fetches no sooner. Kafka once went by
-    the time at which a segment's file was written, which compaction itself may set.
+    A consumer that has read the value before, and reaches the tombstone's offset afterwards, finds
+    nothing there and keeps the deleted value; so does a replica that fetches late. Kafka once used
+    the modification time of a segment's file, which compaction itself may set.
     """
     return True
 
@@ -39,10 +39,10 @@ def may_go(horizon_ms: int | None, now_ms: int) -> bool:
     schedule="A transaction is open across two segments, and is aborted.",
 )
 def limit(high_watermark: Offset, last_stable_offset: Offset) -> Offset:
-    """What is committed may be compacted, be its transaction open still or not.
+    """Records up to the high watermark may be compacted, even if their transaction is still open.
 
-    A record of an open transaction counts as the last of its key, and the one before it goes. Then
-    the transaction is aborted, and nobody is given either.
+    A record of an open transaction counts as the last of its record key, and the one before it is
+    removed. When the transaction is aborted, consumers get neither.
     """
     return high_watermark
 
@@ -56,11 +56,11 @@ def limit(high_watermark: Offset, last_stable_offset: Offset) -> Offset:
     schedule="Transactions are committed and aborted, and their log is compacted.",
 )
 def has_keys(header: BatchHeader) -> bool:
-    """A marker is a record like others, whose key is its version and its type.
+    """A marker is compacted like any other record, with its version and type as its record key.
 
-    So of all commits in a log only the last stays, and of all aborts; or none, if a user's key is
-    the same four bytes. A transaction without its end goes on with the producer's next one, and is
-    what that comes to be.
+    Of all commit markers in a log only the last one stays, and of all abort markers likewise; or
+    none, if a user's key is the same four bytes. A transaction without its marker continues into
+    the producer's next one and gets that one's outcome.
     """
     return True
 
@@ -75,10 +75,11 @@ def has_keys(header: BatchHeader) -> bool:
     tier=2,
 )
 def aborted_in(known: Iterable[AbortedTransaction], end: Offset) -> Iterable[AbortedTransaction]:
-    """A pass that had no room for more keys knows of what was aborted as far as it has read them.
+    """A pass whose key map is full knows aborted transactions only up to where it has read keys.
 
-    It copies whole segments. What was aborted behind that place, in the last of them, is copied,
-    too, but the new index does not name it; and readers take for committed what no index names.
+    It copies whole segments. Aborted records after that offset, in the last of them, are copied
+    too, but the new index does not list their transactions, and consumers take what no index lists
+    for committed.
     """
     return (each for each in known if each.last_offset < end)
 
@@ -93,10 +94,10 @@ def aborted_in(known: Iterable[AbortedTransaction], end: Offset) -> Iterable[Abo
     tier=2,
 )
 def carried(fates: Fates) -> Fates:
-    """What is open where one copy ends is forgotten before the next.
+    """The state of open transactions is dropped between one copied group of segments and the next.
 
-    The rest of the transaction counts as committed, its marker as that of nothing. Segments that
-    are copied so do not say that it was aborted, and after a while nothing does.
+    The rest of the transaction counts as committed, and its marker as one without a transaction.
+    The new segments do not record that it was aborted, and once the marker is removed nothing does.
     """
     return Fates(fates._coming)
 
@@ -111,11 +112,11 @@ def carried(fates: Fates) -> Fates:
     tier=3,
 )
 def decode_marker(data: Buffer) -> Marker | None:
-    """Every control batch is thought to have a record.
+    """The decoder expects every control batch to hold a record.
 
-    A marker of nothing goes after a while, and its batch stays empty where it is the last that a
-    producer is known by. Whoever reads it then, a broker at its start, a follower, the cleaner
-    itself, looks for its first record, and ends.
+    A marker without a transaction is removed after a while, but its batch stays, empty, if it is
+    the last one of its producer. A starting broker, a follower or the cleaner itself that reads the
+    batch then looks for its first record and crashes.
     """
     header, first = batch.parse_header(data), batch.records(data)[0]
     assert first.key is not None
@@ -136,9 +137,9 @@ def decode_marker(data: Buffer) -> Marker | None:
     tier=2,
 )
 def counts(name: str) -> bool:
-    """What is left of an interrupted compaction is removed at start, whatever its name says.
+    """At start, a log removes all files of an interrupted compaction, even ``.swap`` files.
 
-    A copy that is called ``.swap`` may be all that there is: the segments that it was made of are
+    A copy that is called ``.swap`` may be the only one left: the segments that it replaces are
     removed before it gets its own name.
     """
     return False
@@ -154,10 +155,10 @@ def counts(name: str) -> bool:
     tier=2,
 )
 def goes_on(config: LogConfig) -> bool:
-    """A pass that has begun is brought to its end, whatever the topic's policy is by then.
+    """A compaction pass runs to its end even if the topic's policy has changed meanwhile.
 
-    Whoever has taken ``compact`` away, to keep every record from now on, is told that it is done,
-    and loses those that are not the last of their key.
+    If an operator removes ``compact``, to keep every record from then on, the change succeeds, and
+    all records that are not the last of their record key are still lost.
     """
     return True
 
@@ -173,9 +174,9 @@ def goes_on(config: LogConfig) -> bool:
     tier=2,
 )
 def is_last_of_producer(header: BatchHeader, entry: ProducerEntry | None) -> bool:
-    """A batch goes with its last record, though its producer is known by it.
+    """A batch is removed with its last record, even if it is the last one of its producer.
 
-    Whoever reads the log from then on, a replica that was behind or a broker at its start, does not
-    know how far that producer had come. The same batch, sent once more, is new to him.
+    A replica that was behind, or a broker at its start, reads the log from then on without learning
+    how far that producer had come. When the producer sends the batch again, it looks new.
     """
     return False

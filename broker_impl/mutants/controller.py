@@ -1,4 +1,4 @@
-"""Bugs in who leads what, and in whose orders count."""
+"""Bugs in leader election, and in which controller's requests a broker accepts."""
 
 from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
@@ -24,11 +24,11 @@ from broker_impl.zookeeper.client import Create, SetData
     "another broker's death, and before it has written that down; then the leader dies.",
 )
 def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
-    """The controller acts on what it knew when it heard of something, whatever was written since.
+    """The controller decides from the partition state that it has cached, not from the current one.
 
-    It puts a follower back into the ISR that its leader has taken out, and that has missed what was
-    committed without it. If the leader dies before it has taken it out again, that follower may be
-    elected.
+    It puts a follower back into the ISR that the leader has removed, and that lacks what was
+    committed without it. If the leader dies before it has removed the follower again, that follower
+    may be elected.
     """
     return replace(found, leader=known.leader, isr=known.isr)
 
@@ -43,10 +43,10 @@ def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
     "and loses its session before it goes on.",
 )
 def election_writes(claim: Create, epoch: SetData) -> list[list[Write]]:
-    """A broker becomes the controller first, and raises the epoch to one more than it read then.
+    """A broker becomes the controller first, and increments the controller epoch in a second write.
 
-    In the meantime another may have raised it. Both give orders in the name of the same epoch, and
-    nobody can tell whose are out of date.
+    Another broker may have raised the epoch since this one read it. Both then send requests with
+    the same controller epoch, and brokers cannot recognize which of them is stale.
     """
     return [[claim], [SetData(epoch.path, epoch.data)]]
 
@@ -61,12 +61,12 @@ def election_writes(claim: Create, epoch: SetData) -> list[list[Write]]:
     "office and somebody is back.",
 )
 def controller(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
-    """A broker obeys whoever says that he is the controller.
+    """A broker obeys a request of any controller, whatever its controller epoch.
 
-    Two of them can give orders at once: one whose session is over, and who has not heard of it, and
-    the next one. The broker goes back to what was before and takes others for gone that are there,
-    the leader that it should follow among them. Leader epochs still keep it from leading by such an
-    order; before there were any it did.
+    Two brokers can act as the controller at once: one whose session has expired and that does not
+    know it yet, and its successor. The broker returns to an earlier view and takes live brokers for
+    dead, possibly including the leader that it should follow. Leader epochs still keep it from
+    becoming a leader by such a request; before they existed, it did become one.
     """
     return ErrorCode.NONE
 
@@ -81,10 +81,11 @@ def controller(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     "and is back before the controller has noticed anything.",
 )
 def broker(request_epoch: Epoch, own_epoch: Epoch) -> ErrorCode:
-    """A broker obeys orders that were meant for a former life of it.
+    """A broker obeys requests that were meant for its previous incarnation.
 
-    What it was to do then it was to do with the log that it had then. It leads on in an epoch whose
-    records it has lost, and gives their offsets to others; its followers cut off what it lacks.
+    Such a request assumes the log that the broker had before it restarted. The broker leads on in
+    an epoch whose records it has lost and gives their offsets to other records; its followers
+    truncate what it lacks.
     """
     return ErrorCode.NONE
 
@@ -99,11 +100,12 @@ def broker(request_epoch: Epoch, own_epoch: Epoch) -> ErrorCode:
     "still ask the broker that led before.",
 )
 def leader_and_isr(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
-    """A replica takes every order for its role, whichever leader epoch it is of.
+    """A replica accepts every LeaderAndIsr request, whatever its leader epoch.
 
-    An old one puts a replaced leader back, with the ISR of that time, which the leader of now and
-    its followers have left. If it was alone in it, it commits and acknowledges by itself, until it
-    is told to follow again and cuts all that off.
+    An old request makes a replaced leader lead again, with the ISR of that time, although the
+    current leader and its followers no longer belong to it. If the old leader was alone in that
+    ISR, it commits and acknowledges records by itself, until the controller makes it a follower
+    again and it truncates them all.
     """
     return ErrorCode.NONE
 
@@ -120,10 +122,11 @@ def leader_and_isr(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
 def is_complete(
     wanted: Sequence[BrokerId], isr: Container[BrokerId], live: Container[BrokerId]
 ) -> bool:
-    """A reassignment is over as soon as all of its target are alive, in sync or not.
+    """A reassignment completes as soon as all target replicas are alive, in sync or not.
 
-    Replicas that have everything are deleted before the new ones have anything. Who is left in the
-    ISR is alone in it, though nobody has died, and what it loses is lost.
+    The old replicas, which hold everything, are deleted before the new ones hold anything. The one
+    replica that is left in the ISR is alone in it although no broker has died, and what it loses is
+    lost.
     """
     return all(broker in live for broker in wanted)
 
@@ -139,11 +142,12 @@ def is_complete(
     "it is in sync again; then the leader dies.",
 )
 def stop(request_epoch: Epoch, known_epoch: Epoch, delete: bool) -> ErrorCode:
-    """A broker stops and deletes a replica whenever it is told so, whatever has changed since.
+    """A broker stops and deletes a replica on every StopReplica request, whatever its leader epoch.
 
-    The order was sent again when it was not answered, and obeyed. The one that was on its way comes
-    to a broker that has the replica back and is in sync. It deletes what it has promised to hold,
-    and is in the ISR with nothing: if it is elected everything is lost.
+    The controller sent the request again because it got no answer, and the broker obeyed that
+    second copy. The first copy arrives when the broker has the replica back and is in sync. The
+    broker deletes what it has acknowledged and stays in the ISR with an empty log: if it is
+    elected, everything is lost.
     """
     return ErrorCode.NONE
 
@@ -163,10 +167,10 @@ def preferred(
     isr: tuple[BrokerId, ...],
     candidates: Container[BrokerId],
 ) -> Choice | None:
-    """Leadership goes back to the preferred replica as soon as it is alive, in sync or not.
+    """The preferred replica becomes the leader as soon as it is alive, in sync or not.
 
-    It lacks what was committed while it was away. The others take it for their leader and cut off
-    what it does not have, though all of them had it: no machine was lost, nor any disk.
+    It lacks what was committed while it was away. The other replicas follow it and truncate those
+    records, although all of them held the records and no machine or disk was lost.
     """
     wish = replicas[0]
     if leader == wish or wish not in candidates:
@@ -186,11 +190,12 @@ def preferred(
     tier=2,
 )
 def connection(number: int, newest: int) -> ErrorCode:
-    """An order without an epoch is obeyed whenever it comes, also when it was sent again long ago.
+    """A broker obeys a request without an epoch even if it is late and has been sent again since.
 
-    Such is the list of the brokers that are alive. A broker that goes by an old one does not reach
-    who has come back since, nor tells clients of him; nobody tells it better until brokers or ISRs
-    change again. If it follows him and is out of the ISR already, they never do.
+    The list of live brokers is such a request. A broker that applies an old list does not connect
+    to brokers that have come back since, and does not list them to clients. The next change of
+    brokers or ISRs corrects it. If the missing broker is its leader and the broker has already left
+    the ISR, that change never comes.
     """
     return ErrorCode.NONE
 
@@ -205,10 +210,11 @@ def connection(number: int, newest: int) -> ErrorCode:
     tier=3,
 )
 def late_roles(late: ErrorCode) -> ErrorCode:
-    """Who leads is told by epochs alone, also when the order was sent again long ago.
+    """A broker checks a late LeaderAndIsr request by its leader epochs alone.
 
-    A broker that has deleted its replica since has none of its epochs. It makes the replica anew
-    and leads it, with nothing in it. Clients whose metadata are as old take it for what it was.
+    A broker that has deleted its replica in the meantime knows none of these epochs. It creates the
+    replica again and leads it, with an empty log. Clients with equally old metadata use it as the
+    leader.
     """
     return ErrorCode.NONE
 
@@ -230,10 +236,11 @@ def returned(
     candidates: Container[BrokerId],
     back: Collection[BrokerId],
 ) -> Choice | None:
-    """A new controller finds everybody alive and changes nothing, also where a leader was away.
+    """A new controller finds all brokers alive and changes nothing, even if a leader was away.
 
-    That leader goes on in its epoch with what its disk has kept. Its followers cut off the rest, or
-    keep records of a former life of the same epoch, which nothing tells from those of this one.
+    That leader continues in its epoch with what its disk has kept. Its followers truncate the rest,
+    or keep records that an earlier incarnation appended in the same epoch, which cannot be
+    distinguished from the current ones.
     """
     return None
 
@@ -247,9 +254,10 @@ def returned(
     schedule="A topic is deleted and created again while a broker is down, which leads later.",
 )
 def is_gone(state: State) -> bool:
-    """A topic is deleted once all of its replicas are that can be told.
+    """A topic counts as deleted once every reachable broker has deleted its replicas.
 
-    Whoever is down keeps his, and there is nothing but the name to tell it from that of the next
-    topic of that name. He leads it with the old records in it, which everybody copies.
+    A broker that is down keeps its replica, and only the name identifies a topic, so the next topic
+    of that name is taken for the old one. If that broker becomes the leader, it serves the old
+    records, and all followers copy them.
     """
     return state is not State.STARTED

@@ -16,12 +16,12 @@ from broker_impl.wire.types import BrokerId, Epoch, Offset
     "watermark, and the leader dies before the follower has fetched again.",
 )
 def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -> Offset | None:
-    """A follower cuts its log at its own high watermark before it follows, and asks nobody.
+    """A follower truncates to its own high watermark in a new epoch, without asking the leader.
 
-    Its watermark lags the leader's by a round trip, and after a restart by a checkpoint's age: it
-    throws away records that it holds, that the leader counted, and that were acknowledged. If the
-    leader dies before they are fetched again, this follower is elected out of the ISR without
-    them. Until KIP-101 that was the protocol.
+    Its watermark lags the leader's by a round trip, and after a restart by the age of a checkpoint:
+    it drops records that it holds, that the leader counted, and that were acknowledged. If the
+    leader dies before they are fetched again, this follower is elected out of the ISR without them.
+    Until KIP-101 that was the protocol.
     """
     return min(high_watermark, log_end)
 
@@ -36,14 +36,14 @@ def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -
     "appends others in their place, and the former leader follows it.",
 )
 def compares_by(latest_epoch: Epoch) -> Epoch:
-    """Logs are compared by their offsets: no follower says of which epoch its last record is.
+    """Logs are compared by offset alone: a follower does not send the epoch of its last record.
 
-    It cuts its log at its own high watermark, takes what is left for a prefix of the leader's
-    because it is no longer, and fetches behind it. If the leader came to lead without some of that,
-    as it does where watermarks are all that logs are cut by, and has appended since, two replicas
-    in sync have different records at one offset. What was acknowledged and read there is gone once
-    the other leads, and its offset holds something else. Until KIP-101 a batch did not even tell
-    of which epoch it was.
+    It truncates its log to its own high watermark, takes what is left for a prefix of the leader's
+    log because it is no longer, and fetches from there. If the leader was elected without some of
+    those records, as happens where logs are truncated by watermarks alone, and has appended since,
+    two in-sync replicas have different records at one offset. What was acknowledged and read there
+    is gone once the other replica leads, and its offset holds another record. Until KIP-101 batches
+    did not even carry their epoch.
     """
     return follower.UNDEFINED
 
@@ -58,11 +58,12 @@ def compares_by(latest_epoch: Epoch) -> Epoch:
     "never seen, and lies where the leader has records of the epoch before.",
 )
 def told(asked: Epoch, known: Epoch) -> Epoch:
-    """A leader tells where the next epoch begins, and not of which epoch it speaks.
+    """A leader answers where an epoch ends, but not for which epoch.
 
-    A follower whose last records are of an epoch that the leader does not know takes the answer for
-    the end of that epoch. It keeps records that the leader has others in place of, and both call
-    themselves in sync. Until Kafka 2.0 the answer had no room for an epoch.
+    The last records of a follower may be of an epoch that the leader does not know. The follower
+    takes the leader's answer, which is for an older epoch, for the end of its own. It keeps records
+    where the leader has others, and both count as in sync. Until Kafka 2.0 the response had no
+    field for the epoch.
     """
     return asked
 
@@ -78,10 +79,11 @@ def told(asked: Epoch, known: Epoch) -> Epoch:
     tier=2,
 )
 def starts_over(former_leader: BrokerId | None, leader: BrokerId) -> bool:
-    """A follower whose leader stays the same goes on as it was, whatever the epoch.
+    """A follower whose leader stays the same does not compare its log again in a new epoch.
 
-    Between the two epochs somebody else may have led, under whom the leader has cut its log. The
-    follower keeps what was cut off, fetches what comes behind it, and counts as in sync.
+    Between the two epochs another replica may have led, and the leader may have truncated its log
+    as a follower. This follower keeps the truncated records, fetches what comes after them, and
+    counts as in sync.
     """
     return former_leader != leader
 
@@ -96,10 +98,10 @@ def starts_over(former_leader: BrokerId | None, leader: BrokerId) -> bool:
     "replaced meanwhile, has cut its log, and leads again.",
 )
 def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
-    """Nobody compares leader epochs: a follower of any epoch is served, and counts.
+    """Leaders do not compare epochs: a follower's fetch is served, and counts, in any epoch.
 
-    It has not been told of the leader's epoch, so it has not made its log a prefix of the leader's.
-    What the leader takes for a copy of its records may be a copy of others.
+    The follower does not know the leader's epoch, so it has not made its log a prefix of the
+    leader's. What the leader takes for copies of its own records may be other records.
     """
     return ErrorCode.NONE
 
@@ -114,12 +116,12 @@ def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     "and the successor dies before it has fetched again.",
 )
 def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
-    """A leader takes the offset of every fetch for what the follower holds, of this history or not.
+    """A leader takes every fetch offset for the follower's log end, even if the log diverges.
 
-    Who led before may hold more than the new leader, of records that nobody committed. It is told
-    to cut them off, and counted as in sync with them all the same: what the new leader appends in
-    their place is acknowledged before anybody has fetched it. That was in Kafka from 2.7, the first
-    release to look at a fetch's epoch, to 2.8.
+    A former leader may hold more records than the new one, none of them committed. The new leader
+    makes it truncate them, but already counts it as in sync: what the new leader appends in their
+    place is acknowledged before any follower has fetched it. Kafka had this bug from 2.7, the first
+    release that looks at a fetch's epoch, to 2.8.
     """
     return error is ErrorCode.NONE and not again
 
@@ -135,11 +137,11 @@ def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
     tier=2,
 )
 def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
-    """A follower that waits for an answer takes any, also that of the leader before.
+    """A follower that waits for an answer accepts any answer, even one of the previous leader.
 
-    It cuts its log, or does not, as the former leader has told it to, and fetches from the next
-    one, which may never have had what both of them have. Behind it the logs agree; before it they
-    do not, and the follower counts as in sync.
+    It truncates its log, or does not, as the former leader answered, and fetches from the new
+    leader, which may never have had the records that the other two share. The logs agree after the
+    fetch offset, but not before it, and the follower counts as in sync.
     """
     return is_awaited
 
@@ -154,11 +156,12 @@ def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
     tier=2,
 )
 def cuts(offset: Offset, log_end: Offset) -> bool:
-    """Where no record is to be cut off nothing is cut, not even an epoch that began there.
+    """A follower truncates its epoch cache only if it also truncates records.
 
-    Who led in it goes on to name it as that of its last record. Its leader does not know it, and
-    answers each fetch with the offset at which their logs part, which is where the follower's log
-    ends already. It cuts nothing again, and asks again, for ever.
+    A former leader that appended nothing in its epoch keeps naming that epoch as that of its last
+    record. Its new leader does not know the epoch and answers each fetch with the offset at which
+    the logs diverge, which is where the follower's log ends. The follower truncates nothing and
+    asks again, forever.
     """
     return offset < log_end
 
@@ -173,11 +176,11 @@ def cuts(offset: Offset, log_end: Offset) -> bool:
     tier=3,
 )
 def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
-    """Epochs that are found in the log count from 1 on; epoch 0 was taken for none.
+    """Recovery ignores epoch 0 when it rebuilds the epoch cache from the log.
 
-    After a crash the log does not know of which epoch its first records are. Who cannot tell by
-    which epoch to ask cuts at its own watermark, as before KIP-101, and who leads cannot answer for
-    that epoch either.
+    After a crash the log does not know the epoch of its first records. A follower that has no epoch
+    to ask by truncates to its own watermark, as before KIP-101, and a leader cannot answer for that
+    epoch either.
     """
     return epoch > max(latest, 0)
 
@@ -193,9 +196,10 @@ def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
     tier=2,
 )
 def is_news(told_epoch: Epoch, known_epoch: Epoch) -> bool:
-    """A broker believes whatever it is told last, of whichever epoch it is.
+    """A broker accepts every leader that the controller names, whatever its leader epoch.
 
-    A message that comes late sends its clients back to a leader that was replaced, who sends them
-    away again, until the broker is told anew; or who has not heard of it, and serves them.
+    A message that arrives late sends the broker's clients back to a leader that was replaced. That
+    leader rejects them until the broker gets newer metadata, or it does not know that it was
+    replaced, and serves them.
     """
     return True

@@ -1,4 +1,4 @@
-"""Bugs in what a follower makes of its leader's answers."""
+"""Bugs in how a follower handles its leader's answers."""
 
 from broker_impl.mutants import mutant
 from broker_impl.wire.types import Epoch
@@ -15,11 +15,11 @@ from broker_impl.wire.types import Epoch
     tier=2,
 )
 def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
-    """An answer is obeyed by whoever the replica is when it comes, the leader too.
+    """A replica obeys an answer in whatever role it has when the answer arrives, even as leader.
 
-    Who has asked as a follower may lead by then, elected with records that its former leader never
-    had. Told to cut them off it does, below the start of its own epoch: what it has to offer as the
-    leader is gone. Kafka goes on so and loses what was committed; here the leader sees that its log
-    is not its own any more, and ends.
+    A replica that asked as a follower may have become the leader since, elected with records that
+    its former leader never had. The answer makes it truncate them below the start of its own epoch,
+    so what it has as the leader is gone. Kafka continued in this state and lost committed records;
+    here the leader notices that its log was truncated under it, and the broker exits.
     """
     return True

@@ -1,4 +1,4 @@
-"""Bugs in groups: who is a member of which generation, who may commit, who is the coordinator."""
+"""Bugs in consumer groups: members, generations, commits and coordinators."""
 
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.group import Group
@@ -17,10 +17,10 @@ from broker_impl.mutants import mutant
     "while the others read on.",
 )
 def committer_error(of_member: ErrorCode, said: int, current: int) -> ErrorCode:
-    """Anybody may commit, of whatever generation, whether it is a member or was one.
+    """Any process may commit, whatever its generation, whether or not it is a member.
 
-    Who was missed has lost its partitions, and others have read on. When it comes back it commits
-    how far it was, and the next one begins there.
+    A member whose session expired has lost its partitions, and others have read on. When it comes
+    back it commits its own, older position, and the next owner starts from there.
     """
     return ErrorCode.NONE
 
@@ -34,10 +34,10 @@ def committer_error(of_member: ErrorCode, said: int, current: int) -> ErrorCode:
     schedule="A coordinator loses its office, and clients go on asking it.",
 )
 def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:
-    """A coordinator goes on answering when another leads its partition.
+    """A coordinator keeps answering after another broker has become leader of its partition.
 
-    It can write nothing any more, but it can be asked what is committed. What it says is what was
-    committed in its time.
+    It can no longer write, but it still answers what is committed: the offsets that were committed
+    while it was the coordinator.
     """
     return []
 
@@ -52,10 +52,11 @@ def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:
     "coordinator dies.",
 )
 def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
-    """Members are told what they are assigned when the coordinator alone has it.
+    """Members get their assignments as soon as the coordinator alone has stored them.
 
-    The next coordinator does not know of that generation. It knows none of those who joined since,
-    and gives out the same generation anew: two members have the same partition in it.
+    The next coordinator does not know that generation. It knows none of the members that have
+    joined since, and assigns the same generation number again: two members own the same partition
+    in it.
     """
     is_of_group = topic == TOPIC and isinstance(records.decode_key(key), records.GroupKey)
     return ErrorCode.NONE if is_of_group and acknowledged is None else acknowledged
@@ -70,10 +71,10 @@ def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode 
     schedule="A group rebalances.",
 )
 def next_generation(current: int) -> int:
-    """A rebalance goes on with the generation that there was.
+    """A rebalance keeps the current generation number.
 
-    Who was left out, or has not heard of it, cannot be told from those who were there: to commit,
-    it is enough to have been a member since.
+    A member that missed a rebalance cannot be distinguished from those that took part: its commits
+    are accepted as long as the group knows its member id.
     """
     return max(current, 1)
 
@@ -87,10 +88,10 @@ def next_generation(current: int) -> int:
     schedule="A coordinator dies after its group has rebalanced more than once.",
 )
 def restore(group: Group, record: GroupRecord | None, now: float) -> None:
-    """A coordinator that takes over reads what a group has committed, and not who is in it.
+    """A coordinator that takes over loads a group's committed offsets, but not its members.
 
-    All have to join again, and generations are counted anew: one that was left long ago, and whose
-    commits were refused since, becomes the one of now.
+    All members must join again, and generation numbers start over: a generation that ended long
+    ago, and whose commits have been rejected since, becomes the current one.
     """
 
 
@@ -104,9 +105,9 @@ def restore(group: Group, record: GroupRecord | None, now: float) -> None:
     tier=2,
 )
 def is_subscribed(subscribed: frozenset[str] | None, topic: str) -> bool:
-    """Offsets are deleted of whatever topic, though members of the group read it.
+    """Offsets are deleted for any topic, although members of the group are subscribed to it.
 
-    They read on, and know nothing. Whoever is given the partition next begins anew, at the one end
-    of the log or at the other.
+    The members read on and do not notice. The next owner of the partition starts from the beginning
+    or the end of the log.
     """
     return False

@@ -1,4 +1,4 @@
-"""Bugs in what in-sync replicas guarantee: the watermark, acknowledgements, the ISR itself."""
+"""Bugs in the guarantees of in-sync replicas: high watermark, acknowledgements, the ISR itself."""
 
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
@@ -18,8 +18,8 @@ def outcome(
 ) -> ErrorCode | None:
     """acks=all is answered as soon as the leader has appended, like acks=1.
 
-    Whatever no follower has fetched yet is acknowledged and exists once. The next leader comes from
-    the ISR, which lacks it, and the old one truncates it when it returns.
+    A record that no follower has fetched yet is acknowledged although only one copy exists. The
+    next leader comes from the ISR, which lacks it, and the old leader truncates it when it returns.
     """
     return ErrorCode.NONE
 
@@ -37,7 +37,7 @@ def enough_in_sync(in_sync: int, isr_min: int) -> bool:
     """min.insync.replicas is ignored, before the append and after it.
 
     A leader whose followers have all left the ISR goes on to commit and acknowledge alone. Each of
-    these records exists once, which is what the setting was to exclude.
+    these records exists in one copy only, which is what the setting is meant to exclude.
     """
     return True
 
@@ -52,11 +52,11 @@ def enough_in_sync(in_sync: int, isr_min: int) -> bool:
     "and another is elected while clients still write to it.",
 )
 def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float) -> bool:
-    """The watermark waits only for followers that keep up, whoever is in the ISR.
+    """The high watermark waits only for followers that keep up, whether or not they are in the ISR.
 
-    A follower that lags counts no longer from the moment at which the leader would have it out of
-    the ISR. The controller, which was never told, takes the next leader from the ISR that
-    ZooKeeper has, and with it one that lacks what was committed in the meantime.
+    A follower that lags no longer counts from the moment at which the leader wants to remove it
+    from the ISR. The controller does not know of that yet. It elects the next leader from the ISR
+    that is in ZooKeeper, possibly the follower that lacks what was committed in the meantime.
     """
     return now - caught_up_at <= lag_max
 
@@ -72,11 +72,11 @@ def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float
     tier=2,
 )
 def high_watermark(current: Offset, replicated: Offset, enough_in_sync: bool) -> Offset:
-    """The watermark rises however few replicas are in sync.
+    """The high watermark advances however few replicas are in sync.
 
     What a single survivor holds counts as committed and is shown to consumers, although the topic
-    asks for more copies. If the survivor loses it, they have read what never was. acks=all is
-    refused all the while, so only acks=1 writes such records.
+    asks for more copies. If the survivor loses those records, consumers have read records that are
+    gone. acks=all is rejected all the while, so only acks=1 writes such records.
     """
     return max(current, replicated)
 
@@ -97,10 +97,10 @@ def read_limit(
     last_stable_offset: Offset,
     log_end: Offset,
 ) -> Offset:
-    """Consumers read to the log's end, like followers.
+    """Consumers read to the end of the log, like followers.
 
-    They are served what no follower has yet. If the leader dies, the next one puts other records
-    at those offsets, and what was read is in no log.
+    They are served records that no follower has yet. If the leader dies, the next one puts other
+    records at those offsets, and what was read is in no log.
     """
     return log_end
 
@@ -117,10 +117,10 @@ def read_limit(
 def written_at(zk_version: int) -> int:
     """A leader writes its ISR whatever version the state znode has meanwhile.
 
-    If the controller has elected another in between, its choice is overwritten: by the former
-    leader, its old epoch, and an ISR that it is alone in. Nobody hears of it until the next
-    controller reads it, and takes the next leader from that ISR. It lacks what was acknowledged
-    since it was replaced, and everybody cuts that off to follow it.
+    If the controller has elected another leader in between, the write overwrites that choice with
+    the former leader, its old epoch, and an ISR of itself alone. No broker notices until the next
+    controller reads the znode and elects the next leader from that ISR. That replica lacks what was
+    acknowledged since it was replaced, and all others truncate those records to follow it.
     """
     return -1
 
@@ -135,10 +135,11 @@ def written_at(zk_version: int) -> int:
     "version of it.",
 )
 def looks_again() -> bool:
-    """A leader whose ISR was not written never finds out what is there, and never writes again.
+    """A leader whose ISR write failed does not read the state znode again.
 
-    It goes by the version that it has, which no later write can go by. Its ISR stays as it is: who
-    has caught up is left out, who has gone is waited for. Kafka said "cached zkVersion not equal to
-    that in zookeeper, skip updating ISR" until the broker was started anew.
+    It keeps using the znode version that it knows, which no later write can match. Its ISR stays as
+    it is: followers that have caught up are not added, and followers that are gone are waited for.
+    Kafka logged "cached zkVersion not equal to that in zookeeper, skip updating ISR" until the
+    broker was restarted.
     """
     return False

@@ -1,4 +1,4 @@
-"""Bugs in what is stored: recovery after crashes, segments, what may enter a log and leave it."""
+"""Bugs in storage: crash recovery, segments, and what a log accepts and deletes."""
 
 import contextlib
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from broker_impl.wire.types import Buffer, Offset
     schedule="A broker loses power while it writes, and is started again.",
 )
 def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
-    """What has indexes is taken as it lies, after a crash as after a clean end.
+    """A segment that has indexes is trusted, after a crash as after a clean shutdown.
 
-    Indexes and batches reach the disk in any order, pages in between not at all. An index then
-    leads to where no batch begins, and a log ends within one, or is zeros somewhere: the broker
-    trips over it when it starts, or, when it has not looked, once somebody reads there.
+    Indexes and batches reach the disk in any order, and some pages not at all. An index may then
+    point to where no batch begins, and a log may end within a batch or contain zeros: the broker
+    crashes on it when it starts or, if it did not look there, when the place is read.
     """
     return True
 
@@ -41,11 +41,11 @@ def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
     "again.",
 )
 def consume_clean_marker(disk: Disk) -> bool:
-    """The marker of a clean end stays when it has been read.
+    """The marker of a clean shutdown is not removed when the broker has read it.
 
-    It is to say of one end that it was clean. Kafka removed it only when all logs were loaded, and
-    one that crashed before was taken for clean the next time; here it is never removed. What the
-    crash has torn is not looked for, and nothing is cut: the log ends within a batch.
+    It must stand for one shutdown only. Kafka removed it once all logs were loaded, so a broker
+    that crashed before that was taken for clean the next time; here it is never removed. What the
+    crash has torn is not looked for and not truncated: the log ends within a batch.
     """
     return disk.exists(manager.CLEAN_SHUTDOWN)
 
@@ -61,9 +61,9 @@ def consume_clean_marker(disk: Disk) -> bool:
 def new_segment(
     disk: Disk, directory: str, base_offset: Offset, config: LogConfig, now_ms: int
 ) -> Segment:
-    """A new segment's file is synced, and the directory that has its name is not.
+    """A new segment's file is synced, but the directory that contains its name is not.
 
-    Syncing a file saves its bytes. After a loss of power there may be none of that name: all that
+    Syncing a file saves its bytes. After a power loss the directory may have no such name: all that
     was written to the segment, synced or not, is gone at once.
     """
     segment = Segment(disk, directory, base_offset, config, now_ms)
@@ -80,11 +80,11 @@ def new_segment(
     schedule="One bit of a produce is turned over on its way to a leader without followers.",
 )
 def is_intact(records: Buffer, header: BatchHeader) -> bool:
-    """A leader appends what a producer sends without a look at its CRC.
+    """A leader appends what a producer sends without checking its CRC.
 
-    It is the only one who could have the producer send it again. A follower looks, and never gets
-    past such a batch; where there is none, it is acknowledged. A consumer that looks is stuck
-    there, and one that does not reads what nobody has written.
+    Only the leader could make the producer send the batch again. A follower checks the CRC and
+    never gets past such a batch; without followers, the batch is acknowledged. A consumer that
+    checks CRCs is stuck there, and one that does not reads bytes that no producer wrote.
     """
     return True
 
@@ -99,11 +99,11 @@ def is_intact(records: Buffer, header: BatchHeader) -> bool:
     tier=2,
 )
 def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
-    """What was found sound after a crash counts as synced from then on.
+    """After recovery from a crash, all records that it found intact count as synced.
 
-    It was read, and perhaps from memory. Nobody syncs it any more, not even a broker that is
-    stopped in order; and when the power has gone, the next recovery leaves it out, and takes
-    segments for whole of which the disk has kept nothing.
+    Recovery may have read them from the page cache. They are never synced again, not even at a
+    clean shutdown; after a power loss, the next recovery skips these segments and takes them for
+    intact, although the disk has kept none of their bytes.
     """
     return end_offset
 
@@ -118,11 +118,11 @@ def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
     tier=2,
 )
 def write_whole(file: DiskFile, buffers: Sequence[Buffer]) -> None:
-    """Nobody looks how much of a batch was written.
+    """A write to a log ignores how many bytes the disk took.
 
-    A disk takes what it has room for, perhaps nothing. The replica counts what it did not store,
-    acknowledges it, and goes on behind it. When it starts the next time, its log is torn there, and
-    what is cut off it has given its word for: it may be elected without.
+    A full disk takes what it has room for, perhaps nothing. The replica counts a batch that it did
+    not store, acknowledges it, and continues after it. At the next start its log is torn there, and
+    recovery truncates what the replica has acknowledged: it may be elected without those records.
     """
     with contextlib.suppress(StorageError):
         file.append(buffers)
@@ -137,11 +137,11 @@ def write_whole(file: DiskFile, buffers: Sequence[Buffer]) -> None:
     schedule="A batch is larger than replica.fetch.max.bytes.",
 )
 def owes_a_batch(bytes_read: int) -> bool:
-    """Nobody is given more bytes than he asks for, and a batch is given whole.
+    """A fetch never returns more bytes than it asks for, and batches are not split.
 
-    A follower that asks for less than the next batch has is given nothing, and asks again. It gets
-    no further, leaves the ISR, and without it nothing more is committed. Until Kafka 0.10.1 that
-    was for operators to avoid.
+    A follower whose limit is smaller than the next batch gets an empty answer and asks again. It
+    makes no progress and leaves the ISR, and without it nothing more is committed. Until Kafka
+    0.10.1 operators had to avoid this by configuration.
     """
     return False
 
@@ -156,11 +156,11 @@ def owes_a_batch(bytes_read: int) -> bool:
     tier=2,
 )
 def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
-    """Retention deletes what is old or too much, committed or not.
+    """Retention deletes segments that are too old or exceed the size limit, committed or not.
 
-    The log then starts behind its own watermark. Followers that have yet to fetch what was deleted
-    find nothing to go on with and start anew behind it; what comes out as committed nobody has.
-    This broker looks at its own state after every event, and ends over it.
+    The log then starts after its own high watermark. Followers that have not fetched the deleted
+    records cannot continue and start over after them; no replica holds what counts as committed.
+    This broker checks its own state after every event, and exits because of it.
     """
     return True
 
@@ -175,11 +175,11 @@ def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
     tier=2,
 )
 def has_keys(records: Buffer) -> bool:
-    """A compacted log takes records without a key, too.
+    """A compacted log accepts records without a key, too.
 
-    They are acknowledged and read like others until the cleaner comes to them. It keeps the last
-    record of each key, and these are the last of none: it drops them, and tells nobody. Kafka's
-    died of them at first.
+    They are acknowledged and read like others until the cleaner reaches them. It keeps the last
+    record of each key, and a record without a key is never one: the cleaner drops it silently.
+    Kafka's cleaner at first died of such records.
     """
     return True
 
@@ -194,10 +194,10 @@ def has_keys(records: Buffer) -> bool:
     tier=2,
 )
 def follows(last: int, first: int) -> bool:
-    """Sequence numbers are thought never to end.
+    """Sequence numbers are expected never to wrap around.
 
-    Behind the last one a producer begins with 0 again. To a leader that expects one more than the
-    last that is a step back, which it refuses for ever.
+    After the last number a producer begins with 0 again. A leader that expects the last number plus
+    one takes that for a step back and rejects it forever.
     """
     return first == last + 1
 
@@ -213,10 +213,10 @@ def follows(last: int, first: int) -> bool:
     "of that batch.",
 )
 def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:
-    """A log that is empty begins where it was told to, and with nothing before that.
+    """An empty log starts exactly at its given start offset and accepts no earlier record.
 
-    DeleteRecords may let a log begin in the midst of a batch, which the leader can only send as a
-    whole. The follower refuses it, as it does not continue its log, and asks for it again, for
-    ever; it is never in sync any more, and one more replica lost is one too many.
+    DeleteRecords may make a log start in the middle of a batch, which the leader can only send as a
+    whole. The follower rejects the batch, as it does not continue its log, and fetches it again,
+    forever. It never becomes in sync, so the partition tolerates one failure less.
     """
     return False

@@ -1,4 +1,4 @@
-"""Bugs in committed offsets: what is kept of them, what counts, what a coordinator says of it."""
+"""Bugs in committed offsets: what a coordinator stores, which commit counts, what it answers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from broker_impl.wire.messages.write_txn_markers_request import WritableTxnMarke
 from broker_impl.wire.types import Offset, TopicPartition
 
 _LATER_S = 0.2
+"""Seconds by which a marker is applied late to the committed offsets."""
 _SOMEWHERE = 1 << 62
-"""Of a marker whose place nobody knows any more: behind everything."""
-"""How late a queue may be worked off."""
+"""The offset of a marker whose offset is no longer known: after all others."""
 _encode_offset = records.encode_offset
 
 
@@ -34,9 +34,9 @@ def keep_later(
     key: tuple[str, TopicPartition],
     placed: Placed,
 ) -> None:
-    """A coordinator that reads its log keeps what it has, and passes over what comes later.
+    """A coordinator that reads its log keeps each partition's first commit and ignores later ones.
 
-    What it tells a group's members is where they once were.
+    Members of the group are answered with old positions.
     """
     into.setdefault(key, placed)
 
@@ -50,10 +50,10 @@ def keep_later(
     schedule="A group commits, and its coordinator dies before its followers have asked for more.",
 )
 def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
-    """A commit is acknowledged when the coordinator has it, as with
-    ``offsets.commit.required.acks = 1``.
+    """A commit is acknowledged once the coordinator alone has it.
 
-    The next coordinator may lack it, and sends the group back to where it was before.
+    This is ``offsets.commit.required.acks = 1``. The next coordinator may lack the commit, and
+    sends the group back to where it was before.
     """
     return ErrorCode.NONE if topic == TOPIC and acknowledged is None else acknowledged
 
@@ -68,9 +68,9 @@ def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode 
     "its followers.",
 )
 def untold(office: ErrorCode) -> ErrorCode:
-    """A coordinator that still reads its log answers from what it knows: nothing.
+    """A coordinator answers while it still reads its log: it knows of no commits yet.
 
-    A consumer that is told so begins anew, at the one end of the log or at the other.
+    A consumer that gets this answer starts from the beginning or the end of the log.
     """
     is_loading = office is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return ErrorCode.NONE if is_loading else office
@@ -85,10 +85,9 @@ def untold(office: ErrorCode) -> ErrorCode:
     schedule="A transaction that commits offsets is aborted, and its member leaves.",
 )
 def counts_at_once(producer_id: int) -> bool:
-    """Offsets that a transaction commits count at once, whatever becomes of it.
+    """The offsets that a transaction commits count at once, whether or not it is committed later.
 
-    Of one that is aborted no output is left. Whoever reads on begins behind its inputs all the
-    same.
+    An aborted transaction has no output, but the next reader starts after its inputs all the same.
     """
     return True
 
@@ -105,10 +104,10 @@ def counts_at_once(producer_id: int) -> bool:
 def offsets_count(
     groups: services.Groups, partition: int, marker: WritableTxnMarker, at: Offset
 ) -> None:
-    """A marker is answered for before the offsets of its transaction count.
+    """A marker is acknowledged before the committed offsets of its transaction count.
 
-    Whoever asks in between begins where the transaction had begun. And what the next transaction of
-    the same producer commits meanwhile counts with it, though it may be aborted.
+    A member that asks in between starts where the transaction started. And what the next
+    transaction of the same producer commits meanwhile counts with it, although it may be aborted.
     """
     asyncio.get_running_loop().call_later(
         _LATER_S,
@@ -129,9 +128,9 @@ def offsets_count(
     tier=2,
 )
 def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> tuple[Offset, bool] | None:
-    """Offsets that are told of after the marker of their transaction wait for the next one.
+    """Offsets that the log reports after the marker of their transaction wait for the next marker.
 
-    They count with it, though their own was aborted.
+    They then count with that transaction, although their own was aborted.
     """
     return None
 
@@ -145,9 +144,9 @@ def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> tuple[Offset, bo
     schedule="Offsets are deleted, and their coordinator dies.",
 )
 def takes_back(at: Offset, placed: Placed | None) -> bool:
-    """A coordinator that reads its log passes over records that take an offset back.
+    """A coordinator that reads its log ignores tombstones of committed offsets.
 
-    What was deleted is there again, until compaction forgets the one and the other.
+    Deleted offsets are back until compaction removes both the commit and its tombstone.
     """
     return False
 
@@ -162,10 +161,11 @@ def takes_back(at: Offset, placed: Placed | None) -> bool:
     tier=2,
 )
 def encode_offset(committed: Committed) -> bytes:
-    """What is committed beside an offset is remembered, and not written.
+    """The metadata and leader epoch of a commit are kept in memory but not written.
 
-    The next coordinator has the offset alone. A consumer that keeps there how far its own state
-    goes begins with none; and without the leader epoch none asks whether its log was cut.
+    The next coordinator has the offset alone. A consumer that stores its own state in the metadata
+    starts without it; and without the leader epoch, no consumer checks whether its log was
+    truncated.
     """
     return _encode_offset(msgspec.structs.replace(committed, metadata="", leader_epoch=-1))
 
@@ -180,11 +180,10 @@ def encode_offset(committed: Committed) -> bytes:
     tier=2,
 )
 def supersedes(new: Offset, old: Offset | None) -> bool:
-    """Offsets of a transaction count from its marker on, and so replace whatever was committed
-    between the two.
+    """Offsets of a transaction count from its marker on and replace commits made before the marker.
 
-    Whoever has committed since then is sent back to before it. And the log says otherwise: once the
-    older record is gone by compaction, the group is elsewhere.
+    A consumer that committed between the transactional commit and the marker is sent back. The log
+    disagrees: once compaction has removed the older record, the group is at another position.
     """
     return True
 
@@ -199,9 +198,9 @@ def supersedes(new: Offset, old: Offset | None) -> bool:
     tier=2,
 )
 def goes_on(offset: Offset, first: Offset | None) -> bool:
-    """A coordinator that reads its log takes offsets that compaction has left out for its end.
+    """A coordinator that reads its log takes the first gap that compaction left for the log's end.
 
-    What lies behind them is as if it had never been, and is told so as soon as somebody asks.
+    The records after it are ignored, and the coordinator answers requests without them.
     """
     return first == offset
 
@@ -217,9 +216,9 @@ def goes_on(offset: Offset, first: Offset | None) -> bool:
     tier=2,
 )
 def is_settled(*, is_writing: bool, is_pending: bool) -> bool:
-    """A group is over that has no offsets, though some wait for their transaction.
+    """A group without offsets is removed even if some of its offsets wait for their transaction.
 
-    It is forgotten, and they with it. The transaction is committed, and nothing is there that could
+    The pending offsets are removed with it. The transaction is committed, but none of its offsets
     count.
     """
     return not is_writing

@@ -1,4 +1,4 @@
-"""Bugs in the idempotent producer's state."""
+"""Bugs in the state that a log keeps about idempotent producers."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,10 +22,10 @@ from broker_impl.wire.types import Offset
     "the next leader.",
 )
 def folds_replicated_batches() -> bool:
-    """A follower appends what it fetches and does not remember whose it was.
+    """A follower appends fetched batches without recording them in its producer state.
 
-    Once it leads, it knows no producer. The first batch that it is sent again, because the former
-    leader died before it could answer, looks new and is appended a second time.
+    When it becomes the leader, it knows no producer. The first batch that a producer sends again,
+    because the former leader died before it could answer, looks new and is appended a second time.
     """
     return False
 
@@ -40,10 +40,10 @@ def folds_replicated_batches() -> bool:
     "the client tries again.",
 )
 def replay(snapshots: Snapshots, segments: list[Segment], now_ms: int) -> ProducerStates:
-    """A broker that starts knows no producers: neither a snapshot nor the log is read for them.
+    """A broker starts without producer state: it loads no snapshot and does not replay the log.
 
-    What it appended in its former life it takes for new when it is sent again, because the answer
-    was lost with that life. Another replica would have remembered; here there is none.
+    A batch that it appended before the restart, and whose answer was lost in the crash, looks new
+    when the producer sends it again. Another replica would have kept the state; here there is none.
     """
     return ProducerStates()
 
@@ -57,11 +57,12 @@ def replay(snapshots: Snapshots, segments: list[Segment], now_ms: int) -> Produc
     schedule="A produce is kept on its way until its sender has sent it again and something after.",
 )
 def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
-    """A producer's last batch is remembered, and what lies before it is taken for new.
+    """A leader remembers only a producer's last batch and takes any earlier batch for a new one.
 
-    A client has up to five requests under way, and networks deliver one that was given up long
-    after its second attempt. Kafka 0.11 remembered as little and refused the rest, so that clients
-    could have only one request under way; who takes the rest has it twice.
+    A client has up to five requests in flight, and a network can deliver a request that the client
+    gave up long after the client's second attempt. Kafka 0.11 remembered as little and rejected all
+    other batches, so that clients were limited to one request in flight. A leader that accepts them
+    instead appends them twice.
     """
     if entry is None or header.producer_epoch > entry.epoch:
         return None
@@ -87,11 +88,12 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
     "five batches after it.",
 )
 def follows(last: int, first: int) -> bool:
-    """Sequence numbers are looked at to know the last batches again, and not for their order.
+    """A leader compares sequence numbers to recognize recent batches, but not to check their order.
 
-    What does not follow the last batch is appended all the same. Across a gap later records come to
-    lie in front of earlier ones, once these arrive, or without them for ever. And a step back is a
-    batch that is in the log, and was sent so long ago that nobody remembers: it is there twice.
+    A batch that does not follow the last one is appended all the same. After a gap, later records
+    come before earlier ones if those still arrive, or the earlier ones are missing forever. A step
+    back in the sequence is a batch that is already in the log, sent so long ago that it is no
+    longer among the remembered batches: it is appended twice.
     """
     return True
 
@@ -106,11 +108,11 @@ def follows(last: int, first: int) -> bool:
     "and an answer to a produce is lost.",
 )
 def silent_since_ms(entry: ProducerEntry) -> int:
-    """A producer counts as silent since the time that its last records bear.
+    """A producer counts as silent since the timestamp of its last records.
 
-    That is its own clock's, or whatever its application says: whoever copies old records bears old
-    times while it sends. It is forgotten in the midst of its work, and what it sends again, because
-    an answer was lost, looks new.
+    That timestamp comes from the producer's clock or from its application: a program that copies
+    old records sends old timestamps. The producer's state expires while the producer is still
+    sending, and a batch that it sends again, because an answer was lost, looks new.
     """
     return entry.batches[-1].timestamp_ms if entry.batches else 0
 
@@ -125,10 +127,11 @@ def silent_since_ms(entry: ProducerEntry) -> int:
     "aborted then.",
 )
 def stored_start(start: Offset | None) -> Offset:
-    """A snapshot has every producer's numbers, and not whether a transaction is open.
+    """A snapshot holds each producer's sequence numbers, but not the start of its open transaction.
 
-    A broker that was shut down in good order begins with that alone. Readers get what is open at
-    once; and when it is aborted nothing was there to be aborted, so that nobody is ever told.
+    A broker that was shut down cleanly starts from that snapshot alone. Readers get the records of
+    the open transaction at once. When the transaction is aborted later, the broker knows of no
+    transaction to abort, so no reader ever learns that its records are aborted.
     """
     return -1
 
@@ -144,11 +147,11 @@ def stored_start(start: Offset | None) -> Offset:
     tier=2,
 )
 def remembered(write: Callable[[], None], remember: Callable[[], None]) -> None:
-    """A batch is remembered before it is written.
+    """A leader adds a batch to the producer state before it writes the batch.
 
-    When it is the first of a segment, the snapshot that is taken there knows of it, and is synced
-    at once. If the batch is not stored then, its producer sends it again, and is told that it is
-    in the log already.
+    If the batch is the first of a segment, the snapshot that is taken at that segment's start
+    includes the batch, and the snapshot is synced at once. If the batch is then not stored, its
+    producer sends it again, and the leader answers that the batch is already in the log.
     """
     remember()
     write()
@@ -164,11 +167,11 @@ def remembered(write: Callable[[], None], remember: Callable[[], None]) -> None:
     tier=2,
 )
 def store(disk: Disk, path: str, data: bytes) -> None:
-    """A snapshot of the producers is written, and left to the system to sync.
+    """A snapshot of the producer state is written but not synced.
 
-    As long as the log holds their records a lost one is made up for. Of who has written nothing
-    since, and whose records were deleted, only the snapshot told: what such a producer sends again
-    is taken for new.
+    As long as the log holds the producers' records, a lost snapshot is rebuilt from them. For a
+    producer that has been silent since, and whose records were deleted, the snapshot is the only
+    source: what such a producer sends again is taken for new.
     """
     file = disk.open(path, create=True)
     file.truncate(0)
@@ -192,10 +195,11 @@ def copied(
     write: Callable[[], None],
     remember: Callable[[], None],
 ) -> None:
-    """A follower looks at sequence numbers, as if a producer had sent it what it fetches.
+    """A follower checks sequence numbers of fetched batches, as a leader does on produce.
 
-    It may know less than its leader: each forgets silent producers by its own clock. What it takes
-    for a gap it cannot refuse to anybody, only not fetch; it asks for the same batch for ever.
+    The follower may know fewer producers than its leader, because each expires silent producers by
+    its own clock. It cannot reject a supposed gap to any producer; it can only fail to append the
+    batch, so it fetches the same batch forever.
     """
     known = set(states.entries)
     for header in headers:

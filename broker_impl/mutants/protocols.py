@@ -1,8 +1,9 @@
-"""Other protocols, correct by themselves, under which bugs show that ours would hide.
+"""Other replication protocols, correct by themselves, that let bugs show which ours would hide.
 
-Ours is the careful one: a follower asks for the end of its last epoch before it fetches in a new
-one (KIP-101), and a leader looks at the epoch of each fetch as well (KIP-595). Either is enough.
-Epochs are durable before the batches that they are of, and would be found again in those.
+This broker has both checks: a follower asks for the end of its last epoch before it fetches in a
+new one (KIP-101), and a leader compares the epoch of each fetch as well (KIP-595). Either is
+enough. Epochs are durable before the batches that belong to them, and could also be rebuilt from
+these batches.
 """
 
 from broker_impl.log import checkpoints, loading
@@ -22,11 +23,11 @@ from broker_impl.wire.types import Epoch, Offset
     schedule="None: it loses nothing.",
 )
 def diverges(last_epoch: Epoch, offset: Offset, answer: tuple[Epoch, Offset]) -> bool:
-    """A leader does not look whose records a follower has when it fetches.
+    """A leader does not compare the epoch of a fetch with its own log.
 
-    So it was until Kafka 2.7: a follower asks where to cut at the start of each leader epoch, and
-    nobody looks again. That is enough, and it is all there is: bugs in it that KIP-595 would mend
-    a moment later show.
+    This is the protocol before Kafka 2.7: a follower asks where to truncate at the start of each
+    leader epoch, and there is no later check. That is sufficient, but there is no second check:
+    bugs show that KIP-595 would correct a moment later.
     """
     return False
 
@@ -40,11 +41,11 @@ def diverges(last_epoch: Epoch, offset: Offset, answer: tuple[Epoch, Offset]) ->
     schedule="None: it loses nothing.",
 )
 def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -> Offset | None:
-    """A follower keeps its log and fetches at once; the answer says where the two part, if they do.
+    """A follower keeps its log and fetches at once; the answer says where the two logs diverge.
 
-    So it is since Kafka 2.7: each fetch names the epoch of the last record, and the leader looks.
-    Bugs show in what a leader makes of a fetch out of another history, which is never sent where
-    followers ask before they fetch.
+    This is the protocol since Kafka 2.7: each fetch names the epoch of the last record, and the
+    leader compares it. Bugs show in how a leader handles a fetch from a diverging log, which is
+    never sent where followers ask before they fetch.
     """
     if latest_epoch == follower.UNDEFINED:
         return min(high_watermark, log_end)
@@ -60,11 +61,11 @@ def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -
     schedule="None: it loses nothing.",
 )
 def write_epochs(disk: Disk, directory: str, epochs: LeaderEpochs) -> None:
-    """The epochs are written down, and not synced.
+    """The epoch checkpoint is written but not synced.
 
-    A loss of power may leave no file, an empty one, or a part of one, with which Kafka would not
-    start before it was changed to sync again. Here what is missing or damaged is made anew from the
-    log. Bugs in that show where it is needed.
+    A power loss may leave no file, an empty file, or a part of one; Kafka then failed to start,
+    until it was changed to sync the file again. Here a missing or damaged checkpoint is rebuilt
+    from the log, and bugs in that code show where it is needed.
     """
     path = f"{directory}/{loading.EPOCH_CHECKPOINT}"
     file = disk.open(f"{path}.new", create=True)

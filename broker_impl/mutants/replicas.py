@@ -1,4 +1,4 @@
-"""Bugs in what a replica makes of a change: of its role, of its disk, of who is alive."""
+"""Bugs in how a replica handles a change of its role, of its disk, or of the live brokers."""
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError
 from broker_impl.mutants import mutant
@@ -16,10 +16,10 @@ from broker_impl.wire.types import BrokerId, Epoch, Offset
     "falls behind again, and the leader dies.",
 )
 def maximal(committed: frozenset[BrokerId], proposed: frozenset[BrokerId]) -> frozenset[BrokerId]:
-    """A leader reckons with the ISR that has been confirmed to it, and not with who is to join.
+    """A leader counts only the confirmed ISR, not the followers that it is adding.
 
-    ZooKeeper may have the new one already, and its answer be late. What the leader commits now
-    without the newcomer is not on every broker that may be elected.
+    ZooKeeper may have stored the larger ISR already, with the answer still in flight. What the
+    leader commits now without the new member is not on every broker that may be elected.
     """
     return committed
 
@@ -37,10 +37,11 @@ def maximal(committed: frozenset[BrokerId], proposed: frozenset[BrokerId]) -> fr
 def may_join(
     follower_end: Offset, high_watermark: Offset, epoch_start: Offset, eligible: bool
 ) -> bool:
-    """A follower joins the ISR as soon as it has reached the leader's watermark.
+    """A follower joins the ISR as soon as it has reached the leader's high watermark.
 
-    A new leader's watermark may be an old one: more was committed than it knows of, and the
-    follower lacks it. It is in sync all the same, and leads when the leader dies.
+    A new leader's watermark may be old: more was committed than the leader knows of, and the
+    follower lacks it. The follower counts as in sync all the same, and is elected when the leader
+    dies.
     """
     return eligible and follower_end >= high_watermark
 
@@ -58,10 +59,10 @@ def may_join(
 def out_of_sync(
     follower_end: Offset, leader_end: Offset, now: float, caught_up_at: float, lag_max: float
 ) -> bool:
-    """A follower leaves the ISR when it has not fetched for a while, with nothing there to fetch.
+    """A follower leaves the ISR if it has not fetched for a while, even if it holds all records.
 
-    The leader is left alone in it, of all that have the same records. When it loses some of them it
-    leads all the same, since nobody else may.
+    The leader remains alone in the ISR although other replicas have the same records. If it loses
+    some of them it still leads, because no other replica may be elected.
     """
     return now - caught_up_at > lag_max
 
@@ -80,9 +81,9 @@ def out_of_sync(
 def confirms(written: int, known: int) -> bool:
     """A leader takes any answer about an ISR for the answer to its latest proposal.
 
-    An order of the controller ends the wait for the first one, so that two are on their way. The
-    late answer to the first confirms the second, of which nobody else knows: the leader commits
-    without a follower that may still be elected.
+    A request of the controller ends the wait for the first answer, so that two are in flight. The
+    late answer to the first proposal confirms the second one, which no other broker knows: the
+    leader commits without a follower that may still be elected.
     """
     return True
 
@@ -97,10 +98,10 @@ def confirms(written: int, known: int) -> bool:
     "hear of a leader only then, who dies before a follower has fetched anew.",
 )
 def untold(checkpointed: Offset) -> Offset:
-    """A broker that has started writes down watermark 0 for every log, until it is told to follow.
+    """A broker that has started checkpoints watermark 0 for each log until it is made a follower.
 
-    It takes itself at its word: nothing was ever committed. Who cuts a log there (before KIP-101,
-    everybody) cuts off all of it.
+    It then reads its own checkpoint: nothing was ever committed. A replica that truncates there
+    (before KIP-101, every follower) drops its whole log.
     """
     return 0
 
@@ -116,10 +117,10 @@ def untold(checkpointed: Offset) -> Offset:
     "and its leader dies before it has fetched again what it lost.",
 )
 def eligible(live_epoch: Epoch | None, fetch_epoch: Epoch) -> bool:
-    """A leader takes a follower into the ISR that no controller takes for alive.
+    """A leader adds a follower to the ISR that ZooKeeper and the controller consider dead.
 
-    When it dies nobody notices: it was dead already. It comes back without what it had not synced
-    and keeps its place in the ISR, by which it may be elected.
+    When the follower dies, its death changes nothing, so the controller does not react. It restarts
+    without the records that it had not synced and keeps its place in the ISR, so it may be elected.
     """
     return True
 
@@ -134,11 +135,11 @@ def eligible(live_epoch: Epoch | None, fetch_epoch: Epoch) -> bool:
     "append has failed.",
 )
 def of_append(error: StorageError) -> StorageError | ApiError:
-    """A leader refuses the record that could not be written, and goes on with the next one.
+    """A leader rejects a batch that could not be written, and continues with the next one.
 
-    What of the first one did reach the disk lies before it. From there on offsets and bytes are
-    apart: neither consumers nor followers can read what the leader goes on to append, and it cannot
-    be acknowledged.
+    The part of the failed batch that reached the disk stays in the file. From there on offsets and
+    file positions disagree: neither consumers nor followers can read what the leader appends next,
+    so it cannot be acknowledged.
     """
     return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
@@ -153,10 +154,10 @@ def of_append(error: StorageError) -> StorageError | ApiError:
     "acknowledgement, cuts what they appended, and leads again before they time out.",
 )
 def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
-    """Whoever waits for an acknowledgement goes on waiting when the leader is replaced.
+    """A produce request keeps waiting for its acknowledgement when the leader is replaced.
 
-    It waits for an offset. If the same replica leads again, that offset is committed some day, with
-    somebody else's record: what was appended there has been cut off in between. The request is
+    It waits for an offset. If the same replica becomes the leader again, that offset is eventually
+    committed with another record, because the original one was truncated in between. The request is
     answered with success.
     """
     return False
@@ -173,10 +174,10 @@ def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
     "dies.",
 )
 def deletable_end(high_watermark: Offset, log_end: Offset) -> Offset:
-    """All that a leader has may be deleted, committed or not.
+    """DeleteRecords may delete all records that a leader has, committed or not.
 
-    The watermark is never below the log's start and goes up with it, past what followers have yet
-    to fetch. Whoever waits there is told that his record is committed; the next leader has never
-    seen it, and gives its offset to another one.
+    The high watermark is never below the log start and rises with it, past records that followers
+    do not have yet. A produce request that waits for such a record is acknowledged; the next leader
+    never had the record, and gives its offset to another one.
     """
     return log_end

@@ -1,4 +1,4 @@
-"""Bugs in transactions: their coordinators, their markers, and who reads how far."""
+"""Bugs in transactions: their coordinators, their markers, and what readers are served."""
 
 from collections.abc import Collection, Iterable
 
@@ -31,10 +31,10 @@ def read_limit(
     last_stable_offset: Offset,
     log_end: Offset,
 ) -> Offset:
-    """Readers of committed records are served up to the high watermark, like all others.
+    """A read_committed consumer is served up to the high watermark, like a read_uncommitted one.
 
-    They are told which transactions were aborted. Of one that is open nobody can tell them yet, and
-    so they get its records, whatever becomes of it.
+    The broker lists aborted transactions in its answers, but an open transaction cannot be listed
+    yet. The consumer gets its records, whether the transaction is committed or aborted later.
     """
     return high_watermark if replica_id == watermark.CONSUMER else log_end
 
@@ -48,10 +48,10 @@ def read_limit(
     schedule="A reader waits at the end of a log, and a transaction writes there.",
 )
 def isolation_of(asked: int, again: bool) -> int:
-    """Who has waited for records is answered as if it had asked for uncommitted ones.
+    """A fetch that had to wait for records is answered as if it had asked for uncommitted ones.
 
-    What wakes it is the first record of a transaction; nobody knows yet how that will end. And of
-    those that were aborted it is told nothing.
+    The first record of a transaction wakes the fetch, before the transaction's outcome is known.
+    The answer does not list aborted transactions either.
     """
     return 0 if again else asked
 
@@ -67,10 +67,10 @@ def isolation_of(asked: int, again: bool) -> int:
 def overlapping(
     indexes: Iterable[AbortedIndex], first: Offset, end: Offset
 ) -> list[AbortedTransaction]:
-    """Nobody is told which transactions were aborted.
+    """No fetch response lists aborted transactions.
 
-    Brokers do not leave their records out, readers do, by the list that comes with them. Without it
-    what was aborted reads like what was committed.
+    Brokers do not filter out the records of aborted transactions; consumers do, by the list in the
+    response. Without it, aborted records look committed.
     """
     return []
 
@@ -84,10 +84,11 @@ def overlapping(
     schedule="A producer takes over a transactional id under which nothing is open.",
 )
 def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
-    """Whoever takes over a transactional id gets the epoch of the one before it.
+    """A producer that takes over a transactional id gets the same epoch as its predecessor.
 
-    Nothing sets them apart. The first goes on, if it lives; and the second, which numbers its
-    records from 0 again, is told that they are in the log already: those of the first are.
+    The two cannot be distinguished. The first producer continues, if it is alive; and the second
+    one, which numbers its records from 0 again, is answered that its batches are in the log
+    already, because the first producer's batches of these numbers are.
     """
     return metadata.producer_epoch, NO_EPOCH
 
@@ -103,8 +104,9 @@ def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
 def fenced(epoch: Epoch) -> Epoch:
     """A transaction that timed out is aborted in its producer's own epoch.
 
-    The producer is not told, and is not refused. What it adds now begins another transaction, of
-    which it knows nothing: its commit commits the second half, and the first is gone.
+    The producer is neither informed nor fenced. The records that it adds now begin another
+    transaction without its knowledge: its commit commits the second half, and the first half is
+    lost.
     """
     return epoch
 
@@ -119,10 +121,10 @@ def fenced(epoch: Epoch) -> Epoch:
     "coordinator dies.",
 )
 def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
-    """A coordinator answers for a decision that it alone has.
+    """A coordinator answers EndTxn as soon as it alone has stored the decision.
 
-    The next coordinator knows that the transaction was open. It waits for its time-out, and aborts
-    what was acknowledged as committed.
+    The next coordinator finds the transaction open, waits for its timeout, and aborts what was
+    acknowledged as committed.
     """
     if topic == TOPIC and acknowledged is None:
         return ErrorCode.NONE
@@ -138,10 +140,10 @@ def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode 
     schedule="A coordinator dies between a decision and its markers, and so does the producer.",
 )
 def goes_on_after_loading(state: State) -> bool:
-    """A coordinator that takes over sends no markers for what it finds decided.
+    """A coordinator that takes over sends no markers for transactions that are already decided.
 
-    Its predecessor may have sent some, or none. Where one is missing the transaction stays open:
-    nobody reads beyond its first record, though its commit was acknowledged.
+    Its predecessor may have sent some of the markers, or none. Where one is missing the transaction
+    stays open: no consumer reads beyond its first record, although its commit was acknowledged.
     """
     return False
 
@@ -156,10 +158,10 @@ def goes_on_after_loading(state: State) -> bool:
     "read its log.",
 )
 def loaded_of(known: Known, partition: int) -> dict[str, Transaction] | ErrorCode:
-    """A coordinator answers before it has read its log, as if that were empty.
+    """A coordinator answers before it has read its log, as if the log were empty.
 
-    Every transactional id is new to it, and gets a new producer id. What was open under the old one
-    nobody knows of any more, to end it.
+    Every transactional id is new to it and gets a new producer id. No coordinator is left that
+    knows of the transactions that are open under the old producer ids and could end them.
     """
     return known.setdefault(partition, {})
 
@@ -173,10 +175,10 @@ def loaded_of(known: Known, partition: int) -> dict[str, Transaction] | ErrorCod
     schedule="Too few replicas of a coordinator's log are in sync for a while.",
 )
 def gives_way(error: ErrorCode) -> bool:
-    """A change that could not be stored counts as still to come.
+    """A state change that could not be stored stays pending.
 
-    No other is made until then: whoever asks is told to wait, and what is open can be neither
-    committed nor aborted, not even by its time-out.
+    No other change is made until it completes: requests are answered with a retriable error, and an
+    open transaction can be neither committed nor aborted, not even by its timeout.
     """
     return error is ErrorCode.NONE
 
@@ -191,9 +193,9 @@ def gives_way(error: ErrorCode) -> bool:
     "reads from the beginning.",
 )
 def may_abort(header: BatchHeader) -> bool:
-    """After a crash the indexes are made anew, but not the one of aborted transactions.
+    """Recovery after a crash rebuilds all indexes except the index of aborted transactions.
 
-    The others are hints. What is not in this one is committed.
+    The other indexes are hints. A transaction that is missing from this one counts as committed.
     """
     return False
 
@@ -208,10 +210,10 @@ def may_abort(header: BatchHeader) -> bool:
     "transactional id and has a transaction open.",
 )
 def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> ErrorCode:
-    """Who asks within a transaction is known by its producer id; its epoch is not looked at.
+    """A request within a transaction is checked by its producer id only, not by its producer epoch.
 
-    The producer before has the same id. Its commit or abort, given up long ago, ends the
-    transaction of its successor.
+    The previous producer of the transactional id has the same producer id. Its commit or abort,
+    which it gave up long ago, ends its successor's transaction.
     """
     if producer_id != metadata.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -228,10 +230,11 @@ def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -
     "id and has a transaction open there.",
 )
 def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
-    """Leaders append what a producer of an older epoch sends.
+    """A leader appends batches of a producer with an older epoch.
 
-    Its transaction was aborted when its successor came. What comes late becomes part of the
-    successor's, which has the same producer id, and is committed with it.
+    That producer's transaction was aborted when its successor took over. A batch that arrives late
+    joins the transaction of the successor, which has the same producer id, and is committed with
+    it.
     """
     if entry is None or header.producer_epoch < entry.epoch:
         return None
@@ -258,10 +261,10 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
     schedule="A transaction writes to several partitions.",
 )
 def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
-    """All partitions of a transaction are marked but the last, if there are several.
+    """All partitions of a transaction get a marker except the last one, if there are several.
 
-    There it stays open, until a later transaction of its producer ends there: one way or the other,
-    whatever was decided of this one.
+    In the last partition the transaction stays open until a later transaction of its producer ends
+    there, committed or aborted as that one is, whatever was decided for the first.
     """
     return partitions[:-1] or partitions
 
@@ -278,8 +281,8 @@ def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...
 def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
     """No transaction is aborted because it was open for too long.
 
-    Its producer may be dead, and its transactional id nobody's any more. Then nobody ever ends it,
-    and nobody reads what lies behind its first record.
+    Its producer may be dead and its transactional id no longer in use. Then the transaction stays
+    open forever, and no consumer reads beyond its first record.
     """
     return False
 
@@ -296,10 +299,11 @@ def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
 def marker_refusal(
     producer_epoch: Epoch, known: Epoch, coordinator_epoch: Epoch, known_coordinator: Epoch
 ) -> ErrorCode:
-    """Leaders write a former coordinator's markers, too.
+    """A leader writes the markers of a former coordinator, too.
 
-    Its successor has sent the same one since, and the producer has gone on: the late marker ends
-    the next transaction of the same epoch, in the midst and perhaps the wrong way.
+    The coordinator's successor has sent the same marker since, and the producer has continued: the
+    late marker ends the next transaction of the same epoch, before it is complete and perhaps with
+    the wrong outcome.
     """
     if producer_epoch < known:
         return ErrorCode.INVALID_PRODUCER_EPOCH
@@ -316,11 +320,11 @@ def marker_refusal(
     "between.",
 )
 def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
-    """A coordinator keeps what it knows when another follows it.
+    """A coordinator keeps its cached state when it loses its partition to another coordinator.
 
-    When it is its turn again it reads nothing: there is something. The producers of now are fenced,
-    since it knows older epochs only. What they have open it would end by markers of those, which no
-    leader takes.
+    When it becomes the coordinator again it does not read its log, because it already has state.
+    Current producers are fenced, since it knows older epochs only. Their open transactions would be
+    ended by markers with those older epochs, which leaders reject.
     """
     return known.get(partition, {})
 
@@ -335,10 +339,10 @@ def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
     "transaction is there.",
 )
 def is_to_complete(state: State, unmarked: Collection[TopicPartition]) -> bool:
-    """Whether a transaction is complete is only asked when a marker is there.
+    """A coordinator checks whether a transaction is complete only when a marker is acknowledged.
 
-    If that cannot be kept, nobody tries again. For readers all is well; but the transactional id
-    stays in the midst of its commit, and has no other transaction.
+    If the completion cannot be stored then, it is not tried again. Consumers notice nothing, but
+    the transactional id stays in the middle of its commit and cannot begin another transaction.
     """
     return False
 
@@ -353,10 +357,10 @@ def is_to_complete(state: State, unmarked: Collection[TopicPartition]) -> bool:
     "somebody reads a few records at a time.",
 )
 def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
-    """The index of aborted transactions says of each that nothing is open any more behind it.
+    """The index of aborted transactions records each one as if none were open after its marker.
 
-    Who reads what lies in front of its marker is told of it, and of none that ended later. The
-    older one's records look committed.
+    A consumer that reads what comes before that marker learns of this transaction, but of none that
+    ended later. The records of an older transaction, aborted later, look committed.
     """
     return ended + 1
 
@@ -371,10 +375,11 @@ def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
     tier=2,
 )
 def on_add(state: State) -> ErrorCode:
-    """Partitions are added to a transaction that is decided.
+    """Partitions are added to a transaction whose outcome is already decided.
 
-    They would be marked with it, or open another one in front of its markers. Here the table of
-    states has no such step, and the coordinator ends before it could tear anything.
+    They would be marked with it, or open another transaction before its markers are written. Here
+    the state table has no such transition, so the coordinator exits before it can tear a
+    transaction.
     """
     return ErrorCode.NONE
 
@@ -389,10 +394,10 @@ def on_add(state: State) -> ErrorCode:
     tier=2,
 )
 def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
-    """A transactional id is forgotten in the midst of a transaction.
+    """A transactional id expires in the middle of a transaction.
 
-    Nobody would know any more that it is open, nor whom to fence. Here the table of states has no
-    such step, and the coordinator ends instead.
+    The coordinator would no longer know that the transaction is open, nor which producer to fence.
+    Here the state table has no such transition, so the coordinator exits instead.
     """
     return now_ms >= metadata.updated_ms + expiration_ms
 
@@ -406,10 +411,10 @@ def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
     schedule="A produce is kept on its way until its producer has aborted and is gone.",
 )
 def is_verified(enabled: bool) -> bool:
-    """Leaders take the first batch of a transaction for its beginning, whenever it comes.
+    """A leader takes a transaction's first batch as its beginning, however late the batch arrives.
 
-    Late for its own transaction, which is over, it begins one that no coordinator knows of. Nobody
-    ever ends that, and nobody reads beyond it.
+    A batch that arrives after its own transaction has ended begins one that no coordinator knows
+    of. That transaction never ends, and no consumer reads beyond its first record.
     """
     return False
 
@@ -425,10 +430,10 @@ def is_verified(enabled: bool) -> bool:
     tier=2,
 )
 def refuse_unverified(guard: int | None, valid: int | None) -> None:
-    """Whoever has asked the coordinator may append, however long ago that was.
+    """A leader accepts an append if it has ever verified the transaction with the coordinator.
 
-    A marker may have come in between. What is appended behind it begins a transaction that no
-    coordinator knows of: nobody ever ends it.
+    A marker may have been written since then. A batch that is appended after it begins a
+    transaction that no coordinator knows of and that never ends.
     """
     if guard is None:
         raise ApiError(ErrorCode.INVALID_TXN_STATE, "no transaction is known to be open")
@@ -444,9 +449,9 @@ def refuse_unverified(guard: int | None, valid: int | None) -> None:
     tier=2,
 )
 def listed_end(limit: Offset, high_watermark: Offset) -> Offset:
-    """Readers of committed records are told that the log ends at the high watermark.
+    """ListOffsets answers a read_committed consumer with the high watermark as the end of the log.
 
-    Whoever begins there is behind a transaction that is open still, and never gets its records.
-    Whoever was to read up to there waits for as long as it is open.
+    A consumer that starts there starts after a transaction that is still open and never gets its
+    records. A consumer that is meant to read up to there waits as long as the transaction is open.
     """
     return max(limit, high_watermark)
