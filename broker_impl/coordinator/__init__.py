@@ -1,1 +1,1 @@
-"""Who coordinates what: pure rules over the two internal logs."""
+"""The group and transaction coordinators, as pure rules over the two internal topics' logs."""

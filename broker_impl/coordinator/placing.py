@@ -1,4 +1,4 @@
-"""Whose coordinator is where: a name's partition of an internal topic, by Java's hash of it."""
+"""Map a group or transactional id to its coordinator's partition, by Java's hash of the name."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ _INT32_MIN: Final = -(1 << 31)
 
 
 def java_hash(name: str) -> int:
-    """What `String.hashCode` says: over UTF-16, as a signed 32-bit integer."""
+    """Java's `String.hashCode`: computed over UTF-16 units, as a signed 32-bit integer."""
     units = memoryview(name.encode("utf-16-le", "surrogatepass")).cast("H")
     number = 0
     for unit in units:
@@ -16,7 +16,7 @@ def java_hash(name: str) -> int:
 
 
 def partition_of(name: str, partitions: int) -> int:
-    """The partition, of so many, whose leader coordinates the group or transactional id.
+    """The internal topic's partition whose leader coordinates this group or transactional id.
 
     The one hash without a positive counterpart counts as 0, as in Kafka.
     """

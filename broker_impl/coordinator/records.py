@@ -1,9 +1,9 @@
-"""What is kept in ``__consumer_offsets``: keys and values in the layouts of Kafka's schemas.
+"""Records of ``__consumer_offsets``: keys and values in the layouts of Kafka's schemas.
 
-A key begins with a version that tells what the record is about: 0 and 1 an offset that a group
-committed, 2 the group itself. All versions of the values up to 3 are read, and 3 is written; an
-offset that carries an expiry of its own is written as version 1, the last to have one (KIP-211).
-A record without a value takes back what was said under its key.
+A key begins with a version that says what the record is about: 0 and 1 an offset that a group
+committed, 2 the group itself. All versions of the values up to 3 can be read, and 3 is written; an
+offset with an explicit expiry time is written as version 1, the last version that has one
+(KIP-211). A record without a value is a tombstone: it removes what earlier records of its key said.
 """
 
 import struct
@@ -42,32 +42,32 @@ _MEMBER_BYTES_MIN: Final = 16
 
 
 class OffsetKey(msgspec.Struct, frozen=True):
-    """One partition, as one group reads it."""
+    """The key of a committed offset: one group and one partition."""
 
     group: str
     tp: TopicPartition
 
 
 class GroupKey(msgspec.Struct, frozen=True):
-    """A group."""
+    """The key of a group's own record."""
 
     group: str
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """What a group committed for one partition; times are milliseconds of the wall clock."""
+    """The offset that a group committed for one partition; times are wall-clock milliseconds."""
 
     offset: Offset
     leader_epoch: Epoch = -1
-    """Of the last record that was read; -1 when the client did not say."""
+    """The epoch of the last record that was read; -1 if the client did not send it."""
     metadata: str = ""
     committed_ms: int = -1
     expires_ms: int = -1
-    """-1: by the broker's own retention."""
+    """When the offset expires; -1: by the broker's own retention."""
 
 
 class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of a group, as it is kept."""
+    """A member of a group, as stored in the group's record."""
 
     member_id: str
     instance_id: str | None = None
@@ -76,12 +76,12 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_timeout_ms: int = 0
     session_timeout_ms: int = 0
     subscription: bytes = b""
-    """What it said of itself under the protocol that was chosen."""
+    """The member's metadata for the protocol that was chosen."""
     assignment: bytes = b""
 
 
 class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A group and its members, as they are kept."""
+    """A group and its members, as stored in the log."""
 
     protocol_type: str
     generation: int
@@ -92,7 +92,7 @@ class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_offset_key(group: str, tp: TopicPartition) -> bytes:
-    """OffsetCommitKey, version 1."""
+    """Encode an OffsetCommitKey, version 1."""
     parts: Parts = []
     write_int16(parts, _OFFSET_KEY)
     write_string(parts, group)
@@ -102,7 +102,7 @@ def encode_offset_key(group: str, tp: TopicPartition) -> bytes:
 
 
 def encode_group_key(group: str) -> bytes:
-    """GroupMetadataKey, version 2."""
+    """Encode a GroupMetadataKey, version 2."""
     parts: Parts = []
     write_int16(parts, _GROUP_KEY)
     write_string(parts, group)
@@ -110,7 +110,7 @@ def encode_group_key(group: str) -> bytes:
 
 
 def encode_offset(committed: Committed) -> bytes:
-    """OffsetCommitValue."""
+    """Encode an OffsetCommitValue: version 1 if the offset has an explicit expiry time, else 3."""
     parts: Parts = []
     has_expiry = committed.expires_ms >= 0
     write_int16(parts, _VALUE_WITH_EXPIRY if has_expiry else _VALUE_LAST)
@@ -125,7 +125,7 @@ def encode_offset(committed: Committed) -> bytes:
 
 
 def encode_group(group: GroupRecord) -> bytes:
-    """GroupMetadataValue, version 3."""
+    """Encode a GroupMetadataValue, version 3."""
     parts: Parts = []
     write_int16(parts, _VALUE_LAST)
     write_string(parts, group.protocol_type)
@@ -149,7 +149,10 @@ def _write_member(parts: Parts, member: MemberRecord) -> None:
 
 
 def decode_key(key: Buffer) -> OffsetKey | GroupKey | None:
-    """What a record is about; None for a kind that a later release may know. WireError: garbage."""
+    """Decode a record's key; None for a key version that only later releases may know.
+
+    Raises WireError for a malformed key.
+    """
     buffer = memoryview(key)
     try:
         version, at = read_int16(buffer, 0)
@@ -166,7 +169,7 @@ def decode_key(key: Buffer) -> OffsetKey | GroupKey | None:
 
 
 def decode_offset(value: Buffer) -> Committed:
-    """OffsetCommitValue; WireError: garbage, or a later version."""
+    """Decode an OffsetCommitValue; WireError: it is malformed, or of a later version."""
     buffer = memoryview(value)
     try:
         version = _value_version(buffer)
@@ -184,7 +187,7 @@ def decode_offset(value: Buffer) -> Committed:
 
 
 def decode_group(value: Buffer) -> GroupRecord:
-    """GroupMetadataValue; WireError: garbage, or a later version."""
+    """Decode a GroupMetadataValue; WireError: it is malformed, or of a later version."""
     buffer = memoryview(value)
     try:
         version = _value_version(buffer)
@@ -235,7 +238,7 @@ def _read_member(buffer: memoryview, at: int, version: int) -> tuple[MemberRecor
         instance_id=instance_id,
         client_id=client_id,
         client_host=client_host,
-        # Before it had a name of its own it was the session's (KIP-62).
+        # Before KIP-62 the session timeout was also the rebalance timeout.
         rebalance_timeout_ms=(
             session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms
         ),

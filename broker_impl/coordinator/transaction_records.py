@@ -1,7 +1,8 @@
-"""What is kept in ``__transaction_state``: keys and values in the layouts of Kafka's schemas.
+"""Records of ``__transaction_state``: keys and values in the layouts of Kafka's schemas.
 
-One kind of record: a transactional id, and all that its coordinator knows of it (version 0 of
-TransactionLogKey and TransactionLogValue). A record without a value says that the id has expired.
+There is one kind of record: a transactional id and all that its coordinator stores about it
+(version 0 of TransactionLogKey and TransactionLogValue). A record without a value means that the id
+has expired.
 """
 
 import struct
@@ -39,7 +40,7 @@ _Topic = tuple[str, list[int]]
 
 
 def encode_key(transactional_id: str) -> bytes:
-    """TransactionLogKey, version 0."""
+    """Encode a TransactionLogKey, version 0."""
     parts: Parts = []
     write_int16(parts, _VERSION)
     write_string(parts, transactional_id)
@@ -47,7 +48,7 @@ def encode_key(transactional_id: str) -> bytes:
 
 
 def encode_value(metadata: Metadata) -> bytes:
-    """TransactionLogValue, version 0."""
+    """Encode a TransactionLogValue, version 0."""
     topics: dict[str, list[int]] = {}
     for tp in sorted(metadata.partitions):
         topics.setdefault(tp.topic, []).append(tp.partition)
@@ -73,7 +74,10 @@ def _write_topic(parts: Parts, topic: _Topic) -> None:
 
 
 def decode_key(key: Buffer) -> str | None:
-    """The transactional id; None for a kind that a later release may know. WireError: garbage."""
+    """Decode a key to its transactional id; None for a version that only later releases may know.
+
+    Raises WireError for a malformed key.
+    """
     buffer = memoryview(key)
     try:
         version, at = read_int16(buffer, 0)
@@ -86,7 +90,7 @@ def decode_key(key: Buffer) -> str | None:
 
 
 def decode_value(value: Buffer) -> Metadata:
-    """TransactionLogValue; WireError: garbage, or a later version."""
+    """Decode a TransactionLogValue; WireError: it is malformed, or of a later version."""
     buffer = memoryview(value)
     try:
         version, at = read_int16(buffer, 0)

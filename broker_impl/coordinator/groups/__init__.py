@@ -1,1 +1,1 @@
-"""Consumer groups, classic protocol: one state machine each, and the offsets they committed."""
+"""Consumer groups with the classic protocol: one state machine per group, with its offsets."""

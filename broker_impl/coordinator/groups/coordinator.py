@@ -1,8 +1,8 @@
-"""All groups that this broker coordinates: those of the partitions it leads and has read.
+"""All groups that this broker coordinates: those of the partitions that it leads and has read.
 
-A group belongs to the partition of ``__consumer_offsets`` that its name hashes to. Nothing is said
-of a group before its partition is read to the end, and nothing after it is led elsewhere: an
-answer from half the log would send a consumer back to the beginning.
+A group belongs to the partition of ``__consumer_offsets`` that its name hashes to. The coordinator
+answers about a group only once it has read the partition to its end, and not after another broker
+leads it: an answer from half the log would send a consumer back to the beginning.
 """
 
 import itertools
@@ -41,7 +41,7 @@ class Groups:
     """The groups of one broker, by partition."""
 
     def __init__(self, config: GroupConfig, partitions: int) -> None:
-        """``partitions``: how many ``__consumer_offsets`` has, on all brokers the same."""
+        """``partitions`` is the partition count of ``__consumer_offsets``, equal on all brokers."""
         self._config = config
         self._partitions = partitions
         self._numbers = itertools.count(1)
@@ -49,17 +49,19 @@ class Groups:
         self._led: dict[int, dict[str, Group]] = {}
         self._writers: dict[int, Group] = {}
 
-    # Taking office, and leaving it.
+    # Leadership.
 
     def begin_loading(self, partition: int) -> Loading:
-        """This broker leads the partition: what it reads there goes into the answer; anew, if it
-        had begun before."""
+        """This broker leads the partition: return an empty `Loading`, to be filled from its log.
+
+        A load that had begun before is discarded.
+        """
         assert partition not in self._led, "unloaded before it is loaded again (KAFKA-10614)"
         loading = self._loading[partition] = Loading()
         return loading
 
     def loaded(self, partition: int, now: float, now_ms: int) -> None:
-        """Everything was read, and is committed."""
+        """Create the groups of a partition whose records are all read and committed."""
         loading = self._loading.pop(partition)
         for marked in loading.marked_meanwhile:
             loading.marker(marked.producer_id, marked.at, is_commit=marked.is_commit)
@@ -74,7 +76,7 @@ class Groups:
                 groups[name].offsets.hold(producer_id, placed.at, {tp: placed.committed})
 
     def unload(self, partition: int, now: float, now_ms: int) -> list[Effect]:
-        """Another broker leads it: whoever waits is sent there."""
+        """Drop the groups of a partition that another broker leads; redirect waiting clients."""
         self._loading.pop(partition, None)
         effects: list[Effect] = []
         for group in taken_out(self._led, partition):
@@ -84,19 +86,19 @@ class Groups:
     # Requests.
 
     def partition_of(self, group: str) -> int:
-        """Where this group belongs."""
+        """The partition of ``__consumer_offsets`` that this group belongs to."""
         return placing.partition_of(group, self._partitions)
 
     def office_error(self, group: str) -> ErrorCode:
-        """Is this group coordinated here, and may it be spoken of yet?"""
+        """Is this group coordinated here, and has its partition been loaded?"""
         partition = self.partition_of(group)
         return office_error(partition in self._led, partition in self._loading)
 
     def handle(self, name: str, event: Request, now: float, now_ms: int) -> list[Effect]:
-        """A request about a group; one that nobody can join or commit to is not made for it."""
+        """Handle a request for a group; only a first join or commit creates a group."""
         error = self.office_error(name)
         if isinstance(event, Heartbeat) and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # It is alive, and that is all a heartbeat says; sessions begin after loading.
+            # A heartbeat only says that the member is alive; sessions begin after loading.
             return [Answered(event.ticket, ErrorCode.NONE)]
         if error is ErrorCode.NONE:
             error = _name_error(name, event)
@@ -111,16 +113,16 @@ class Groups:
         return self._tell(group, event, now, now_ms)
 
     def written(self, event: Written, now: float, now_ms: int) -> list[Effect]:
-        """What became of a write that one of the effects asked for."""
+        """Handle the outcome of a write that one of the effects requested."""
         return self._tell(self._writers.pop(event.number), event, now, now_ms)
 
     def tell(self, name: str, event: Event, now: float, now_ms: int) -> list[Effect]:
-        """What happens to a group without being asked for: time."""
+        """Pass an event that is not a request, such as a tick, to a group."""
         group = self.find(name)
         return [] if group is None else self._tell(group, event, now, now_ms)
 
     def marked(self, partition: int, event: Marked, now: float, now_ms: int) -> list[Effect]:
-        """A transaction ended on this partition: the marker is committed there."""
+        """A transaction ended on this partition: its marker is committed there."""
         if partition in self._loading:
             self._loading[partition].marked_meanwhile.append(event)
         effects: list[Effect] = []
@@ -130,28 +132,28 @@ class Groups:
         return effects
 
     def expire(self, now: float, now_ms: int) -> list[Effect]:
-        """Look for what nobody has used for long."""
+        """Remove offsets and groups that have not been used for their retention time."""
         return self._tell_all(Expire(), now, now_ms)
 
     def topics_gone(
         self, partitions: tuple[TopicPartition, ...], now: float, now_ms: int
     ) -> list[Effect]:
-        """These partitions were deleted."""
+        """Remove the offsets of partitions that were deleted."""
         return self._tell_all(TopicsGone(partitions), now, now_ms)
 
-    # Looking in.
+    # Queries.
 
     def find(self, name: str) -> Group | None:
-        """The group, if it is coordinated here and known."""
+        """The group, if it is coordinated here and exists."""
         return self._led.get(self.partition_of(name), {}).get(name)
 
     def snapshots(self) -> list[GroupSnapshot]:
-        """All groups that are coordinated here."""
+        """Snapshots of all groups that are coordinated here."""
         return [group.snapshot() for groups in self._led.values() for group in groups.values()]
 
     @property
     def is_loading(self) -> bool:
-        """Is anything led here that has not been read to its end?"""
+        """Is any partition that this broker leads not read to its end yet?"""
         return bool(self._loading)
 
     def _new(self, name: str, now_ms: int) -> Group:
@@ -177,19 +179,27 @@ class Groups:
 
 
 def restore(group: Group, record: GroupRecord | None, now: float) -> None:
-    """A group goes on in the generation in which its last coordinator has left it; without a record
-    nobody was ever in it."""
+    """Restore a group in the generation that its last record has.
+
+    Without a record the group never had members.
+    """
     if record is not None:
         group.restore(record, now)
 
 
 def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:
-    """The groups of a partition that another broker leads: gone, nothing is answered from them."""
+    """Remove and return the groups of a partition that another broker leads.
+
+    No request is answered from them any more.
+    """
     return list(led.pop(partition, {}).values())
 
 
 def office_error(is_led: bool, is_loading: bool) -> ErrorCode:
-    """Who asks while the log is being read must ask again: never "no offset" (KAFKA-5600)."""
+    """May this coordinator answer? A client that asks while the log is read must retry.
+
+    It never gets "no offset" (KAFKA-5600).
+    """
     if is_led:
         return ErrorCode.NONE
     if is_loading:
@@ -204,7 +214,7 @@ def _name_error(name: str, event: Request) -> ErrorCode:
 
 
 def _founds(event: Request) -> bool:
-    """Does this make a group that was not there?"""
+    """Does this request create a group that does not exist?"""
     if isinstance(event, Join):
         return event.member_id == rules.NO_MEMBER
     return isinstance(event, Commit) and event.generation < 0

@@ -1,7 +1,8 @@
-"""What happens to a group, and what a group wants done: the two sides of its door.
+"""The events that a group handles, and the effects that it returns.
 
-A request carries a ticket; its answer comes back under it, at once or when others have joined,
-synced or been written. What is written is told of under a number.
+A request carries a ticket, and its answer carries the same ticket; it is given at once, or when
+other members have joined or synced, or when a write has ended. A write has a number, under which
+its outcome is reported.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from broker_impl.wire.types import Offset, TopicPartition
 
 
 class JoinAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one member learns of its generation; ``members`` is for the leader alone."""
+    """One member's view of its generation; only the leader gets ``members``."""
 
     error: ErrorCode = ErrorCode.NONE
     generation: int = -1
@@ -26,12 +27,12 @@ class JoinAnswer(msgspec.Struct, frozen=True, kw_only=True):
     leader: str = ""
     member_id: str = ""
     members: tuple[tuple[str, str | None, bytes], ...] = ()
-    """Id, instance id and subscription of each."""
+    """Member id, instance id and subscription of each member."""
     skip_assignment: bool = False
 
 
 class SyncAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one member is assigned."""
+    """The assignment of one member."""
 
     error: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None
@@ -40,29 +41,29 @@ class SyncAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaveAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each that was to leave."""
+    """The outcome for each leaving member."""
 
     error: ErrorCode = ErrorCode.NONE
     rows: tuple[tuple[str, str | None, ErrorCode], ...] = ()
 
 
 class DeleteOffsetsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each offset that was to go; ``error`` is about the group."""
+    """The outcome for each offset to be deleted; ``error`` concerns the whole group."""
 
     error: ErrorCode = ErrorCode.NONE
     rows: Mapping[TopicPartition, ErrorCode] = {}
 
 
-# Events: requests. ``refused`` is the answer of whoever cannot even ask the group.
+# Events: requests. ``refused`` builds the answer if the request does not reach its group.
 
 
 class Join(msgspec.Struct, frozen=True, kw_only=True):
-    """A member wants to be in the next generation."""
+    """A member requests to be in the next generation."""
 
     ticket: int
     member_id: str
     fresh_id: str
-    """The id it gets if it has none."""
+    """The member id to use if the request has none."""
     instance_id: str | None = None
     client_id: str = ""
     client_host: str = ""
@@ -73,14 +74,14 @@ class Join(msgspec.Struct, frozen=True, kw_only=True):
     requires_id: bool = False
     """The client understands MEMBER_ID_REQUIRED (v4 and later, KIP-394)."""
     may_skip_assignment: bool = False
-    """It understands that the leader need not assign (v9, KIP-814)."""
+    """The client understands that the leader need not assign (v9, KIP-814)."""
 
     def refused(self, error: ErrorCode) -> JoinAnswer:
         return JoinAnswer(error=error, member_id=self.member_id)
 
 
 class Sync(msgspec.Struct, frozen=True, kw_only=True):
-    """A member asks for its assignment; the leader brings everybody's."""
+    """A member requests its assignment; the leader sends the assignments of all members."""
 
     ticket: int
     member_id: str
@@ -107,7 +108,7 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leave(msgspec.Struct, frozen=True, kw_only=True):
-    """Members go: each by its id, or by its instance id."""
+    """Members leave, each named by its member id or its instance id."""
 
     ticket: int
     members: tuple[tuple[str, str | None], ...]
@@ -117,7 +118,7 @@ class Leave(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """Offsets to be kept; answered by an ErrorCode once they are written."""
+    """Commit offsets; answered by an ErrorCode once they are written."""
 
     ticket: int
     member_id: str = ""
@@ -125,17 +126,17 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     instance_id: str | None = None
     offsets: Mapping[TopicPartition, Committed]
     producer_id: int = -1
-    """Of the transaction that they belong to; -1: none."""
+    """The producer of the transaction that the offsets belong to; -1: none."""
     producer_epoch: int = -1
     guard: int | None = None
-    """Under which the transaction was verified, if it begins here (KIP-890)."""
+    """The guard of the transaction's verification, if the transaction begins here (KIP-890)."""
 
     def refused(self, error: ErrorCode) -> ErrorCode:
         return error
 
 
 class DeleteOffsets(msgspec.Struct, frozen=True, kw_only=True):
-    """Offsets to be forgotten, but for topics that the group is subscribed to."""
+    """Delete committed offsets, except those of topics that the group is subscribed to."""
 
     ticket: int
     partitions: tuple[TopicPartition, ...]
@@ -145,7 +146,7 @@ class DeleteOffsets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Delete(msgspec.Struct, frozen=True, kw_only=True):
-    """The group is to go, if nobody is in it; answered by an ErrorCode."""
+    """Delete the group if it has no members; answered by an ErrorCode."""
 
     ticket: int
 
@@ -155,11 +156,11 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True):
 
 Request = Join | Sync | Heartbeat | Leave | Commit | DeleteOffsets | Delete
 
-# Events: the rest.
+# Other events.
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a write; ``offset`` is where it begins in the log."""
+    """The outcome of a write; ``offset`` is where it begins in the log."""
 
     number: int
     error: ErrorCode
@@ -171,7 +172,7 @@ class Marked(msgspec.Struct, frozen=True, kw_only=True):
 
     producer_id: int
     at: Offset
-    """Where the marker is in the log."""
+    """The marker's offset in the log."""
     is_commit: bool
 
 
@@ -180,11 +181,11 @@ class Tick(msgspec.Struct, frozen=True):
 
 
 class Expire(msgspec.Struct, frozen=True):
-    """Offsets that nobody has used for long may go."""
+    """Offsets that have not been used for their retention time may be removed."""
 
 
 class TopicsGone(msgspec.Struct, frozen=True):
-    """These partitions were deleted, and their offsets mean nothing any more."""
+    """These partitions were deleted, so their committed offsets have no meaning any more."""
 
     partitions: tuple[TopicPartition, ...]
 
@@ -206,7 +207,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
-    """Append these records to the group's partition, and tell when all replicas have them."""
+    """Append these records to the group's partition; report when all in-sync replicas have them."""
 
     group: str
     number: int

@@ -1,8 +1,9 @@
-"""One group: who is in it, in which generation, with what assignment. The classic protocol.
+"""One consumer group: its members, generation and assignment, by the classic protocol.
 
-Events in, effects out. A rebalance asks every member to join again, waits for the slowest of them,
-and begins a new generation with those that came; its leader then assigns, and each member asks
-for its part. What must survive this broker is written before anybody is told of it.
+Events in, effects out. A rebalance makes every member join again, waits for the slowest of them,
+and begins a new generation with those that joined; the leader among them then assigns partitions,
+and each member asks for its share. State that must survive this broker is written before any client
+learns of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,20 +44,20 @@ from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Offset, TopicPartition
 
 _NEW_MEMBER_TIMEOUT_S = 300.0
-"""How long a join that nobody may be waiting for any more counts as a member."""
+"""How long a new member's first join counts as a member, although its client may be gone."""
 
 
 Done = Callable[[Written, float, list[Effect]], None]
-"""What is to be done once a write has ended: how, when, and with what effects."""
+"""Called when a write has ended, with its outcome, the time, and the list of effects to extend."""
 
 
 class Group:
-    """A group's state; see the module."""
+    """The state machine of one group; see the module."""
 
     def __init__(
         self, name: str, config: GroupConfig, numbers: Callable[[], int], now_ms: int
     ) -> None:
-        """``numbers`` gives each write a number of its own."""
+        """Create an empty group; ``numbers`` returns a unique number for each write."""
         self.name = name
         self.state = State.EMPTY
         self.state_since_ms = now_ms
@@ -71,23 +72,24 @@ class Group:
         self._now_ms = now_ms
         self._static: dict[str, str] = {}
         self._promised: dict[str, float] = {}
-        """Ids that were given out and have not joined yet, until when (KIP-394)."""
+        """Member ids that were given out and have not joined yet, and until when they may
+        (KIP-394)."""
         self._writes: dict[int, Done] = {}
         self._subscribed: frozenset[str] | None = frozenset()
-        """The topics of a consumers' group; None where they are not known."""
-        # While a rebalance is prepared.
+        """The topics that a group of consumers is subscribed to; None if they are not known."""
+        # Used in PreparingRebalance.
         self._join_deadline = rules.NEVER
         self._initial_left_s: float | None = None
-        """Of an initial delay: by how much it may still be extended."""
+        """By how much an initial delay may still be extended; None: there is no initial delay."""
         self._joined_meanwhile = False
-        # While and after it completes.
+        # Used from CompletingRebalance on.
         self._unsynced: dict[str, None] = {}
         self._sync_deadline = rules.NEVER
 
-    # The door.
+    # Events.
 
     def handle(self, event: Event, now: float, now_ms: int) -> list[Effect]:
-        """Take one event; ``now`` in seconds of the loop, ``now_ms`` of the wall clock."""
+        """Handle one event; ``now`` in seconds of the loop, ``now_ms`` of the wall clock."""
         self._now_ms = now_ms
         effects: list[Effect] = []
         match event:
@@ -124,7 +126,7 @@ class Group:
 
     @property
     def deadline(self) -> float:
-        """When the next Tick is due; seconds, infinite when there is nothing to wait for."""
+        """When the next Tick is due, in seconds; infinite if no deadline is set."""
         return min(
             (
                 self._join_deadline,
@@ -135,7 +137,7 @@ class Group:
         )
 
     def check(self) -> None:
-        """What holds between any two events."""
+        """Check the invariants that hold between any two events."""
         state, members = self.state, self.members
         if state in (State.COMPLETING, State.STABLE):
             assert members, f"{self.name}: {state.value} without members"
@@ -160,10 +162,10 @@ class Group:
         self.state = state
         self.state_since_ms = self._now_ms
 
-    # Looking in.
+    # Queries.
 
     def snapshot(self) -> GroupSnapshot:
-        """What DescribeGroups tells."""
+        """The group as DescribeGroups reports it."""
         is_stable = self.state is State.STABLE
         protocol = (self.protocol or "") if is_stable else ""
         return GroupSnapshot(
@@ -220,7 +222,7 @@ class Group:
         return ErrorCode.NONE
 
     def _supports(self, join: Join) -> bool:
-        """Does it speak a protocol that every other member speaks, too?"""
+        """Does the joining member share a protocol with all other members?"""
         itself = (join.member_id, self._static.get(join.instance_id or ""))
         others = [member for member in self.members.values() if member.id not in itself]
         if not join.protocol_type or not join.protocols:
@@ -243,7 +245,7 @@ class Group:
         member = self.members[join.member_id]
         is_unchanged = member.protocols == dict(join.protocols)
         if self.state is State.COMPLETING and is_unchanged:
-            # It has not heard the answer to its join: here it is again.
+            # It did not get the answer to its join: answer again.
             effects.append(Answered(join.ticket, self._joined(member)))
             self._hear(member, now)
         elif self.state is State.STABLE and is_unchanged and member.id != self.leader:
@@ -268,14 +270,14 @@ class Group:
         self._rebalance(now, effects)
 
     def _park(self, member: Member, join: Join, effects: list[Effect]) -> None:
-        """Its join waits for the others; one before it is not heard any more."""
+        """Let a member's join wait for the others, and answer one that waited before."""
         if member.joining is not None:
             self._answer_join(member, ErrorCode.REBALANCE_IN_PROGRESS, effects)
         member.update(join)
         member.joining = join.ticket
 
     def _static_rejoins(self, join: Join, now: float, effects: list[Effect]) -> None:
-        """It was restarted: it takes the place of the one before it, which is fenced (KIP-345)."""
+        """Let a restarted static member replace its former member id, which is fenced (KIP-345)."""
         assert join.instance_id is not None, "static members have an instance id"
         former_id = self._static[join.instance_id]
         leader = self.leader
@@ -305,7 +307,8 @@ class Group:
             elif rules.counts_as_stored(written.error):
                 answer = self._joined(self.members[join.fresh_id])
                 if answer.leader == join.fresh_id and not join.may_skip_assignment:
-                    # It must not assign anew: it takes itself for a follower (KIP-814 mends that).
+                    # It must not assign again, so it is answered as a follower; KIP-814 replaces
+                    # this by `skip_assignment`.
                     answer = msgspec.structs.replace(answer, leader=leader or "", members=())
                 elif answer.leader == join.fresh_id:
                     answer = msgspec.structs.replace(answer, skip_assignment=True)
@@ -318,12 +321,12 @@ class Group:
         self._store_members(done, effects)
 
     def _store_members(self, done: Done, effects: list[Effect]) -> None:
-        """A static member's new id outlives this broker, too (KAFKA-10284)."""
+        """Write the group, so that a static member's new id survives this broker (KAFKA-10284)."""
         assignments = {each.id: each.assignment for each in self.members.values()}
         self._write([self._record(assignments)], done, effects)
 
     def _replace(self, former_id: str, member_id: str, effects: list[Effect]) -> Member:
-        """The same member under another id; whoever waits under the former one is fenced."""
+        """Give a static member another id; requests parked under the former id are fenced."""
         member = self.members[former_id]
         if member.joining is not None:
             self._answer_join(member, ErrorCode.FENCED_INSTANCE_ID, effects)
@@ -343,7 +346,7 @@ class Group:
         return member
 
     def _joined(self, member: Member) -> JoinAnswer:
-        """What a member of this generation is told; the leader, who else is in it."""
+        """A member's view of the current generation; only the leader gets the list of members."""
         assert self.protocol is not None, "a generation has a protocol"
         members: Iterable[Member] = self.members.values() if member.id == self.leader else ()
         return JoinAnswer(
@@ -370,7 +373,7 @@ class Group:
         member.syncing = None
 
     def _hear(self, member: Member, now: float) -> None:
-        """It is alive."""
+        """Restart a member's session timeout."""
         member.is_new = False
         member.deadline = now + member.session_timeout_ms / 1000
 
@@ -381,7 +384,7 @@ class Group:
     # A rebalance.
 
     def _rebalance(self, now: float, effects: list[Effect]) -> None:
-        """Ask all members to join again, unless they are being asked already."""
+        """Start a rebalance: wait for all members to join again, unless one is in preparation."""
         if not states.may_follow(State.PREPARING, self.state):
             return
         if self.state is State.COMPLETING:
@@ -408,7 +411,8 @@ class Group:
 
     def _join_timed_out(self, now: float, effects: list[Effect]) -> None:
         if self._initial_left_s and self._joined_meanwhile:
-            # More may be on their way: wait as long again, but not beyond the rebalance timeout.
+            # More members may be about to join: wait for the same delay again, but not beyond the
+            # rebalance timeout.
             delay = min(self._config.initial_rebalance_delay_ms / 1000, self._initial_left_s)
             self._initial_left_s -= delay
             self._joined_meanwhile = False
@@ -417,7 +421,7 @@ class Group:
         self._complete_join(now, effects)
 
     def _complete_join(self, now: float, effects: list[Effect]) -> None:
-        """Begin a generation with those that came. Static members keep their place a while."""
+        """Begin a generation with those that joined; absent static members stay for a while."""
         self._initial_left_s = None
         for member in list(self.members.values()):
             if member.joining is None and member.instance_id is None:
@@ -447,7 +451,7 @@ class Group:
                 self._hear(member, now)
 
     def _elect(self) -> bool:
-        """The leader must be one who came; False when nobody did."""
+        """Make sure that the leader has joined; False if no member has."""
         leader = None if self.leader is None else self.members.get(self.leader)
         if leader is None or leader.joining is None:
             came = [member.id for member in self.members.values() if member.joining is not None]
@@ -457,7 +461,7 @@ class Group:
         return True
 
     def _choose_protocol(self) -> str | None:
-        """The one that most members like best, of those that all of them speak."""
+        """The protocol that most members prefer, of those that all members support."""
         members = list(self.members.values())
         common = [
             name
@@ -493,7 +497,7 @@ class Group:
             self.leader = next(iter(self.members), None)
 
     def _lose(self, member: Member, now: float, effects: list[Effect]) -> None:
-        """A member left, or was silent for too long: the others share its part."""
+        """Remove a member that left or was silent for too long, and rebalance."""
         self._remove(member, effects)
         self._rebalance(now, effects)
         self._complete_join_if_all_have(now, effects)
@@ -543,7 +547,10 @@ class Group:
         )
 
     def _store_assignments(self, given: Mapping[str, bytes], effects: list[Effect]) -> None:
-        """Written before anybody is told (KAFKA-2017); whom the leader left out gets nothing."""
+        """Write the assignment before any member gets it (KAFKA-2017).
+
+        A member that the leader left out gets an empty assignment.
+        """
         generation = self.generation
         assignments = {member_id: given.get(member_id, b"") for member_id in self.members}
 
@@ -572,7 +579,7 @@ class Group:
                 self._answer_sync(member, error, effects)
                 self._hear(member, now)
 
-    # Staying, and leaving.
+    # Heartbeats, leaving, timeouts.
 
     def _heartbeat(self, beat: Heartbeat, now: float) -> ErrorCode:
         if self.state is State.DEAD:
@@ -648,7 +655,7 @@ class Group:
     # Offsets.
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Why a commit is refused: whose it is, and what the group is doing."""
+        """Why a commit is rejected: because of its member, its generation or the group's state."""
         if self.state is State.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if commit.producer_id >= 0:
@@ -735,7 +742,7 @@ class Group:
         effects: list[Effect],
         answer_with: Callable[[ErrorCode], list[Effect]] = lambda error: [],
     ) -> None:
-        """Take these offsets back, once that is written; then `answer_with` its error."""
+        """Write tombstones for these offsets and then remove them; `answer_with` gets the error."""
         if not partitions:
             return
 
@@ -752,18 +759,18 @@ class Group:
         return [(records.encode_offset_key(self.name, tp), None) for tp in partitions]
 
     def _is_subscribed(self, topic: str) -> bool:
-        """May somebody in the group be reading this? Doubt is a yes."""
+        """May a member of the group be reading this topic? In doubt, yes."""
         if self.state is State.EMPTY:
             return False
         return rules.is_subscribed(self._subscribed, topic)
 
     @property
     def _is_unused(self) -> bool:
-        """Has the group no members, none that is about to join, and no offsets under way?"""
+        """Has the group no members, none about to join, and no commits in progress?"""
         return self.state is State.EMPTY and not self._promised and self.offsets.is_settled
 
     def _expire(self, effects: list[Effect]) -> None:
-        """By KIP-211: nobody's offsets go with time while somebody is there to read on."""
+        """Remove offsets whose retention has passed, unless members still read them (KIP-211)."""
         unused_since, keep = -1, frozenset[str]()
         if self.state is State.EMPTY:
             if self.protocol_type is not None:
@@ -789,7 +796,7 @@ class Group:
         effects.append(Answered(asked.ticket, error))
 
     def _bury(self, effects: list[Effect], asked: Delete | None = None) -> None:
-        """The group is no more, and neither are its offsets."""
+        """Remove the group and all of its offsets, and write their tombstones."""
 
         def done(written: Written, now: float, told: list[Effect]) -> None:
             if asked is not None:
@@ -799,7 +806,7 @@ class Group:
         rows = self._tombstones(self.offsets)
         self._write([*rows, (records.encode_group_key(self.name), None)], done, effects)
 
-    # Writing, and being read again.
+    # Writing to the log, and restoring from it.
 
     def _write(
         self,
@@ -845,7 +852,7 @@ class Group:
         return records.encode_group_key(self.name), records.encode_group(record)
 
     def restore(self, record: GroupRecord, now: float) -> None:
-        """Be as the log has it: whoever is in it has a whole session to be heard of."""
+        """Restore the group from its record; each member gets a full session timeout."""
         assert self.state is State.EMPTY, "a group is restored before anything happens to it"
         assert not self.members, "a group is restored before anybody joins"
         self.generation = record.generation
@@ -882,4 +889,4 @@ class Group:
 
 
 def _nobody_waits(written: Written, now: float, effects: list[Effect]) -> None:
-    """A group without members is written down for whoever coordinates it next."""
+    """Do nothing: the record of an empty group is only for the next coordinator."""

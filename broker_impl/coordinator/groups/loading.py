@@ -1,7 +1,7 @@
-"""A partition of ``__consumer_offsets``, folded: what its groups are, and what they committed.
+"""Fold a partition of ``__consumer_offsets`` into its groups and their committed offsets.
 
-Later records replace earlier ones, a record without a value takes back. Offsets of a transaction
-wait for its marker, as they did when they were written.
+Later records replace earlier ones, and a record without a value is a tombstone. Offsets of a
+transaction wait for its marker, as they did when they were written.
 """
 
 import logging
@@ -20,22 +20,23 @@ from broker_impl.wire.types import Offset, TopicPartition
 LOG = logging.getLogger(__name__)
 
 Row = tuple[Offset, bytes | None, bytes | None]
-"""Where a record is, its key, its value."""
+"""A record's offset, key and value."""
 _Of = tuple[str, TopicPartition]
 
 
 class Loading:
-    """What was read of one partition so far."""
+    """What has been read from one partition so far."""
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupRecord] = {}
         self.offsets: dict[_Of, Placed] = {}
         self.pending: dict[int, dict[_Of, Placed]] = {}
         self.marked_meanwhile: list[Marked] = []
-        """Transactions that end while we read; perhaps behind where we end."""
+        """Transactions that end while the partition is read, perhaps after the offset where reading
+        ends."""
 
     def rows(self, rows: Iterable[Row], producer_id: int = -1) -> None:
-        """Records of one batch; ``producer_id``: of the transaction that they belong to."""
+        """Add the records of one batch; ``producer_id``: of the transaction that they belong to."""
         for at, key, value in rows:
             try:
                 self._row(at, key or b"", value, producer_id)
@@ -59,7 +60,7 @@ class Loading:
         return self.offsets if producer_id < 0 else self.pending.setdefault(producer_id, {})
 
     def marker(self, producer_id: int, at: Offset, *, is_commit: bool) -> None:
-        """A transaction ended at ``at``."""
+        """Apply a transaction's marker at offset ``at``."""
         pending = self.pending.pop(producer_id, {})
         for key, placed in pending.items():
             if placed.at > at:
@@ -68,7 +69,7 @@ class Loading:
                 keep_later(self.offsets, key, msgspec.structs.replace(placed, since=at))
 
     def names(self) -> list[str]:
-        """All groups of which anything is known."""
+        """The names of all groups that have a record, a committed offset or a pending offset."""
         known = dict.fromkeys(self.groups)
         known |= dict.fromkeys(group for group, _ in self.offsets)
         for pending in self.pending.values():
@@ -77,12 +78,12 @@ class Loading:
 
 
 def takes_back(at: Offset, placed: Placed | None) -> bool:
-    """Does a record without a value undo this commit? One that came before it."""
+    """Does a tombstone at this offset remove the commit? Only a commit that is before it."""
     return placed is not None and rules.supersedes(at, placed.at)
 
 
 def keep_later(into: dict[_Of, Placed], key: _Of, placed: Placed) -> None:
-    """Take note of a commit; of two for one partition the later one in the log counts."""
+    """Store a commit unless a commit for the same partition is later in the log."""
     known = into.get(key)
     if rules.supersedes(placed.at, None if known is None else known.at):
         into[key] = placed

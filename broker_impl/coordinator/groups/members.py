@@ -1,4 +1,4 @@
-"""A member, as its group knows it; and groups as plain values, for whoever looks in."""
+"""A member as its group tracks it, and groups as plain values for DescribeGroups."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from broker_impl.coordinator.groups.events import Join
 
 @dataclass(frozen=True, kw_only=True)
 class GroupConfig:
-    """Kafka's settings that matter to groups."""
+    """Kafka's settings for group coordinators."""
 
     session_timeout_min_ms: int = 6_000
     session_timeout_max_ms: int = 1_800_000
@@ -20,7 +20,7 @@ class GroupConfig:
 
 
 class Member:
-    """A member, as the group knows it."""
+    """A member as its group tracks it."""
 
     __slots__ = (
         "assignment",
@@ -44,28 +44,28 @@ class Member:
         self.client_host = join.client_host
         self.assignment = b""
         self.deadline = rules.NEVER
-        """Seconds: silence until then costs it its membership."""
+        """The loop time, in seconds, at which a silent member is removed."""
         self.is_new = True
         self.joining: int | None = None
-        """The ticket of its parked join."""
+        """The ticket of its parked JoinGroup request."""
         self.syncing: int | None = None
         self.update(join)
 
     def update(self, join: Join) -> None:
-        """What it says of itself when it joins again."""
+        """Take over the protocols and timeouts of a member that joins again."""
         self.rebalance_timeout_ms = join.rebalance_timeout_ms
         self.session_timeout_ms = join.session_timeout_ms
         self.protocols = dict(join.protocols)
 
     @property
     def watched_until(self) -> float:
-        """Its deadline; a member that we keep waiting is not silent."""
+        """The member's deadline; a member whose request is parked does not count as silent."""
         waits = self.joining is not None or self.syncing is not None
         return rules.NEVER if waits and not self.is_new else self.deadline
 
 
 class MemberView(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as DescribeGroups shows it."""
+    """A member, as DescribeGroups reports it."""
 
     member_id: str
     instance_id: str | None
@@ -76,7 +76,7 @@ class MemberView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A group as plain values."""
+    """A group's state as plain values, as DescribeGroups reports it."""
 
     group: str
     state: str

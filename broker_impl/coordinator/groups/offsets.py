@@ -1,9 +1,9 @@
-"""The offsets of one group: what counts, what is being written, what waits for its transaction.
+"""The offsets of one group: committed, being written, or waiting for their transaction.
 
-Each offset keeps the place of its record in the log: of two commits the later one counts, whatever
-order the log reports them in (KAFKA-5247). A transaction's marker ends the records before it, and
-may be reported first. A deletion removes what counts at its place in the log, so that
-it does not remove an offset whose transaction is committed by a later marker.
+Each committed offset keeps its record's offset in the log: of two commits the later one counts, in
+whatever order the log reports them (KAFKA-5247). A transaction's marker ends the records before it,
+and may be reported before them. A deletion removes what counts at its place in the log, so that it
+does not remove an offset whose transaction is committed by a later marker.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,29 +16,29 @@ from broker_impl.wire.types import Offset, TopicPartition
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A committed offset and where its record is."""
+    """A committed offset and the log offset of its record."""
 
     at: Offset
     committed: Committed
     since: Offset
-    """From where on it counts: its own place, or that of the marker of its transaction."""
+    """The log offset from which on it counts: its own, or that of its transaction's marker."""
 
 
 class Offsets:
-    """What one group has committed."""
+    """The committed offsets of one group."""
 
     def __init__(self) -> None:
         self._placed: dict[TopicPartition, Placed] = {}
         self._writing: dict[TopicPartition, int] = {}
         self._pending: dict[int, dict[TopicPartition, Placed]] = {}
         self._markers: dict[int, list[tuple[Offset, bool]]] = {}
-        """By producer, those that were told while something was being written: where, and whether
-        the transaction was committed."""
+        """For each producer, the markers that were reported while a commit was being written: each
+        marker's offset, and whether the transaction was committed."""
         self._deletions = 0
-        """How many are being written."""
+        """The number of deletions that are being written."""
         self._overtaken: dict[TopicPartition, list[Placed]] = {}
-        """Offsets of transactions that a later record replaced, which a deletion may yet remove;
-        they are kept while records are being written."""
+        """Offsets of transactions that another record has superseded. A deletion may remove that
+        record and make them count again, so they are kept while records are being written."""
 
     def __len__(self) -> int:
         return len(self._placed)
@@ -47,35 +47,35 @@ class Offsets:
         return iter(self._placed)
 
     def get(self, tp: TopicPartition) -> Committed | None:
-        """What counts for this partition."""
+        """The offset that counts for this partition."""
         placed = self._placed.get(tp)
         return None if placed is None else placed.committed
 
     @property
     def is_settled(self) -> bool:
-        """Is everything that was begun over?"""
+        """Is no commit being written, and is no offset waiting for its transaction?"""
         return rules.is_settled(is_writing=bool(self._writing), is_pending=bool(self._pending))
 
     @property
     def pending_producers(self) -> frozenset[int]:
-        """Whose transactions are open."""
+        """The producers whose open transactions have offsets here."""
         return frozenset(self._pending)
 
     def may_concern(self, producer_id: int) -> bool:
-        """May there be offsets of this producer's transaction?"""
+        """May this producer's transaction have offsets here?"""
         return producer_id in self._pending or bool(self._writing)
 
     def is_unstable(self, tp: TopicPartition) -> bool:
-        """May what counts change without anybody committing anew (KIP-447)?"""
+        """May the committed offset change without a new commit (KIP-447)?"""
         return tp in self._writing or any(tp in pending for pending in self._pending.values())
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commits are being written."""
+        """Note that commits for these partitions are being written."""
         for tp in partitions:
             self._writing[tp] = self._writing.get(tp, 0) + 1
 
     def end(self, partitions: Iterable[TopicPartition]) -> None:
-        """They were written, or were not."""
+        """Note that a write of commits for these partitions has ended, whatever its outcome."""
         for tp in partitions:
             self._writing[tp] -= 1
             if not self._writing[tp]:
@@ -85,11 +85,11 @@ class Offsets:
         self._clear_overtaken()
 
     def begin_deletion(self) -> None:
-        """A deletion is being written."""
+        """Note that a deletion is being written."""
         self._deletions += 1
 
     def end_deletion(self) -> None:
-        """It was written, or was not."""
+        """Note that the write of a deletion has ended, whatever its outcome."""
         self._deletions -= 1
         self._clear_overtaken()
 
@@ -98,7 +98,7 @@ class Offsets:
             self._overtaken.clear()
 
     def place(self, at: Offset, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """These were committed by a record at ``at``."""
+        """Store offsets that were committed by a record at ``at``."""
         for tp, committed in offsets.items():
             self._place(tp, Placed(at, committed, since=at))
 
@@ -112,7 +112,10 @@ class Offsets:
     def hold(
         self, producer_id: int, at: Offset, offsets: Mapping[TopicPartition, Committed]
     ) -> None:
-        """These count once the transaction of this producer commits, which it may have."""
+        """Store a transaction's offsets, which count once it commits.
+
+        Its marker may have been reported already.
+        """
         fate = rules.fate(self._markers.get(producer_id, ()), at)
         if fate is None:
             pending = self._pending.setdefault(producer_id, {})
@@ -125,7 +128,7 @@ class Offsets:
                 self._place(tp, Placed(at, committed, since=marker))
 
     def resolve(self, producer_id: int, at: Offset, *, is_commit: bool) -> None:
-        """The transaction ended, by a marker at ``at``."""
+        """Apply a transaction's marker at ``at`` to the producer's pending offsets before it."""
         if self._writing:
             self._markers.setdefault(producer_id, []).append((at, is_commit))
         pending = self._pending.pop(producer_id, {})
@@ -136,7 +139,7 @@ class Offsets:
                 self._place(tp, msgspec.structs.replace(placed, since=at))
 
     def forget(self, at: Offset, partitions: Iterable[TopicPartition]) -> None:
-        """These were taken back by a record at ``at``."""
+        """Apply tombstones at ``at`` for these partitions."""
         for tp in partitions:
             placed = self._placed.get(tp)
             if placed is not None and rules.supersedes(at, placed.since):
@@ -148,7 +151,7 @@ class Offsets:
     def expired(
         self, now_ms: int, retention_ms: int, unused_since: int, keep: frozenset[str]
     ) -> tuple[TopicPartition, ...]:
-        """Which may be forgotten; topics in ``keep`` are in use."""
+        """The partitions whose offsets may be removed; topics in ``keep`` are in use."""
         return tuple(
             tp
             for tp, placed in self._placed.items()

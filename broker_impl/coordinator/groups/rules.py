@@ -1,7 +1,8 @@
-"""The rules that a group's guarantees hang on, each by itself.
+"""Rules that the guarantees of a group depend on, each a function called through this module.
 
-Who is a member of which generation, who is fenced, when a member is given up, and which of two
-committed offsets counts. Times are seconds of the loop unless a name says otherwise.
+They decide which members belong to which generation, which are fenced, when a member is removed,
+and which of two committed offsets counts. Times are seconds of the loop unless a name says
+otherwise.
 """
 
 import math
@@ -28,9 +29,9 @@ _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_L
 def member_error(
     is_member: bool, instance_id: str | None, instance_holder: str | None, member_id: str
 ) -> ErrorCode:
-    """May this member speak for itself? ``instance_holder``: the member that has its instance id.
+    """May this member make requests? ``instance_holder``: the member that has its instance id.
 
-    A static member that somebody else has replaced is fenced, rather than unknown (KIP-345).
+    A static member that another one has replaced is fenced, rather than unknown (KIP-345).
     """
     if instance_id is not None:
         if instance_holder is None:
@@ -41,17 +42,17 @@ def member_error(
 
 
 def generation_error(said: int, current: int) -> ErrorCode:
-    """Is this of the generation of now?"""
+    """Is the request's generation the current one?"""
     return ErrorCode.NONE if said == current else ErrorCode.ILLEGAL_GENERATION
 
 
 def next_generation(current: int) -> int:
-    """Of those who have come to a rebalance: whoever speaks of the one before it has missed it."""
+    """The generation after a rebalance; requests with an older one are rejected."""
     return current + 1
 
 
 def names_nobody(member_id: str, instance_id: str | None, generation: int) -> bool:
-    """Does a commit come from outside of any group, by a client that assigns itself?"""
+    """Does a commit come from a client without a group membership, which assigns itself?"""
     return generation < 0 and member_id == NO_MEMBER and instance_id is None
 
 
@@ -63,10 +64,10 @@ def outsider_error(state: State) -> ErrorCode:
 def transaction_error(
     is_member: bool, instance_holder: str | None, member_id: str, said: int, current: int
 ) -> ErrorCode:
-    """May a producer commit offsets in a transaction? What its request names must be true.
+    """May a producer commit offsets in a transaction? What its request names must be correct.
 
-    Producers before KIP-447 name neither member nor generation: they are fenced by epoch alone. As
-    in Kafka 2.8, an instance id that no member has does not matter.
+    Producers before KIP-447 name neither member nor generation: only their epoch fences them. As in
+    Kafka 2.8, an instance id that no member has does not matter.
 
     instance_holder: the member that has the instance id that the request names; None: no member.
     """
@@ -78,20 +79,20 @@ def transaction_error(
 
 
 def committer_error(of_member: ErrorCode, said: int, current: int) -> ErrorCode:
-    """May a member commit: is it one, and of the generation of now (KAFKA-2596)?
+    """May a client commit: is it a member, of the current generation (KAFKA-2596)?
 
-    Whoever was missed, and left out, does not know yet; what it has read is somebody else's now.
+    A member that was removed does not know it yet; its partitions belong to other members now.
     """
     return of_member or generation_error(said, current)
 
 
 def counts_at_once(producer_id: int) -> bool:
-    """Does a commit count when it is stored? One of a transaction waits for its marker (KIP-98)."""
+    """Does a commit count once it is stored? One of a transaction waits for its marker (KIP-98)."""
     return producer_id < 0
 
 
 def commit_state_error(state: State) -> ErrorCode:
-    """May a member commit in this state? While a rebalance completes, its partitions are moving."""
+    """May a member commit in this state? Not while a rebalance completes: partitions are moving."""
     if state is State.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if state is State.COMPLETING:
@@ -105,15 +106,15 @@ def has_expired(deadline: float, now: float) -> bool:
 
 
 def sync_deadline(now: float, rebalance_timeout_s: float) -> float:
-    """When members that have not asked for their assignment are given up (KAFKA-12890)."""
+    """The time at which members that have not sent SyncGroup are removed (KAFKA-12890)."""
     return now + rebalance_timeout_s
 
 
 def static_join_rebalances(state: State, same_protocol: bool) -> bool:
     """Must a static member that comes back start a rebalance?
 
-    In Stable not, which is what static members are for, unless it moves the group to another
-    protocol. While a rebalance completes it must: the leader's assignment names its old id
+    Not in Stable, which is the purpose of static members, unless the group would choose another
+    protocol. While a rebalance completes it must: the leader's assignment names its old member id
     (KAFKA-9801).
     """
     if state is State.STABLE:
@@ -122,16 +123,16 @@ def static_join_rebalances(state: State, same_protocol: bool) -> bool:
 
 
 def counts_as_stored(error: ErrorCode) -> bool:
-    """Is a record safe, so that members may be told of it (KAFKA-2017)?"""
+    """Is a record safely stored, so that members may learn of it (KAFKA-2017)?"""
     return error is ErrorCode.NONE
 
 
 def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> tuple[Offset, bool] | None:
-    """The marker that ended the transaction of the record at ``at``: its place, and whether it
-    committed. None: the transaction is open, as far as is known.
+    """The marker that ended the transaction of the record at ``at``; None: it is still open.
 
-    ``markers`` are those of the producer that the log has reported already. A marker and the
-    records that it ends may become replicated together, and are reported in either order.
+    Returns the marker's offset, and whether it committed. ``markers`` are those of the producer
+    that the log has reported already. A marker and the records that it ends may become replicated
+    together, and are reported in either order.
     """
     return next(((marker, is_commit) for marker, is_commit in markers if marker > at), None)
 
@@ -142,7 +143,7 @@ def supersedes(new: Offset, old: Offset | None) -> bool:
 
 
 def assignment_error(error: ErrorCode) -> ErrorCode:
-    """What members are told when an assignment could not be written."""
+    """The error that members get when an assignment could not be written."""
     if error is ErrorCode.REQUEST_TIMED_OUT:
         return ErrorCode.REBALANCE_IN_PROGRESS
     if error in _TOO_LARGE:
@@ -151,35 +152,35 @@ def assignment_error(error: ErrorCode) -> ErrorCode:
 
 
 def commit_error(error: ErrorCode) -> ErrorCode:
-    """What a client is told when its offsets could not be written."""
+    """The error that a client gets when its offsets could not be written."""
     if error in _TOO_LARGE:
         return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     return _UNSTORED.get(error, error)
 
 
 def is_subscribed(subscribed: frozenset[str] | None, topic: str) -> bool:
-    """May a group be reading this topic? Of one whose topics are not known, yes (KAFKA-8954)."""
+    """May the group be reading this topic? Yes if its topics are not known (KAFKA-8954)."""
     return subscribed is None or topic in subscribed
 
 
 def is_settled(*, is_writing: bool, is_pending: bool) -> bool:
-    """Is all over that somebody has begun to commit: written, and its transaction ended
-    (KAFKA-19163)?"""
+    """Are all commits finished: written, and their transactions ended (KAFKA-19163)?"""
     return not is_writing and not is_pending
 
 
 def may_be_deleted(state: State, is_settled: bool) -> bool:
-    """May a group go? Nobody may be in it, and nobody be committing to it.
+    """May a group be deleted? Only without members and without unfinished commits.
 
-    What is being written, or waits for its transaction, would come back with the next coordinator.
+    A commit that is being written, or waits for its transaction, would come back with the next
+    coordinator.
     """
     return state is State.EMPTY and is_settled
 
 
 def expires_at_ms(committed_ms: int, expires_ms: int, retention_ms: int, unused_since: int) -> int:
-    """When an offset may be forgotten (KIP-211), milliseconds of the wall clock.
+    """When an offset expires (KIP-211), in milliseconds of the wall clock.
 
-    ``unused_since``: since when nobody has been in the group; -1 where that says nothing.
+    ``unused_since``: since when the group has had no members; -1: it does not apply.
     """
     if expires_ms >= 0:
         return expires_ms
@@ -187,5 +188,5 @@ def expires_at_ms(committed_ms: int, expires_ms: int, retention_ms: int, unused_
 
 
 def rebalance_deadline(now: float, timeouts_ms: list[int]) -> float:
-    """How long members are waited for: as long as the slowest of them asked (KIP-62)."""
+    """How long a rebalance waits for members: the longest timeout of any of them (KIP-62)."""
     return now + max(timeouts_ms, default=0) / 1000

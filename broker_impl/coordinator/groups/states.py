@@ -1,7 +1,8 @@
-"""The five states of a group, and which of them each may come from; any other step is a bug.
+"""The five states of a group, and their permitted predecessors; any other transition is a bug.
 
 Empty ─► PreparingRebalance ─► CompletingRebalance ─► Stable, and from each of the last three back
-to PreparingRebalance; from there to Empty when nobody is left. Dead may follow any, and none Dead.
+to PreparingRebalance; from there to Empty when no member is left. Dead may follow any state, and no
+state follows Dead.
 """
 
 from enum import Enum
@@ -9,18 +10,18 @@ from typing import Final
 
 
 class State(Enum):
-    """Where a group stands; the names are Kafka's, as DescribeGroups tells them."""
+    """The state of a group, with Kafka's names, as DescribeGroups reports them."""
 
     EMPTY = "Empty"
-    """No members; offsets may be there."""
+    """No members; there may be committed offsets."""
     PREPARING = "PreparingRebalance"
-    """Members are asked to join again."""
+    """The coordinator waits for all members to join again."""
     COMPLETING = "CompletingRebalance"
-    """All have joined; the leader's assignment is awaited, or being written."""
+    """All members have joined; the leader's assignment is awaited, or is being written."""
     STABLE = "Stable"
     """Each member has its assignment, or may fetch it."""
     DEAD = "Dead"
-    """Deleted, or no longer coordinated here."""
+    """The group is deleted, or no longer coordinated here."""
 
 
 PREDECESSORS: Final = {
@@ -33,5 +34,5 @@ PREDECESSORS: Final = {
 
 
 def may_follow(state: State, former: State) -> bool:
-    """May a group in ``former`` go over to ``state``?"""
+    """May a group change from state ``former`` to ``state``?"""
     return former in PREDECESSORS[state]

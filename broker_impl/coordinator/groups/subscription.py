@@ -1,4 +1,4 @@
-"""The one thing that a coordinator reads in what consumers tell each other: their topics."""
+"""Read the topics from a consumer's subscription, the only part that a coordinator decodes."""
 
 import struct
 from typing import Final
@@ -12,7 +12,10 @@ _NAME_BYTES_MIN: Final = 2
 
 
 def topics(metadata: bytes) -> frozenset[str] | None:
-    """What a consumer subscribes to; None when it cannot be read. Later versions only append."""
+    """The topics that a consumer subscribes to; None if the metadata cannot be read.
+
+    Later versions of the subscription only append fields.
+    """
     buffer = memoryview(metadata)
     try:
         version, at = read_int16(buffer, 0)

@@ -1,8 +1,8 @@
-"""All transactional ids whose partitions of ``__transaction_state`` this broker leads.
+"""The transaction coordinator: the transactional ids of all partitions that this broker leads.
 
-A partition is loaded before anything is answered from it, and let go when another broker leads it:
-what is known of its ids is the fold of its log, in the epoch of that leadership. Orders of an older
-epoch than the one known come late, and change nothing.
+A partition of ``__transaction_state`` is loaded before requests are answered from it, and unloaded
+when another broker becomes its leader. The state of its ids is the fold of its log, in the epoch of
+that leadership. A change of leadership with an epoch older than the known one is late and ignored.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ from broker_impl.wire.types import Epoch, TopicPartition
 
 
 class TransactionConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Kafka's settings; times in milliseconds."""
+    """Kafka's settings for transaction coordinators; times in milliseconds."""
 
     timeout_ms_max: int = 900_000
     """transaction.max.timeout.ms"""
@@ -46,17 +46,17 @@ class TransactionConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Known = dict[int, dict[str, Transaction]]
-"""By partition of ``__transaction_state``: its transactional ids. One that is led and not in here
-is being loaded."""
+"""The transactional ids of each loaded partition of ``__transaction_state``. A partition that this
+broker leads and that is missing here is still being loaded."""
 
 
 class TransactionCoordinator:
-    """The door to all of them: each call gives the effects that it has."""
+    """Pass requests and events to their transactional ids; each call returns its effects."""
 
     def __init__(self, config: TransactionConfig) -> None:
         self._config = config
         self._led: dict[int, Epoch] = {}
-        """By partition: the leader epoch."""
+        """The leader epoch of each partition that this broker leads."""
         self._known: Known = {}
         self._numbers = count(1)
 
@@ -77,7 +77,10 @@ class TransactionCoordinator:
         records: Iterable[tuple[bytes, bytes | None]],
         now_ms: int,
     ) -> list[Effect]:
-        """All keys and values of the partition's log, in order."""
+        """Build the partition's transactional ids from all keys and values of its log, in order.
+
+        Transactions that were already decided continue with their markers.
+        """
         if self._led.get(partition) != epoch or partition in self._known:
             return []
         transactions = self._known[partition] = {
@@ -91,7 +94,7 @@ class TransactionCoordinator:
         ]
 
     def end(self, partition: int, epoch: Epoch) -> list[Effect]:
-        """Since this epoch another broker leads the partition."""
+        """Unload a partition that another broker leads since this epoch."""
         if partition not in self._led or self._led[partition] > epoch:
             return []
         del self._led[partition]
@@ -105,11 +108,11 @@ class TransactionCoordinator:
         ]
 
     def epoch_of(self, transactional_id: str) -> Epoch | None:
-        """The leader epoch that markers bear, and writes are made in; None: not led here."""
+        """The leader epoch used for markers and writes of this id; None: not led here."""
         return self._led.get(self.partition_of(transactional_id))
 
     def partition_of(self, transactional_id: str) -> int:
-        """Which partition of ``__transaction_state`` an id belongs to."""
+        """The partition of ``__transaction_state`` that an id belongs to."""
         return placing.partition_of(transactional_id, self._config.partitions)
 
     # Requests.
@@ -123,7 +126,7 @@ class TransactionCoordinator:
         return loaded_of(self._known, partition)
 
     def request(self, transactional_id: str, request: Request, now_ms: int) -> list[Effect]:
-        """Hand a client's request to its transactional id."""
+        """Handle a client's request for its transactional id."""
         error = self._refusal(request)
         known = self._find(transactional_id)
         if isinstance(known, ErrorCode):
@@ -152,14 +155,14 @@ class TransactionCoordinator:
         return ErrorCode.NONE
 
     def needs_id(self, transactional_id: str, producer_epoch: Epoch) -> bool:
-        """Is a new producer id to be had before InitProducerId can be handled?"""
+        """Must a producer id be allocated before InitProducerId can be handled?"""
         known = self._find(transactional_id)
         if isinstance(known, ErrorCode):
             return False
         transaction = known.get(transactional_id)
         return transaction is None or transaction.needs_id(producer_epoch)
 
-    # The rest.
+    # Other events.
 
     def _event(self, transactional_id: str, event: Event, now_ms: int) -> list[Effect]:
         known = self._find(transactional_id)
@@ -171,18 +174,18 @@ class TransactionCoordinator:
     def written(
         self, transactional_id: str, number: int, error: ErrorCode, now_ms: int
     ) -> list[Effect]:
-        """What became of a write."""
+        """Handle the outcome of a write."""
         return self._event(transactional_id, Written(number=number, error=error), now_ms)
 
     def marked(self, sent: SendMarkers, partition: TopicPartition, now_ms: int) -> list[Effect]:
-        """A marker is there, or its partition is not."""
+        """Handle a marker that is written to its partition, or whose partition is gone."""
         event = Marked(
             producer_id=sent.producer_id, producer_epoch=sent.producer_epoch, partition=partition
         )
         return self._event(sent.transactional_id, event, now_ms)
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Abort what has timed out, forget what has expired."""
+        """Abort transactions that have timed out, and remove ids that have expired."""
         event = Tick(self._config.expiration_ms)
         return [
             effect
@@ -205,7 +208,7 @@ class TransactionCoordinator:
     def _next_number(self) -> int:
         return next(self._numbers)
 
-    # Questions.
+    # Queries.
 
     def verify(
         self,
@@ -224,7 +227,7 @@ class TransactionCoordinator:
         return transaction.verify(producer_id, producer_epoch, partitions)
 
     def describe(self, transactional_id: str) -> Metadata | ErrorCode:
-        """What is kept of an id."""
+        """The stored state of a transactional id, as DescribeTransactions reports it."""
         known = self._find(transactional_id)
         if isinstance(known, ErrorCode):
             return known
@@ -234,7 +237,7 @@ class TransactionCoordinator:
         return transaction.metadata
 
     def all(self) -> Iterator[tuple[str, Metadata]]:
-        """Every id that is known here."""
+        """Iterate over all transactional ids that are loaded here."""
         for known in self._led_and_loaded():
             for transactional_id, transaction in known.items():
                 if transaction.metadata.producer_id >= 0:
@@ -242,25 +245,31 @@ class TransactionCoordinator:
 
     @property
     def is_loading(self) -> bool:
-        """Is one of the partitions not loaded yet?"""
+        """Is any partition that this broker leads not loaded yet?"""
         return any(partition not in self._known for partition in self._led)
 
 
 def loaded_of(known: Known, partition: int) -> dict[str, Transaction] | ErrorCode:
-    """All ids of a partition; or who asks must ask again: none is new before all are known."""
+    """All ids of a loaded partition; until then, an error that makes clients retry.
+
+    An id counts as new only once all ids of the partition are known.
+    """
     return known.get(partition, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
-    """The ids of a partition, which are known no longer: the next time that it is led here others
-    have coordinated them in between (KAFKA-9307)."""
+    """Remove and return the ids of a partition.
+
+    The next time that this broker leads the partition, other brokers have coordinated its ids in
+    between, so it must load them again (KAFKA-9307).
+    """
     return known.pop(partition, {})
 
 
 def fold(records: Iterable[tuple[bytes, bytes | None]]) -> dict[str, Metadata]:
-    """What a partition's log says: the last word on each id, but for those taken back.
+    """Fold a partition's log: the last value of each transactional id, without the removed ids.
 
-    WireError: garbage.
+    Raises WireError for a malformed record.
     """
     found: dict[str, Metadata] = {}
     for key, value in records:

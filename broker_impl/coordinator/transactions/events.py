@@ -1,7 +1,7 @@
-"""What happens to a transactional id, and what it wants done: the two sides of its door.
+"""The events that a transactional id handles, and the effects that it returns.
 
-A request carries a ticket; its answer comes back under it, at once or when what it changed is kept.
-What is written is told of under a number.
+A request carries a ticket, and its answer carries the same ticket; it is given at once or when the
+change is stored. A write has a number, under which its outcome is reported.
 """
 
 import msgspec
@@ -11,33 +11,33 @@ from broker_impl.wire.types import Epoch, TopicPartition
 
 
 class InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a producer is from now on."""
+    """The answer to InitProducerId: the producer's id and epoch from now on."""
 
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = -1
     producer_epoch: Epoch = -1
 
 
-# Events: requests. ``refused`` is the answer of whoever cannot even ask the transactional id.
+# Events: requests. ``refused`` builds the answer if the request does not reach its id's state.
 
 
 class InitProducerId(msgspec.Struct, frozen=True, kw_only=True):
-    """A producer begins, or wants another epoch; what was open before is aborted."""
+    """A producer starts, or requests another epoch; a transaction that was open is aborted."""
 
     ticket: int
     timeout_ms: int
     producer_id: int = -1
-    """What the producer has been until now; -1: it does not say."""
+    """The producer's current id; -1: it sends none."""
     producer_epoch: Epoch = -1
     fresh_id: int | None = None
-    """The id that it gets if it needs a new one."""
+    """A newly allocated id, used if the producer needs a new one."""
 
     def refused(self, error: ErrorCode) -> InitAnswer:
         return InitAnswer(error=error)
 
 
 class AddPartitions(msgspec.Struct, frozen=True, kw_only=True):
-    """These become part of the transaction, which begins with the first; an ErrorCode answers."""
+    """Add partitions to the transaction, or begin it with them; answered by an ErrorCode."""
 
     ticket: int
     producer_id: int
@@ -49,7 +49,7 @@ class AddPartitions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
-    """The producer decides; an ErrorCode answers once that is kept (T6)."""
+    """The producer commits or aborts; answered by an ErrorCode once the decision is stored (T6)."""
 
     ticket: int
     producer_id: int
@@ -62,11 +62,11 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
 Request = InitProducerId | AddPartitions | End
 
-# Events: the rest.
+# Other events.
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a write."""
+    """The outcome of a write."""
 
     number: int
     error: ErrorCode
@@ -84,11 +84,11 @@ class Marked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """This broker coordinates the id since now; what was decided is carried out (KAFKA-5131)."""
+    """This broker is now the id's coordinator; it completes what was decided (KAFKA-5131)."""
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """Time-outs and expiry may be due."""
+    """Check whether the transaction has timed out or the id has expired."""
 
     expiration_ms: int
 
@@ -110,7 +110,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
-    """Append this record to the id's partition, and tell when all in-sync replicas have it."""
+    """Append this record to the id's partition, and report when all in-sync replicas have it."""
 
     transactional_id: str
     number: int
@@ -119,7 +119,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SendMarkers(msgspec.Struct, frozen=True, kw_only=True):
-    """Have the leaders of these partitions write a marker, again and again until each has."""
+    """Send a marker to the leaders of these partitions, and repeat until each has written it."""
 
     transactional_id: str
     producer_id: int
@@ -129,7 +129,7 @@ class SendMarkers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """The transactional id has expired."""
+    """The transactional id has expired and is removed."""
 
     transactional_id: str
 

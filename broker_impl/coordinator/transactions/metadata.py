@@ -1,4 +1,4 @@
-"""What is known of one transactional id, as it is kept."""
+"""The stored state of one transactional id."""
 
 from typing import Final
 
@@ -12,18 +12,23 @@ NO_EPOCH: Final = -1
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """Times are milliseconds of the wall clock, -1 never."""
+    """One transactional id's producer and transaction.
+
+    Times are milliseconds of the wall clock; -1 means never.
+    """
 
     producer_id: int = NO_ID
     producer_epoch: Epoch = NO_EPOCH
-    """-1: no producer has had it yet."""
+    """-1: no producer has used the id yet."""
     last_producer_id: int = NO_ID
-    """Before an exhausted epoch led to another id; known until the next load only."""
+    """The producer id before its epochs were exhausted and a new id was allocated; kept in memory
+    only, so lost at the next load."""
     last_producer_epoch: Epoch = NO_EPOCH
-    """Before the last bump, if the producer itself asked for that: it may ask again (KIP-360)."""
+    """The epoch before the last bump, if the producer itself requested the bump: it may repeat that
+    request (KIP-360)."""
     timeout_ms: int
     state: State = State.EMPTY
     partitions: tuple[TopicPartition, ...] = ()
-    """Of the transaction; those of groups' offsets included."""
+    """The transaction's partitions, including those of ``__consumer_offsets``."""
     started_ms: int = -1
     updated_ms: int = -1

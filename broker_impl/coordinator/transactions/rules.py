@@ -1,4 +1,4 @@
-"""What a producer may do with its transactional id: small rules, each asked through this module."""
+"""Rules for the producers of a transactional id: small functions, called through this module."""
 
 from collections.abc import Collection
 from typing import Final
@@ -10,7 +10,7 @@ from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Epoch, TopicPartition
 
 EPOCH_LAST: Final = 2**15 - 1
-"""Only ever reached to fence a producer; none is given it."""
+"""Used only to fence a producer; no producer ever gets it."""
 
 _WRITE_ERRORS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -23,25 +23,26 @@ _WRITE_ERRORS: Final = {
 
 
 def written(error: ErrorCode) -> ErrorCode:
-    """What a client is told of a write to ``__transaction_state`` that ended so."""
+    """The error that a client gets for a failed write to ``__transaction_state``."""
     return _WRITE_ERRORS.get(error, error)
 
 
 def is_timeout_allowed(timeout_ms: int, timeout_ms_max: int) -> bool:
-    """May a producer ask for this time for each of its transactions?"""
+    """May a producer use this transaction timeout?"""
     return 0 < timeout_ms <= timeout_ms_max
 
 
 def is_exhausted(epoch: Epoch) -> bool:
-    """Is this the last epoch that a producer can have? Another one only fences it."""
+    """Is this the last epoch that a producer can have? The one after it only fences."""
     return epoch >= EPOCH_LAST - 1
 
 
 def is_known_producer(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> bool:
-    """May a producer that brings this id and epoch along have this transactional id (KIP-360)?
+    """May a producer with this id and epoch continue to use the transactional id (KIP-360)?
 
-    Under its id of now; under any, if what is known here was just made; or under the id before,
-    whose epoch was exhausted: then it did not get the answer with the new one.
+    Yes under the current producer id; under any id, if the transactional id was just created here;
+    and under the previous id if its epochs are exhausted, because the producer then did not get the
+    answer with the new id.
     """
     return (
         metadata.producer_epoch == NO_EPOCH
@@ -51,10 +52,10 @@ def is_known_producer(metadata: Metadata, producer_id: int, producer_epoch: Epoc
 
 
 def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
-    """The next epoch and the one to remember as last; None: the producer is fenced.
+    """The next epoch and the one to remember as the last; None: the producer is fenced.
 
-    expected: what the producer believes its epoch to be; -1: it does not say, and whoever has the
-    transactional id is fenced. A repeated request gets what the first one did.
+    expected: the epoch that the producer believes it has; -1: it sends none, and the current owner
+    of the transactional id is fenced. A repeated request gets the same answer as the first.
     """
     current = metadata.producer_epoch
     if expected == NO_EPOCH:
@@ -67,7 +68,7 @@ def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
 
 
 def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> ErrorCode:
-    """Why a request within a transaction does not come from the producer of now; NONE: it does."""
+    """Why a request within a transaction is not from the current producer; NONE: it is."""
     if producer_id != metadata.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if producer_epoch != metadata.producer_epoch:
@@ -96,46 +97,49 @@ _ENDS: Final[dict[tuple[State, bool], ErrorCode | None]] = {
 
 
 def on_end(state: State, is_commit: bool) -> ErrorCode | None:
-    """The answer to EndTxn; None: decide it now.
+    """The answer to EndTxn; None: decide the transaction now.
 
-    Who asks again after it was done is told so; all that is not here is INVALID_TXN_STATE.
+    A repeated request succeeds once the transaction is complete; every other combination that the
+    table does not list is INVALID_TXN_STATE.
     """
     return _ENDS.get((state, is_commit), ErrorCode.INVALID_TXN_STATE)
 
 
 def goes_on_after_loading(state: State) -> bool:
-    """Has a coordinator that takes over to send markers? Where its predecessor had decided
-    (KAFKA-5131): it cannot know how many of them were sent."""
+    """Must a new coordinator send markers for this state? Yes, if it is decided (KAFKA-5131).
+
+    The coordinator cannot know how many of them its predecessor sent.
+    """
     return states.is_decided(state)
 
 
 def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
-    """Where a transaction of these partitions is marked as ended: in each of them."""
+    """The partitions in which a transaction's end is marked: all of its partitions."""
     return partitions
 
 
 def gives_way(error: ErrorCode) -> bool:
-    """May another change be made after a write that ended so? Else none ever could (KAFKA-5351)."""
+    """May another change start after a failed write? Yes, or none ever could (KAFKA-5351)."""
     return True
 
 
 def is_to_complete(state: State, unmarked: Collection[TopicPartition]) -> bool:
-    """Is a transaction marked everywhere, and not completed since that could not be kept?"""
+    """Are all markers written, while the completion is not stored yet because its write failed?"""
     return states.is_decided(state) and not unmarked
 
 
 def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
-    """Has the transaction been open for longer than its producer wanted?"""
+    """Has the transaction been open for longer than its producer's timeout?"""
     return metadata.state is State.ONGOING and now_ms > metadata.started_ms + metadata.timeout_ms
 
 
 def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
-    """May the transactional id be forgotten? Never in the midst of a transaction."""
+    """May the transactional id be removed? Never in the middle of a transaction."""
     return states.is_at_rest(metadata.state) and now_ms >= metadata.updated_ms + expiration_ms
 
 
 def is_id_needed(metadata: Metadata, expected: Epoch) -> bool:
-    """Must the producer get a new id, since no epoch is left of the one it has?"""
+    """Must the producer get a new id, because its current one has no epoch left?"""
     return metadata.producer_id == NO_ID or (
         is_exhausted(metadata.producer_epoch) and expected in (NO_EPOCH, metadata.producer_epoch)
     )

@@ -1,10 +1,11 @@
-"""The states of a transactional id, and which of them each may come from; others are bugs.
+"""The states of a transactional id, and their permitted predecessors; other transitions are bugs.
 
     Empty ─► Ongoing ─┬► PrepareCommit ─► CompleteCommit ─┬► Ongoing, Empty, Dead
                       └► PrepareAbort ──► CompleteAbort ──┘
 
-What is prepared is decided: markers are written until all are there, whatever happens. A producer
-that is fenced in the midst of a transaction passes through PrepareEpochFence, in memory only.
+A transaction in a Prepare state is decided: its markers are sent until all partitions have theirs,
+whatever happens. When a producer is fenced in the middle of a transaction, its id passes through
+PrepareEpochFence, in memory only.
 """
 
 from enum import IntEnum
@@ -12,23 +13,23 @@ from typing import Final
 
 
 class State(IntEnum):
-    """Where a transactional id stands, by the numbers of ``__transaction_state``."""
+    """The state of a transactional id, with the numbers of ``__transaction_state``."""
 
     EMPTY = 0
-    """A producer has the id, and began nothing yet."""
+    """A producer has the id and has not begun a transaction yet."""
     ONGOING = 1
     PREPARE_COMMIT = 2
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4
     COMPLETE_ABORT = 5
     DEAD = 6
-    """It expires."""
+    """The id is expiring."""
     PREPARE_EPOCH_FENCE = 7
-    """Its producer's epoch is over; the abort is about to be written."""
+    """The producer's epoch is fenced; the abort is about to be written."""
 
     @property
     def title(self) -> str:
-        """Kafka's name, as DescribeTransactions tells it."""
+        """Kafka's name for the state, as in DescribeTransactions."""
         return _TITLES[self]
 
 
@@ -58,15 +59,15 @@ PREDECESSORS: Final = {
 
 
 def may_follow(state: State, former: State) -> bool:
-    """May an id in ``former`` go over to ``state``?"""
+    """May an id change from state ``former`` to ``state``?"""
     return former in PREDECESSORS[state]
 
 
 def is_decided(state: State) -> bool:
-    """Are markers to be written?"""
+    """Is the outcome decided, so that markers must be written?"""
     return state in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
 
 
 def is_at_rest(state: State) -> bool:
-    """Is there no transaction, neither open nor decided?"""
+    """Is there neither an open nor a decided transaction?"""
     return state in _AT_REST

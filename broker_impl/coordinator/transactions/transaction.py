@@ -1,15 +1,15 @@
-"""One transactional id: a state object with one door.
+"""One transactional id as a state machine: `handle` takes an event and returns effects.
 
-Nothing counts before it is kept: a change is written first, and the next request has to wait for it
-(CONCURRENT_TRANSACTIONS). A decision that is kept is carried out: markers are sent until all are
-there, and then that is kept, too.
+A change takes effect only once it is stored: it is written first, and the next request is answered
+CONCURRENT_TRANSACTIONS until then. A stored decision is always carried out: markers are sent until
+all partitions have theirs, and then the completion is stored, too.
 
-A producer is fenced by an epoch that its successor never gets: the one that its transaction is
-aborted under. It counts from the moment of the fencing; if it cannot be written, the next attempt
-takes the same one, or a failing log would use them up (KAFKA-9666).
+A producer is fenced with an epoch that its successor never gets: the epoch under which its
+transaction is aborted. That epoch counts from the moment of fencing. If it cannot be written, the
+next attempt uses the same one; otherwise a failing log would use up the epochs (KAFKA-9666).
 
-Stricter than Kafka 2.8: a producer that brings an old epoch along is fenced at once, also while
-its successor has a transaction open, which Kafka would abort first.
+Stricter than Kafka 2.8: a producer that sends an old epoch is fenced at once, even while its
+successor has a transaction open, which Kafka would abort first.
 """
 
 from collections.abc import Callable
@@ -49,20 +49,24 @@ class _Pending(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Metadata
     request: InitProducerId | AddPartitions | End | None
     answer: InitAnswer | ErrorCode
-    """What the request gets once the change is kept."""
+    """The answer to the request once the change is stored."""
     fences: bool
 
 
 class Transaction:
-    """What a coordinator knows of one transactional id; see the module."""
+    """The coordinator's state machine for one transactional id; see the module."""
 
     def __init__(
         self, transactional_id: str, metadata: Metadata, next_number: Callable[[], int]
     ) -> None:
-        """``next_number``: numbers of writes; none is used twice by a coordinator."""
+        """Create the state machine of one id.
+
+        ``next_number`` returns the numbers of writes, each used once per coordinator.
+        """
         self.transactional_id = transactional_id
         self.metadata = metadata
-        """As it is kept; but while a producer is fenced its epoch is ahead."""
+        """The stored state; but while a producer is being fenced, its epoch is ahead of the stored
+        one."""
         self._next_number = next_number
         self._pending: _Pending | None = None
         self._unmarked: dict[TopicPartition, None] = {}
@@ -70,13 +74,13 @@ class Transaction:
 
     @property
     def is_blank(self) -> bool:
-        """Was nothing ever kept of it?"""
+        """Has nothing ever been stored for this id?"""
         return self.metadata.producer_epoch == NO_EPOCH and self._pending is None
 
-    # The door.
+    # Events.
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take one event; ``now_ms`` by the wall clock."""
+        """Handle one event; ``now_ms`` is the wall clock."""
         effects: list[Effect] = []
         match event:
             case InitProducerId():
@@ -102,7 +106,7 @@ class Transaction:
         return effects
 
     def check(self) -> None:
-        """What holds after each event."""
+        """Check the invariants that hold after each event."""
         metadata, name = self.metadata, self.transactional_id
         assert self._unmarked.keys() <= set(metadata.partitions), f"{name}: a foreign marker"
         assert not self._unmarked or states.is_decided(metadata.state), f"{name}: nothing decided"
@@ -114,7 +118,7 @@ class Transaction:
     # Requests.
 
     def needs_id(self, expected: Epoch) -> bool:
-        """Would an InitProducerId with this epoch take a new producer id?"""
+        """Would an InitProducerId with this epoch use a new producer id?"""
         return (
             self._pending is None
             and states.is_at_rest(self.metadata.state)
@@ -141,7 +145,7 @@ class Transaction:
             self._take_next_epoch(event, now_ms, effects)
 
     def _take_new_id(self, event: InitProducerId, now_ms: int, effects: list[Effect]) -> None:
-        if event.fresh_id is None:  # it was not needed yet when the id was asked about
+        if event.fresh_id is None:  # `needs_id` said no earlier; the client tries again
             _refuse(event, ErrorCode.CONCURRENT_TRANSACTIONS, effects)
             return
         metadata = self.metadata
@@ -215,7 +219,7 @@ class Transaction:
         self._decide(event.is_commit, now_ms, effects, event, ErrorCode.NONE)
 
     def _busy(self) -> ErrorCode:
-        """One change at a time."""
+        """Reject a request while another change is being written."""
         return ErrorCode.NONE if self._pending is None else ErrorCode.CONCURRENT_TRANSACTIONS
 
     # Changes.
@@ -229,7 +233,7 @@ class Transaction:
         *,
         fences: bool = False,
     ) -> None:
-        """Write a change, and remember what for."""
+        """Start to write a change, and remember the request that it answers."""
         former = State.PREPARE_EPOCH_FENCE if fences else self.metadata.state
         assert self._pending is None, f"{self.transactional_id}: two changes at a time"
         assert states.may_follow(changed.state, former), (
@@ -269,7 +273,7 @@ class Transaction:
     def _fence(
         self, now_ms: int, effects: list[Effect], request: InitProducerId | None = None
     ) -> None:
-        """Abort what is open in the name of an epoch that nobody has."""
+        """Abort the open transaction under a new epoch that no producer ever gets."""
         assert states.may_follow(State.PREPARE_EPOCH_FENCE, self.metadata.state), (
             f"{self.transactional_id}: {self.metadata.state.name} cannot be fenced"
         )
@@ -279,7 +283,7 @@ class Transaction:
                 producer_epoch=rules.fenced(self.metadata.producer_epoch),
                 last_producer_epoch=NO_EPOCH,
             )
-        # The producer asks again, and gets its epoch once the abort is complete.
+        # The producer retries, and gets its epoch once the abort is complete.
         answer = InitAnswer(error=ErrorCode.CONCURRENT_TRANSACTIONS)
         self._decide(False, now_ms, effects, request, answer, fences=True)
 
@@ -305,7 +309,7 @@ class Transaction:
         self._carry_out(now_ms, effects)
 
     def _carry_out(self, now_ms: int, effects: list[Effect]) -> None:
-        """Have what is decided marked in each partition."""
+        """Send the decision's markers to each partition."""
         metadata = self.metadata
         if not states.is_decided(metadata.state):
             return
@@ -329,7 +333,7 @@ class Transaction:
             metadata.producer_id,
             metadata.producer_epoch,
         )
-        # Of another epoch it is the late answer to a marker of an earlier transaction.
+        # With another epoch, it is the late answer to a marker of an earlier transaction.
         if is_ours and event.partition in self._unmarked:
             del self._unmarked[event.partition]
             if not self._unmarked:
@@ -345,7 +349,7 @@ class Transaction:
         )
         self._begin(done, effects)
 
-    # Time, and the end.
+    # Timeouts and unloading.
 
     def _tick(self, event: Tick, now_ms: int, effects: list[Effect]) -> None:
         if self._pending is not None:
@@ -363,7 +367,7 @@ class Transaction:
         if pending is not None and pending.request is not None:
             _refuse(pending.request, ErrorCode.NOT_COORDINATOR, effects)
 
-    # Questions.
+    # Queries.
 
     def verify(
         self, producer_id: int, producer_epoch: Epoch, partitions: tuple[TopicPartition, ...]
