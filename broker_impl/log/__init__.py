@@ -1,1 +1,1 @@
-"""What a broker keeps: segments, indexes, epochs, producers, and their recovery."""
+"""A broker's logs: segments, indexes, leader epochs, producer state, compaction and recovery."""

@@ -1,4 +1,4 @@
-"""The small text files beside the segments, in Kafka's formats."""
+"""Read and write the small text files next to the logs, in Kafka's formats."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,11 +9,11 @@ _VERSION = 0
 
 
 class MalformedCheckpoint(ValueError):
-    """A checkpoint that does not hold what its format promises."""
+    """A checkpoint whose content does not match its format."""
 
 
 def _lines(text: bytes) -> list[str]:
-    """The entries: below a line with the format's version and one with their number."""
+    """The entries, which follow a line with the format's version and one with their number."""
     try:
         lines = text.decode().splitlines()
         version, count = int(lines[0]), int(lines[1])
@@ -33,7 +33,7 @@ def _text(entries: Iterable[str]) -> bytes:
 
 
 def parse_offsets(text: bytes) -> dict[TopicPartition, Offset]:
-    """An offset per partition: `replication-offset-checkpoint` and its like."""
+    """Parse an offset per partition, as in `replication-offset-checkpoint`."""
     offsets: dict[TopicPartition, Offset] = {}
     for line in _lines(text):
         try:
@@ -45,12 +45,12 @@ def parse_offsets(text: bytes) -> dict[TopicPartition, Offset]:
 
 
 def format_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
-    """The text of an offset checkpoint, partitions in order."""
+    """Format an offset checkpoint, with its partitions in order."""
     return _text(f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items()))
 
 
 def parse_epochs(text: bytes) -> list[EpochStart]:
-    """`leader-epoch-checkpoint`: an epoch and its start offset per line."""
+    """Parse a `leader-epoch-checkpoint`: an epoch and its start offset per line."""
     entries: list[EpochStart] = []
     for line in _lines(text):
         try:
@@ -64,12 +64,12 @@ def parse_epochs(text: bytes) -> list[EpochStart]:
 
 
 def format_epochs(entries: Iterable[EpochStart]) -> bytes:
-    """The text of a leader epoch checkpoint."""
+    """Format a leader epoch checkpoint."""
     return _text(f"{epoch} {start}" for epoch, start in entries)
 
 
 def parse_properties(text: bytes) -> dict[str, str]:
-    """`meta.properties`: one `key=value` per line, lines with # are remarks."""
+    """Parse `meta.properties`: one `key=value` per line; lines with # are comments."""
     try:
         lines = [line.strip() for line in text.decode().splitlines()]
     except UnicodeDecodeError:
@@ -79,5 +79,5 @@ def parse_properties(text: bytes) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str]) -> bytes:
-    """The text of `meta.properties`."""
+    """Format `meta.properties`."""
     return "".join(f"{key}={value}\n" for key, value in properties.items()).encode()

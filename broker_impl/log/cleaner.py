@@ -1,7 +1,8 @@
-"""A pass over one compacted log: its keys are read, its closed segments copied and replaced.
+"""A pass over one compacted log: read its record keys, then copy and replace its closed segments.
 
-A pass is a generator that pauses after every piece, so that a broker can serve in between; what
-has changed meanwhile ends it early. Nothing is lost then, and what was replaced stays replaced.
+A pass is a generator that pauses after each piece, so that the broker can serve in between; a
+change of the log in the meantime ends it early. Nothing is lost then, and segments that were
+replaced stay replaced.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -18,11 +19,11 @@ from broker_impl.wire.types import Offset
 _PIECE_BYTES: Final = 64 << 10
 
 Pass = Generator[None, None, bool]
-"""Ends with whether the log was read to where it was to be."""
+"""The generator of a pass; it returns whether the pass was completed."""
 
 
 def extents(log: PartitionLog, end: Offset, now_ms: int) -> list[Extent]:
-    """What of a log may be compacted, if nothing at ``end`` or behind may be touched."""
+    """The closed segments that may be compacted, if nothing at or after ``end`` may be changed."""
     closed = log.closed_segments
     if not closed or not log.config.is_compacted:
         return []
@@ -31,7 +32,7 @@ def extents(log: PartitionLog, end: Offset, now_ms: int) -> list[Extent]:
 
 
 def dirtiness(log: PartitionLog, end: Offset, now_ms: int) -> float:
-    """How much of what may be compacted is new, between 0 and 1; 0: a pass is not due."""
+    """The share of the compactable part that is new, between 0 and 1; 0: a pass is not due."""
     found = extents(log, end, now_ms)
     if not found:
         return 0.0
@@ -42,8 +43,11 @@ def dirtiness(log: PartitionLog, end: Offset, now_ms: int) -> float:
 
 
 def clean(log: PartitionLog, end: Offset, now_ms: int, keys_max: int) -> Pass:
-    """One pass, up to ``end`` at most. StorageError: the disk failed; WireError: a batch that
-    cannot be read, and of the segments that hold it nothing was changed."""
+    """Run one pass, up to ``end`` at most.
+
+    StorageError: the disk failed. WireError: a batch cannot be decoded; the segments of its group
+    are not changed.
+    """
     count = len(extents(log, end, now_ms))
     segments = log.closed_segments[:count]
     if not segments:
@@ -100,7 +104,7 @@ def _first_dirty(log: PartitionLog) -> Offset:
 def _read_keys(
     log: PartitionLog, segments: Sequence[Segment], offsets: OffsetMap
 ) -> Iterator[None]:
-    """Take the keys from where the map ends on in, as many as there is room for."""
+    """Add the keys after the map's end to the map, as many as there is room for."""
     dirty = offsets.end
     fates = Fates(log.all_aborted)
     for segment in segments:
@@ -122,7 +126,7 @@ def _read_keys(
 
 
 def _pieces(segment: Segment, position: int = 0) -> Iterator[tuple[BatchHeader, bytes | None]]:
-    """Header and bytes of each batch; now and then, between two of them, no bytes: a pause."""
+    """Header and bytes of each batch; now and then None instead of bytes, as a pause."""
     since = 0
     for at, header in segment.headers(position):
         if since >= _PIECE_BYTES:
@@ -133,7 +137,7 @@ def _pieces(segment: Segment, position: int = 0) -> Iterator[tuple[BatchHeader, 
 
 
 def _grouped(segments: Sequence[Segment], log: PartitionLog) -> Iterator[list[Segment]]:
-    """Neighbours that become one segment, since together they are not too large for it."""
+    """Group neighbouring segments that together are small enough to become one segment."""
     group: list[Segment] = []
     size = 0
     for segment in segments:
@@ -148,7 +152,7 @@ def _grouped(segments: Sequence[Segment], log: PartitionLog) -> Iterator[list[Se
 
 
 class _Copying:
-    """A group of segments is copied into one."""
+    """Copies a group of segments into one."""
 
     def __init__(
         self,
@@ -159,7 +163,7 @@ class _Copying:
         end: Offset,
         now_ms: int,
     ) -> None:
-        """end: nothing at or behind it may be compacted."""
+        """end: nothing at or after it may be compacted."""
         self.has_changed = False
         self._log, self._copy, self._end = log, copy, end
         self._offsets, self._fates, self._now_ms = offsets, fates, now_ms
@@ -193,6 +197,6 @@ class _Copying:
         self._copy.append([kept], [(0, batch.parse_header(kept))], self._now_ms)
 
     def _stays_empty(self, header: BatchHeader) -> bool:
-        """Must a batch stay without any record?"""
+        """Must a batch stay although it has no record left?"""
         entry = self._log.producers.entries.get(header.producer_id)
         return header.producer_id >= 0 and compaction.is_last_of_producer(header, entry)

@@ -1,12 +1,12 @@
-"""What a compacted log keeps: the last record of each key, and what is still needed besides.
+"""The rules of log compaction: a log keeps each record key's last record, and what is still needed.
 
-Offsets never change, only which of them still have a record. A pass reads the keys of the part that
-is new since the last one (``OffsetMap``), and copies the log from its start to there: without
-records that a later one of their key replaces, without those of aborted transactions. What a reader
-may have to hear of stays for ``delete.retention.ms`` after the pass that found it to be the last:
-tombstones, and markers of transactions without a record (KIP-534). The batch by which a producer is
-known stays without its records. Every other batch goes with its last record, but for the one that
-says where the log ends (KAFKA-17076).
+Compaction never changes offsets, only which of them still have a record. A pass reads the keys of
+the part that is new since the last pass (``OffsetMap``), and copies the log from its start to there
+without records that a later record of their key replaces, and without those of aborted
+transactions. What a reader may have to see stays for ``delete.retention.ms`` after the pass that
+found it to be the last: tombstones, and markers of transactions without a record (KIP-534). The
+batch by which a producer is known stays, without its records. Every other batch is removed with its
+last record, except the one that marks the end of the log (KAFKA-17076).
 """
 
 from collections import deque
@@ -24,27 +24,27 @@ from broker_impl.wire.types import Offset
 _RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 
-# -- when, and how far -----------------------------------------------------------------------------
+# -- when a log is compacted, and up to which offset -----------------------------------------------
 
 
 class Extent(NamedTuple):
-    """A closed segment, as what is to be compacted is chosen."""
+    """The facts about a closed segment by which the cleaner selects what to compact."""
 
     next_offset: Offset
     size: int
     newest_ms: int
-    """The largest timestamp in it."""
+    """The largest timestamp in the segment."""
 
 
 def limit(high_watermark: Offset, last_stable_offset: Offset) -> Offset:
-    """What lies here or later must stay: it may be taken back, or be aborted (T1)."""
+    """The offset from which on records must stay: they may be truncated, or be aborted (T1)."""
     return min(high_watermark, last_stable_offset)
 
 
 def cleanable(
     closed: Iterable[Extent], end: Offset, now_ms: int, config: LogConfig
 ) -> Iterator[Extent]:
-    """The first of the closed segments, as many as lie below ``end`` and are old enough."""
+    """The first closed segments, as many as are below ``end`` and old enough."""
     for extent in closed:
         if extent.next_offset > end:
             return
@@ -55,15 +55,15 @@ def cleanable(
 
 
 def dirty_after_cut(first_dirty: Offset, end: Offset) -> Offset:
-    """Where the part begins that no pass has read, of a log that ends here since it was cut.
+    """The start of the part that no pass has read, in a log that was truncated to ``end``.
 
-    What will be appended behind is new, whatever lay there once (KAFKA-3330).
+    Records that are appended later are new, whatever had these offsets before (KAFKA-3330).
     """
     return min(first_dirty, end)
 
 
 def dirty_ratio(extents: Iterable[Extent], dirty: Offset) -> float:
-    """How much of these bytes, between 0 and 1, lies behind ``dirty``."""
+    """The share of these bytes, between 0 and 1, in segments that end after ``dirty``."""
     total = new = 0
     for extent in extents:
         total += extent.size
@@ -73,7 +73,7 @@ def dirty_ratio(extents: Iterable[Extent], dirty: Offset) -> float:
 
 
 def is_due(extents: list[Extent], dirty: Offset, now_ms: int, config: LogConfig) -> bool:
-    """Is there enough that is new, or something that has waited for too long?"""
+    """Is a pass due, because enough of the log is new, or a new record has waited for too long?"""
     ratio = dirty_ratio(extents, dirty)
     if not ratio:
         return False
@@ -83,20 +83,20 @@ def is_due(extents: list[Extent], dirty: Offset, now_ms: int, config: LogConfig)
     return now_ms - oldest > config.max_compaction_lag_ms
 
 
-# -- what ------------------------------------------------------------------------------------------
+# -- which records stay ----------------------------------------------------------------------------
 
 
 class OffsetMap:
-    """The last offset of each key, of as many keys as there is room for."""
+    """The last offset of each record key, for a limited number of keys."""
 
     def __init__(self, keys_max: int) -> None:
         self.end: Offset = 0
-        """Everything below was read: what is not here is no key's last record."""
+        """All records below were read, so a key that is missing here has no record there."""
         self._keys_max = keys_max
         self._last: dict[bytes, Offset] = {}
 
     def put(self, key: bytes, offset: Offset) -> bool:
-        """A later record of a key; False: there is no room for another key."""
+        """Store a later record of a key; False: there is no room for another key."""
         if key not in self._last and len(self._last) >= self._keys_max:
             return False
         self._last[key] = offset
@@ -108,24 +108,24 @@ class OffsetMap:
 
 
 def has_keys(header: BatchHeader) -> bool:
-    """Are the keys in this batch those of users? A marker has one of its own (KAFKA-14055)."""
+    """Does this batch have keys of users? A marker's own key must not count (KAFKA-14055)."""
     return not header.is_control
 
 
 class Fates:
-    """What becomes of transactions along a log, as far as a pass has read it.
+    """The state of transactions along a log, up to where a pass has read it.
 
-    One for a whole pass: a transaction may span many segments (KAFKA-8351).
+    There is one for a whole pass: a transaction may span many segments (KAFKA-8351).
     """
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """aborted: those with a marker in what is read."""
+        """aborted: the transactions with an abort marker in the part that is read."""
         self._coming = deque(sorted(aborted, key=_first_offset))
         self._aborted: dict[int, AbortedTransaction] = {}
-        self._seen: dict[int, None] = {}  # whose records were met
+        self._seen: dict[int, None] = {}  # producers whose records were read
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """A batch of records comes: is it of an aborted transaction?"""
+        """Take in a batch of records; does it belong to an aborted transaction?"""
         self._go_on(header.last_offset)
         if not header.is_transactional:
             return False
@@ -135,8 +135,10 @@ class Fates:
     def ended(
         self, header: BatchHeader, marker: Marker | None
     ) -> tuple[bool, AbortedTransaction | None]:
-        """A control batch comes: does it end a transaction of which no batch is left? And which
-        aborted one does it end of which there is one?"""
+        """Take in a control batch: is no batch of its transaction left? Which one does it abort?
+
+        The aborted transaction is returned only if a batch of it is left.
+        """
         self._go_on(header.last_offset)
         if marker is None:
             return False, None
@@ -152,25 +154,25 @@ class Fates:
 
 
 def carried(fates: Fates) -> Fates:
-    """What is known of transactions where one copy ends and the next begins: the same."""
+    """The state of transactions where one copy ends and the next begins: unchanged."""
     return fates
 
 
 def delete_horizon(known: int | None, now_ms: int, retention_ms: int) -> int:
-    """From when on a tombstone or marker may go: decided once, by the first pass that meets it."""
+    """When a tombstone or marker may be removed; set once, by the first pass that reads it."""
     return now_ms + retention_ms if known is None else known
 
 
 def may_go(horizon_ms: int | None, now_ms: int) -> bool:
-    """Has everybody had the time to hear of it? Not before a pass has decided until when."""
+    """Has the delete horizon passed? Not before a pass has set it."""
     return horizon_ms is not None and horizon_ms < now_ms
 
 
 def keeps(record: Record, last: Offset, horizon_ms: int | None, now_ms: int) -> bool:
-    """Does a record stay? Not without a key, nor when a later one has it; a tombstone for a time.
+    """Does a record stay? Only the last of its key, and a tombstone only for a time.
 
-    last: the offset of the last record with its key, of those that the pass has read; -1: it has
-    read none.
+    A record without a key does not stay. last: the offset of the last record with its key, of those
+    that the pass has read; -1: it has read none.
     """
     if record.key is None or record.offset < last:
         return False
@@ -178,8 +180,10 @@ def keeps(record: Record, last: Offset, horizon_ms: int | None, now_ms: int) -> 
 
 
 def is_last_of_producer(header: BatchHeader, entry: ProducerEntry | None) -> bool:
-    """Is it by this batch that its producer is known? Without it, a retry could not be told from
-    what is new (KAFKA-5490)."""
+    """Is this the batch by which its producer is known?
+
+    Without it, a retry could not be distinguished from a new batch (KAFKA-5490).
+    """
     if entry is None:
         return False
     if entry.batches:
@@ -188,26 +192,27 @@ def is_last_of_producer(header: BatchHeader, entry: ProducerEntry | None) -> boo
 
 
 def stays_whole(header: BatchHeader, end: Offset) -> bool:
-    """Does a batch keep the records that it would lose, since no committed batch is behind it?
+    """Does a batch keep the records that it would lose, because no committed batch follows it?
 
-    end: nothing at or behind it may be compacted. What is there may still be taken back, and then
-    this batch alone says where the log ends: a replica that copies the log could not come to that
-    offset, and would use it again as the leader (KAFKA-17076). Only a tombstone or a marker can be
-    concerned. It goes with a later pass, when there is more behind it. Without its records the
-    batch would say the same, but clients that count records would never come to the end.
+    end: nothing at or after it may be compacted. What is there may still be truncated, and then
+    this batch alone marks the end of the log: without it, a replica that copies the log could not
+    reach that offset, and would use it again as the leader (KAFKA-17076). Only a tombstone or a
+    marker can be concerned. It is removed by a later pass, when more batches follow it. Without its
+    records the batch would mark the end as well, but clients that count records would never reach
+    it.
     """
     return header.next_offset >= end
 
 
 class Verdict(NamedTuple):
-    """What becomes of one batch."""
+    """The decision about one batch."""
 
     records: list[Record] | None
-    """Those that stay; None: all of them, and the batch is copied as it is."""
+    """The records that stay; None: all of them, and the batch is copied unchanged."""
     delete_horizon_ms: int | None = None
-    """To be set."""
+    """The delete horizon to set in the batch."""
     aborted: AbortedTransaction | None = None
-    """It is the marker of this transaction, which readers must still be told of."""
+    """The aborted transaction that this marker ends, if readers must still learn of it."""
 
 
 AS_IT_IS: Final = Verdict(None)
@@ -221,7 +226,7 @@ def judge(
     now_ms: int,
     config: LogConfig,
 ) -> Verdict:
-    """Which records of a batch stay. ``fates`` takes it in."""
+    """Decide which records of a batch stay, and take the batch into ``fates``."""
     if not has_keys(header):
         return _judge_marker(header, data, fates, now_ms, config)
     is_aborted = fates.is_aborted(header)
@@ -260,23 +265,27 @@ def _judge_marker(
 
 
 def aborted_in(known: Iterable[AbortedTransaction], end: Offset) -> Iterable[AbortedTransaction]:
-    """Which of a log's aborted transactions matter to a pass that has read keys up to ``end``: all.
+    """The aborted transactions that a pass needs, which has read keys up to ``end``: all of them.
 
-    Markers lie behind their records, also behind ``end``; and the indexes of the segments that are
-    copied are made anew, when nothing else says what was aborted (KAFKA-13727).
+    Markers come after their records, possibly after ``end``; and the indexes of copied segments are
+    rebuilt, when no other source says what was aborted (KAFKA-13727).
     """
     return known
 
 
 def goes_on(config: LogConfig) -> bool:
-    """May a pass that is under way replace segments? Not once the topic is no longer compacted:
-    records that are not the last of their key are to stay then (KAFKA-12840)."""
+    """May a running pass replace segments? Not once the topic is no longer compacted.
+
+    Records that are not the last of their key must stay then (KAFKA-12840).
+    """
     return config.is_compacted
 
 
 def fits(sizes: int, size: int, first: Offset, next_offset: Offset, config: LogConfig) -> bool:
-    """May a segment of ``size`` bytes be copied into the one that begins at ``first`` and has
-    ``sizes`` already?"""
+    """May a segment of ``size`` bytes join the copy that begins at ``first``?
+
+    sizes: the bytes of the segments that are in the copy already.
+    """
     return sizes + size <= config.segment_bytes and next_offset - 1 - first <= _RELATIVE_OFFSET_MAX
 
 

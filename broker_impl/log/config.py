@@ -1,4 +1,4 @@
-"""What a topic's settings say to its log."""
+"""The settings of a topic that its logs use."""
 
 from dataclasses import dataclass
 
@@ -14,43 +14,49 @@ class LogConfig:
     segment_bytes: int = 1 << 30
     """A segment is closed before a batch would make it larger than this (`segment.bytes`)."""
     segment_ms: int = 7 * 24 * 3_600_000
-    """… or when a batch is this much younger than the segment's first (`segment.ms`)."""
+    """A segment is closed when a batch is this much newer than the segment's first
+    (`segment.ms`)."""
     index_interval_bytes: int = 4096
-    """An index entry is made once more than this was appended since the last one."""
+    """An index entry is added once more than this was appended since the last
+    (`index.interval.bytes`)."""
     index_bytes_max: int = 10 << 20
-    """A segment is closed when one of its indexes has reached this size."""
+    """A segment is closed when one of its indexes has reached this size (`segment.index.bytes`)."""
     retention_ms: int = 7 * 24 * 3_600_000
-    """Segments whose newest record is older are deleted; -1 never (`retention.ms`)."""
+    """Segments whose newest record is older than this are deleted; -1: never (`retention.ms`)."""
     retention_bytes: int = -1
-    """The oldest segments are deleted while the others alone reach this; -1 never."""
+    """The oldest segment is deleted while the others alone reach this size; -1: never
+    (`retention.bytes`)."""
     message_bytes_max: int = 1_048_588
     """The largest batch that a producer may append (`max.message.bytes`)."""
     flush_messages: int = _INT64_MAX
-    """An append is synced once this many records are not (`flush.messages`)."""
+    """The log is synced once this many records are not synced (`flush.messages`)."""
     flush_ms: int = _INT64_MAX
-    """… or once the oldest of them has waited this long (`flush.ms`)."""
+    """The log is synced once its oldest record that is not synced has waited this long
+    (`flush.ms`)."""
     timestamp_type: int = batch.CREATE_TIME
-    """Whose time counts: the producer's, or (`LOG_APPEND_TIME`) this broker's."""
+    """Whose timestamps are stored: the producer's, or with `LOG_APPEND_TIME` this broker's."""
     timestamp_difference_ms_max: int = _INT64_MAX
-    """How far a producer's time may be from this broker's."""
+    """How far a producer's timestamp may be from this broker's clock."""
     cleanup_policy: tuple[str, ...] = ("delete",)
-    """`delete`: old segments go. `compact`: the last record of each key stays."""
+    """`delete`: old segments are deleted. `compact`: only the last record of each record key is
+    kept."""
     min_cleanable_dirty_ratio: float = 0.5
-    """A log is compacted when so much of it is new since the last time."""
+    """A log is compacted when more than this share of it is new since the last pass."""
     delete_retention_ms: int = 86_400_000
-    """How long a tombstone, or a marker, stays once it is all that is left (KIP-534)."""
+    """How long a tombstone stays after the pass that finds it to be its key's last record, and a
+    marker after the pass that finds no record of its transaction left (KIP-534)."""
     min_compaction_lag_ms: int = 0
     """Records younger than this are not compacted yet."""
     max_compaction_lag_ms: int = _INT64_MAX
-    """A log that holds older ones is compacted, however little of it is new."""
+    """A log that holds older new records than this is compacted, however small their share is."""
     delete_delay_ms: int = 60_000
-    """Between the renaming of a deleted file and its removal (`file.delete.delay.ms`)."""
+    """The time between the renaming of a deleted file and its removal (`file.delete.delay.ms`)."""
     producer_expiration_ms: int = 86_400_000
-    """An idempotent producer that was silent for this long is forgotten."""
+    """The state of an idempotent producer is removed after this time without a batch."""
     verify_transactions: bool = True
     """Must a batch that begins a transaction have been verified with the coordinator? (KIP-890)"""
 
     @property
     def is_compacted(self) -> bool:
-        """Is its log compacted?"""
+        """Does the cleanup policy include `compact`?"""
         return "compact" in self.cleanup_policy

@@ -1,8 +1,9 @@
-"""The Disk port: all that the log asks of a file system, within one data directory.
+"""The Disk port: the file system operations that a log needs, within one data directory.
 
-Paths are relative to that directory, with "/" between their parts; "" is the directory itself.
-What was not synced may be lost by a crash: bytes until `DiskFile.fsync`, names (created, renamed or
-removed) until `Disk.fsync_dir` of the directory that holds them. Every failure is a StorageError.
+Paths are relative to that directory, with "/" between their parts; "" is the directory itself. A
+crash may lose what was not synced: bytes until `DiskFile.fsync`, names (created, renamed or
+removed) until `Disk.fsync_dir` of the directory that contains them. Every failure is a
+StorageError.
 """
 
 from collections.abc import Sequence
@@ -16,32 +17,32 @@ class DiskFile(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """The number of bytes in the file."""
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Write all the buffers, in order. After a StorageError any part of them may be there."""
+        """Write all the buffers, in order; after a StorageError any part of them may be written."""
 
     def pread(self, at: int, length: int) -> bytes:
-        """The bytes from `at` on; fewer than `length` only at the end of the file."""
+        """Read the bytes from `at` on; fewer than `length` only at the end of the file."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes."""
+        """Truncate the file to `size` bytes."""
 
     def fsync(self) -> None:
         """Make every byte survive a crash."""
 
     def close(self) -> None:
-        """Give the handle back; nothing is synced."""
+        """Close the file; nothing is synced."""
 
 
 class Disk(Protocol):
     """One data directory."""
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
-        """Open an existing file, or with `create` one that may not exist yet."""
+        """Open an existing file; with `create`, create it if it does not exist."""
 
     def read(self, path: str) -> bytes:
-        """The whole of a small file."""
+        """Read the whole of a small file."""
 
     def write(self, path: str, data: bytes) -> None:
         """Replace a small file: after a crash it holds the old or the new bytes, never a mixture.
@@ -50,10 +51,10 @@ class Disk(Protocol):
         """
 
     def exists(self, path: str) -> bool:
-        """Is there a file or directory of this name?"""
+        """Does a file or directory of this name exist?"""
 
     def is_dir(self, path: str) -> bool:
-        """Is there a directory of this name?"""
+        """Does a directory of this name exist?"""
 
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""
@@ -65,16 +66,16 @@ class Disk(Protocol):
         """Remove a file."""
 
     def remove_dir(self, path: str) -> None:
-        """Remove a directory with all that is in it."""
+        """Remove a directory and its content."""
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or directory another name."""
+        """Rename a file or directory."""
 
     def fsync_dir(self, path: str) -> None:
         """Make the names in a directory survive a crash."""
 
     def lock(self) -> None:
-        """Keep others out of the data directory; StorageError when somebody already does."""
+        """Lock the data directory; StorageError if another broker has locked it."""
 
     def unlock(self) -> None:
-        """Let others in again. The end of the process does the same."""
+        """Release the lock, as the end of the process does too."""

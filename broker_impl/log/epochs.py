@@ -1,4 +1,4 @@
-"""Which leader epoch began where: the history that lets two replicas find where they part.
+"""A log's leader epochs and their start offsets, by which two replicas find where they diverge.
 
 Epochs and their start offsets both rise strictly (KIP-101, KIP-279).
 """
@@ -21,13 +21,13 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    """The epochs of one log. Each changing method says whether there was something to change."""
+    """The leader epochs of one log; each method that changes them returns whether it did."""
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
         self.entries: tuple[EpochStart, ...] = ()
-        """All epochs, oldest first; like ``latest`` changed by the methods of this class only."""
+        """All epochs, oldest first; like ``latest``, changed by the methods of this class only."""
         self.latest: Epoch = UNDEFINED_EPOCH
-        """The newest epoch; -1 when the log has none."""
+        """The newest epoch; -1 if the log has none."""
         for entry in entries:
             self.assign(*entry)
 
@@ -38,10 +38,10 @@ class LeaderEpochs:
         return changed
 
     def assign(self, epoch: Epoch, start: Offset) -> bool:
-        """The leader of `epoch` starts to write at `start`.
+        """Record that the leader of `epoch` starts to write at `start`.
 
-        What contradicts that (the same or newer epochs, starts at or after it) is dropped; the
-        newest epoch said again at a later offset changes nothing.
+        Entries that contradict this (the same or a newer epoch, or a start at or after `start`) are
+        dropped. The newest epoch with a later start changes nothing.
         """
         assert epoch >= 0, f"leader epoch {epoch} is none"
         assert start >= 0, f"start offset {start} is none"
@@ -55,9 +55,9 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: Epoch, log_end: Offset) -> tuple[Epoch, Offset]:
-        """The largest epoch up to `epoch` and the offset after its last record (KIP-279).
+        """The largest epoch up to `epoch`, and the offset after its last record (KIP-279).
 
-        (-1, -1) when this log cannot tell: it holds no epoch as high.
+        (-1, -1) if this log cannot answer, because it has no epoch as high.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -71,9 +71,9 @@ class LeaderEpochs:
         return told(epoch, known), entries[above].start
 
     def truncate_from_end(self, offset: Offset) -> bool:
-        """The log was cut at `offset`: epochs that start there or later never were.
+        """Drop the epochs that start at `offset` or later, because the log was truncated there.
 
-        Asked even when the log ends before `offset`: an epoch may have started with no record
+        Called even if the log ends before `offset`: an epoch may have started without a record
         (KAFKA-10706).
         """
         entries = self.entries
@@ -82,7 +82,7 @@ class LeaderEpochs:
         return self._replace(entries)
 
     def truncate_from_start(self, offset: Offset) -> bool:
-        """The log starts at `offset` now: the epoch that covers it starts there, older ones go."""
+        """Let the epoch that covers the new log start begin there, and drop older ones."""
         entries = self.entries
         covering = bisect_right(entries, offset, key=_start_of) - 1
         if covering < 0:
@@ -93,11 +93,11 @@ class LeaderEpochs:
         return changed
 
     def clear(self) -> bool:
-        """Forget every epoch."""
+        """Drop all epochs."""
         return self._replace(())
 
     def check(self) -> None:
-        """Epochs and starts both rise."""
+        """Check that epochs and start offsets both rise."""
         if len(self.entries) > 1:
             (older_epoch, older_start), (epoch, start) = self.entries[-2:]
             assert older_epoch < epoch, f"epoch {epoch} after epoch {older_epoch}"
@@ -105,9 +105,9 @@ class LeaderEpochs:
 
 
 def told(asked: Epoch, known: Epoch) -> Epoch:
-    """Which epoch is told beside an end offset: the largest that is known, up to the one asked for.
+    """The epoch to return with an end offset: the largest known one up to the requested one.
 
-    Who hears of another than he asked for has to ask again (KIP-279).
+    A follower that gets another epoch than it asked for must ask again (KIP-279).
     """
     return known
 

@@ -1,9 +1,11 @@
-"""What a write that failed makes of a log: nobody knows what the disk holds since."""
+"""How a log reacts to a failed write: the content of the disk is unknown from then on."""
 
 from broker_impl.errors import ApiError, StorageError
 
 
 def of_append(error: StorageError) -> StorageError | ApiError:
-    """What an append that failed is told as. A StorageError: nothing is appended any more, since
-    any part of the batch may lie at the end of the file (KAFKA-10778)."""
+    """The error that a failed append raises; after a StorageError the log accepts no more appends.
+
+    Any part of the failed batch may be at the end of the file (KAFKA-10778).
+    """
     return error

@@ -1,7 +1,7 @@
-"""Sparse indexes: hints where in a segment to start looking. They never decide an answer.
+"""Sparse indexes of a segment: hints where to start a search, never the answer itself.
 
-Files in Kafka's format, entries rise strictly in both columns' order of arrival. The last few
-entries wait in memory: after a crash the index of the newest segment is rebuilt anyway.
+The files have Kafka's format. Entries are in order of arrival, so both columns rise strictly. The
+last few entries stay in memory, because after a crash the newest segment's index is rebuilt anyway.
 """
 
 import struct
@@ -26,7 +26,7 @@ class _SparseIndex:
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return (self._file.size + len(self._pending)) // self._ENTRY.size
 
     @property
@@ -36,7 +36,7 @@ class _SparseIndex:
         return self._open_file
 
     def is_sane(self) -> bool:
-        """Is there a file, and does it hold whole entries?"""
+        """Does the file exist, and does it hold whole entries?"""
         return self._disk.exists(self.path) and self._file.size % self._ENTRY.size == 0
 
     def clear(self) -> None:
@@ -45,7 +45,7 @@ class _SparseIndex:
         self._file.truncate(0)
 
     def write_pending(self) -> None:
-        """Hand the entries that wait in memory to the file."""
+        """Write the entries that wait in memory to the file."""
         if self._pending:
             self._file.append([self._pending])
             self._pending = bytearray()
@@ -56,7 +56,7 @@ class _SparseIndex:
         self._file.fsync()
 
     def close(self) -> None:
-        """Give the handle back; it is opened again when needed."""
+        """Close the file; it is opened again when needed."""
         if self._open_file is not None:
             self._open_file.close()
             self._open_file = None
@@ -74,7 +74,7 @@ class _SparseIndex:
         return self._ENTRY.unpack(self._file.pread(at, self._ENTRY.size))
 
     def _below(self, column: int, bound: int) -> int:
-        """How many entries have a number in this column that is less than `bound`."""
+        """The number of entries whose number in this column is less than `bound`."""
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2
@@ -100,21 +100,21 @@ class OffsetIndex(_SparseIndex):
         return self.count >= self._entries_max
 
     def append(self, last_offset: Offset, position: int) -> None:
-        """The batch that ends with `last_offset` lies at `position`."""
+        """Add an entry for the batch that ends with `last_offset` and starts at `position`."""
         self._append(last_offset - self._base, position)
 
     def position_for(self, offset: Offset) -> int:
-        """Where a batch starts that is not behind the one with `offset`."""
+        """The position of a batch at or before the one that holds `offset`."""
         number = self._below(0, offset - self._base + 1)
         return self._entry(number - 1)[1] if number else 0
 
     def boundary_before(self, position: int) -> int:
-        """The largest indexed start of a batch that is not behind `position`."""
+        """The largest indexed start of a batch that is not after `position`."""
         number = self._below(1, position + 1)
         return self._entry(number - 1)[1] if number else 0
 
     def truncate(self, size: int) -> None:
-        """The segment has `size` bytes now: drop what points behind."""
+        """Drop the entries at or after position `size`, because the segment was truncated to it."""
         self._keep(self._below(1, size))
 
 
@@ -135,7 +135,7 @@ class TimeIndex(_SparseIndex):
 
     @property
     def is_full(self) -> bool:
-        """Must the segment be closed before another entry, but for the one at its closing?"""
+        """Must the segment be closed? One entry remains free, for the closing of the segment."""
         return self.count >= self._entries_max - 1
 
     @property
@@ -144,17 +144,17 @@ class TimeIndex(_SparseIndex):
         return self._at(self.count - 1) if self.count else NO_TIMESTAMP
 
     def append(self, largest: TimestampAt) -> None:
-        """`largest` holds up to here; said again, it makes no entry."""
+        """Add the largest timestamp so far, unless the last entry already has it."""
         if largest.timestamp_ms > self.last.timestamp_ms:
             self._append(largest.timestamp_ms, largest.offset - self._base)
 
     def last_below(self, timestamp_ms: int) -> Offset | None:
-        """Up to this offset (inclusive) every record is older than `timestamp_ms`."""
+        """An offset up to which (inclusive) every record is older than `timestamp_ms`."""
         number = self._below(0, timestamp_ms)
         return self._at(number - 1).offset if number else None
 
     def truncate(self, next_offset: Offset) -> None:
-        """The segment ends before `next_offset` now: drop what points behind."""
+        """Drop the entries of offsets that are not before `next_offset`, the segment's new end."""
         self._keep(self._below(1, next_offset - self._base))
 
     def _at(self, number: int) -> TimestampAt:

@@ -1,10 +1,10 @@
-"""A log's directory becomes segments, epochs and producers again, after any kind of end.
+"""Load a log's segments, epochs and producers from its directory, after any kind of shutdown.
 
-After a clean end everything is taken as it lies there. After a crash only what lies wholly below
-the recovery point is; the rest is checked batch by batch (`recovery`), and stays unsynced, so that
+After a clean shutdown all files are trusted. After a crash, only segments that are wholly below the
+recovery point are; the others are checked batch by batch (`recovery`) and stay unsynced, so that
 the recovery point stays where it was (KAFKA-10101). But the names found and the last segment are
-synced: a broker that was killed may have changed them a moment before it would have done so, and
-power lost later would bring back what was removed.
+synced: a broker may have been killed just after it changed them, before it could sync them, and a
+later power loss would bring back what was removed.
 """
 
 import logging
@@ -32,7 +32,7 @@ _LOG_NAME = re.compile(r"(\d{20})\.log")
 
 @dataclass(slots=True)
 class Loaded:
-    """What a log starts its life with; there is at least one segment."""
+    """The state of a loaded log; there is at least one segment."""
 
     segments: list[Segment]
     epochs: LeaderEpochs
@@ -40,7 +40,7 @@ class Loaded:
     start_offset: Offset
     recovery_point: Offset
     begins_anew: bool = False
-    """Is nothing left of what was there?"""
+    """Were all segments dropped, because they end before the checkpointed start offset?"""
 
 
 def load(
@@ -53,10 +53,10 @@ def load(
     start_offset: Offset,
     now_ms: int,
 ) -> Loaded:
-    """Read a log's directory, which exists.
+    """Load a log from its directory, which exists.
 
-    clean: the last broker that had this directory closed it in order.
-    recovery_point, start_offset: as checkpointed; 0 when unknown.
+    clean: the last broker that used this directory shut down cleanly. recovery_point, start_offset:
+    as checkpointed; 0 if unknown.
     """
     if not clean:
         disk.fsync_dir(directory)
@@ -96,7 +96,7 @@ def load(
 def new_segment(
     disk: Disk, directory: str, base_offset: Offset, config: LogConfig, now_ms: int
 ) -> Segment:
-    """An empty segment whose name survives a crash (KAFKA-3968)."""
+    """Create an empty segment whose name survives a crash (KAFKA-3968)."""
     segment = Segment(disk, directory, base_offset, config, now_ms)
     segment.begin()
     disk.fsync_dir(directory)
@@ -104,7 +104,10 @@ def new_segment(
 
 
 def remove_segment(disk: Disk, directory: str, segment: Segment) -> None:
-    """Remove a segment's files. Durable on return, so that no gap is ever left in front of it."""
+    """Remove a segment's files.
+
+    Durable on return, so that a crash never leaves a gap before a later segment.
+    """
     segment.close()
     for suffix in SUFFIXES:
         path = f"{directory}/{file_name(segment.base_offset, suffix)}"
@@ -114,10 +117,10 @@ def remove_segment(disk: Disk, directory: str, segment: Segment) -> None:
 
 
 def replay(snapshots: Snapshots, segments: list[Segment], now_ms: int) -> ProducerStates:
-    """The producers at the end of the log: the newest snapshot, then the batches after it.
+    """The producer state at the end of the log: the newest snapshot plus the batches after it.
 
-    On the way an index of aborted transactions that was dropped is made anew, from a snapshot that
-    is old enough.
+    An index of aborted transactions that was dropped is rebuilt on the way, so the snapshot must be
+    old enough for that.
     """
     stale = (segment.base_offset for segment in segments if segment.aborted.is_stale)
     offset, states = snapshots.newest(now_ms, not_above=next(stale, None))
@@ -142,7 +145,7 @@ def _fold(
 
 
 def marker_in(data: Buffer) -> Marker | None:
-    """The marker in a control batch of the log; StorageError: it cannot be read."""
+    """The marker in a control batch of the log; StorageError: the batch cannot be decoded."""
     try:
         return transactions.decode_marker(data)
     except WireError as error:
@@ -150,7 +153,7 @@ def marker_in(data: Buffer) -> Marker | None:
 
 
 def write_epochs(disk: Disk, directory: str, epochs: LeaderEpochs) -> None:
-    """Write the epochs down. Durable on return, and never half (KAFKA-16541)."""
+    """Write the epoch checkpoint, durable on return and never partially (KAFKA-16541)."""
     disk.write(f"{directory}/{EPOCH_CHECKPOINT}", checkpoints.format_epochs(epochs.entries))
 
 
@@ -168,7 +171,7 @@ def _load_segments(
     recovery_point: Offset,
     now_ms: int,
 ) -> tuple[list[Segment], list[EpochStart]]:
-    """The segments up to the first gap, and the epochs found in those that had to be checked."""
+    """Load the segments up to the first gap, and the epochs found in those that were checked."""
     names = map(_LOG_NAME.fullmatch, disk.list(directory))
     bases = [int(name[1]) for name in names if name]
     segments = [Segment(disk, directory, base, config, now_ms) for base in bases]
@@ -184,7 +187,7 @@ def _load_segments(
             was_cut=segment.size < size, is_synced=is_trusted(clean, end, recovery_point)
         ):
             segment.next_offset = end
-        if segment.next_offset != end:  # its end was lost: what comes behind is not the next
+        if segment.next_offset != end:  # its end was lost: the next segment does not continue it
             while len(segments) > number + 1:
                 remove_segment(disk, directory, segments.pop())
         if segment is not segments[-1]:
@@ -193,40 +196,41 @@ def _load_segments(
 
 
 def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
-    """May a segment be taken as it lies, batches and indexes, without a look at every batch?
+    """May a segment be used without checking each of its batches and its indexes?
 
-    clean: was it closed in order? end: where the next segment begins; None for the last one.
-    recovery_point: everything below is synced.
+    clean: was it closed by a clean shutdown? end: where the next segment begins; None for the last
+    one. recovery_point: everything below is synced.
     """
     return clean or (end is not None and end <= recovery_point)
 
 
 def may_end_in_a_gap(*, was_cut: bool, is_synced: bool) -> bool:
-    """Does a segment reach to where the next one begins, though its last batch ends before?
+    """May a segment reach to the start of the next one, though its last batch ends before?
 
-    Compaction leaves such gaps, and only in what is synced (`PartitionLog.flush_closed`). Elsewhere
-    the end of the segment was lost in a crash, as it was if a damaged batch had to be cut off.
+    Compaction leaves such gaps, but only in what is synced (`PartitionLog.flush_closed`). Elsewhere
+    the end of the segment was lost in a crash, and so it was if a damaged batch had to be
+    truncated.
     """
     return is_synced and not was_cut
 
 
 def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
-    """The recovery point of a log that was loaded: as checkpointed, for nothing was synced since.
+    """The recovery point of a loaded log: the checkpointed one, as nothing was synced since.
 
-    A log may end below it: what is not there needs no look.
+    A log may end below it; then it is the log's end.
     """
     return min(recovery_point, end_offset)
 
 
 def _add(epochs: LeaderEpochs, found: list[EpochStart]) -> None:
-    """Epochs of batches, in the order of the log, of which some may be known."""
+    """Add the epochs of batches, in the order of the log; some of them may be known."""
     for epoch, start in found:
         if recovery.begins_epoch(epoch, epochs.latest):
             epochs.assign(epoch, start)
 
 
 def _epochs_of(segments: list[Segment]) -> list[EpochStart]:
-    """The epoch of every batch there is."""
+    """The epoch of every batch of these segments."""
     return [
         EpochStart(header.partition_leader_epoch, header.base_offset)
         for segment in segments
@@ -250,7 +254,7 @@ def _load_epochs(
             logger.warning("%s: %s; it is made anew from the log", path, damage)
     epochs = LeaderEpochs()
     first = before[0].start if before else segments[-1].next_offset
-    if start_offset < first:  # no file, or it was cut at a start that was not written down
+    if start_offset < first:  # no file, or truncated to a start offset that was not stored
         _add(epochs, [entry for entry in _epochs_of(segments) if entry.start < first])
     for entry in before:
         epochs.assign(*entry)

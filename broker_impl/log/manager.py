@@ -26,12 +26,11 @@ _FILE_NAME_BYTES_MAX = 255
 
 
 class LogManager:
-    """The logs in one data directory. Nothing happens before `open`, and nothing after `close`.
+    """The logs in one data directory; usable after `open` and until `close`.
 
-    config: the settings of a topic's logs.
-    cluster_id: None as long as it is not known; the directory's own is taken then.
-    retention_check_ms: retention looks once so often; 0: at every tick.
-    producer_check_ms: producers that fell silent are looked for once so often.
+    config: the settings of a topic's logs. cluster_id: None if it is not known yet; then the one in
+    the directory applies. retention_check_ms: the interval of retention; 0: at every tick.
+    producer_check_ms: the interval at which producers that are silent for too long are removed.
     """
 
     def __init__(
@@ -46,14 +45,14 @@ class LogManager:
     ) -> None:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.high_watermarks: dict[TopicPartition, Offset] = {}
-        """As last written down; a partition that is not here has 0."""
+        """As last written to the checkpoint; a partition that is missing here has 0."""
         self.cluster_id = cluster_id
         self._broker_id = broker_id
         self._disk = disk
         self._config = config
         self._now_ms = 0
         self._is_open = False
-        self._written: dict[str, bytes] = {}  # what the checkpoints hold that we wrote
+        self._written: dict[str, bytes] = {}  # the checkpoints that this object wrote
         self._deletions = 0
         self._deleted: list[tuple[int, str]] = []  # when to remove, which directory
         self._producers_checked_ms = 0
@@ -62,14 +61,14 @@ class LogManager:
         self._retained_ms = 0
 
     def open(self, now_ms: int) -> None:
-        """Take the data directory and load every log in it.
+        """Lock the data directory and load every log in it.
 
-        ConfigError: it belongs to another broker or cluster. StorageError: somebody holds it, or
-        a file in it cannot be read. What is not ours is left alone.
+        ConfigError: it belongs to another broker or cluster. StorageError: another broker has
+        locked it, or a file in it cannot be read. Unknown files and directories are left alone.
         """
         self._now_ms = self._producers_checked_ms = self._retained_ms = now_ms
         self._disk.lock()
-        self._disk.fsync_dir("")  # always: whoever changed a name may have been killed before this
+        self._disk.fsync_dir("")  # always: the last broker may have been killed after a rename
         self._identify()
         clean = consume_clean_marker(self._disk)
         recovery_points = self._read_offsets(RECOVERY_POINTS)
@@ -92,20 +91,20 @@ class LogManager:
                 )
         for tp in [tp for tp in self.high_watermarks if tp not in self.logs]:
             del self.high_watermarks[tp]
-        self._write_recovery_points()  # before an append: a log may end below the one it had
+        self._write_recovery_points()  # before an append: a log may end below its old one
         self._is_open = True
         logger.info(
             "%d logs loaded after %s end", len(self.logs), "a clean" if clean else "an unclean"
         )
 
     def reconfigure(self, topic: str | None = None) -> None:
-        """The settings of a topic have changed, or of all."""
+        """Apply the changed settings of a topic, or of all topics."""
         for tp, log in self.logs.items():
             if topic in (None, tp.topic):
                 log.config = self._config(tp.topic)
 
     def create(self, tp: TopicPartition) -> PartitionLog:
-        """An empty log for a partition that has none here. Durable on return."""
+        """Create an empty log for a partition that has none here. Durable on return."""
         assert tp not in self.logs, f"{tp} has a log"
         self._disk.make_dir(str(tp))
         self._disk.fsync_dir("")
@@ -113,9 +112,10 @@ class LogManager:
         return self.logs[tp]
 
     def delete(self, tp: TopicPartition) -> None:
-        """Remove a log: at once for everybody who asks, from the disk after `delete_delay_ms`.
+        """Delete a log: at once for all callers, from the disk after `delete_delay_ms`.
 
-        The checkpoints go first: a later log of the same name must not inherit them.
+        The checkpoints are written first: a later log of the same name must not inherit their
+        entries.
         """
         log = self.logs.pop(tp)
         self.high_watermarks.pop(tp, None)
@@ -130,9 +130,9 @@ class LogManager:
         self._remove_deleted()
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        """Write down recovery points, start offsets and high watermarks.
+        """Write recovery points, start offsets and high watermarks to the checkpoints.
 
-        A log that `high_watermarks` does not speak of keeps the one written last (KAFKA-1647).
+        A log that is missing in `high_watermarks` keeps the one written last (KAFKA-1647).
         """
         for tp, offset in high_watermarks.items():
             if tp in self.logs:
@@ -140,7 +140,7 @@ class LogManager:
         self._write_checkpoints()
 
     def tick(self, now_ms: int, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        """What is due: syncs, new segments by age, retention, removal of what was deleted."""
+        """Run what is due: syncs, new segments by age, retention, removal of deleted files."""
         self._now_ms = now_ms
         forget_producers = now_ms - self._producers_checked_ms >= self._producer_check_ms
         if forget_producers:
@@ -162,10 +162,10 @@ class LogManager:
         self._remove_deleted()
 
     def close(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        """Sync and close every log, checkpoint, and say at the very end that all is well.
+        """Sync and close every log, write the checkpoints, and last the clean marker.
 
-        The clean marker is not written when `open` did not finish (KAFKA-15375), nor when a log
-        is offline or fails now: StorageError tells.
+        The clean marker is not written if `open` did not finish (KAFKA-15375), nor if a log is
+        offline or fails now, which raises StorageError.
         """
         if self._is_open:
             self._is_open = False
@@ -198,7 +198,7 @@ class LogManager:
         )
 
     def _identify(self) -> None:
-        """Whose directory is it? The first broker makes it its own."""
+        """Check that the directory belongs to this broker and cluster; claim it if it is new."""
         written: dict[str, str] = {}
         if self._disk.exists(META_PROPERTIES):
             try:
@@ -237,12 +237,12 @@ class LogManager:
         self.write_cleaned()
 
     def write_starts(self) -> None:
-        """Write down where logs begin."""
+        """Write the start offsets of logs to their checkpoint."""
         starts = {tp: log.start_offset for tp, log in self.logs.items() if log.start_offset}
         self._write_offsets(START_OFFSETS, starts)
 
     def write_cleaned(self) -> None:
-        """Write down up to where logs were compacted."""
+        """Write the offsets up to which logs were compacted to their checkpoint."""
         cleaned = {tp: log.first_dirty for tp, log in self.logs.items() if log.first_dirty}
         if cleaned or CLEANED_OFFSETS in self._written:
             self._write_offsets(CLEANED_OFFSETS, cleaned)
@@ -252,7 +252,7 @@ class LogManager:
         self._write_offsets(RECOVERY_POINTS, points)
 
     def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
-        """Only what changed: a write is two syncs, during which the broker does nothing else."""
+        """Write a checkpoint, if it changed: a write is two syncs, which block the broker."""
         text = checkpoints.format_offsets(offsets)
         if self._written.get(name) != text:
             self._disk.write(name, text)
@@ -264,7 +264,10 @@ class LogManager:
 
 
 def consume_clean_marker(disk: Disk) -> bool:
-    """Was the last end a clean one? It is said once: loading may fail (KAFKA-10471)."""
+    """Remove the clean marker, and return whether there was one.
+
+    It stands for one shutdown only, because loading may fail (KAFKA-10471).
+    """
     if not disk.exists(CLEAN_SHUTDOWN):
         return False
     disk.remove(CLEAN_SHUTDOWN)

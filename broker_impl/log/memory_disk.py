@@ -1,4 +1,4 @@
-"""A disk in memory that forgets what was not synced: the log's tests run on it."""
+"""A disk in memory that loses unsynced data in a crash, for the tests of the log."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from broker_impl.wire.types import Buffer
 
 
 class _Inode:
-    """A file's bytes, and those of them that a crash leaves."""
+    """A file's bytes, and those of them that survive a crash."""
 
     def __init__(self, data: bytes = b"", *, synced: bool = False) -> None:
         self.data = bytearray(data)
@@ -24,7 +24,7 @@ class _Inode:
 
 
 class _Directory:
-    """Names, and those of them that a crash leaves."""
+    """A directory's names, and those of them that survive a crash."""
 
     def __init__(self) -> None:
         self.names: dict[str, _Node] = {}
@@ -42,7 +42,7 @@ _Node: TypeAlias = _Inode | _Directory
 
 
 class MemoryFile:
-    """A handle on a file of a `MemoryDisk`."""
+    """An open file of a `MemoryDisk`."""
 
     def __init__(self, disk: "MemoryDisk", path: str, inode: _Inode) -> None:
         self._disk, self._path, self._inode = disk, path, inode
@@ -73,32 +73,31 @@ class MemoryFile:
         self._inode.durable = bytes(self._inode.data)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is no handle to close."""
 
 
 class MemoryDisk:
-    """A data directory that lives as long as the object; `crash` is a loss of power."""
+    """A data directory in memory; `crash` simulates a power loss."""
 
     def __init__(self) -> None:
         self._root = _Directory()
         self._locked = False
         self.fails: Callable[[str, str], bool] = lambda operation, path: False
-        """Shall this operation ("append", "fsync", …) on this path raise StorageError?
+        """Must this operation ("append", "fsync", …) on this path raise StorageError?
 
-        An append that fails leaves half of its bytes behind.
-        """
+        An append that fails leaves half of its bytes in the file."""
 
     def crash(self, chance: random.Random | None = None) -> None:
-        """Forget what was not synced; with `chance`, keep some of it (writes are torn then)."""
+        """Drop what was not synced; with `chance`, keep some of it, so that writes may be torn."""
         self._root.crash(chance)
         self._locked = False
 
     def kill(self) -> None:
-        """The end of a process: its lock is gone, everything written is still there."""
+        """Simulate the end of a process: the lock is released, and all written data is kept."""
         self._locked = False
 
     def about_to(self, operation: str, path: str) -> None:
-        """Where a planned failure strikes."""
+        """Raise the planned failure of this operation, if there is one."""
         if self.fails(operation, path):
             raise StorageError(f"{operation} {path}: planned failure")
 

@@ -1,4 +1,4 @@
-"""The log of one partition: batches in the order in which they came, each with its offset."""
+"""The log of one partition: batches in the order in which they arrived, each with its offsets."""
 
 import contextlib
 from bisect import bisect_right
@@ -37,23 +37,23 @@ from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Buffer, Epoch, Offset, TopicPartition
 
 NO_LIMIT: Final = 2**63 - 1
-_SETTLED_MS: Final = 35_000  # by then Linux has written most of a closed segment back by itself
+_SETTLED_MS: Final = 35_000  # Linux has written back most of a closed segment by then
 
 
 class Appended(NamedTuple):
-    """Where batches are in the log. Without any: `last_offset` is `base_offset` - 1."""
+    """The offsets of appended batches. Without any, `last_offset` is `base_offset` - 1."""
 
     base_offset: Offset
     last_offset: Offset
     """Inclusive."""
     log_append_time: int
-    """Milliseconds; -1 when the producer's timestamps count."""
+    """Milliseconds; -1 if the producer's timestamps apply."""
     duplicate: bool = False
-    """Were they there before? Then nothing was written."""
+    """Were the batches in the log already? Then nothing was written."""
 
 
 class TimestampOffset(NamedTuple):
-    """A record found by its time."""
+    """A record that was found by its timestamp."""
 
     timestamp: int
     offset: Offset
@@ -61,11 +61,11 @@ class TimestampOffset(NamedTuple):
 
 
 class PartitionLog:
-    """One partition's log in one directory; `open` makes it.
+    """One partition's log in one directory; `open` creates the object.
 
-    A StorageError takes it offline: nothing is changed any more, for what the disk holds then is
-    unknown (KAFKA-10778). Everything that a producer or a reader asks wrongly is an ApiError, and
-    nothing has happened then.
+    A StorageError takes the log offline: it is not changed any more, because the content of the
+    disk is unknown then (KAFKA-10778). An invalid request of a producer or a reader raises
+    ApiError, and changes nothing.
     """
 
     def __init__(
@@ -87,22 +87,23 @@ class PartitionLog:
         self.recovery_point: Offset = loaded.recovery_point
         """Everything below is synced."""
         self.end_offset: Offset = loaded.segments[-1].next_offset
-        """The offset that the next record will have (LEO)."""
+        """The offset of the next record (LEO)."""
         self.first_dirty: Offset = compaction.dirty_after_cut(first_dirty, self.end_offset)
-        """No key that occurs from here on was compacted yet."""
+        """The first offset that no compaction pass has read."""
         self.rewrites = 0
-        """How often segments were replaced by copies that hold less."""
+        """How often a compacted copy has replaced segments."""
         self.offline: StorageError | None = None
-        """Why nothing may be changed any more."""
+        """The error since which the log must not be changed any more."""
         self.cuts: list[Offset] = [loaded.start_offset] if loaded.begins_anew else []
-        """Where records were cut off, each time: what was read from there on is wrong since."""
+        """The offset of each truncation: what was read from there on before is no longer in the
+        log."""
         self.directory = directory
         self._disk = disk
         self._segments = loaded.segments
         self._snapshots = Snapshots(disk, directory)
         self._write_recovery_point = write_recovery_point
         self._unsynced_since_ms: int | None = None
-        self._deleted: list[tuple[int, str]] = []  # when to remove, what
+        self._deleted: list[tuple[int, str]] = []  # when to remove which path
         self.check()
 
     @classmethod
@@ -120,12 +121,12 @@ class PartitionLog:
         write_recovery_point: Callable[[], None] = lambda: None,
         first_dirty: Offset = 0,
     ) -> "PartitionLog":
-        """The log in a directory that exists; an empty directory is an empty log.
+        """Open the log in a directory that exists; an empty directory is an empty log.
 
-        clean: was it closed in order? Else all above `recovery_point` is checked.
-        first_dirty: up to where it was compacted, as checkpointed.
-        write_recovery_point: called when the checkpointed recovery point must follow at once: the
-        log was truncated below it, or is about to be compacted up to it.
+        clean: was it closed by a clean shutdown? If not, all above `recovery_point` is checked.
+        first_dirty: the offset up to which it was compacted, as checkpointed. write_recovery_point:
+        called when the checkpointed recovery point must be updated at once, because the log was
+        truncated below it, or is about to be compacted up to it.
         """
         loaded = loading.load(
             disk,
@@ -140,7 +141,7 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes in all segments, indexes not counted."""
+        """Bytes in all segments, without their indexes."""
         return sum(segment.size for segment in self._segments)
 
     @property
@@ -150,13 +151,13 @@ class PartitionLog:
 
     @property
     def files(self) -> list[tuple[Offset, str, int]]:
-        """Of each segment, in order: its base offset, where its batches are, in how many bytes."""
+        """Base offset, path and size in bytes of each segment's file of batches, in order."""
         return [
             (segment.base_offset, segment.file_path, segment.size) for segment in self._segments
         ]
 
     def check(self) -> None:
-        """The invariants L1 and L2, and that the segments join."""
+        """Check the invariants L1 and L2, and that the log ends with its last segment."""
         assert 0 <= self.start_offset <= self.end_offset, "the log starts behind its end"
         assert 0 <= self.recovery_point <= self.end_offset, "more is synced than there is"
         assert self._segments[-1].next_offset == self.end_offset, "the log ends with its segment"
@@ -173,17 +174,17 @@ class PartitionLog:
         guard: int | None = None,
         by_coordinator: bool = False,
     ) -> Appended:
-        """Append a producer's batch under the next offsets; `records` itself is not changed.
+        """Append a producer's batch at the next offsets; `records` itself is not changed.
 
-        guard: what `producers.guard` gave before the batch's transaction was verified.
+        guard: what `producers.guard` returned before the batch's transaction was verified.
         by_coordinator: in the producer's name, and without sequence numbers.
 
         In a compacted log each record must have a key (KAFKA-1755).
 
-        ApiError, and nothing appended: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
+        ApiError, and nothing is appended: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
         INVALID_TIMESTAMP, UNSUPPORTED_… (`validation`), INVALID_PRODUCER_EPOCH,
         OUT_OF_ORDER_SEQUENCE_NUMBER (`producers.check_sequence`), INVALID_TXN_STATE (a transaction
-        that was not verified, or a batch outside of one). StorageError: offline.
+        that was not verified, or a batch outside of one). StorageError: the log is offline.
         """
         self._refuse_offline()
         assert leader_epoch >= self.epochs.latest, f"a leader of epoch {leader_epoch} has ended"
@@ -225,10 +226,10 @@ class PartitionLog:
         return Appended(base_offset, header.last_offset, now_ms if stamped else -1)
 
     def append_marker(self, marker: Marker, *, leader_epoch: Epoch, now_ms: int) -> Appended:
-        """Append the end of a transaction, as its coordinator decided it.
+        """Append the marker of a transaction, as its coordinator decided it.
 
-        ApiError INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: nothing appended
-        (`transactions.marker_refusal`). StorageError: offline.
+        ApiError INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: nothing is appended
+        (`transactions.marker_refusal`). StorageError: the log is offline.
         """
         self._refuse_offline()
         entry = self.producers.entries.get(marker.producer_id)
@@ -250,10 +251,11 @@ class PartitionLog:
         return Appended(base_offset, header.last_offset, -1)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> Appended:
-        """Append batches as the leader has them; a torn last one is left out.
+        """Append batches with the leader's offsets; a torn last batch is left out.
 
-        ApiError, and nothing appended: CORRUPT_MESSAGE, or INVALID_RECORD when the offsets do not
-        continue this log (KAFKA-3047). Sequence numbers were the leader's business (KAFKA-6003).
+        ApiError, and nothing is appended: CORRUPT_MESSAGE, or INVALID_RECORD if the offsets do not
+        continue this log (KAFKA-3047). Sequence numbers are not checked: the leader has done so
+        (KAFKA-6003).
         """
         self._refuse_offline()
         placed = validation.replicated_batches(records)
@@ -280,7 +282,7 @@ class PartitionLog:
         return Appended(first.base_offset, last.last_offset, -1)
 
     def _fold(self, header: BatchHeader, data: Buffer, now_ms: int) -> None:
-        """Remember what a batch of a producer did, which was appended to the active segment."""
+        """Add a producer's batch, now in the active segment, to the producer state."""
         if not header.is_control:
             self.producers.fold(header, now_ms)
             return
@@ -292,7 +294,7 @@ class PartitionLog:
     def _append(
         self, buffers: list[Buffer], placed: list[tuple[int, BatchHeader]], now_ms: int
     ) -> None:
-        """Write batches that are valid; producers are told by who calls."""
+        """Write valid batches; the caller updates the producer state."""
         last = placed[-1][1]
         try:
             if last.partition_leader_epoch > self.epochs.latest:
@@ -315,16 +317,16 @@ class PartitionLog:
             raise told from None
 
     def _assign_epochs(self, placed: list[tuple[int, BatchHeader]]) -> None:
-        """Written down before the batches: an epoch without records harms nobody."""
+        """Store new epochs before their batches: an epoch without records does no harm."""
         for _, header in placed:
             if header.partition_leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.partition_leader_epoch, header.base_offset)
         loading.write_epochs(self._disk, self.directory, self.epochs)
 
     def _roll(self, now_ms: int) -> Segment:
-        """Close the active segment, which is not empty (KAFKA-6388), and begin the next.
+        """Close the active segment, which is not empty (KAFKA-6388), and create the next.
 
-        Below the recovery point indexes are trusted, so they are synced if the batches are.
+        Indexes below the recovery point are trusted, so they are synced if the batches are.
         """
         self._segments[-1].finish()
         if self.recovery_point == self.end_offset:
@@ -341,7 +343,7 @@ class PartitionLog:
     def read(
         self, offset: Offset, *, bytes_max: int, limit: Offset, at_least_one: bool = True
     ) -> list[memoryview]:
-        """The batches that `read_from` returns."""
+        """Return the batches that `read_from` returns."""
         return self.read_from(
             offset, bytes_max=bytes_max, limit=limit, at_least_one=at_least_one
         ).records
@@ -355,12 +357,12 @@ class PartitionLog:
         at_least_one: bool = True,
         skip_empty: bool = False,
     ) -> Reading:
-        """Whole batches from the one that holds `offset` on, or else from the next one (`reading`).
+        """Read whole batches from the one that holds `offset` on, or from the next (`reading`).
 
         All of them are below `limit`. They have at most `bytes_max` bytes; with `at_least_one` a
         larger batch is returned alone (KIP-74). A read ends with the segment in which it began.
-        skip_empty: do not return batches without records alone, as long as others follow.
-        ApiError OFFSET_OUT_OF_RANGE: below the log's start or behind its end.
+        skip_empty: do not return batches without records alone, as long as others follow. ApiError
+        OFFSET_OUT_OF_RANGE: before the log's start or after its end.
         """
         if not self.start_offset <= offset <= self.end_offset:
             raise ApiError(
@@ -382,7 +384,10 @@ class PartitionLog:
     def aborted_transactions(
         self, first: Offset, records: Sequence[memoryview]
     ) -> list[AbortedTransaction]:
-        """What a reader of committed records must leave out of what was read from `first` on."""
+        """The aborted transactions that a read_committed reader must skip in what it read.
+
+        first: the offset from which on it read these records.
+        """
         end = transactions.end_of(records)
         if end is None:
             return []
@@ -392,7 +397,7 @@ class PartitionLog:
     def offset_for_timestamp(
         self, timestamp_ms: int, *, limit: Offset = NO_LIMIT
     ) -> TimestampOffset | None:
-        """The first record that is not older than `timestamp_ms`, of those below `limit`."""
+        """The first record below `limit` whose timestamp is `timestamp_ms` or later."""
         for segment in self._segments:
             if segment.base_offset >= limit:
                 break
@@ -410,7 +415,7 @@ class PartitionLog:
         return None
 
     def offset_of_max_timestamp(self, *, limit: Offset = NO_LIMIT) -> TimestampOffset | None:
-        """The first record that carries the largest timestamp, of those below `limit`."""
+        """The first record below `limit` that has the largest timestamp."""
         largest = NO_TIMESTAMP
         for segment in self._segments:
             if segment.base_offset >= limit:
@@ -456,19 +461,20 @@ class PartitionLog:
     def _segment_number(self, offset: Offset) -> int:
         return bisect_right(self._segments, offset, key=_base_offset) - 1
 
-    # -- changing what is there ------------------------------------------------------------------
+    # -- truncation and epochs -------------------------------------------------------------------
 
     def assign_epoch(self, epoch: Epoch, start: Offset) -> None:
-        """The leader of `epoch` starts to write at `start`. Durable on return."""
+        """Record that the leader of `epoch` starts to write at `start`. Durable on return."""
         with self._changing():
             if self.epochs.assign(epoch, start):
                 loading.write_epochs(self._disk, self.directory, self.epochs)
 
     def truncate_to(self, offset: Offset) -> None:
-        """Remove the batch that holds `offset` and all behind it. Durable on return.
+        """Remove the batch that holds `offset` and all after it. Durable on return.
 
-        Epochs that start there or later go, even when the log ends before (KAFKA-10706). The files
-        come first: an epoch too many is found at start, one too few is not.
+        Epochs that start there or later are dropped, even if the log ends before (KAFKA-10706). The
+        segments are truncated first: loading the log drops an epoch too many, but does not restore
+        a missing one.
         """
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
@@ -492,7 +498,7 @@ class PartitionLog:
                 loading.write_epochs(self._disk, self.directory, self.epochs)
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
-        """Remove everything; the log is empty, and its next record has `offset`."""
+        """Remove all segments; the log is empty then, and its next record gets `offset`."""
         with self._changing():
             self.cuts.append(offset if self.start_offset < self.end_offset else self.end_offset)
             now_ms = self._segments[-1].written_ms
@@ -509,9 +515,9 @@ class PartitionLog:
             self._end_moved_back()
 
     def advance_start(self, offset: Offset) -> None:
-        """Records below `offset` may no longer be read; whole segments of them go at `retain`.
+        """Hide the records below `offset`; `retain` deletes segments that hold no others.
 
-        ApiError OFFSET_OUT_OF_RANGE: behind the log's end. An offset below the start changes
+        ApiError OFFSET_OUT_OF_RANGE: after the log's end. An offset below the start changes
         nothing.
         """
         if offset > self.end_offset:
@@ -533,10 +539,10 @@ class PartitionLog:
             self.recovery_point = self.end_offset
             self._write_recovery_point()
 
-    # -- by and by -------------------------------------------------------------------------------
+    # -- maintenance -----------------------------------------------------------------------------
 
     def due_flush(self, now_ms: int) -> bool:
-        """Has something waited for `flush.ms` to be synced?"""
+        """Has a record waited for `flush.ms` to be synced?"""
         since = self._unsynced_since_ms
         return since is not None and now_ms - since >= self.config.flush_ms
 
@@ -546,7 +552,7 @@ class PartitionLog:
             self._flush()
 
     def flush_settled(self, now_ms: int) -> None:
-        """Sync the oldest closed segment that is not, once that has become cheap."""
+        """Sync the oldest closed segment that is not synced, once that has become cheap."""
         segment = self._segments[self._first_unsynced]
         if segment is not self._segments[-1] and now_ms - segment.written_ms >= _SETTLED_MS:
             self._flush_closed(segment)
@@ -554,8 +560,8 @@ class PartitionLog:
     def flush_closed(self, end: Offset) -> Iterator[None]:
         """Sync the closed segments up to `end`, with a pause after each, and checkpoint that.
 
-        A pass of the cleaner does so first: below the checkpointed recovery point nothing is lost
-        in a crash, so that recovery takes a gap between two segments for the work of a pass.
+        A pass of the cleaner does so first: a crash loses nothing below the checkpointed recovery
+        point, so recovery may take a gap between two segments there for the result of a pass.
         """
         while self.recovery_point < end:
             self._flush_closed(self._segments[self._first_unsynced])
@@ -570,7 +576,7 @@ class PartitionLog:
             self.recovery_point = segment.next_offset
 
     def roll_if_due(self, now_ms: int) -> bool:
-        """Begin a new segment if this broker opened the active one more than `segment.ms` ago."""
+        """Create a new segment if this broker opened the active one over `segment.ms` ago."""
         active = self._segments[-1]
         if not active.size or now_ms - active.begun_ms <= self.config.segment_ms:
             return False
@@ -579,11 +585,11 @@ class PartitionLog:
         return True
 
     def retain(self, now_ms: int, high_watermark: Offset) -> list[str]:
-        """Delete segments that are too old, too much, or below the log's start.
+        """Delete segments that are too old, exceed `retention.bytes`, or are before the start.
 
         Only from the front, and never one with offsets at or above the high watermark. The active
-        segment goes only when all its records are too old: another is begun first. Returns the
-        names of the deleted segments.
+        segment is deleted only if all its records are too old; a new one is created first. Returns
+        the names of the deleted segments.
         """
         surplus = self._surplus_bytes()
         names: list[str] = []
@@ -606,7 +612,7 @@ class PartitionLog:
                 names.append(self._delete_first(now_ms))
 
     def remove_deleted(self, now_ms: int) -> None:
-        """Remove the files of deleted segments whose delay is over."""
+        """Remove the files of deleted segments whose delay has passed."""
         with self._changing():
             while self._deleted and self._deleted[0][0] <= now_ms:
                 _, path = self._deleted.pop(0)
@@ -614,12 +620,12 @@ class PartitionLog:
                     self._disk.remove(path)
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forget producers that were silent for `producer.id.expiration.ms`."""
+        """Remove producers that were silent for `producer.id.expiration.ms`."""
         self.producers.expire(now_ms, self.config.producer_expiration_ms)
 
     @property
     def closed_segments(self) -> list[Segment]:
-        """All but the active one, in order; nothing is appended to them any more."""
+        """All segments except the active one, in order; they are never appended to."""
         return self._segments[:-1]
 
     @property
@@ -628,10 +634,10 @@ class PartitionLog:
         return [each for segment in self._segments for each in segment.aborted.entries]
 
     def begin_copy(self, segment: Segment, now_ms: int) -> Segment:
-        """An empty segment to copy into, in place of this closed one; readers see it once it has
-        taken that place (`replace`).
+        """Create an empty segment to copy into; readers see it once it replaces others.
 
-        Files of that name that a pass has left are overwritten.
+        segment: the first of the closed segments that the copy is for (`replace`). Files of that
+        name that an earlier pass has left are overwritten.
         """
         copy = Segment(
             self._disk,
@@ -647,10 +653,11 @@ class PartitionLog:
         return copy
 
     def replace(self, old: Sequence[Segment], copy: Segment) -> None:
-        """A copy takes the place of closed segments that follow one another. Durable on return.
+        """Replace adjacent closed segments by their copy. Durable on return.
 
-        Offsets stay; the copy ends where they did, though its last batch may end before. The caller
-        closes it. All of them are below the checkpointed recovery point (`flush_closed`).
+        Offsets stay the same; the copy ends where the segments did, though its last batch may end
+        before. The caller closes the copy. All segments are below the checkpointed recovery point
+        (`flush_closed`).
         """
         base, end = old[0].base_offset, old[-1].next_offset
         assert copy.next_offset <= end, f"a copy up to {copy.next_offset} of segments up to {end}"
@@ -670,14 +677,14 @@ class PartitionLog:
             self.rewrites += 1
 
     def drop_copy(self, copy: Segment) -> None:
-        """Close a copy, and remove its files unless it has taken the place of others."""
+        """Close a copy, and remove its files unless it has replaced segments."""
         copy.close()
         if self.offline is None:
             with self._changing():
                 swapping.discard(self._disk, self.directory, copy.base_offset)
 
     def compacted_to(self, offset: Offset) -> None:
-        """All keys below were read, and what they replace is gone."""
+        """Record that a pass has read all keys below, and removed the records they replace."""
         self.first_dirty = offset
 
     def _surplus_bytes(self) -> int:
@@ -696,7 +703,7 @@ class PartitionLog:
         return "delete" in self.config.cleanup_policy
 
     def _delete_first(self, now_ms: int) -> str:
-        """Rename the first segment's files; readers lose it at once, the disk a little later."""
+        """Rename the first segment's files: it is gone for readers, and later from the disk."""
         segment = self._segments.pop(0)
         segment.close()
         for suffix in (ABORTED_INDEX_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
@@ -715,10 +722,10 @@ class PartitionLog:
         self.recovery_point = max(self.recovery_point, segment.next_offset)
         return file_name(segment.base_offset, LOG_SUFFIX)
 
-    # -- ending ----------------------------------------------------------------------------------
+    # -- closing ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Sync everything and take a snapshot; the next `open` may be a clean one then."""
+        """Sync everything and take a snapshot, so that the next `open` may be a clean one."""
         with self._changing():
             self._segments[-1].finish()
             self._flush()
@@ -727,7 +734,7 @@ class PartitionLog:
         self.abandon()
 
     def abandon(self) -> None:
-        """Give the handles back and sync nothing: the log is to be deleted, or is offline."""
+        """Close all files without a sync: the log is about to be deleted, or is offline."""
         for segment in self._segments:
             with contextlib.suppress(StorageError):
                 segment.close()
@@ -755,7 +762,7 @@ class PartitionLog:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Nothing is changed offline, and a failed change takes the log offline."""
+        """Reject changes of an offline log; a failed change takes the log offline."""
         self._refuse_offline()
         try:
             yield
@@ -766,17 +773,18 @@ class PartitionLog:
 
 
 def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:
-    """Does a log that is empty begin in the midst of this batch, as its leader's log does?
+    """May an empty log begin in the middle of this batch, as its leader's log does?
 
-    It takes the batch as a whole then: records go by offset, batches as they are (KAFKA-6975).
+    It then appends the whole batch: a start offset applies to records, but batches are copied whole
+    (KAFKA-6975).
     """
     return start == end and header.base_offset < end <= header.last_offset
 
 
 def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
-    """Has everything in front of `next_offset` been committed, so that it may be deleted?
+    """Is everything before `next_offset` committed, so that it may be deleted?
 
-    Records that are not may be all that a follower still has to fetch (KAFKA-5634).
+    Followers may still have to fetch records that are not committed (KAFKA-5634).
     """
     return next_offset <= high_watermark
 

@@ -1,12 +1,12 @@
-"""What a log remembers of each idempotent producer, so that a retry is not a second record.
+"""The state that a log keeps about each idempotent producer, to recognize retried batches.
 
 Per producer: its epoch and its last five batches (a client has at most five requests in flight).
 The state at an offset is a fold over the log up to there, on every replica (KIP-98, KIP-360).
 
-Known hole, as in Kafka: a producer that is not known here may start with any sequence number, for
-it may have been forgotten; so a lost first batch can pass unnoticed (KAFKA-14904).
+Known gap, as in Kafka: a producer without state here may start with any sequence number, because
+its state may have expired; so a lost first batch can pass unnoticed (KAFKA-14904).
 
-A transaction is open here from a producer's first transactional batch to its coordinator's marker.
+Here, a transaction is open from a producer's first transactional batch to its coordinator's marker.
 """
 
 import struct
@@ -35,11 +35,11 @@ _NO_OFFSET: Final = -1
 
 
 class MalformedSnapshot(ValueError):
-    """A snapshot file that is torn or not one of ours."""
+    """A snapshot file that is torn, damaged or of another version."""
 
 
 class BatchMetadata(NamedTuple):
-    """What a duplicate is recognised by and answered with."""
+    """What identifies a batch as a duplicate, and what the answer to a duplicate needs."""
 
     last_sequence: int
     last_offset: Offset
@@ -67,21 +67,22 @@ class ProducerEntry:
     transaction_start: Offset | None = None
     """The first offset of the open transaction."""
     seen_ms: int = 0
-    """When this broker last appended or loaded something of it; never replicated or stored."""
+    """When this broker last appended or loaded a batch of the producer; neither replicated nor
+    stored."""
     coordinator_epoch: Epoch = _NO_COORDINATOR
-    """Of its last marker; -1 without any."""
+    """The coordinator epoch of the last marker; -1 without any."""
 
     @property
     def last_sequence(self) -> int:
-        """The last sequence number; -1 when none was seen in this epoch."""
+        """The last sequence number; -1 if there is none in this epoch."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
 def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
-    """May a producer's batch be appended? The batch that it repeats, or None: append it.
+    """Check a producer's batch: the earlier batch that it duplicates, or None: append it.
 
     INVALID_PRODUCER_EPOCH: an older epoch than the known one. OUT_OF_ORDER_SEQUENCE_NUMBER: a gap,
-    a step back behind the remembered batches, or a new epoch that does not start at 0.
+    a step back before the remembered batches, or a new epoch that does not start at 0.
     """
     if entry is None:
         return None
@@ -105,9 +106,9 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
 
 
 def check_epoch(entry: ProducerEntry | None, header: BatchHeader) -> None:
-    """May a coordinator append in a producer's name? ApiError INVALID_PRODUCER_EPOCH: no longer.
+    """Check a coordinator's append in a producer's name; ApiError: INVALID_PRODUCER_EPOCH.
 
-    It numbers nothing, so there is no sequence to check (P2).
+    A coordinator uses no sequence numbers, so there is no sequence to check (P2).
     """
     if entry is not None and header.producer_epoch < entry.epoch:
         raise ApiError(
@@ -117,7 +118,10 @@ def check_epoch(entry: ProducerEntry | None, header: BatchHeader) -> None:
 
 
 def check_transactional(entry: ProducerEntry, header: BatchHeader) -> None:
-    """ApiError INVALID_TXN_STATE: a batch outside of the transaction that its producer has open."""
+    """Reject a non-transactional batch of a producer that has a transaction open.
+
+    ApiError: INVALID_TXN_STATE.
+    """
     if entry.transaction_start is not None and not header.is_transactional:
         raise ApiError(
             ErrorCode.INVALID_TXN_STATE,
@@ -128,13 +132,13 @@ def check_transactional(entry: ProducerEntry, header: BatchHeader) -> None:
 def follows(last: int, first: int) -> bool:
     """Is a batch that begins with sequence number `first` the next one after `last`?
 
-    last: -1 when nothing was seen in this producer epoch.
+    last: -1 if there is none in this producer epoch.
     """
     return first == sequence_after(last, 1)
 
 
 def folds_replicated_batches() -> bool:
-    """Are batches that this replica got from a leader, or reads again at start, remembered?
+    """Are batches that this replica fetches, or reads at start, added to the producer state?
 
     They must be: a producer's retry may reach the next leader, or this one after a restart.
     """
@@ -142,31 +146,31 @@ def folds_replicated_batches() -> bool:
 
 
 def stored_start(start: Offset | None) -> Offset:
-    """Where a snapshot says that a producer's open transaction begins; -1: none is open."""
+    """The start of a producer's open transaction, as stored in a snapshot; -1: none is open."""
     return _NO_OFFSET if start is None else start
 
 
 def silent_since_ms(entry: ProducerEntry) -> int:
-    """When a producer was last heard of, on this broker's clock.
+    """When a producer's last batch arrived, on this broker's clock.
 
-    What its records say of their time is not asked: they may lie, or be old (KAFKA-9144).
+    The timestamps of its records are not used: they may be wrong, or old (KAFKA-9144).
     """
     return entry.seen_ms
 
 
 class _Ended(NamedTuple):
-    """A transaction that is over in this log, but perhaps not yet on all replicas."""
+    """A transaction that has ended in this log, but perhaps not yet on all replicas."""
 
     first_offset: Offset
     marker: Offset
 
 
 class ProducerStates:
-    """The producers of one log."""
+    """The state of all producers of one log."""
 
     def __init__(self, entries: dict[int, ProducerEntry] | None = None) -> None:
         self.entries: dict[int, ProducerEntry] = entries or {}
-        """By producer id."""
+        """The entries by producer id."""
         starts = (
             (entry.transaction_start, number)
             for number, entry in self.entries.items()
@@ -179,25 +183,25 @@ class ProducerStates:
         self._guards_expired = 0
 
     def first_unstable(self, high_watermark: Offset) -> Offset | None:
-        """Where the first transaction begins that is not over for readers; None: all are.
+        """The start of the oldest transaction that has not ended for readers; None: all have.
 
-        That is one without a marker, or with one that is not committed yet (T1).
+        These are transactions without a marker, or with one that is not committed yet (T1).
         """
         ended = self._ended
         if not ended and not self._open:
             return None
         while ended and ended[0].marker < high_watermark:
             ended.popleft()
-        first_open = next(iter(self._open.values()), None)  # they are in the order of the log
+        first_open = next(iter(self._open.values()), None)  # in the order of the log
         if not ended:
             return first_open
         first_ended = min(each.first_offset for each in ended)
         return first_ended if first_open is None else min(first_ended, first_open)
 
     def guard(self, producer_id: int) -> int | None:
-        """What to append the first batch of a transaction under, once it is verified.
+        """A guard to pass with the first batch of a transaction, once the transaction is verified.
 
-        None while one is open here: nothing has to be verified then.
+        None while a transaction of the producer is open here: no verification is needed then.
         """
         if producer_id in self._open:
             return None
@@ -207,20 +211,20 @@ class ProducerStates:
         return self._guards[producer_id]
 
     def follow(self, former: "ProducerStates") -> None:
-        """Take the place of what was known before a truncation: its guards are void for ever."""
+        """Continue the guards' numbering after a truncation, so that older guards stay invalid."""
         self._guards_given = self._guards_expired = former._guards_given
 
     def check_verified(self, header: BatchHeader, guard: int | None) -> None:
-        """ApiError INVALID_TXN_STATE: this batch begins a transaction that nobody verified."""
+        """Reject a batch that begins an unverified transaction; ApiError: INVALID_TXN_STATE."""
         if header.is_transactional and header.producer_id not in self._open:
             transactions.refuse_unverified(guard, self._guards.get(header.producer_id))
 
     def fold(
         self, header: BatchHeader, now_ms: int, marker: Marker | None = None
     ) -> AbortedTransaction | None:
-        """A batch of an idempotent producer is in the log now; nothing is refused (KAFKA-6003).
+        """Add a batch of the log to its producer's state; no batch is rejected (KAFKA-6003).
 
-        marker: what a control batch holds. Returns the transaction that it aborted, if one was
+        marker: the content of a control batch. Returns the transaction that it aborts, if one was
         open.
         """
         entry = self.entries.get(header.producer_id)
@@ -237,7 +241,7 @@ class ProducerStates:
             self._open[header.producer_id] = header.base_offset
             self._guards.pop(header.producer_id, None)
         if header.base_sequence < 0:
-            return None  # by a coordinator
+            return None  # a coordinator appended it
         batch = BatchMetadata(
             header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
         )
@@ -265,9 +269,9 @@ class ProducerStates:
         )
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget who was silent for `expiration_ms`, and has no transaction open.
+        """Remove producers that were silent for `expiration_ms` and have no transaction open.
 
-        Guards that were given before the last time, and under which nothing came, go, too.
+        Unused guards that were given out before the previous call are removed, too.
         """
         silent = [
             producer_id
@@ -280,17 +284,17 @@ class ProducerStates:
         self._guards = {number: guard for number, guard in self._guards.items() if guard > given}
 
     def clear(self) -> None:
-        """Forget every producer."""
+        """Remove all producers."""
         self.entries.clear()
         self._open.clear()
         self._ended.clear()
         self._guards.clear()
 
     def encode(self) -> bytes:
-        """A snapshot in Kafka's format.
+        """Encode a snapshot in Kafka's format.
 
-        A remembered batch is a row of its own, oldest first: Kafka reads the last of a producer's
-        rows and remembers one batch, this broker remembers them all.
+        Each remembered batch is a row of its own, oldest first: Kafka reads the last row of a
+        producer and remembers one batch, this broker remembers them all.
         """
         rows = b"".join(
             _ROW.pack(
@@ -308,7 +312,7 @@ class ProducerStates:
 
     @classmethod
     def decode(cls, snapshot: bytes, now_ms: int) -> "ProducerStates":
-        """The producers of a snapshot. MalformedSnapshot: torn, or of another version."""
+        """Decode a snapshot. MalformedSnapshot: it is torn, damaged or of another version."""
         entries: dict[int, ProducerEntry] = {}
         for producer_id, epoch, sequence, offset, delta, timestamp, coordinator, start in _rows(
             snapshot
@@ -323,9 +327,9 @@ class ProducerStates:
 
 
 def remembered(write: Callable[[], None], remember: Callable[[], None]) -> None:
-    """Write a producer's batch, and remember it once it is in the log (KAFKA-6683).
+    """Write a producer's batch, then add it to the producer state (KAFKA-6683).
 
-    A write may fail; and it may begin a segment, with a snapshot of what was there before.
+    The write may fail; and it may begin a segment, with a snapshot of the state before the batch.
     """
     write()
     remember()
@@ -337,8 +341,10 @@ def copied(
     write: Callable[[], None],
     remember: Callable[[], None],
 ) -> None:
-    """Write batches that a leader has taken, and remember them. None is refused: a leader may know
-    of a producer what is forgotten here (KAFKA-6003)."""
+    """Write batches that a leader has accepted, then add them to the producer state.
+
+    None is rejected: the leader may have state of a producer that has expired here (KAFKA-6003).
+    """
     write()
     if folds_replicated_batches():
         remember()

@@ -1,4 +1,4 @@
-"""A read of a log: whole batches of one segment, the first that has any for the reader."""
+"""Read whole batches from one segment of a log, the first that holds any for the reader."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -9,13 +9,12 @@ from broker_impl.wire.types import Offset
 
 
 class Reading(NamedTuple):
-    """What a read returns."""
+    """The result of a read."""
 
     records: list[memoryview]
     """Whole batches, in at most one buffer."""
     cannot_grow: bool
-    """The reader may read its segment to the end, and nothing is appended to that segment any more:
-    the same read returns no more later."""
+    """The read reached the end of a segment that is closed: the same read never returns more."""
 
 
 NOTHING: Final = Reading([], cannot_grow=False)
@@ -31,12 +30,12 @@ def read(
     at_least_one: bool,
     skip_empty: bool,
 ) -> Reading:
-    """Batches from the one that holds ``offset`` on, or else from the next one, below ``limit``.
+    """Read batches below ``limit``, from the one that holds ``offset`` on, or else from the next.
 
     first: the number of the segment whose range holds ``offset``. Compaction may have removed all
-    of its batches from there on; then the read goes on in the segments that follow.
-    at_least_one: return one batch even if it is larger than ``bytes_max``.
-    skip_empty: do not begin with batches without records, unless there are only such.
+    of its batches from there on; then the read continues in the segments that follow. at_least_one:
+    return one batch even if it is larger than ``bytes_max``. skip_empty: do not begin with batches
+    without records, unless there are no others.
     """
     only_empty = NOTHING
     for number in range(first, len(segments)):
@@ -60,7 +59,7 @@ def read(
 
 
 def _first_with_records(segment: Segment, start: int, end: int) -> int | None:
-    """The position of the first batch with a record, between two borders of batches."""
+    """The position of the first batch with a record, between two batch boundaries."""
     for position, header in segment.headers(start):
         if position >= end:
             return None

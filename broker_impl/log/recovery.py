@@ -1,4 +1,4 @@
-"""What may be believed after a crash: batches whose CRC is right, up to the first that is not."""
+"""Recover a segment after a crash: keep the batches with a valid CRC, up to the first without."""
 
 import logging
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ _RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
 def recover(segment: Segment) -> list[EpochStart]:
-    """Cut the segment at its first bad batch, make its indexes anew.
+    """Truncate the segment at its first bad batch, and rebuild its indexes.
 
-    The one of aborted transactions stays empty: what was open before this segment is not known
-    here (`loading.replay`).
+    The index of aborted transactions stays empty: transactions that were open before this segment
+    are not known here (`loading.replay`).
 
     Returns where each leader epoch first appears, the segment's own first epoch included.
     """
@@ -44,20 +44,20 @@ def recover(segment: Segment) -> list[EpochStart]:
 
 
 def may_abort(header: BatchHeader) -> bool:
-    """Is the index of aborted transactions to be made anew because of this batch?"""
+    """Must the index of aborted transactions be rebuilt because of this batch?"""
     return header.is_control
 
 
 def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
-    """Is a batch of `epoch`, found in a log, the first of a leader epoch behind `latest`?
+    """Is a batch of `epoch`, found in a log, the first of a leader epoch after `latest`?
 
-    `latest` is -1 before the first; 0 is an epoch like others (KAFKA-10432).
+    `latest` is -1 before the first; 0 is an epoch like any other (KAFKA-10432).
     """
     return epoch > latest
 
 
 def sound_batches(file: DiskFile, base_offset: Offset) -> Iterator[tuple[int, BatchHeader]]:
-    """Batches from the start of a file to the first that is torn, damaged or out of order."""
+    """The batches from the start of a file to the first that is torn, damaged or out of order."""
     position, expected = 0, base_offset
     chunk: Buffer = b""
     chunk_at = 0

@@ -1,4 +1,4 @@
-"""A segment: one file of batches named by its first offset, with its indexes beside it."""
+"""A segment: one file of batches, named by its first offset, and the indexes of that file."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,30 +27,30 @@ def file_name(offset: Offset, suffix: str) -> str:
 
 
 def write_whole(file: DiskFile, buffers: Sequence[Buffer]) -> None:
-    """Write all of it at a file's end; StorageError when less of it was written (KAFKA-17181)."""
+    """Append all buffers to a file; StorageError if fewer bytes were written (KAFKA-17181)."""
     file.append(buffers)
 
 
 class _Places:
-    """Where the last few offsets lie that were said: a hundred or so, at no cost."""
+    """The file positions of the last hundred or so offsets that were appended or read."""
 
     def __init__(self) -> None:
         self._recent: dict[Offset, int] = {}
         self._less_recent: dict[Offset, int] = {}
 
     def add(self, offset: Offset, position: int) -> None:
-        """The first batch that ends with `offset` or later starts at `position`."""
+        """Note that the first batch that ends with `offset` or later starts at `position`."""
         if len(self._recent) >= _RECENT:
             self._less_recent, self._recent = self._recent, {}
         self._recent[offset] = position
 
     def get(self, offset: Offset) -> int | None:
-        """Its position, if `offset` was said lately."""
+        """The position for `offset`, if it was added recently."""
         position = self._recent.get(offset)
         return self._less_recent.get(offset) if position is None else position
 
     def clear(self) -> None:
-        """Positions mean nothing any more."""
+        """Drop all positions, because they are no longer valid."""
         self._recent.clear()
         self._less_recent.clear()
 
@@ -58,10 +58,10 @@ class _Places:
 class Segment:
     """Batches from `base_offset` up to `next_offset`, in `size` bytes.
 
-    Compaction may have removed batches anywhere, also in front of `next_offset`, or all of them.
+    Compaction may have removed batches anywhere, also just before `next_offset`, or all of them.
 
-    A look-up asks first the places of recent appends and reads, which is where followers and
-    consumers that keep up ask; then the index, then the batches themselves.
+    A look-up first tries the positions of recent appends and reads, which is where followers and
+    consumers that keep up read; then the index, then the batches themselves.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Segment:
         now_ms: int,
         suffix: str = "",
     ) -> None:
-        """suffix: that the names of its files end in, until it takes the place of others."""
+        """suffix: the ending of its files' names, for a copy that may replace other segments."""
         self._disk = disk
         self._stem = f"{directory}/{base_offset:020d}"
         self.file_path = self._stem + LOG_SUFFIX + suffix
-        """Where its batches are."""
+        """The path of the file that holds its batches."""
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.file = disk.open(self.file_path, create=True)
@@ -94,7 +94,7 @@ class Segment:
         self.written_ms = now_ms
         """When this broker last appended to it, or opened it."""
         self.begun_ms = now_ms
-        """When this broker made or opened it."""
+        """When this broker created or opened it."""
         self._index_interval_bytes = config.index_interval_bytes
         self._unindexed_bytes = 0
         self._appended = _Places()
@@ -104,18 +104,18 @@ class Segment:
     # -- opening ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Make an empty segment of it: whatever index lay there under this name means nothing."""
+        """Start an empty segment: drop indexes that an earlier segment of this name has left."""
         assert self.size == 0, f"{self._stem}: a new segment already holds {self.size} bytes"
         self.offsets.clear()
         self.times.clear()
         self.aborted.clear()
 
     def is_indexed(self) -> bool:
-        """Are the index files there and whole?"""
+        """Do the index files exist, with whole entries?"""
         return self.offsets.is_sane() and self.times.is_sane() and self.aborted.is_sane()
 
     def load(self, next_offset: Offset | None = None) -> None:
-        """Take over what the indexes say; without `next_offset` look for the end, too."""
+        """Load the state from the indexes; without `next_offset`, also find the segment's end."""
         self.largest = self.times.last
         self.aborted.load()
         if next_offset is not None:
@@ -130,7 +130,7 @@ class Segment:
         self._unindexed_bytes = self.size - from_position
 
     def forget(self) -> None:
-        """Start from nothing known, before `note` is called for every batch again."""
+        """Drop all state and indexes, before `note` is called again for every batch."""
         self.size = 0
         self.next_offset = self.base_offset
         self.largest = NO_TIMESTAMP
@@ -156,7 +156,7 @@ class Segment:
         )
 
     def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:
-        """Time from the first batch to this timestamp; on this broker's clock if it bears none."""
+        """Time from the first batch to this timestamp; by this broker's clock if it has none."""
         if self._first_timestamp_ms is None:
             self._first_timestamp_ms = next(self.headers())[1].max_timestamp
         if self._first_timestamp_ms < 0:
@@ -174,7 +174,7 @@ class Segment:
         self.written_ms = now_ms
 
     def note(self, position: int, header: BatchHeader) -> None:
-        """A batch lies at `position`, which is the end of all that was noted so far."""
+        """Take in the batch at `position`, the end of all batches noted before, and index it."""
         self._appended.add(header.base_offset, position)
         self._see_timestamp(header)
         if self._unindexed_bytes > self._index_interval_bytes:
@@ -186,14 +186,14 @@ class Segment:
         self.next_offset = header.next_offset
 
     def finish(self) -> None:
-        """Nothing more will be appended: the time index gets its last word."""
+        """Write the last index entries: nothing more will be appended."""
         self.times.append(self.largest)
         self.times.write_pending()
         self.offsets.write_pending()
         self._close_indexes()
 
     def truncate(self, offset: Offset) -> None:
-        """Cut off the batch that holds `offset`, and all behind it. Durable on return."""
+        """Remove the batch that holds `offset`, and all after it. Durable on return."""
         position = self.locate(offset)
         self.file.truncate(position)
         self.file.fsync()
@@ -211,14 +211,14 @@ class Segment:
         self.file.fsync()
 
     def fsync_indexes(self) -> None:
-        """Make the indexes survive a crash, too: they are trusted below the recovery point."""
+        """Make the indexes survive a crash, too: below the recovery point they are trusted."""
         self.offsets.fsync()
         self.times.fsync()
         self.aborted.fsync()
         self._close_indexes()
 
     def close(self) -> None:
-        """Give the handles back."""
+        """Close all files."""
         self._close_indexes()
         self.file.close()
 
@@ -242,7 +242,7 @@ class Segment:
             position += header.size
 
     def locate(self, offset: Offset) -> int:
-        """Where the first batch starts that ends with `offset` or later; `size` when none does."""
+        """The position of the first batch that ends with `offset` or later; else `size`."""
         if offset >= self.next_offset:
             return self.size
         if offset <= self.base_offset:
@@ -259,7 +259,7 @@ class Segment:
         return next(found, self.size)
 
     def read(self, start: int, end: int, bytes_max: int, *, at_least_one: bool) -> bytes:
-        """Whole batches from `start` to `end` (both at a border of batches), as many as fit."""
+        """Whole batches from `start` to `end` (both batch boundaries), as many as fit."""
         if end - start <= bytes_max:
             return self._pread(start, end - start)
         data = self._pread(start, bytes_max)

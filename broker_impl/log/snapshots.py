@@ -1,4 +1,4 @@
-"""Producer snapshots: a file `<offset>.snapshot` is the fold of the log up to exactly there."""
+"""Producer snapshots: a file `<offset>.snapshot` holds the producer state at that offset."""
 
 import logging
 import re
@@ -15,7 +15,10 @@ _NAME = re.compile(r"(\d{20})\.snapshot")
 
 
 def store(disk: Disk, path: str, data: bytes) -> None:
-    """Durable on return: of records that are deleted later nothing else will tell (KAFKA-9892)."""
+    """Write a snapshot, durable on return.
+
+    It may be the only source for producers whose records are deleted later (KAFKA-9892).
+    """
     disk.write(path, data)
 
 
@@ -31,11 +34,11 @@ class Snapshots:
         return [int(name[1]) for name in names if name]
 
     def take(self, offset: Offset, states: ProducerStates) -> None:
-        """Write down the state at `offset`. Durable on return."""
+        """Write the state at `offset`. Durable on return."""
         store(self._disk, self._path(offset), states.encode())
 
     def newest(self, now_ms: int, not_above: Offset | None = None) -> tuple[Offset, ProducerStates]:
-        """The newest sound snapshot; without one the empty state at offset 0."""
+        """The newest intact snapshot; without one, the empty state at offset 0."""
         for offset in reversed(self.offsets()):
             if not_above is not None and offset > not_above:
                 continue
@@ -47,7 +50,7 @@ class Snapshots:
         return 0, ProducerStates()
 
     def remove_above(self, offset: Offset) -> None:
-        """Remove the snapshots of what is no longer in the log. Durable on return."""
+        """Remove the snapshots after the log's end. Durable on return."""
         above = [taken for taken in self.offsets() if taken > offset]
         for taken in above:
             self.remove(taken)
@@ -55,7 +58,7 @@ class Snapshots:
             self._disk.fsync_dir(self._directory)
 
     def remove_below(self, offset: Offset) -> None:
-        """Remove what is older than the log's first segment, but never the newest of all."""
+        """Remove snapshots before the log's first segment, but never the newest of all."""
         for taken in self.offsets()[:-1]:
             if taken < offset:
                 self.remove(taken)

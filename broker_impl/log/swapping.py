@@ -1,9 +1,9 @@
-"""How a compacted copy takes the place of segments, so that a crash at any point loses nothing.
+"""Replace segments by their compacted copy, so that a crash at any point loses nothing.
 
 The files of a copy end in ``.cleaned`` until they are synced, and in ``.swap`` from then on. The
-file of its batches is renamed last, and its name says where the replaced segments end: the last
-batch of the copy may end before. Once that name is durable the copy counts, whatever is left of
-those segments, and the next start finishes what was begun. A ``.cleaned`` file is removed.
+file of its batches is renamed last, and its name contains the end of the replaced segments, because
+the copy's last batch may end before it. Once that name is durable the copy counts, whatever is left
+of those segments, and the next start completes the replacement. A ``.cleaned`` file is removed.
 """
 
 import logging
@@ -24,7 +24,7 @@ _SWAP: Final = re.compile(r"(\d{20})\.(\d{20})\.log\.swap")
 
 
 def swap(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
-    """The copy at ``base``, which is synced, replaces the segments up to ``end``.
+    """Replace the segments from ``base`` up to ``end`` by the synced copy at ``base``.
 
     Durable on return.
     """
@@ -38,7 +38,7 @@ def swap(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
 
 
 def discard(disk: Disk, directory: str, base: Offset) -> None:
-    """Remove what is there of a copy at ``base`` that is not needed."""
+    """Remove the ``.cleaned`` files of a copy at ``base``."""
     for suffix in SUFFIXES:
         path = f"{directory}/{file_name(base, suffix)}{COPY_SUFFIX}"
         if disk.exists(path):
@@ -46,7 +46,10 @@ def discard(disk: Disk, directory: str, base: Offset) -> None:
 
 
 def settle(disk: Disk, directory: str) -> None:
-    """Bring to an end what a crash has interrupted. Durable on return."""
+    """Complete the replacements that a crash interrupted, and remove other copies.
+
+    Durable on return.
+    """
     names = disk.list(directory)
     left = [name for name in names if name.endswith((COPY_SUFFIX, SWAP_SUFFIX))]
     if not left:
@@ -63,17 +66,17 @@ def settle(disk: Disk, directory: str) -> None:
 
 
 def counts(name: str) -> bool:
-    """Does a copy of this name replace the segments that it was made of?
+    """Does a copy of this name replace the segments that it was made from?
 
-    One that is called ``.swap`` does: some of them may be gone already.
+    A ``.swap`` file does, because some of those segments may be removed already.
     """
     return name.endswith(SWAP_SUFFIX)
 
 
 def _finish(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
-    """Remove the segments behind the first; then the copy's files go over those of the first.
+    """Remove the segments after the first, then rename the copy's files over those of the first.
 
-    The batches go last, so that whoever is interrupted here begins here again.
+    The file of batches is renamed last, so that after an interruption this function runs again.
     """
     for name in disk.list(directory):
         found = _FILE.fullmatch(name)
@@ -90,7 +93,7 @@ def _finish(disk: Disk, directory: str, base: Offset, end: Offset) -> None:
 
 
 def _swapped(path: str, suffix: str, end: Offset) -> str:
-    """The name of a file of a copy while the copy takes its place."""
+    """The name of a copy's file while the copy replaces segments."""
     if suffix == LOG_SUFFIX:
         path = f"{path.removesuffix(LOG_SUFFIX)}.{end:020d}{LOG_SUFFIX}"
     return path + SWAP_SUFFIX

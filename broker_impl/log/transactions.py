@@ -1,8 +1,8 @@
-"""Transactions in a log: the markers that end them, and which of them were aborted.
+"""Transactions in a log: their markers, and an index of the aborted ones.
 
-A marker is a control batch of one record (KIP-98). What a log knows of open transactions is part of
-its producers (`producers`); of aborted ones each segment has an index, from which readers who want
-committed records only are told what to leave out.
+A marker is a control batch of one record (KIP-98). The open transactions of a log are part of its
+producer state (`producers`). Each segment has an index of aborted transactions; from it,
+read_committed consumers get the list of transactions whose records they must skip.
 """
 
 import struct
@@ -38,19 +38,19 @@ class Marker(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """One that readers of committed records must not see."""
+    """A transaction whose records read_committed consumers must not see."""
 
     producer_id: int
     first_offset: Offset
     last_offset: Offset
-    """Of its marker."""
+    """The offset of its marker."""
     last_stable_offset: Offset
-    """The last stable offset once it was over, as far as this log alone decides it: what aborted
-    transactions lie below it are in the index up to here."""
+    """The last stable offset once this transaction had ended, as far as this log alone decides it:
+    all aborted transactions below it are in the index at or before this entry."""
 
 
 def encode_marker(marker: Marker, now_ms: int) -> bytes:
-    """The control batch that ends a transaction."""
+    """Encode the control batch that ends a transaction."""
     record = Record(
         _KEY.pack(0, COMMIT if marker.is_commit else ABORT),
         _VALUE.pack(0, marker.coordinator_epoch),
@@ -66,9 +66,9 @@ def encode_marker(marker: Marker, now_ms: int) -> bytes:
 
 
 def decode_marker(data: Buffer) -> Marker | None:
-    """The marker in a control batch; None: a control batch of another kind.
+    """The marker in a control batch; None: a control batch of another kind, or without a record.
 
-    WireError: garbage.
+    WireError: the record is malformed.
     """
     header = batch.parse_header(data)
     records = batch.records(data)
@@ -91,8 +91,8 @@ def marker_refusal(
 ) -> ErrorCode:
     """Why a marker must not be appended; NONE: it may.
 
-    Not one of an older producer epoch than was seen here, nor of a coordinator that another one has
-    followed: it may have decided otherwise.
+    A marker is rejected if its producer epoch is older than one seen here, or if another
+    coordinator has sent markers since: that one may have decided otherwise.
     """
     if producer_epoch < known:
         return ErrorCode.INVALID_PRODUCER_EPOCH
@@ -102,7 +102,7 @@ def marker_refusal(
 
 
 def is_verified(enabled: bool) -> bool:
-    """Is the coordinator asked before a transaction begins in a log (KIP-890)?
+    """Must a transaction be verified with its coordinator before it begins in a log (KIP-890)?
 
     enabled: transaction.partition.verification.enable
     """
@@ -110,25 +110,26 @@ def is_verified(enabled: bool) -> bool:
 
 
 def refuse_unverified(guard: int | None, valid: int | None) -> None:
-    """ApiError INVALID_TXN_STATE: nobody has asked the coordinator whether a transaction is open.
+    """Reject a transaction's first batch unless the coordinator has verified the transaction.
 
-    Asked of the first batch of a transaction here (KIP-890). guard: what the question was noted by;
-    valid: what it must have been, None once a marker came in between (KAFKA-14884).
+    ApiError: INVALID_TXN_STATE (KIP-890). guard: the one that the verification was made with;
+    valid: the guard that is required, None once a marker was written in between (KAFKA-14884).
     """
     if guard is None or guard != valid:
         raise ApiError(ErrorCode.INVALID_TXN_STATE, "no transaction is known to be open")
 
 
 def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
-    """Where the first transaction that is still open begins, after one whose marker is at `ended`.
+    """The first offset of the transactions that are open after a marker at `ended`.
 
-    Behind that marker if none is open. Watermarks do not matter: replicas must agree.
+    If none is open, the offset after that marker. High watermarks do not matter, because replicas
+    must agree.
     """
     return min(open_starts, default=ended + 1)
 
 
 def end_of(records: Sequence[memoryview]) -> Offset | None:
-    """The first offset behind batches that were read; None: there are none."""
+    """The offset after the last of these batches; None: there are none."""
     end: Offset | None = None
     for view in records:
         at = 0
@@ -141,23 +142,24 @@ def end_of(records: Sequence[memoryview]) -> Offset | None:
 
 
 class AbortedIndex:
-    """The aborted transactions whose markers lie in one segment, in the order of their markers.
+    """The aborted transactions whose markers are in one segment, in the order of their markers.
 
-    A file in Kafka's format (`.txnindex`), made when there is something to put in. All of it is
-    held in memory, too. Unlike the other indexes it is no hint: what is not in here is committed.
+    A file in Kafka's format (`.txnindex`), created with the first entry. All entries are also held
+    in memory. Unlike the other indexes it is not a hint: a transaction that is missing here counts
+    as committed.
     """
 
     def __init__(self, disk: Disk, directory: str, path: str) -> None:
         self._disk, self._directory, self.path = disk, directory, path
         self.entries: list[AbortedTransaction] = []
         self.is_stale = False
-        """Was it dropped while the segment holds markers? Then it is to be made anew."""
+        """Was the index dropped while the segment holds markers, so that it must be rebuilt?"""
         self._open_file: DiskFile | None = None
         self._is_named = disk.exists(path)
         self._is_name_durable = self._is_named
 
     def is_sane(self) -> bool:
-        """Does the file hold whole entries? There may be none."""
+        """Does the file, if there is one, hold whole entries?"""
         return not self._is_named or self._file.size % _ENTRY.size == 0
 
     def load(self) -> None:
@@ -166,12 +168,12 @@ class AbortedIndex:
         self.entries = [AbortedTransaction(*row[1:]) for row in _ENTRY.iter_unpack(data)]
 
     def append(self, transaction: AbortedTransaction) -> None:
-        """One more was aborted."""
+        """Add an aborted transaction."""
         self._file.append([_ENTRY.pack(_ENTRY_VERSION, *transaction)])
         self.entries.append(transaction)
 
     def truncate(self, offset: Offset) -> None:
-        """The markers at `offset` and behind are gone."""
+        """Drop the transactions whose markers are at `offset` or later."""
         kept = [entry for entry in self.entries if entry.last_offset < offset]
         if len(kept) < len(self.entries):
             self._file.truncate(len(kept) * _ENTRY.size)
@@ -184,7 +186,7 @@ class AbortedIndex:
             self._file.truncate(0)
 
     def begin(self) -> None:
-        """Make the file, if there is none, although there is nothing to put in yet."""
+        """Create an empty file, if there is none."""
         assert not self._file.size, f"{self.path} is not empty"
 
     def fsync(self) -> None:
@@ -196,7 +198,7 @@ class AbortedIndex:
                 self._is_name_durable = True
 
     def close(self) -> None:
-        """Give the handle back; it is opened again when needed."""
+        """Close the file; it is opened again when needed."""
         if self._open_file is not None:
             self._open_file.close()
             self._open_file = None
@@ -214,8 +216,8 @@ def overlapping(
 ) -> list[AbortedTransaction]:
     """The aborted transactions with records from `first` on and below `end`, by first offset.
 
-    indexes: of the segment that holds `first` and those behind it. Markers may lie behind `end`:
-    the search goes on until the last stable offset of an entry says that nothing is missing.
+    indexes: of the segment that holds `first` and those after it. Markers may come after `end`: the
+    search continues until the last stable offset of an entry shows that none is missing.
     """
     found: list[AbortedTransaction] = []
     for index in indexes:

@@ -1,4 +1,7 @@
-"""What may enter the log: batches are judged by their headers and CRC, never decompressed."""
+"""What may enter a log: batches are checked by their headers and CRC, mostly without decompression.
+
+Only `has_keys` decompresses a batch, for a compacted log.
+"""
 
 from broker_impl.errors import ApiError, ErrorCode, WireError
 from broker_impl.log.config import LogConfig
@@ -14,13 +17,13 @@ _INT64_MAX = 2**63 - 1
 def producer_batch(
     records: Buffer, config: LogConfig, now_ms: int, *, by_coordinator: bool = False
 ) -> BatchHeader:
-    """The header of the one batch that a producer sent for a partition.
+    """Check the one batch that a producer sent for a partition, and return its header.
 
     by_coordinator: a coordinator made it in a producer's name, and without a sequence number.
 
     ApiError: UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1 (clients give up at that, where
     CORRUPT_MESSAGE would make them try again); CORRUPT_MESSAGE; MESSAGE_TOO_LARGE;
-    RECORD_LIST_TOO_LARGE when no segment could hold it; UNSUPPORTED_COMPRESSION_TYPE;
+    RECORD_LIST_TOO_LARGE if no segment could hold it; UNSUPPORTED_COMPRESSION_TYPE;
     INVALID_TIMESTAMP; INVALID_RECORD for everything else.
     """
     if not records:
@@ -73,12 +76,12 @@ def producer_batch(
 
 
 def is_intact(records: Buffer, header: BatchHeader) -> bool:
-    """Is a producer's batch, which begins with this header, as it was when its CRC was made?"""
+    """Does the CRC of a producer's batch, which begins with this header, match its bytes?"""
     return batch.check_crc(records, 0, header)
 
 
 def has_keys(records: Buffer) -> bool:
-    """Does each record of a batch have a key? In a compacted log there is no place for others."""
+    """Does each record of a batch have a key, as a compacted log requires?"""
     try:
         return all(record.key is not None for record in batch.records(records))
     except WireError as error:
@@ -86,7 +89,7 @@ def has_keys(records: Buffer) -> bool:
 
 
 def _check_times(header: BatchHeader, difference_ms_max: int, now_ms: int) -> None:
-    """By the first record's time and the largest: the header holds no others."""
+    """Check the first record's timestamp and the largest: the header holds no others."""
     if header.timestamp_type != batch.CREATE_TIME:
         raise ApiError(ErrorCode.INVALID_TIMESTAMP, "LogAppendTime is not a producer's to say")
     if difference_ms_max == _INT64_MAX:
@@ -100,7 +103,7 @@ def _check_times(header: BatchHeader, difference_ms_max: int, now_ms: int) -> No
 
 
 def replicated_batches(records: Buffer) -> list[tuple[int, BatchHeader]]:
-    """Position and header of the whole batches in a leader's answer; each CRC is checked again."""
+    """Position and header of each whole batch in a leader's answer; CRCs are checked again."""
     try:
         placed = list(batch.batches(records, torn_tail=True))
     except WireError as error:
@@ -114,9 +117,9 @@ def replicated_batches(records: Buffer) -> list[tuple[int, BatchHeader]]:
 
 
 def continuous(placed: list[tuple[int, BatchHeader]], expected: Offset) -> None:
-    """ApiError INVALID_RECORD: the offsets do not go on from `expected` (KAFKA-3047).
+    """Check that batches continue the log at `expected`; ApiError: INVALID_RECORD (KAFKA-3047).
 
-    There may be gaps: in a leader's log that was compacted.
+    Gaps are permitted: the leader's log may be compacted.
     """
     for _, header in placed:
         if header.base_offset < expected or header.last_offset_delta < 0:
