@@ -1,1 +1,1 @@
-"""ZooKeeper's client protocol: a server, and an asyncio client."""
+"""A server for ZooKeeper's client protocol, and an asyncio client."""

@@ -1,4 +1,4 @@
-"""A ZooKeeper server as a process: sockets, files, clocks and signals around the pure core."""
+"""Run a ZooKeeper server as a process, with real sockets, files, clocks and signals."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ from broker_impl.zookeeper.store import Store
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM; return the exit status: 0, or 1 after one line of complaint."""
+    """Serve until SIGTERM or SIGINT; return the exit status: 0, or 1 after one line on stderr."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO,

@@ -1,4 +1,4 @@
-"""Who may do what to a node: the schemes world, auth, digest and ip, with ZooKeeper's rules."""
+"""Access control: the schemes world, auth, digest and ip, with ZooKeeper's rules."""
 
 import base64
 import hashlib
@@ -11,12 +11,12 @@ WORLD = Id("world", "anyone")
 
 
 def may(acl: tuple[Acl, ...], perm: Perm, ids: tuple[Id, ...]) -> bool:
-    """Whether a client with these identities has (any bit of) the permission."""
+    """Does a client with these identities have the permission, or any bit of it?"""
     return any(entry.perms & perm and _includes(entry.id, ids) for entry in acl)
 
 
 def check(acl: tuple[Acl, ...], perm: Perm, ids: tuple[Id, ...], path: str) -> None:
-    """Refuse a client without the permission.
+    """Reject a client that lacks the permission.
 
     Raises:
         NoAuth: none of its identities has it.
@@ -28,8 +28,8 @@ def check(acl: tuple[Acl, ...], perm: Perm, ids: tuple[Id, ...], path: str) -> N
 def identify(scheme: str, auth: bytes | None, ids: tuple[Id, ...]) -> Id:
     """The identity that a client with the identities ``ids`` gets for its credentials.
 
-    For ``digest`` these are ``user:password`` (ZooKeeper accepts a missing password, too); for
-    ``ip`` the server knows the address already and ignores what the client sends.
+    For ``digest`` the credentials are ``user:password`` (ZooKeeper accepts a missing password,
+    too); for ``ip`` the server knows the address already and ignores what the client sends.
 
     Raises:
         AuthFailed: the scheme is unknown, or there are no credentials for ``digest``.
@@ -44,10 +44,10 @@ def identify(scheme: str, auth: bytes | None, ids: tuple[Id, ...]) -> Id:
 
 
 def resolve(acl: tuple[Acl, ...], ids: tuple[Id, ...], path: str) -> tuple[Acl, ...]:
-    """The ACL as a node keeps it: ``auth`` spelled out, nothing twice.
+    """The ACL as a node stores it: ``auth`` replaced by identities, no entry twice.
 
     Raises:
-        InvalidAcl: it is empty, a scheme is unknown, an id malformed, or ``auth`` finds nobody.
+        InvalidAcl: it is empty, has an unknown scheme or malformed id, or ``auth`` without identity.
     """
     kept: dict[Acl, None] = {}
     for entry in acl:
@@ -76,7 +76,7 @@ def masked(acl: tuple[Acl, ...]) -> tuple[Acl, ...]:
 
 
 def _includes(allowed: Id, ids: tuple[Id, ...]) -> bool:
-    """Whether the id of an ACL entry stands for one of a client's identities."""
+    """Does the id of an ACL entry match one of a client's identities?"""
     if allowed.scheme == "ip":
         return any(who.scheme == "ip" and ip_ranges.matches(allowed.id, who.id) for who in ids)
     return allowed == WORLD or allowed in ids

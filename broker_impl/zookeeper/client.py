@@ -1,12 +1,12 @@
-"""A ZooKeeper client for asyncio: one session, kept over one connection at a time.
+"""A ZooKeeper client for asyncio: one session, over one connection at a time.
 
-The connection may be lost and found again as often as it likes; the session, its ephemeral nodes
-and its watches stay until the server says that they are gone. A request that was cut off raises
-``ConnectionLoss``: whether it happened, nobody can tell but by looking. Once expired, a client is
-dead, and its owner makes another.
+The connection may be lost and restored any number of times; the session, its ephemeral nodes and
+its watches exist until the server says that they are gone. A request that is interrupted by a lost
+connection raises ``ConnectionLoss``: only a read can show whether it was executed. An expired
+client cannot be used any more; its owner creates another.
 
 Everything runs on the running loop. Callbacks are plain functions, called from the loop, in the
-order of what the server sent; an event comes before the reply that shows what it told of.
+order in which the server sent; a watch event arrives before any reply that shows the change.
 """
 
 import asyncio
@@ -67,30 +67,30 @@ log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 2181
 REPLY_BYTES_MAX = 64 * 1024 * 1024
-"""More than any server sends: a list of children is not bound by ``jute.maxbuffer``."""
+"""More than any server sends: a list of children is not limited by ``jute.maxbuffer``."""
 SET_WATCHES_BYTES_MAX = 128 * 1024
-"""Paths in one SetWatches, so that it stays far below ``jute.maxbuffer``."""
+"""The size of the paths in one SetWatches, far below ``jute.maxbuffer``."""
 BACKOFF_S_MIN = 0.05
 BACKOFF_S_MAX = 1.0
 XID_MAX = 2**31 - 1
 
 
 class State(Enum):
-    """Where a client stands."""
+    """The state of a client's session."""
 
     CONNECTING = "connecting"
-    """No session yet."""
+    """There is no session yet."""
     CONNECTED = "connected"
     SUSPENDED = "suspended"
-    """The connection is lost. The session may live or not: only the server knows."""
+    """The connection is lost. Only the server knows whether the session still exists."""
     EXPIRED = "expired"
-    """The server has said that the session is over. Final."""
+    """The server has said that the session has expired. Final."""
     CLOSED = "closed"
     """The owner has closed it. Final."""
 
 
 class WatchEvent(NamedTuple):
-    """What a watch saw; its path is the client's, below the chroot."""
+    """A change that triggered a watch; its path is the client's, below the chroot."""
 
     type: EventType
     path: str
@@ -101,7 +101,7 @@ Watch = Callable[[WatchEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Part of a multi: create a node. Its result is the path."""
+    """An operation of a multi: create a node. Its result is the path."""
 
     path: str
     data: bytes = b""
@@ -111,7 +111,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class SetData:
-    """Part of a multi: set a node's data. Its result is the Stat."""
+    """An operation of a multi: set a node's data. Its result is the Stat."""
 
     path: str
     data: bytes
@@ -120,7 +120,7 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Part of a multi: delete a node. Its result is None."""
+    """An operation of a multi: delete a node. Its result is None."""
 
     path: str
     version: int = -1
@@ -128,7 +128,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Part of a multi: the node has that version. Its result is None."""
+    """An operation of a multi: require a node's version. Its result is None."""
 
     path: str
     version: int
@@ -138,10 +138,10 @@ MultiResult = str | Stat | None
 
 
 class MultiFailed(ZooKeeperError):
-    """A multi was refused and nothing of it happened.
+    """A multi was rejected, and none of its operations was executed.
 
-    ``error`` is what refused it, ``index`` says which operation that was, ``errors`` has one entry
-    per operation: None before the failing one, ``RuntimeInconsistency`` after it.
+    ``error`` is the reason, ``index`` the operation that failed, and ``errors`` has one entry per
+    operation: None before the failing one, ``RuntimeInconsistency`` after it.
     """
 
     def __init__(self, errors: Sequence[ZooKeeperError | None]) -> None:
@@ -173,7 +173,7 @@ class ZooKeeper:
 
     Args:
         connect: ``host:port,host:port/chroot``; the servers are tried in an order drawn once.
-        session_timeout_ms: asked for; the server may give another.
+        session_timeout_ms: the requested timeout; the server may grant another.
         rng: draws the order of servers, and the jitter of the pauses between attempts.
         on_state: called with every new state, in order.
     """
@@ -191,11 +191,12 @@ class ZooKeeper:
         self.session_id = 0
         """0 until there is a session."""
         self.session_timeout_ms = session_timeout_ms
-        """The server's word on it, once there is a session."""
+        """The timeout that the server granted, once there is a session."""
         self.last_zxid = 0
-        """The latest state of the tree that was seen; a server behind it is not accepted."""
+        """The latest zxid that the client has seen; a server that is behind it rejects the
+        client."""
         self.servers = [_address(server) for server in servers.split(",")]
-        """In the order in which they are tried."""
+        """The servers' addresses, in the order in which they are tried."""
         self._chroot = (slash + chroot).rstrip("/")
         paths.check(self._chroot or "/")
         self._rng = rng
@@ -208,13 +209,13 @@ class ZooKeeper:
         rng.shuffle(self.servers)
 
     async def start(self) -> None:
-        """Begin the session; return once it is there. Tries until then, however long it takes."""
+        """Start the session and return once it exists; retries without a time limit."""
         assert self._task is None, "a client is started once"
         self._task = asyncio.get_running_loop().create_task(self._run())
         await self.connected()
 
     async def close(self) -> None:
-        """End the session, its ephemeral nodes with it, if a server can be told; else just stop."""
+        """End the session and its ephemeral nodes, if a server is connected; else only stop."""
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
@@ -235,7 +236,7 @@ class ZooKeeper:
         """Wait until requests can be sent.
 
         Raises:
-            SessionExpired: they never will be: the client is expired or closed.
+            SessionExpired: the client is expired or closed, so they never can be sent.
         """
         while self.state is not State.CONNECTED:
             if self.state in (State.EXPIRED, State.CLOSED):
@@ -244,13 +245,13 @@ class ZooKeeper:
             self._waiting.append(waiter)
             await waiter
 
-    # Requests. Each raises ConnectionLoss when the connection is, or gets, lost; SessionExpired
-    # once the client is dead; and the ZooKeeperError that the server answers.
+    # Requests. Each raises ConnectionLoss if the connection is, or gets, lost; SessionExpired if
+    # the client is expired or closed; and the ZooKeeperError that the server answers.
 
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node; return its path, which a sequential one gets its number in."""
+        """Create a node; return its path, including the number of a sequential node."""
         request = self._create(Create(path, data, ephemeral, sequential))
         reply = await self._call(Op.CREATE, request)
         return self._inside(PathResponse.read(reply).path)
@@ -264,7 +265,7 @@ class ZooKeeper:
         return self._inside(reply.path), reply.stat
 
     async def ensure_path(self, path: str) -> None:
-        """Create a persistent node and all that is missing above it, the chroot included."""
+        """Create a persistent node and all missing nodes above it, the chroot included."""
         missing = [self._outside(path)]
         while missing:
             request = CreateRequest(missing[-1], b"", OPEN_ACL, 0)
@@ -278,21 +279,21 @@ class ZooKeeper:
                 missing.append(paths.parent_of(missing[-1]))
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        """A node's data and Stat; ``watch`` is called once, when either is no longer true."""
+        """A node's data and Stat; ``watch`` is called once, when either has changed."""
         reply = GetDataResponse.read(await self._look(Op.GET_DATA, path, watch, _Kind.DATA))
         return reply.data or b"", reply.stat
 
     async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
-        """Set a node's data, if it has that version; -1 is any."""
+        """Set a node's data, if it has that version; -1 matches any."""
         request = SetDataRequest(self._outside(path), data, version)
         return StatResponse.read(await self._call(Op.SET_DATA, request)).stat
 
     async def delete(self, path: str, version: int = -1) -> None:
-        """Delete a node, if it has that version; -1 is any."""
+        """Delete a node, if it has that version; -1 matches any."""
         await self._call(Op.DELETE, PathVersion(self._outside(path), version))
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """A node's Stat, None where there is none; ``watch`` is called once, when that changes."""
+        """A node's Stat, or None if there is none; ``watch`` is called once, when that changes."""
         try:
             reply = await self._look(Op.EXISTS, path, watch, _Kind.DATA)
         except NoNode:
@@ -305,10 +306,10 @@ class ZooKeeper:
         return sorted(GetChildrenResponse.read(reply).children)
 
     async def multi(self, ops: Sequence[Create | SetData | Delete | Check]) -> list[MultiResult]:
-        """Do all of these, or nothing.
+        """Execute all of these operations, or none.
 
         Raises:
-            MultiFailed: one was refused.
+            MultiFailed: one was rejected.
         """
         request = MultiRequest(tuple(self._part(op) for op in ops))
         reply = await self._call(Op.MULTI, request)
@@ -332,19 +333,19 @@ class ZooKeeper:
     # Paths
 
     def _outside(self, path: str) -> str:
-        """The server's name for a path."""
+        """The server's path for a path of the client: with the chroot."""
         paths.check(path)
         return path if not self._chroot else self._chroot + path.rstrip("/")
 
     def _inside(self, path: str) -> str:
-        """Our name for a path of the server."""
+        """The client's path for a path of the server: without the chroot."""
         return path.removeprefix(self._chroot) or "/"
 
-    # Requests on their way
+    # Sending requests
 
     def _create(self, op: Create) -> CreateRequest:
         flags = EPHEMERAL * op.ephemeral | SEQUENTIAL * op.sequential
-        # The name of a sequential node may be empty: then the number is all of it.
+        # The name of a sequential node may be empty: then it is only the number.
         path = self._outside(op.path + "0" * op.sequential).removesuffix("0" * op.sequential)
         return CreateRequest(path, op.data, OPEN_ACL, flags)
 
@@ -365,7 +366,7 @@ class ZooKeeper:
         outside = self._outside(path)
 
         def on_reply(error: int) -> None:
-            # Registered here, not after the await: the event may be in the very next packet.
+            # Registered here, not after the await: the event may be in the next packet.
             if watch is not None and error == Code.OK:
                 self._watches.setdefault((kind, outside), {})[watch] = None
             elif watch is not None and error == Code.NO_NODE and op is Op.EXISTS:
@@ -382,10 +383,10 @@ class ZooKeeper:
             raise ConnectionLoss("not connected")
         return await self._connection.request(op, request, on_reply)
 
-    # The life of the session
+    # Session and connections
 
     async def _run(self) -> None:
-        """Connect, stay as long as it lasts, connect again; until expired or cancelled."""
+        """Connect to the servers again and again, until the session expires or `close` cancels."""
         rounds = 0
         while True:
             for host, port in self.servers:
@@ -398,7 +399,7 @@ class ZooKeeper:
             await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
 
     async def _attempt(self, host: str, port: int) -> bool:
-        """One connection, from beginning to end; False if it never carried the session."""
+        """Run one connection until it ends; False if it never carried the session."""
         connection = _Connection(self)
         try:
             async with asyncio.timeout(self.session_timeout_ms / 3000 / len(self.servers)):
@@ -435,7 +436,7 @@ class ZooKeeper:
             connection.drop()
 
     def lose(self, connection: "_Connection") -> None:
-        """A connection has ended; if it was the session's, no request can be sent for now."""
+        """Handle the end of a connection; if it was the session's, no request can be sent now."""
         if connection is self._connection:
             self._connection = None
             self._enter(State.SUSPENDED)
@@ -474,7 +475,7 @@ class ZooKeeper:
         )
 
     def notified(self, event: WatcherEvent) -> None:
-        """A watch has fired: call, once each, whoever set one that this kind of event ends."""
+        """Handle a watch event: call each callback of the watches that it triggers once."""
         try:
             type_ = EventType(event.type)
         except ValueError:
@@ -495,13 +496,13 @@ class _Pending(NamedTuple):
 
 
 class _Connection(asyncio.Protocol):
-    """One TCP connection: xids, replies in order, pings, and the deadline for signs of life."""
+    """One TCP connection: xids, replies in order, pings, and the deadline for a silent server."""
 
     def __init__(self, client: ZooKeeper) -> None:
         self._client = client
         self._loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[None] = self._loop.create_future()
-        """Done when the connection is gone, whoever ended it."""
+        """Done when the connection has ended, on either side."""
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader(REPLY_BYTES_MAX)
         self._handshake: asyncio.Future[ConnectResponse] = self._loop.create_future()
@@ -513,16 +514,16 @@ class _Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     async def shake_hands(self, request: ConnectRequest) -> ConnectResponse:
-        """Ask for the session.
+        """Request the session.
 
         Raises:
-            ConnectionLoss: the server closed instead of answering.
+            ConnectionLoss: the server closed the connection instead of answering.
         """
         self._send(request)
         return await self._handshake
 
     def begin(self, session_timeout_s: float, watches: Iterator[SetWatches]) -> None:
-        """The session is established: set its watches again, and keep it alive from now on."""
+        """Start the session's traffic on this connection: set its watches again, and send pings."""
         self._read_timeout_s = session_timeout_s * 2 / 3
         for request in watches:
             self._send(RequestHeader(XID_SET_WATCHES, Op.SET_WATCHES), request)
@@ -532,7 +533,7 @@ class _Connection(asyncio.Protocol):
     async def request(
         self, op: Op, request: Record, on_reply: Callable[[int], None] | None
     ) -> Reader:
-        """Send a request and wait for its reply's body; ``on_reply`` sees the code at once."""
+        """Send a request and wait for its reply's body; ``on_reply`` gets the code at once."""
         assert not self.lost.done(), "a client forgets a connection the moment it is lost"
         self._xid = self._xid % XID_MAX + 1
         reply: asyncio.Future[Reader] = self._loop.create_future()
@@ -541,7 +542,7 @@ class _Connection(asyncio.Protocol):
         return await reply
 
     def drop(self) -> None:
-        """End the connection now; what was asked and not answered is in doubt."""
+        """Close the connection now; the outcome of unanswered requests is unknown."""
         if self._transport is not None:
             self._transport.abort()
         self._end()
@@ -549,12 +550,12 @@ class _Connection(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The server has accepted."""
+        """The TCP connection is established."""
         assert isinstance(transport, asyncio.Transport), "a stream"
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """The server has said something."""
+        """Handle bytes from the server."""
         self._heard = self._loop.time()
         self._frames.receive(data)
         try:
@@ -565,7 +566,7 @@ class _Connection(asyncio.Protocol):
             self.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """The TCP connection has ended."""
         self._end()
 
     def _end(self) -> None:
@@ -577,7 +578,7 @@ class _Connection(asyncio.Protocol):
             self._timer.cancel()
         if not self._handshake.done():
             self._handshake.set_exception(ConnectionLoss("closed by the server"))
-            self._handshake.exception()  # nobody may be waiting for it any more
+            self._handshake.exception()  # marked as retrieved: no task may wait for it any more
         pending, self._pending = self._pending, deque()
         for _, reply, _ in pending:
             if not reply.done():
@@ -593,7 +594,7 @@ class _Connection(asyncio.Protocol):
             self._handshake.set_result(ConnectResponse.read(packet))
             return
         if self._handshake.cancelled():
-            return  # given up: what comes now is its answer, and no reply to anything
+            return  # the handshake was given up: this packet is its answer, not a reply
         header = ReplyHeader.read(packet)
         client = self._client
         client.last_zxid = max(client.last_zxid, header.zxid)
@@ -609,14 +610,17 @@ class _Connection(asyncio.Protocol):
         if on_reply is not None:
             on_reply(header.error)
         if reply.done():
-            return  # whoever asked was cancelled
+            return  # the caller was cancelled
         if header.error:
             reply.set_exception(error_for(header.error))
         else:
             reply.set_result(body)
 
     def _keep_alive(self) -> None:
-        """Ping after half a read timeout without a word; give up after one without an answer."""
+        """Ping if half a read timeout has passed since the last send; drop a silent connection.
+
+        The server counts as silent if nothing was received for a read timeout.
+        """
         now = self._loop.time()
         if now >= self._heard + self._read_timeout_s:
             log.info("session %#x: the server is silent", self._client.session_id)

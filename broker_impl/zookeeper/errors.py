@@ -1,4 +1,4 @@
-"""What ZooKeeper answers when it refuses: one code and one exception per reason."""
+"""ZooKeeper's error codes, and one exception for each reason to reject a request."""
 
 from enum import IntEnum
 from typing import ClassVar
@@ -7,7 +7,7 @@ from broker_impl.errors import BrokerError
 
 
 class Code(IntEnum):
-    """The error codes of a reply header, by ZooKeeper's names."""
+    """The error codes of a reply header, with ZooKeeper's names."""
 
     OK = 0
     SYSTEM_ERROR = -1
@@ -34,19 +34,19 @@ class Code(IntEnum):
 
 
 class ZooKeeperError(BrokerError):
-    """A request was refused, or its outcome is unknown; ``code`` says why."""
+    """A request was rejected, or its outcome is unknown; ``code`` says why."""
 
     code: ClassVar[Code] = Code.SYSTEM_ERROR
 
 
 class RuntimeInconsistency(ZooKeeperError):
-    """An operation of a multi that was not tried, because one before it failed."""
+    """An operation of a multi was not tried, because an earlier one failed."""
 
     code = Code.RUNTIME_INCONSISTENCY
 
 
 class ConnectionLoss(ZooKeeperError):
-    """The connection went away before the reply came: the request may or may not have happened."""
+    """The connection was lost before the reply: the request may or may not have been executed."""
 
     code = Code.CONNECTION_LOSS
 
@@ -58,7 +58,7 @@ class Unimplemented(ZooKeeperError):
 
 
 class BadArguments(ZooKeeperError):
-    """A path, flag or value that no node can have."""
+    """A path, flag or value is invalid."""
 
     code = Code.BAD_ARGUMENTS
 
@@ -88,49 +88,49 @@ class NoChildrenForEphemerals(ZooKeeperError):
 
 
 class NodeExists(ZooKeeperError):
-    """The node to be created is there already."""
+    """The node already exists."""
 
     code = Code.NODE_EXISTS
 
 
 class NotEmpty(ZooKeeperError):
-    """The node to be deleted has children."""
+    """The node cannot be deleted, because it has children."""
 
     code = Code.NOT_EMPTY
 
 
 class SessionExpired(ZooKeeperError):
-    """The session is over; its ephemeral nodes are gone."""
+    """The session has expired; its ephemeral nodes are gone."""
 
     code = Code.SESSION_EXPIRED
 
 
 class InvalidAcl(ZooKeeperError):
-    """An ACL that is empty, or names an unknown scheme or a malformed id."""
+    """The ACL is empty, or names an unknown scheme or a malformed id."""
 
     code = Code.INVALID_ACL
 
 
 class AuthFailed(ZooKeeperError):
-    """Credentials of an unknown scheme, or malformed ones."""
+    """The credentials are of an unknown scheme, or malformed."""
 
     code = Code.AUTH_FAILED
 
 
 class SessionMoved(ZooKeeperError):
-    """The session has moved to another server; this connection may not write any more."""
+    """The session has moved to another server; this connection may no longer write."""
 
     code = Code.SESSION_MOVED
 
 
 class NoWatcher(ZooKeeperError):
-    """There is no such watch to remove."""
+    """The watch to remove does not exist."""
 
     code = Code.NO_WATCHER
 
 
 class ReconfigDisabled(ZooKeeperError):
-    """The set of servers cannot be changed by a client."""
+    """Clients cannot change the set of servers."""
 
     code = Code.RECONFIG_DISABLED
 
@@ -141,7 +141,7 @@ _CLASSES: dict[int, type[ZooKeeperError]] = {
 
 
 def error_for(code: int, message: str = "") -> ZooKeeperError:
-    """The exception for a code of a reply; a code unknown here gives a plain ``ZooKeeperError``."""
+    """The exception for a reply's code; an unknown code gives a plain ``ZooKeeperError``."""
     known = _CLASSES.get(code)
     if known is None:
         return ZooKeeperError(f"code {code} {message}".rstrip())

@@ -1,8 +1,8 @@
-"""Which addresses an id of the scheme ``ip`` means: ``127.0.0.1``, ``10.0.0.0/8``, ``fe80::/10``.
+"""Match addresses against ids of the scheme ``ip``, such as ``10.0.0.0/8`` or ``fe80::/10``.
 
 The rules are those of ZooKeeper's ``IPAuthenticationProvider`` (IPv6 since 3.9.4, ZOOKEEPER-4240):
-an address and optionally the number of leading bits that must be equal. Host names, net masks,
-zones (``%eth0``) and IPv4 addresses within IPv6 ones are invalid.
+an address (``127.0.0.1``) and optionally the number of leading bits that must be equal. Host names,
+net masks, zones (``%eth0``) and IPv4 addresses within IPv6 ones are invalid.
 """
 
 import re
@@ -18,7 +18,7 @@ _V6_BITS: Final = 128
 
 
 class _Range(NamedTuple):
-    """An address as a number, of so many bits, of which the first ``prefix`` ones count."""
+    """An address as a number of ``bits`` bits, of which the first ``prefix`` ones must match."""
 
     number: int
     bits: int
@@ -26,12 +26,12 @@ class _Range(NamedTuple):
 
 
 def is_valid(pattern: str) -> bool:
-    """Whether the text is an address with or without a prefix length."""
+    """Is the text an address with or without a prefix length?"""
     return _range(pattern) is not None
 
 
 def matches(pattern: str, address: str) -> bool:
-    """Whether an address is in the range of a pattern; an invalid pattern matches none."""
+    """Is an address in the range of a pattern? An invalid pattern matches none."""
     allowed, here = _range(pattern), _address(address)
     if allowed is None or here is None or allowed.bits != here.bits:
         return False

@@ -1,8 +1,8 @@
-"""Jute, ZooKeeper's serialisation: a record is its fields in order, without tags.
+"""Jute, ZooKeeper's serialization: a record is its fields in order, without tags.
 
-A record class is written as its schema: annotated fields, in the order of the wire. The codec is
-compiled from the annotations on first use; neighbours of fixed size share one ``struct``.
-All integers are big-endian; strings, buffers and vectors start with a 32-bit length, -1 for null.
+A record class is its own schema: annotated fields, in the order of the wire. The codec is compiled
+from the annotations on first use; adjacent fields of fixed size share one ``struct``. All integers
+are big-endian; strings, buffers and vectors start with a 32-bit length, -1 for null.
 """
 
 import struct
@@ -22,7 +22,7 @@ _BOOL = struct.Struct(">?")
 
 
 class Reader:
-    """Reads values off one frame, front to back; every length is checked against what is left."""
+    """Reads values from one frame, front to back; each length is checked against the rest."""
 
     __slots__ = ("_at", "_buffer")
 
@@ -36,7 +36,7 @@ class Reader:
         return len(self._buffer) - self._at
 
     def unpack(self, fixed: struct.Struct) -> tuple[Any, ...]:
-        """The next values of fixed size."""
+        """Read the next values of fixed size."""
         at = self._at
         if fixed.size > len(self._buffer) - at:
             raise WireError(f"{fixed.size} bytes wanted, {self.remaining} left")
@@ -44,14 +44,14 @@ class Reader:
         return fixed.unpack_from(self._buffer, at)
 
     def length(self, of_at_least: int = 1) -> int:
-        """A count of items that take ``of_at_least`` bytes each; -1 for null."""
+        """Read a count of items that take ``of_at_least`` bytes each; -1 for null."""
         (count,) = self.unpack(_INT)
         if not -1 <= count <= self.remaining // of_at_least:
             raise WireError(f"{count} items announced in {self.remaining} bytes")
         return int(count)
 
     def buffer(self) -> bytes | None:
-        """A buffer, or None where the sender wrote null."""
+        """Read a buffer; None if the sender wrote null."""
         length = self.length()
         if length < 0:
             return None
@@ -60,14 +60,14 @@ class Reader:
         return self._buffer[at : self._at]
 
     def ustring(self) -> str:
-        """A string; null is read as the empty one (kazoo writes the empty one as null)."""
+        """Read a string; null counts as the empty one, which kazoo writes as null."""
         try:
             return (self.buffer() or b"").decode()
         except UnicodeDecodeError as error:
             raise WireError(f"not UTF-8: {error.reason}") from None
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Check that the frame ends here."""
         if self.remaining:
             raise WireError(f"{self.remaining} bytes after the end of the record")
 
@@ -94,7 +94,7 @@ class _Fixed:
 
 
 class _Varying:
-    """A field that knows its own length."""
+    """A field of variable size, with its own read and write functions."""
 
     def __init__(
         self, read: Callable[[Reader], Any], write: Callable[[Any, bytearray], None]
@@ -120,7 +120,7 @@ def _write_trailing_bool(value: bool | None, out: bytearray) -> None:
 
 
 TrailingBool = Annotated[bool | None, _Varying(_read_trailing_bool, _write_trailing_bool)]
-"""A flag at the very end that old programs leave out (None)."""
+"""A flag at the very end of a record; old programs omit it (None)."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -128,7 +128,7 @@ class Record(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Take one record off a frame.
+        """Read one record from a frame.
 
         Raises:
             WireError: the bytes are not such a record.
@@ -142,7 +142,7 @@ class Record(msgspec.Struct, frozen=True):
         return cls(*values)
 
     def write(self, out: bytearray) -> None:
-        """Append this record."""
+        """Append this record to the output."""
         for fixed, varying, names in _plan(type(self)):
             if varying is None:
                 out += fixed.pack(*[getattr(self, name) for name in names])
@@ -150,7 +150,7 @@ class Record(msgspec.Struct, frozen=True):
                 varying.write(getattr(self, names[0]), out)
 
     def encode(self) -> bytes:
-        """This record alone."""
+        """Encode this record alone."""
         out = bytearray()
         self.write(out)
         return bytes(out)
@@ -161,7 +161,7 @@ _Step = tuple[struct.Struct, _Varying | None, tuple[str, ...]]
 
 @cache
 def _plan(record: type[Record]) -> tuple[_Step, ...]:
-    """How to read and write a record: runs of fixed fields, and varying ones between them."""
+    """The steps to read and write a record: runs of fixed fields, and single variable ones."""
     hints = get_type_hints(record, include_extras=True)
     steps: list[_Step] = []
     letters, names = "", []
@@ -218,15 +218,15 @@ class FrameReader:
         self._buffer = bytearray()
 
     def receive(self, data: bytes) -> None:
-        """Take what the socket gave."""
+        """Add bytes that were read from the socket."""
         self._buffer += data
 
     def peek(self) -> bytes:
-        """The first four bytes, or fewer while no more have come: perhaps a four-letter word."""
+        """The first four bytes, or fewer if no more have arrived: perhaps a four-letter word."""
         return bytes(self._buffer[:4])
 
     def frames(self) -> Iterator[bytes]:
-        """The frames that are complete, without their lengths.
+        """Yield the complete frames, without their lengths.
 
         Raises:
             FrameTooLarge: a length beyond the limit, or below zero.
@@ -248,7 +248,7 @@ class FrameReader:
 
 
 def frame(*parts: Record) -> bytes:
-    """One packet: the records one after the other, with the length in front."""
+    """Encode one packet: the records one after the other, after their total length."""
     out = bytearray(4)
     for part in parts:
         part.write(out)

@@ -1,4 +1,4 @@
-"""Which paths a node can have, and the arithmetic on them."""
+"""Validate znode paths, and compute parents, names and children from them."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from broker_impl.zookeeper.errors import BadArguments
 
 
 def parent_of(path: str) -> str:
-    """The path of the node above; the root's own is ``/``."""
+    """The path of the parent node; the root's own is ``/``."""
     return path[: path.rindex("/")] or "/"
 
 
@@ -21,24 +21,24 @@ def child_of(path: str, name: str) -> str:
 
 
 def ancestors(path: str) -> Iterator[str]:
-    """The nodes above a path, nearest first, the root last; the root has none."""
+    """The paths of all nodes above a path, from the parent to the root; the root has none."""
     while path != "/":
         path = parent_of(path)
         yield path
 
 
 def check_form(path: str) -> None:
-    """Refuse what cannot even be looked up: the order of answers starts with this.
+    """Reject a path that cannot be looked up; requests are checked for this first.
 
     Raises:
-        BadArguments: not absolute, or the root itself.
+        BadArguments: not absolute, the root itself, or with a NUL character.
     """
     if not path.startswith("/") or path == "/" or "\0" in path:
         raise BadArguments(path)
 
 
 def check(path: str) -> None:
-    """Refuse every path that no node can have.
+    """Reject a path that no node can have.
 
     Raises:
         BadArguments: an empty or relative part, a slash at the end, a character out of range.

@@ -1,9 +1,9 @@
-"""The one order of things: request → proposal → log → commit → apply → events and replies.
+"""The order of all requests: request → proposal → log → commit → apply → events and replies.
 
-All requests of all connections pass through one queue. A turn takes what has come, proposes the
-writes, makes them durable with one sync (group commit), and only then applies and answers, in the
-order of arrival. A standalone server is its own quorum: what is logged is committed. Reads stand
-in the same queue, so a client sees its own writes and its requests take effect in order.
+All requests of all connections go through one queue. A turn takes the requests that have arrived,
+proposes the writes, makes them durable with one sync (group commit), and only then applies and
+answers, in order of arrival. A standalone server is its own quorum: what is logged is committed.
+Reads use the same queue, so a client sees its own writes and its requests take effect in order.
 """
 
 import hmac
@@ -47,34 +47,34 @@ from broker_impl.zookeeper.watches import WatchTable
 
 
 class Client(Protocol):
-    """A connection, as the pipeline sees it."""
+    """A client's connection, as the pipeline uses it."""
 
     session_id: int
     """0 until the session is established."""
     ids: tuple[Id, ...]
-    """Its identities, for ACLs."""
+    """The connection's identities, for ACLs."""
     is_open: bool
-    """False from ``close``, or the connection's loss, on."""
+    """False once it is closed or lost."""
 
     def send(self, *parts: Record) -> None:
-        """Send one packet; nothing happens when the connection is gone."""
+        """Send one packet; ignored if the connection is lost."""
 
     def close(self) -> None:
-        """Close the connection after what was sent."""
+        """Close the connection after the packets that were sent."""
 
 
 class Ledger(Protocol):
-    """Keeps transactions."""
+    """Stores transactions."""
 
     def append(self, proposals: Sequence[Proposal]) -> None:
-        """Durable when this returns.
+        """Store these transactions, durable on return.
 
         Raises:
-            StorageError: nothing is known of them; the server must end.
+            StorageError: it is unknown whether they are stored; the server must stop.
         """
 
     def applied(self, database: Database) -> None:
-        """The database holds all that was appended."""
+        """The database has applied all that was appended."""
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class _Request:
 
 @dataclass(slots=True)
 class Latency:
-    """From a request's arrival to its answer, in whole milliseconds."""
+    """The time from a request's arrival to its answer, in milliseconds."""
 
     count: int = 0
     total_ms: float = 0.0
@@ -100,11 +100,11 @@ class Latency:
 
     @property
     def mean_ms(self) -> float:
-        """0 before the first request."""
+        """The mean; 0 before the first request."""
         return self.total_ms / self.count if self.count else 0.0
 
     def add(self, seconds: float) -> None:
-        """One request was answered."""
+        """Add the latency of one request."""
         ms = seconds * 1000
         self.min_ms = min(self.min_ms, int(ms)) if self.count else int(ms)
         self.max_ms = max(self.max_ms, int(ms))
@@ -117,12 +117,12 @@ class Pipeline:
 
     Args:
         database: the state recovered from disk.
-        ledger: where transactions are kept.
-        tracker: session expiry, told of every sign of life.
+        ledger: stores the transactions.
+        tracker: session expiry; it gets every sign of life.
         secret: session passwords are made from it.
         wall_ms: wall clock in milliseconds, for ctime and mtime.
         clock: the loop's clock in seconds.
-        server_id: goes into the session ids.
+        server_id: part of the session ids.
     """
 
     def __init__(
@@ -152,14 +152,14 @@ class Pipeline:
         tracker.add_all(database.sessions, clock())
 
     def __len__(self) -> int:
-        """Requests that wait for the next turn."""
+        """The number of requests that wait for the next turn."""
         return len(self._queue)
 
     def connect(self, client: Client, request: ConnectRequest) -> None:
-        """The first packet of a connection: a new session, or one that wants to go on."""
+        """Handle the first packet of a connection, for a new session or an existing one."""
         timeout_ms = self.tracker.negotiate(request.timeout_ms)
         if request.last_zxid_seen > self.database.last_zxid:
-            client.close()  # it has seen a later state than ours: let it find a better server
+            client.close()  # it has seen a later state than this server: it must try another
         elif request.session_id == 0:
             session_id = self._next_session_id
             self._next_session_id += 1
@@ -168,7 +168,7 @@ class Pipeline:
             self._enqueue(client, request.session_id, _REATTACH, request)
 
     def submit(self, client: Client, header: RequestHeader, body: Record | None) -> None:
-        """Any later packet; ``body`` is None for an operation that is not known."""
+        """Queue any later packet; ``body`` is None for an unknown operation."""
         self.tracker.touch(client.session_id, self._clock())
         if isinstance(body, AuthRequest):
             self._authenticate(client, header, body)
@@ -176,7 +176,7 @@ class Pipeline:
         self._enqueue(client, client.session_id, header.op, body, header.xid)
 
     def disconnected(self, client: Client) -> None:
-        """The connection is gone; its session lives on until it expires."""
+        """Handle a lost connection; its session exists until it expires."""
         self.watches.forget(client)
         if self.clients.get(client.session_id) is client:
             del self.clients[client.session_id]
@@ -187,10 +187,10 @@ class Pipeline:
             self._enqueue(None, session_id, Op.CLOSE_SESSION, Nothing())
 
     def turn(self) -> None:
-        """Do all that waits: one group commit.
+        """Handle all queued requests, with one group commit.
 
         Raises:
-            StorageError: the ledger failed; nobody was answered.
+            StorageError: the ledger failed, and no request was answered.
         """
         batch, self._queue = self._queue, []
         proposals = []
@@ -242,7 +242,7 @@ class Pipeline:
             client.send(ReplyHeader(request.xid, proposal.header.zxid, outcome.error), body)
 
     def _closed(self, request: _Request) -> None:
-        """A session has ended: at its client's wish, or because that was silent."""
+        """Handle a closed session: its client asked for that, or was silent for too long."""
         self.tracker.remove(request.session_id)
         if request.client is not None:
             request.client.send(ReplyHeader(request.xid, self.database.last_zxid, 0))
@@ -271,7 +271,7 @@ class Pipeline:
             error = refusal.code
         client.send(ReplyHeader(request.xid, self.database.last_zxid, error), response)
         if body is None:
-            client.close()  # an operation unknown to us: neither side knows what comes next
+            client.close()  # unknown operation: later packets may be misunderstood as well
 
     def _reattach(self, client: Client, request: ConnectRequest) -> None:
         session_id = request.session_id
@@ -316,7 +316,8 @@ class Pipeline:
 
 
 _REATTACH = 0
-"""Stands in the queue for a connect request of an existing session; no operation has this code."""
+"""The operation code of queued connect requests for an existing session; not a code of
+ZooKeeper's."""
 
 
 def _response(request: _Request, outcome: Outcome) -> Record:

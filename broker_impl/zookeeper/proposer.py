@@ -1,8 +1,8 @@
-"""From request to transaction: the place where a write is refused or given its zxid.
+"""Turn requests into transactions: each write is rejected here, or decided here.
 
-A transaction is made before those ahead of it are applied, so the proposer remembers what each
-of them will leave behind (``Outlook``) until the database has caught up. All that can go wrong
-goes wrong here; a refusal is a transaction too, and takes a zxid.
+A transaction is made before those ahead of it are applied, so the proposer remembers the state that
+each of them will leave (``Outlook``) until the database has caught up. All checks are made here. A
+rejection is a transaction too, and takes a zxid.
 """
 
 from collections import deque
@@ -58,7 +58,7 @@ WRITES = frozenset(
 
 
 class Outlook(NamedTuple):
-    """What will be known of a node once every transaction proposed so far is applied."""
+    """The state of a node after all transactions proposed so far."""
 
     acl: tuple[Acl, ...]
     version: int
@@ -69,7 +69,7 @@ class Outlook(NamedTuple):
 
 
 class Draft:
-    """What one request would change, over what is on its way; kept only if all of it may be."""
+    """The changes of one request, on top of the pending ones; kept only if none is rejected."""
 
     def __init__(self, proposer: "Proposer", session_id: int, ids: tuple[Id, ...]) -> None:
         self.session_id = session_id
@@ -98,7 +98,7 @@ class Draft:
 
 
 class Proposer:
-    """Turns requests into transactions, in the order in which they will take effect."""
+    """Turns requests into transactions, in the order in which they take effect."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -109,7 +109,7 @@ class Proposer:
 
     @property
     def remembers(self) -> int:
-        """How many outlooks are held for transactions that are not yet applied."""
+        """The number of outlooks held for transactions that are not applied yet."""
         return len(self._outlooks) + len(self._sessions)
 
     def propose(
@@ -122,7 +122,7 @@ class Proposer:
         ids: tuple[Id, ...],
         now_ms: int,
     ) -> Proposal:
-        """The transaction that a write request comes to."""
+        """Turn a write request into a transaction."""
         self._zxid += 1
         draft = Draft(self, session_id, ids)
         try:
@@ -140,7 +140,7 @@ class Proposer:
         return Proposal(Header(session_id, cxid, self._zxid, now_ms, op), txn)
 
     def applied(self, proposal: Proposal) -> None:
-        """The database holds this transaction now: forget what was remembered for it."""
+        """Drop what was remembered for a transaction that the database has applied."""
         zxid = proposal.header.zxid
         while self._changed and self._changed[0][0] <= zxid:
             _, path = self._changed.popleft()
@@ -151,7 +151,7 @@ class Proposer:
             del self._sessions[session_id]
 
     def find(self, path: str) -> Outlook | None:
-        """What a node will be; None where none will be."""
+        """The future state of a node; None if there will be none."""
         if path in self._outlooks:
             return self._outlooks[path][1]
         node = self._database.nodes.get(path)
@@ -192,7 +192,7 @@ class Proposer:
                 return self._close_session(draft)
 
     def _multi(self, request: MultiRequest, draft: Draft) -> MultiTxn:
-        """All or nothing: the first refusal turns every part into an error."""
+        """Propose all or nothing: the first rejection turns every part into an error."""
         parts: list[tuple[int, Record]] = []
         for op, part in request.operations:
             try:

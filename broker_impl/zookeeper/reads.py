@@ -1,4 +1,4 @@
-"""The requests that change no node: answered from the tree as it is, watches set on the way."""
+"""Requests that change no node: they are answered from the tree, and may set watches."""
 
 from typing import TypeVar
 
@@ -50,7 +50,7 @@ def answer(
     """The body of the reply to a read.
 
     Raises:
-        ZooKeeperError: the refusal, to be sent as a code.
+        ZooKeeperError: the request is rejected; the reply carries the error's code.
     """
     match request:
         case PathWatch(path, watch):
@@ -95,7 +95,7 @@ def answer(
 
 
 def ephemerals(database: Database, session_id: int, prefix: str) -> GetChildrenResponse:
-    """A session's own ephemeral nodes below a prefix."""
+    """The paths of a session's ephemeral nodes that begin with a prefix."""
     owned = database.ephemerals.get(session_id, {})
     return GetChildrenResponse(tuple(sorted(path for path in owned if path.startswith(prefix))))
 
@@ -106,7 +106,7 @@ def set_again(
     watcher: Watcher,
     request: SetWatches | SetWatches2,
 ) -> list[Change]:
-    """Set the watches of a lost connection again; return what they missed, to be sent first."""
+    """Restore the watches of a lost connection; return the changes it missed, to send first."""
     since = request.relative_zxid
     missed: list[Change] = []
     for path in request.data:

@@ -1,4 +1,4 @@
-"""What client and server say to each other: requests, responses, and the headers before them.
+"""The packets of ZooKeeper's client protocol: requests, responses, and their headers.
 
 Field order is the wire's (``zookeeper.jute`` of ZooKeeper 3.8).
 """
@@ -61,7 +61,7 @@ PASSWORD_BYTES = 16
 
 
 class Perm(IntFlag):
-    """What an ACL entry can allow."""
+    """The permissions that an ACL entry can grant."""
 
     READ = 1
     WRITE = 2
@@ -72,7 +72,7 @@ class Perm(IntFlag):
 
 
 class EventType(IntEnum):
-    """What a watch saw."""
+    """The change that triggered a watch."""
 
     CREATED = 1
     DELETED = 2
@@ -81,14 +81,14 @@ class EventType(IntEnum):
 
 
 class WatchMode(IntEnum):
-    """The two kinds of watch that stay set (ZooKeeper 3.6)."""
+    """The two kinds of persistent watch (ZooKeeper 3.6)."""
 
     PERSISTENT = 0
     PERSISTENT_RECURSIVE = 1
 
 
 class WatcherType(IntEnum):
-    """Which watches a removal means."""
+    """The watches that a removal concerns."""
 
     CHILDREN = 1
     DATA = 2
@@ -103,7 +103,7 @@ class Id(Record, frozen=True):
 
 
 class Acl(Record, frozen=True):
-    """Permissions given to one identity."""
+    """Permissions granted to one identity."""
 
     perms: Int
     id: Id
@@ -113,7 +113,7 @@ OPEN_ACL = (Acl(Perm.ALL, Id("world", "anyone")),)
 
 
 class Stat(Record, frozen=True):
-    """What is known of a node beside its data; times in milliseconds of the wall clock."""
+    """A node's metadata; times in milliseconds of the wall clock."""
 
     czxid: Long
     """The transaction that created it."""
@@ -122,13 +122,13 @@ class Stat(Record, frozen=True):
     ctime: Long
     mtime: Long
     version: Int
-    """How often its data was set."""
+    """The number of times its data was set."""
     cversion: Int
-    """How often a child was created or deleted."""
+    """The number of creations and deletions of its children."""
     aversion: Int
-    """How often its ACL was set."""
+    """The number of times its ACL was set."""
     ephemeral_owner: Long
-    """The session that it dies with; 0 for a persistent node."""
+    """The session that owns an ephemeral node; 0 for a persistent node."""
     data_length: Int
     children_count: Int
     pzxid: Long
@@ -136,7 +136,7 @@ class Stat(Record, frozen=True):
 
 
 class ConnectRequest(Record, frozen=True):
-    """The first packet of a connection; it has no header. Session 0 asks for a new one."""
+    """The first packet of a connection, without a header; session 0 requests a new session."""
 
     protocol_version: Int
     last_zxid_seen: Long
@@ -147,25 +147,25 @@ class ConnectRequest(Record, frozen=True):
 
 
 class ConnectResponse(Record, frozen=True):
-    """The answer to it; a timeout of 0 means that the session is over."""
+    """The answer to a ConnectRequest; a timeout of 0 means that the session has expired."""
 
     protocol_version: Int
     timeout_ms: Int
     session_id: Long
     password: Buffer
     read_only: TrailingBool
-    """Only for a client that sent the flag itself."""
+    """Sent only to a client that sent the flag itself."""
 
 
 class RequestHeader(Record, frozen=True):
-    """Before every request but the first."""
+    """The header of every request except the first."""
 
     xid: Int
     op: Int
 
 
 class ReplyHeader(Record, frozen=True):
-    """Before every reply; without a body when ``error`` is not 0."""
+    """The header of every reply; no body follows if ``error`` is not 0."""
 
     xid: Int
     zxid: Long
@@ -181,7 +181,7 @@ class WatcherEvent(Record, frozen=True):
 
 
 SYNC_CONNECTED = 3
-"""The only state of a session that a server tells of."""
+"""The only session state that a server sends."""
 
 
 class Nothing(Record, frozen=True):
@@ -189,20 +189,20 @@ class Nothing(Record, frozen=True):
 
 
 class PathRequest(Record, frozen=True):
-    """getACL, sync, getEphemerals, getAllChildrenNumber."""
+    """The request of getACL, sync, getEphemerals and getAllChildrenNumber."""
 
     path: UString
 
 
 class PathWatch(Record, frozen=True):
-    """exists, getData, getChildren, getChildren2."""
+    """The request of exists, getData, getChildren and getChildren2."""
 
     path: UString
     watch: Bool
 
 
 class CreateRequest(Record, frozen=True):
-    """create and create2; ``flags``: EPHEMERAL | SEQUENTIAL."""
+    """The request of create and create2; ``flags``: EPHEMERAL | SEQUENTIAL."""
 
     path: UString
     data: Buffer
@@ -211,14 +211,14 @@ class CreateRequest(Record, frozen=True):
 
 
 class PathVersion(Record, frozen=True):
-    """delete and check; version -1 is any."""
+    """The request of delete and check; version -1 matches any."""
 
     path: UString
     version: Int
 
 
 class SetDataRequest(Record, frozen=True):
-    """setData; version -1 is any."""
+    """The request of setData; version -1 matches any."""
 
     path: UString
     data: Buffer
@@ -226,7 +226,7 @@ class SetDataRequest(Record, frozen=True):
 
 
 class SetAclRequest(Record, frozen=True):
-    """setACL; ``version`` is the ACL's own, -1 is any."""
+    """The request of setACL; ``version`` is the ACL's own, -1 matches any."""
 
     path: UString
     acl: tuple[Acl, ...]
@@ -234,7 +234,7 @@ class SetAclRequest(Record, frozen=True):
 
 
 class AuthRequest(Record, frozen=True):
-    """Adds an identity to the connection."""
+    """Add an identity to the connection."""
 
     type: Int
     scheme: UString
@@ -242,7 +242,7 @@ class AuthRequest(Record, frozen=True):
 
 
 class SetWatches(Record, frozen=True):
-    """Sets the watches of a lost connection again; what changed since ``relative_zxid`` fires."""
+    """Set the watches of a lost connection again; changes since ``relative_zxid`` trigger them."""
 
     relative_zxid: Long
     data: tuple[UString, ...]
@@ -251,7 +251,7 @@ class SetWatches(Record, frozen=True):
 
 
 class SetWatches2(Record, frozen=True):
-    """The same with persistent watches (ZooKeeper 3.6)."""
+    """SetWatches with persistent watches (ZooKeeper 3.6)."""
 
     relative_zxid: Long
     data: tuple[UString, ...]
@@ -262,21 +262,21 @@ class SetWatches2(Record, frozen=True):
 
 
 class AddWatch(Record, frozen=True):
-    """Sets a watch that stays."""
+    """Set a persistent watch."""
 
     path: UString
     mode: Int
 
 
 class PathWatcherType(Record, frozen=True):
-    """checkWatches and removeWatches."""
+    """The request of checkWatches and removeWatches."""
 
     path: UString
     type: Int
 
 
 class ReconfigRequest(Record, frozen=True):
-    """reconfig: another set of servers."""
+    """The request of reconfig: change the set of servers."""
 
     joining: UString
     leaving: UString
@@ -285,46 +285,46 @@ class ReconfigRequest(Record, frozen=True):
 
 
 class PathResponse(Record, frozen=True):
-    """create and sync."""
+    """The response of create and sync."""
 
     path: UString
 
 
 class Create2Response(Record, frozen=True):
-    """create2."""
+    """The response of create2."""
 
     path: UString
     stat: Stat
 
 
 class StatResponse(Record, frozen=True):
-    """exists, setData, setACL."""
+    """The response of exists, setData and setACL."""
 
     stat: Stat
 
 
 class GetDataResponse(Record, frozen=True):
-    """getData."""
+    """The response of getData."""
 
     data: Buffer
     stat: Stat
 
 
 class GetAclResponse(Record, frozen=True):
-    """getACL."""
+    """The response of getACL."""
 
     acl: tuple[Acl, ...]
     stat: Stat
 
 
 class GetChildrenResponse(Record, frozen=True):
-    """getChildren and getEphemerals."""
+    """The response of getChildren and getEphemerals."""
 
     children: tuple[UString, ...]
 
 
 class GetChildren2Response(Record, frozen=True):
-    """getChildren2."""
+    """The response of getChildren2."""
 
     children: tuple[UString, ...]
     stat: Stat
@@ -337,7 +337,7 @@ class Number(Record, frozen=True):
 
 
 class MultiHeader(Record, frozen=True):
-    """Before each operation of a multi, and once more, ``done``, at its end."""
+    """The header of each operation of a multi; at the end, one with ``done`` set."""
 
     type: Int
     done: Bool
@@ -348,14 +348,14 @@ MULTI_END = MultiHeader(-1, True, -1)
 
 
 class MultiRequest(Record, frozen=True):
-    """Several writes that happen together or not at all."""
+    """Several writes that are executed all together or not at all."""
 
     operations: tuple[tuple[int, Record], ...]
     """Operation code and request of each; written with a header before each, so not as a vector."""
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Take the operations off a frame, up to the end mark."""
+        """Read the operations from a frame, up to the end mark."""
         operations = []
         while not (header := MultiHeader.read(reader)).done:
             request = MULTI_REQUESTS.get(header.type)
@@ -365,7 +365,7 @@ class MultiRequest(Record, frozen=True):
         return cls(tuple(operations))
 
     def write(self, out: bytearray) -> None:
-        """Append the operations and the end mark."""
+        """Append the operations and the end mark to the output."""
         for op, request in self.operations:
             MultiHeader(op, False, -1).write(out)
             request.write(out)

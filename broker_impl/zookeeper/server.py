@@ -21,20 +21,21 @@ from broker_impl.zookeeper.records import (
 log = logging.getLogger(__name__)
 
 SESSIONLESS_S_MAX = 10.0
-"""A connection that has not asked for a session by then is closed."""
+"""A connection that has not requested a session by then is closed."""
 
 REQUESTS_PER_TURN = 100
-"""Of one connection: it bounds what a client that asks much and reads nothing can make us hold."""
+"""The most requests of one connection in a turn: it limits the memory that a client can use by
+sending requests without reading the replies."""
 
 LINGER_S = 5.0
-"""What a closed connection gets to take its last bytes."""
+"""How long a closed connection may take to send its last bytes."""
 
 
 class Server:
-    """Listens, and runs the pipeline whenever something has come.
+    """Listens, and runs a turn of the pipeline whenever requests have arrived.
 
     Args:
-        pipeline: the server proper.
+        pipeline: the server's logic.
         connections_max: connections from one address (``maxClientCnxns``); 0 is no limit.
         frame_bytes_max: ``jute.maxbuffer``.
     """
@@ -84,30 +85,30 @@ class Server:
             await self._listener.wait_closed()
 
     def end(self) -> None:
-        """Ask for a clean stop."""
+        """Request a clean stop."""
         if not self.ended.done():
             self.ended.set_result(None)
 
     def admits(self, host: str) -> bool:
-        """Whether one more connection from an address is within the limit."""
+        """Is one more connection from this address within the limit?"""
         if not self._connections_max:
             return True
         others = sum(connection.host == host for connection in self.connections)
         return others < self._connections_max
 
     def schedule(self) -> None:
-        """Something waits: take a turn once every socket has been read."""
+        """Run a turn of the pipeline once all readable sockets have been read."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._turn)
 
     def unflushed(self, connection: "Connection") -> None:
-        """A connection has something to write, or to close."""
+        """Note that a connection has data to write, or must be closed."""
         self._unflushed[connection] = None
         self.schedule()
 
     def facts(self) -> words.Facts:
-        """What the four-letter words tell of."""
+        """The data for the four-letter words."""
         settings: Sequence[tuple[str, str]] = [
             ("tickTime", str(self.pipeline.tracker.tick_ms)),
             ("maxClientCnxns", str(self._connections_max)),
@@ -144,8 +145,8 @@ class Server:
 
     def _on_tick(self) -> None:
         if self._loop.time() - self._tick_due > self._tick_s:
-            # We stood still (a stopped process, a slow disk): signs of life may wait unread, so
-            # nobody can be called silent. Everybody gets a full timeout, as from a new leader.
+            # The server was paused (a stopped process, a slow disk). Signs of life may be unread,
+            # so no session counts as silent: each gets a full timeout, as from a new leader.
             self.pipeline.tracker.touch_all(self._loop.time())
         self.pipeline.expire()
         if len(self.pipeline):
@@ -154,7 +155,7 @@ class Server:
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection: framing, the handshake's place, and back-pressure."""
+    """One client's connection: framing, handshake and back-pressure."""
 
     def __init__(self, server: Server) -> None:
         self.session_id = 0
@@ -177,12 +178,12 @@ class Connection(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has come."""
+        """A client has connected."""
         assert isinstance(transport, asyncio.Transport), "a stream"
         self._transport = transport
         peer = transport.get_extra_info("peername")
         if peer is None:
-            transport.abort()  # gone before we could ask who it was
+            transport.abort()  # gone before its address could be read
             return
         self.host, port = peer[:2]
         self._peer = f"{self.host}:{port}"
@@ -197,7 +198,7 @@ class Connection(asyncio.Protocol):
         self._deadline = loop.call_later(SESSIONLESS_S_MAX, self._sessionless)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come; what they are wrong about closes this connection alone."""
+        """Handle bytes from the client; malformed ones close only this connection."""
         if not self.is_open:
             return
         self._frames.receive(data)
@@ -206,7 +207,7 @@ class Connection(asyncio.Protocol):
         self._take_some()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone; its session is not."""
+        """The connection is lost; its session continues."""
         if self not in self._server.connections:
             return
         del self._server.connections[self]
@@ -215,12 +216,12 @@ class Connection(asyncio.Protocol):
         self._server.pipeline.disconnected(self)
 
     def pause_writing(self) -> None:
-        """The client reads too slowly: take no more of it until it has caught up."""
+        """Stop reading from a client that reads too slowly, until it has caught up."""
         self._is_behind = True
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """It has."""
+        """Read again from a client that has caught up."""
         self._is_behind = False
         if self.is_open:
             self._take_some()
@@ -228,7 +229,7 @@ class Connection(asyncio.Protocol):
     # pipeline.Client
 
     def send(self, *parts: Record) -> None:
-        """Send one packet at the end of this turn."""
+        """Queue one packet; it is written at the end of this turn."""
         if not self.is_open:
             return
         if isinstance(parts[0], ConnectResponse) and not self._knows_read_only:
@@ -239,7 +240,7 @@ class Connection(asyncio.Protocol):
         self._server.unflushed(self)
 
     def close(self) -> None:
-        """Close after what was sent."""
+        """Close the connection after the queued packets."""
         if self.is_open:
             self.is_open = False
             self._server.pipeline.disconnected(self)
@@ -248,7 +249,7 @@ class Connection(asyncio.Protocol):
     # Server
 
     def flush(self) -> None:
-        """Write what has gathered; close if that is due."""
+        """Write the queued packets, and close the connection if that is due."""
         if self._out:
             self._transport.write(bytes(self._out))
             self._out.clear()
@@ -259,19 +260,19 @@ class Connection(asyncio.Protocol):
             self._take_some()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         self._out.clear()
         self._transport.abort()
 
     def facts(self) -> words.ConnectionFacts:
-        """What the four-letter words tell of this connection."""
+        """The data of this connection for the four-letter words."""
         queued = self._transport.get_write_buffer_size()
         return words.ConnectionFacts(
             self._peer, self.session_id, queued, self._received, self._sent
         )
 
     def _take_some(self) -> None:
-        """Take the packets that have come, but no more than one turn's share."""
+        """Handle the packets that have arrived, but not more than one turn allows."""
         taken = 0
         try:
             for packet in self._frames.frames():
@@ -291,7 +292,7 @@ class Connection(asyncio.Protocol):
         self._server.schedule()
 
     def _word(self) -> bool:
-        """Answer a four-letter word, if these are its letters."""
+        """Answer a four-letter word, if the first bytes are one."""
         word = self._frames.peek().decode("latin-1")
         if word not in words.WORDS:
             return False

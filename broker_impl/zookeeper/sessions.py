@@ -1,6 +1,6 @@
-"""How long sessions live: ids, passwords, and expiry in buckets of one tick.
+"""Sessions of the server: ids, passwords, and expiry in buckets of one tick.
 
-A session lives between its timeout and one tick more, counted from the last sign of life.
+A session expires between its timeout and one tick more after its last sign of life.
 """
 
 import hashlib
@@ -11,19 +11,22 @@ from broker_impl.zookeeper.records import PASSWORD_BYTES
 
 
 def first_id(server_id: int, wall_ms: int, known: Iterable[int]) -> int:
-    """The first session id to give out: server and time of start, and above all that are known."""
+    """The first new session id: made of server id and start time, and above all known ids."""
     start = (server_id << 56) | ((wall_ms << 24 & 0xFFFFFFFFFFFFFFFF) >> 8)
     return max(start, max(known, default=0) + 1)
 
 
 def password(secret: bytes, session_id: int) -> bytes:
-    """What proves a session to be one's own; every server with the secret can check it."""
+    """The secret that a client must present to resume a session.
+
+    Every server with the same ``secret`` can check it.
+    """
     message = session_id.to_bytes(8, "big", signed=True)
     return hmac.digest(secret, message, hashlib.sha256)[:PASSWORD_BYTES]
 
 
 class SessionTracker:
-    """Knows when each session was last heard of; the caller owns the clock (seconds)."""
+    """Tracks when each session was last active; the caller supplies the time (seconds)."""
 
     def __init__(self, tick_ms: int) -> None:
         self.tick_ms = tick_ms
@@ -36,11 +39,11 @@ class SessionTracker:
         return len(self._timeouts_s)
 
     def negotiate(self, timeout_ms: int) -> int:
-        """A timeout within 2 to 20 ticks, as near as possible to the one asked for."""
+        """The timeout within 2 to 20 ticks that is nearest to the requested one."""
         return min(max(timeout_ms, 2 * self.tick_ms), 20 * self.tick_ms)
 
     def add(self, session_id: int, timeout_ms: int, now: float) -> None:
-        """Track a session from now on, or change its timeout."""
+        """Start to track a session, or change its timeout."""
         self._timeouts_s[session_id] = timeout_ms / 1000
         self.touch(session_id, now)
 
@@ -50,7 +53,7 @@ class SessionTracker:
             self.add(session_id, timeout_ms, now)
 
     def touch(self, session_id: int, now: float) -> None:
-        """A sign of life; none for a session that is not tracked (any more)."""
+        """Extend a session after a sign of life; sessions that are not tracked are ignored."""
         timeout = self._timeouts_s.get(session_id)
         if timeout is None:
             return
@@ -62,17 +65,17 @@ class SessionTracker:
             self._buckets.setdefault(bucket, {})[session_id] = None
 
     def touch_all(self, now: float) -> None:
-        """A sign of life of everybody."""
+        """Extend all sessions."""
         for session_id in self._timeouts_s:
             self.touch(session_id, now)
 
     def remove(self, session_id: int) -> None:
-        """Track a session no longer."""
+        """Stop tracking a session."""
         self._leave(session_id)
         self._timeouts_s.pop(session_id, None)
 
     def expired(self, now: float) -> list[int]:
-        """Take out the sessions whose time is up."""
+        """Remove and return the sessions whose timeout has passed."""
         due = [bucket for bucket in self._buckets if bucket * self._tick_s <= now]
         gone = [session_id for bucket in sorted(due) for session_id in self._buckets[bucket]]
         for session_id in gone:

@@ -1,6 +1,6 @@
-"""A snapshot of the database: ZooKeeper's own format, checksummed.
+"""Encode and decode a snapshot of the database, in ZooKeeper's own format with a checksum.
 
-Sessions, then the ACLs in use (numbered), then every node, parents before children.
+It holds the sessions, then the ACLs in use (numbered), then every node, parents before children.
 """
 
 import zlib
@@ -12,7 +12,7 @@ from broker_impl.zookeeper.records import OPEN_ACL, Acl
 from broker_impl.zookeeper.tree import Database, Node
 
 _OPEN = -1
-"""The number of the ACL that is not written because everybody knows it."""
+"""The number of the open ACL, which is not written because all servers know it."""
 
 
 class _Header(Record, frozen=True):
@@ -61,19 +61,19 @@ class _Trailer(Record, frozen=True):
 
 _HEADER = _Header(int.from_bytes(b"ZKSN", "big"), 2, -1)
 _ROOT = "/"
-"""The root's path with us; in the file it is empty."""
+"""The root's path in the database; in the file it is empty."""
 _END = "/"
-"""Stands where the next path would."""
+"""Marks the end of the nodes, in place of the next path."""
 _TRAILER_BYTES = len(_Trailer(0, _END).encode())
 
 
 def name(zxid: int) -> str:
-    """The file that holds the state after this transaction."""
+    """The name of the file that holds the state after this transaction."""
     return f"snapshot.{zxid:x}"
 
 
 def encode(database: Database) -> bytes:
-    """The whole state."""
+    """Encode the whole state."""
     out = bytearray()
     numbers: dict[tuple[Acl, ...], int] = {OPEN_ACL: _OPEN}
     for node in database.nodes.values():
@@ -104,10 +104,10 @@ def encode(database: Database) -> bytes:
 
 
 def decode(data: bytes, zxid: int) -> Database:
-    """The state that a snapshot holds.
+    """Decode a snapshot.
 
     Raises:
-        StorageError: it is damaged, or none.
+        StorageError: it is damaged, or not a snapshot.
     """
     trailer = _Trailer(zlib.adler32(data[:-_TRAILER_BYTES]), _END).encode()
     if data[-_TRAILER_BYTES:] != trailer:

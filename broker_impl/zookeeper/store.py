@@ -1,8 +1,8 @@
-"""What survives: the log of transactions, snapshots, and how a server finds its state in them.
+"""The server's data on disk: the transaction log, snapshots, and recovery from both.
 
-A transaction is acknowledged after the sync that covers it. A snapshot is the whole state after
-one transaction; the log goes on in a new file behind it. A start takes the newest snapshot that is
-whole, replays the log from there, and cuts off what a crash has torn.
+A transaction is acknowledged after the sync that covers it. A snapshot is the whole state after one
+transaction; the log continues in a new file after it. A starting server loads the newest intact
+snapshot, replays the log from there, and truncates what a crash has torn.
 """
 
 import logging
@@ -18,14 +18,14 @@ from broker_impl.zookeeper.tree import Database
 log = logging.getLogger(__name__)
 
 FOLDER = "version-2"
-"""ZooKeeper's name for the version of its formats."""
+"""ZooKeeper's folder name, after the version of its formats."""
 SECRET = "secret"
 SECRET_BYTES = 32
 SNAPSHOTS_KEPT = 3
 
 
 class Store:
-    """A data directory, held by one server.
+    """A data directory, locked by one server.
 
     Args:
         disk: the data directory; locked as long as the store is open.
@@ -40,19 +40,19 @@ class Store:
         self._file: DiskFile | None = None
         if not disk.exists(FOLDER):
             disk.make_dir(FOLDER)
-        disk.fsync_dir("")  # always: whoever made it may have been killed before this line
+        disk.fsync_dir("")  # always: the server that made it may have been killed before this line
 
     def secret(self, entropy: Callable[[int], bytes]) -> bytes:
-        """The bytes that session passwords are made from: drawn once, kept for good."""
+        """The secret for session passwords: drawn once, then kept on disk."""
         if not self._disk.exists(SECRET):
             self._disk.write(SECRET, entropy(SECRET_BYTES))
         return self._disk.read(SECRET)
 
     def recover(self) -> Database:
-        """The state after the last transaction that is whole.
+        """The state after the last intact transaction.
 
         Raises:
-            StorageError: something is missing or damaged that no crash of ours explains.
+            StorageError: data is missing or damaged in a way that a crash does not explain.
         """
         database = self._newest_snapshot()
         starts = self._zxids(txn_log.name)
@@ -66,7 +66,7 @@ class Store:
         """Write and sync; durable on return.
 
         Raises:
-            StorageError: nothing is known of these transactions; write no more.
+            StorageError: it is unknown whether these transactions are stored; stop writing.
         """
         entries = txn_log.entries(proposals)
         if self._file is not None:
@@ -81,7 +81,7 @@ class Store:
         self._since_snapshot += len(proposals)
 
     def applied(self, database: Database) -> None:
-        """The database holds all that was appended: time for a snapshot, perhaps."""
+        """Take a snapshot if one is due: the database holds all that was appended."""
         if self._since_snapshot < self._snap_count:
             return
         zxid = database.last_zxid
@@ -91,7 +91,7 @@ class Store:
         self._purge()
 
     def close(self) -> None:
-        """Give the directory back."""
+        """Close the log file, and unlock the directory."""
         self._end_file()
         self._disk.unlock()
 
@@ -128,7 +128,7 @@ class Store:
             raise StorageError(f"{path}: damaged at {end}, and the log goes on behind it")
 
     def _settle(self, path: str, end: int, *, torn: int) -> None:
-        """Make durable what was found, for it is served from now on; cut off what is torn."""
+        """Sync the last log file, as its content is served from now on; truncate a torn end."""
         if torn:
             log.warning("%s: torn at %d; %d bytes cut off", path, end, torn)
         if end == 0:
@@ -153,7 +153,7 @@ class Store:
                 self._disk.remove(self._path(txn_log.name(start)))
 
     def _zxids(self, name: Callable[[int], str]) -> list[int]:
-        """The zxids in the names of the files of a kind, in order; other files are left alone."""
+        """The zxids in the names of the files of one kind, in order; other files are ignored."""
         prefix = name(0)[:-1]
         found = []
         for file in self._disk.list(FOLDER):

@@ -1,8 +1,8 @@
-"""What was decided: transactions, as they are logged, agreed upon and applied.
+"""Transactions: the decided changes, as they are logged, agreed upon and applied.
 
-A request says what a client wishes; a transaction says what happens, with everything that had to
-be looked up or drawn already in it, so that whoever applies it comes to the same state. Layouts
-are those of ZooKeeper's own log.
+A request says what a client wants; a transaction says what happens. It contains everything that had
+to be looked up or drawn, so that every server that applies it reaches the same state. Layouts are
+those of ZooKeeper's own log.
 """
 
 from typing import NamedTuple, Self
@@ -13,7 +13,7 @@ from broker_impl.zookeeper.records import Acl, Op
 
 
 class Header(Record, frozen=True):
-    """Who asked (session, xid), when (wall milliseconds), and the place in the one order."""
+    """The requester (session, xid), the wall-clock time in milliseconds, and the zxid."""
 
     session_id: Long
     cxid: Int
@@ -23,7 +23,10 @@ class Header(Record, frozen=True):
 
 
 class CreateTxn(Record, frozen=True):
-    """A node comes to be. ``parent_creates``: the parent's creates-ever counter from now on."""
+    """A node is created.
+
+    ``parent_creates``: the parent's new counter of children ever created.
+    """
 
     path: UString
     data: Buffer
@@ -33,13 +36,13 @@ class CreateTxn(Record, frozen=True):
 
 
 class DeleteTxn(Record, frozen=True):
-    """A node goes."""
+    """A node is deleted."""
 
     path: UString
 
 
 class SetDataTxn(Record, frozen=True):
-    """A node gets data; ``version`` is the new one."""
+    """A node's data is set; ``version`` is the new one."""
 
     path: UString
     data: Buffer
@@ -47,7 +50,7 @@ class SetDataTxn(Record, frozen=True):
 
 
 class SetAclTxn(Record, frozen=True):
-    """A node gets an ACL; ``version`` is the ACL's new one."""
+    """A node's ACL is set; ``version`` is the ACL's new one."""
 
     path: UString
     acl: tuple[Acl, ...]
@@ -55,38 +58,38 @@ class SetAclTxn(Record, frozen=True):
 
 
 class CheckVersionTxn(Record, frozen=True):
-    """A node had the version that a multi asked for: nothing to do."""
+    """A node had the version that a multi requires; nothing changes."""
 
     path: UString
     version: Int
 
 
 class CreateSessionTxn(Record, frozen=True):
-    """A session begins; its id is the header's."""
+    """A session begins; the header has its id."""
 
     timeout_ms: Int
 
 
 class CloseSessionTxn(Record, frozen=True):
-    """A session ends, and these ephemeral nodes with it."""
+    """A session ends, and these ephemeral nodes are deleted."""
 
     paths: tuple[UString, ...]
 
 
 class ErrorTxn(Record, frozen=True):
-    """A request that was refused: it has its place in the order and changes nothing."""
+    """A request was rejected: it takes a zxid and changes nothing."""
 
     error: Int
 
 
 class MultiTxn(Record, frozen=True):
-    """Several at once: (operation code, transaction) each."""
+    """Several transactions at once, each as (operation code, transaction)."""
 
     transactions: tuple[tuple[int, Record], ...]
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Take one off a log entry."""
+        """Read one from a log entry."""
         transactions = []
         for envelope in _Envelopes.read(reader).transactions:
             inner = Reader(envelope.body or b"")
@@ -95,7 +98,7 @@ class MultiTxn(Record, frozen=True):
         return cls(tuple(transactions))
 
     def write(self, out: bytearray) -> None:
-        """Append this one."""
+        """Append it to the output."""
         _Envelopes(tuple(_Envelope(op, txn.encode()) for op, txn in self.transactions)).write(out)
 
 
@@ -109,13 +112,13 @@ class _Envelopes(Record, frozen=True):
 
 
 class Proposal(NamedTuple):
-    """A transaction on its way: logged first, applied once it is committed."""
+    """A transaction with its header, to be logged first and applied once it is committed."""
 
     header: Header
     txn: Record
 
     def encode(self) -> bytes:
-        """Header and transaction, as a log entry holds them."""
+        """Encode header and transaction as a log entry."""
         out = bytearray()
         self.header.write(out)
         self.txn.write(out)
@@ -123,10 +126,10 @@ class Proposal(NamedTuple):
 
     @classmethod
     def decode(cls, entry: bytes) -> Self:
-        """The proposal of a log entry.
+        """Decode the proposal of a log entry.
 
         Raises:
-            WireError: the entry is not one.
+            WireError: the entry is malformed.
         """
         reader = Reader(entry)
         header = Header.read(reader)
@@ -150,10 +153,10 @@ _TXNS: dict[int, type[Record]] = {
 
 
 def read_txn(op: int, reader: Reader) -> Record:
-    """The transaction of a type.
+    """Read the transaction of this type.
 
     Raises:
-        WireError: no transaction has that type, or the bytes are not one.
+        WireError: no transaction has that type, or the bytes are malformed.
     """
     txn = _TXNS.get(op)
     if txn is None:

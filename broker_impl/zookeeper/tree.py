@@ -1,8 +1,8 @@
-"""The nodes, and the sessions that own some of them: transactions in, results and changes out.
+"""The nodes and sessions of a server: committed transactions in, results and changes out.
 
-``Database.apply`` never refuses: what can be refused was refused when the transaction was made
-(``proposer``). It knows no clock, no socket and no disk, so every server that applies the same
-transactions holds the same state.
+``Database.apply`` never rejects anything: invalid requests were rejected when their transaction was
+made (``proposer``). The database uses no clock, socket or disk, so all servers that apply the same
+transactions hold the same state.
 """
 
 from dataclasses import dataclass, field
@@ -27,13 +27,16 @@ from broker_impl.zookeeper.transactions import (
 
 
 def int32(value: int) -> int:
-    """A counter as the wire has it: 32 bits, wrapping round to negative numbers."""
+    """A counter as on the wire: 32 bits, wrapping around to negative numbers."""
     return (value + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
 @dataclass(slots=True)
 class Node:
-    """One znode. ``creates`` counts the children ever created: it makes sequential names."""
+    """One znode.
+
+    ``creates`` counts all children ever created, for the names of sequential nodes.
+    """
 
     data: bytes | None
     acl: tuple[Acl, ...]
@@ -50,7 +53,7 @@ class Node:
     """Names, in order of creation."""
 
     def stat(self) -> Stat:
-        """The node as its clients see it."""
+        """The node's Stat, as clients get it."""
         return Stat(
             czxid=self.czxid,
             mzxid=self.mzxid,
@@ -67,14 +70,14 @@ class Node:
 
 
 class Change(NamedTuple):
-    """Something that a watch may see."""
+    """A change that may trigger watches."""
 
     type: EventType
     path: str
 
 
 class Outcome(NamedTuple):
-    """What one transaction came to; ``error`` is 0 unless it was a refusal."""
+    """The result of one transaction; ``error`` is 0 unless it was rejected."""
 
     error: int = 0
     path: str = ""
@@ -84,26 +87,26 @@ class Outcome(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What a transaction did: the answer to who asked, and what everybody else may notice."""
+    """The effect of a transaction: the result for its client, and the changes for watches."""
 
     outcome: Outcome
     changes: list[Change]
 
 
 class Database:
-    """The state that a server serves from. It changes by ``apply`` alone."""
+    """The state that a server serves from; only ``apply`` changes it."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"/": Node(b"", OPEN_ACL, 0, 0, 0, 0, 0)}
         self.sessions: dict[int, int] = {}
         """Live sessions and their timeouts in milliseconds."""
         self.ephemerals: dict[int, dict[str, None]] = {}
-        """The nodes that die with a session."""
+        """The ephemeral nodes of each session."""
         self.last_zxid = 0
-        """The last transaction applied."""
+        """The zxid of the last transaction applied."""
 
     def apply(self, proposal: Proposal) -> Applied:
-        """Do what a committed transaction says."""
+        """Apply a committed transaction."""
         header, txn = proposal
         assert header.zxid > self.last_zxid, "transactions are applied in order, each once"
         changes: list[Change] = []
@@ -116,7 +119,7 @@ class Database:
         return list(self.nodes[path].children)
 
     def descendants(self, path: str) -> int:
-        """How many nodes there are below a node."""
+        """The number of nodes below a node."""
         below = 0
         waiting = [path]
         while waiting:

@@ -1,7 +1,7 @@
-"""The transaction log's format: ZooKeeper's own, so that its tools can read what we wrote.
+"""The transaction log's format: ZooKeeper's own, so that its tools can read the files.
 
-A header, then per transaction: Adler-32 (as a long), length, bytes, and a mark that ends it.
-A file is named after its first zxid. What a crash tears is the last entry of the last file.
+A header, then for each transaction: Adler-32 (as a long), length, bytes, and an end mark. A file is
+named after its first zxid. A crash can tear only the last entries of the last file.
 """
 
 import struct
@@ -19,12 +19,12 @@ HEADER = _HEADER.pack(b"ZKLG", 2, 0)
 
 
 def name(zxid: int) -> str:
-    """The file whose first transaction has this zxid."""
+    """The name of the file whose first transaction has this zxid."""
     return f"log.{zxid:x}"
 
 
 def entries(proposals: Iterable[Proposal]) -> bytes:
-    """What to append for these transactions."""
+    """Encode these transactions as entries to append."""
     out = bytearray()
     for proposal in proposals:
         body = proposal.encode()
@@ -38,7 +38,7 @@ def read(data: bytes, path: str) -> Iterator[tuple[Proposal, int]]:
     """The transactions of a file, each with the position after it; ends where the file is torn.
 
     Raises:
-        StorageError: the file is no log, or a whole entry is none.
+        StorageError: the file is not a log, or an intact entry cannot be decoded.
     """
     if len(data) < len(HEADER) or not any(data[: len(HEADER)]):
         return  # never synced: a crash may leave a later page, and zeros before it

@@ -1,7 +1,7 @@
-"""Who is to be told of which change: one-shot watches, and those that stay.
+"""The watches of all connections, and which of them a change triggers.
 
-A watch belongs to a connection, not to a session: it goes with it, and the client sets it again
-on the next one (``SetWatches``).
+A watch is one-shot or persistent. It belongs to a connection, not to a session: it is removed with
+the connection, and the client sets it again on the next one (``SetWatches``).
 """
 
 from collections.abc import Iterable
@@ -16,16 +16,17 @@ Watcher = TypeVar("Watcher")
 
 
 class Kind(Enum):
-    """What a watch waits for."""
+    """The changes that trigger a watch."""
 
     DATA = "data"
-    """The node's data, or its coming and going; set by getData and exists; fires once."""
+    """The node is created or deleted, or its data is set; set by getData and exists; triggers
+    once."""
     CHILD = "child"
-    """The node's children; set by getChildren; fires once."""
+    """The node's children change; set by getChildren; triggers once."""
     PERSISTENT = "persistent"
-    """Both of these, again and again."""
+    """Both of these, every time."""
     RECURSIVE = "recursive"
-    """The data of the node and of all below it, again and again."""
+    """DATA changes of the node and of all nodes below it, every time."""
 
 
 _FIRED_BY: dict[EventType, tuple[Kind, ...]] = {
@@ -55,16 +56,16 @@ class WatchTable(Generic[Watcher]):
 
     @property
     def watchers(self) -> int:
-        """Connections that have a watch."""
+        """The number of connections that have a watch."""
         return len(self._watches)
 
     @property
     def paths(self) -> int:
-        """Paths that have a watch."""
+        """The number of paths that have a watch."""
         return len({path for _, path in self._watchers})
 
     def add(self, kind: Kind, path: str, watcher: Watcher) -> None:
-        """Set a watch; setting it twice is setting it once."""
+        """Set a watch; setting it again has no effect."""
         key = (kind, path)
         if key in self._watches.setdefault(watcher, {}):
             return
@@ -73,7 +74,7 @@ class WatchTable(Generic[Watcher]):
         self._recursive += kind is Kind.RECURSIVE
 
     def trigger(self, change: Change) -> list[Watcher]:
-        """Whom to tell of a change, each once; their one-shot watches are gone with it."""
+        """The connections to notify of a change; removes the one-shot watches that it triggers."""
         told: dict[Watcher, None] = {}
         for kind in _FIRED_BY[change.type]:
             watchers = list(self._watchers.get((kind, change.path), ()))
@@ -87,17 +88,17 @@ class WatchTable(Generic[Watcher]):
         return list(told)
 
     def find(self, path: str, type_: int, watcher: Watcher) -> list[Kind]:
-        """Which watches of that type (``WatcherType``) a connection has on a path."""
+        """The kinds of watches of that type (``WatcherType``) that a connection has on a path."""
         mine = self._watches.get(watcher, {})
         return [kind for kind in _REMOVED_BY.get(type_, ()) if (kind, path) in mine]
 
     def remove(self, kinds: Iterable[Kind], path: str, watcher: Watcher) -> None:
-        """Drop watches of a connection on a path."""
+        """Remove watches of a connection on a path."""
         for kind in kinds:
             self._discard((kind, path), watcher)
 
     def forget(self, watcher: Watcher) -> None:
-        """The connection is gone, and all its watches."""
+        """Remove all watches of a lost connection."""
         for key in list(self._watches.get(watcher, ())):
             self._discard(key, watcher)
 

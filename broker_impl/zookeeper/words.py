@@ -1,4 +1,4 @@
-"""Four-letter words: what an operator asks a server by typing it into a bare connection."""
+"""Four-letter words: plain-text commands by which an operator queries a server."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from broker_impl.zookeeper.pipeline import Pipeline
 
 VERSION = "3.8.0-faultline"
-"""The release whose protocol is spoken; kazoo reads it from ``envi``."""
+"""The release whose protocol is implemented; kazoo reads it from ``envi``."""
 
 
 class ConnectionFacts(NamedTuple):
@@ -20,7 +20,7 @@ class ConnectionFacts(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the words are answered from."""
+    """The data from which the words are answered."""
 
     pipeline: Pipeline
     connections: Sequence[ConnectionFacts]
