@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from broker_impl.errors import ConfigError
 
 Kind = Literal["historic", "mutation", "control", "protocol"]
-"""``historic``: a defect that a released Kafka had. ``mutation``: an invented defect in a
+"""``historic``: a defect that Kafka or this broker once had. ``mutation``: an invented defect in a
 documented rule. ``control``: a loss that is inherent in a configuration. ``protocol``: another
 protocol, correct by itself, under which bugs show that this broker's own protocol would hide."""
 

@@ -83,9 +83,9 @@ def controller(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
 def broker(request_epoch: Epoch, own_epoch: Epoch) -> ErrorCode:
     """A broker obeys requests that were meant for its previous incarnation.
 
-    Such a request assumes the log that the broker had before it restarted. The broker leads on in
-    an epoch whose records it has lost and gives their offsets to other records; its followers
-    truncate what it lacks.
+    Such a request assumes the log that the broker had before it restarted. The broker continues as
+    the leader in an epoch whose records it has lost, and gives their offsets to other records; its
+    followers truncate what it lacks.
     """
     return ErrorCode.NONE
 

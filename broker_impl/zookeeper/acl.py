@@ -47,7 +47,7 @@ def resolve(acl: tuple[Acl, ...], ids: tuple[Id, ...], path: str) -> tuple[Acl, 
     """The ACL as a node stores it: ``auth`` replaced by identities, no entry twice.
 
     Raises:
-        InvalidAcl: it is empty, has an unknown scheme or malformed id, or ``auth`` without identity.
+        InvalidAcl: it is empty, has an unknown scheme or malformed id, or ``auth`` matches none.
     """
     kept: dict[Acl, None] = {}
     for entry in acl:
