@@ -24,7 +24,7 @@ class LogConfig:
     retention_ms: int = 7 * 24 * 3_600_000
     """Segments whose newest record is older than this are deleted; -1: never (`retention.ms`)."""
     retention_bytes: int = -1
-    """The oldest segment is deleted while the others alone reach this size; -1: never
+    """The oldest segment is deleted while the log keeps at least this size without it; -1: never
     (`retention.bytes`)."""
     message_bytes_max: int = 1_048_588
     """The largest batch that a producer may append (`max.message.bytes`)."""
