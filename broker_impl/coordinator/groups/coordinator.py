@@ -95,7 +95,10 @@ class Groups:
         return office_error(partition in self._led, partition in self._loading)
 
     def handle(self, name: str, event: Request, now: float, now_ms: int) -> list[Effect]:
-        """Handle a request for a group; only a first join or commit creates a group."""
+        """Handle a request for a group; only some requests create one.
+
+        A member's first join creates it, and so does a commit without a generation.
+        """
         error = self.office_error(name)
         if isinstance(event, Heartbeat) and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # A heartbeat only says that the member is alive; sessions begin after loading.
