@@ -1,1 +1,1 @@
-"""Runs a plan's test: asks generators, lets clients and a nemesis act, and records it all."""
+"""Runs the test of a plan: generators, clients, a nemesis, and the recording of every operation."""

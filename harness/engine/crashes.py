@@ -1,6 +1,6 @@
-"""What ends by itself is told in the history, where checkers find it: a broker may not crash.
+"""Records every unexpected exit of a process in the history, as an ``info`` event ``crash``.
 
-An event of the nemesis, ``crash``, of type ``info``: there was nobody to invoke it.
+The event belongs to the nemesis and has no invocation. Checkers report it: a broker must not crash.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ LOOK_S = 0.5
 
 
 class Crashes:
-    """Watches a cluster whose processes may end, if it is one."""
+    """Polls a cluster for unexpected exits, if the cluster can report them (:class:`HasExits`)."""
 
     def __init__(self, recorder: Recorder, cluster: Cluster) -> None:
         self._recorder = recorder
@@ -21,13 +21,13 @@ class Crashes:
         self._noted = 0
 
     async def run(self) -> None:
-        """Look now and then, until cancelled."""
+        """Poll until cancelled."""
         while True:
             self.note()
             await asyncio.sleep(LOOK_S)
 
     def note(self) -> None:
-        """Record those that have ended since the last look."""
+        """Record the processes that have exited since the last call."""
         if not isinstance(self._cluster, HasExits):
             return
         ended = self._cluster.unexpected_exits[self._noted :]

@@ -1,14 +1,16 @@
-"""A fault schedule, carried out beside the clients and recorded as the operations of process -1.
+"""Runs a fault schedule while the clients work, and records it as operations of process -1.
 
-Faults are applied and healed in the order of the schedule, whatever is late: a fault that is
-planned after the heal of another is applied after it, also when that heal comes late on a slow
-machine. Actions (kill, cut, start again) are carried out one after another. A measurement that
-takes long does not hold up the schedule: after :data:`PATIENCE_S` the next step that is due is
-carried out while the measurement goes on, so that the completions of the nemesis may come in
-another order than its invocations; the fault's number says what belongs together. A fault or heal
-that is not proved while other faults should have been healed by now, or will be, is tried again
-after them: they may be the reason. An effect that could not be proved is measured again before the
-fault is healed.
+Faults are applied and healed in the order of the schedule, however late a step is: a fault that is
+planned after the heal of another fault is applied after that heal, even if a slow machine delays
+the heal. Actions (kill, cut, restart) are carried out one after another. A long measurement does
+not hold up the schedule: after :data:`PATIENCE_S` the next step that is due is carried out while
+the measurement continues. Completions of the nemesis may therefore come in another order than its
+invocations; the fault's id pairs them.
+
+A step that cannot be proved may have been disturbed by another fault. If the effect of a fault is
+not proved while heals of other faults are overdue, the fault is healed and applied again after
+those heals. A heal that is not proved is tried again after the next heal of another fault. An
+effect that was not proved is measured again before its fault is healed.
 """
 
 import asyncio
@@ -28,39 +30,41 @@ from model.plan import ScheduledFault
 
 APPLY_TRIES = 2
 HEAL_TRIES = 5
-"""A mend that is not proved is tried again: the machine may only have been slow to answer."""
+"""How often a heal is tried until it is proved: a machine may only have been slow to answer."""
 BETWEEN_TRIES_S = 1.0
 PATIENCE_S = 0.5
 """How long a step that is due waits for the measurement of another fault."""
 AGAIN_S = 5.0
-"""How long an effect that was not proved may be measured again, which keeps the fault from being
-healed."""
+"""How long a repeated measurement of an unproved effect may delay the heal of its fault."""
 MOMENT_S = 2.0
-"""For how long a fault waits for the moment that it is meant for; it strikes without it, then."""
+"""How long a fault waits for the operation in its option ``when`` before it is applied anyway."""
 OVERTIME_MAX_S = 30.0
-"""For how long clients wait for a schedule that lags: with nobody at work a fault proves little."""
+"""How long the clients continue for a late schedule: a fault on an idle cluster proves little."""
 
 
 async def _at_once(f: str) -> None:
-    """Nobody is waited for."""
+    """Return without waiting for an operation: the default of ``beginning``."""
 
 
 class Nemesis(Protocol):
-    """What breaks things on request, mends them, and proves that they were broken."""
+    """Applies and heals faults on request, and proves their effect."""
 
     async def invoke(self, op: Op, acted: Callable[[], None]) -> Op:
-        """``acted`` is called when only a measurement is left, if that is before the end."""
+        """Apply, heal or measure one fault. ``acted`` is called once only a measurement is left.
+
+        The nemesis need not call ``acted`` if the operation ends first.
+        """
         ...
 
     async def heal_all(self) -> None: ...
 
 
 class _Step(NamedTuple):
-    """One of those that wait, in this order."""
+    """A pending step of the schedule; the fields define the order of the heap."""
 
     planned_s: float
     order: int
-    """Of several at a time: what is to be applied, to be mended, to be tried again."""
+    """Rank among steps planned for the same time: 0 applies a fault, 1 heals one, 2 is a retry."""
     id: int
     fault: ScheduledFault
 
@@ -72,11 +76,11 @@ class _Applied:
     targets: Any
     effect: dict[str, Any]
     healed_before: int = 0
-    """How many faults had been healed when the effect was measured."""
+    """How many heals had been proved when the effect was measured."""
 
 
 class Faults:
-    """Runs one schedule; writes ``schedule.jsonl``, a line for each fault as it is healed."""
+    """Runs one schedule; writes a line of ``schedule.jsonl`` when each fault is healed."""
 
     def __init__(
         self,
@@ -88,8 +92,11 @@ class Faults:
         timeout_s: float = 60.0,
         beginning: Callable[[str], Awaitable[None]] = _at_once,
     ) -> None:
-        """``beginning`` returns when a client begins an operation of that name: a fault whose
-        option ``when`` has one strikes then."""
+        """Prepare to run a schedule.
+
+        ``beginning`` returns when a client invokes an operation of the given name: a fault whose
+        option ``when`` names an operation is applied then.
+        """
         self._recorder = recorder
         self._nemesis = nemesis
         self._schedule = schedule
@@ -98,38 +105,43 @@ class Faults:
         self._beginning = beginning
         self._applied: dict[int, _Applied] = {}
         self._planned_s: dict[int, float] = {fault.id: fault.at_s for fault in schedule}
-        """When what each fault still lacks was to be: to be applied, or then to be healed."""
+        """The planned time of the next step of each fault (its application, then its heal)."""
         self._due_s: dict[int, float] = {}
-        """When it is to be, as things went."""
+        """When the next step of each fault is actually due; absent until the fault was applied."""
         self._again: set[int] = set()
-        """Applied without effect, mended, and to be applied once more."""
+        """Faults that were healed because their effect was not proved, and must be applied
+        again."""
         self._tries: Counter[tuple[int, str]] = Counter()
-        """By fault and phase."""
+        """Attempts by fault and phase."""
         self._healed = 0
         """How many heals were proved."""
         self._steps: list[_Step] = []
-        """A heap of the steps that wait."""
+        """A heap of the pending steps."""
         self._acting = asyncio.Lock()
         """Held by the one action that is being carried out."""
         self._ending = asyncio.Event()
         self._hands: list[asyncio.Task[None]] = []
-        """What has gone on with the schedule when a measurement took long, each in its turn."""
+        """Tasks that continued the schedule after a measurement took long, each in its order."""
         self._noticing: list[asyncio.Task[None]] = []
         self._measuring: dict[int, tuple[_Step, bool]] = {}
-        """By fault: steps that others do not wait for any more, and whether they apply a fault."""
+        """By fault: the step whose measurement still runs while the schedule continues, and whether
+        that step applies the fault."""
         self._turn: tuple[int, _Step, bool] | None = None
-        """The fault whose step the schedule waits for, that step, and whether it applies."""
+        """The fault and step that the schedule waits for, and whether the step applies the
+        fault."""
         self._timer: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
-        """A step of :attr:`_measuring` is over, or the main phase is."""
+        """Set when a step of :attr:`_measuring` has ended, or when the main phase has."""
 
     def overtime_s(self, end_s: float) -> float:
-        """What it takes until all is done that was planned to be done by then."""
+        """How long the clients may continue: 0 unless a step planned before ``end_s`` is undone."""
         return OVERTIME_MAX_S if any(at_s < end_s for at_s in self._planned_s.values()) else 0.0
 
     async def run(self, ending: asyncio.Event) -> None:
-        """The whole schedule. After ``ending`` nothing new is broken, and what is broken is healed
-        at once."""
+        """Run the whole schedule.
+
+        Once ``ending`` is set, no new fault is applied, and applied faults are healed at once.
+        """
         self._steps = [_Step(fault.at_s, 0, fault.id, fault) for fault in self._schedule]
         heapq.heapify(self._steps)
         self._ending = ending
@@ -144,8 +156,11 @@ class Faults:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _go_on(self) -> None:
-        """Step after step, until nothing is left or a measurement takes long: then another call
-        goes on, and this one ends with its step."""
+        """Carry out step after step until the schedule is done or a measurement takes long.
+
+        In the second case :meth:`_relieve` starts another call that continues the schedule, and
+        this call ends with its step.
+        """
         while step := await self._next():
             heals = step.id in self._applied and (
                 self._ending.is_set() or step.id not in self._again
@@ -166,7 +181,7 @@ class Faults:
                 return
 
     async def _next(self) -> _Step | None:
-        """The next step, as soon as it is due; ``None`` when nothing is left."""
+        """Wait until the next step is due and return it; ``None`` when the schedule is done."""
         while self._steps or self._measuring:
             if not self._measuring:
                 step = heapq.heappop(self._steps)
@@ -184,14 +199,14 @@ class Faults:
         return None
 
     def _is_held(self, step: _Step) -> bool:
-        """Is a fault still being measured that is to be healed before this step?"""
+        """Return whether a fault is still being measured whose heal comes before ``step``."""
         return any(
             applies and (each.fault.at_s + each.fault.duration_s, 1, each.id) < step[:3]
             for each, applies in self._measuring.values()
         )
 
     def _only_measures(self, fault: ScheduledFault) -> None:
-        """What the schedule waits for has acted: it is given some time to be measured."""
+        """Start the timer that limits how long the schedule waits for this measurement."""
         if self._turn is not None and self._turn[0] == fault.id and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(PATIENCE_S, self._relieve)
 
@@ -202,7 +217,7 @@ class Faults:
             self._timer = None
 
     def _relieve(self) -> None:
-        """The measurement goes on, and so does the schedule."""
+        """Continue the schedule in a new task while the current measurement runs on."""
         assert self._turn is not None, "the timer goes with the turn"
         number, step, applies = self._turn
         self._waited_for()
@@ -216,13 +231,17 @@ class Faults:
         self._changed.set()
 
     def _broken(self) -> list[_Step]:
-        """The steps that heal."""
+        """The pending steps that heal a fault."""
         return [
             step for step in self._steps if step.id in self._applied and step.id not in self._again
         ]
 
     async def _strike(self, fault: ScheduledFault) -> _Step | None:
-        """Apply; the mend, or the next try if others last longer than planned because of this."""
+        """Apply a fault. Return its heal, or its next try if it delayed the heals of other faults.
+
+        The fault is tried again only if its effect was not proved and a heal became overdue
+        meanwhile.
+        """
         if self._ending.is_set():
             return None
         await self._until_its_moment(fault)
@@ -241,7 +260,10 @@ class Faults:
         return _Step(fault.at_s + fault.duration_s, 1, fault.id, fault)
 
     async def _mend(self, fault: ScheduledFault) -> _Step | None:
-        """Heal; the next try, behind the next of the others if there are any."""
+        """Heal a fault. Return the next try if the heal was not proved and tries are left.
+
+        The next try comes after the next heal of another fault, if one is pending.
+        """
         await self._measure_again(fault)
         healed_ns = await self._heal(fault)
         possible = HEAL_TRIES if self._applied[fault.id].applied_ns is not None else 1
@@ -258,7 +280,7 @@ class Faults:
         return None
 
     def close(self) -> None:
-        """Write a line for what could not be healed any more."""
+        """Write a line for each fault that is still applied, without the time of a heal."""
         for fault in self._schedule:
             if fault.id in self._applied:
                 self._write(fault, healed_ns=None)
@@ -283,7 +305,7 @@ class Faults:
 
     async def _apply(self, fault: ScheduledFault) -> None:
         self._tries[fault.id, "apply"] += 1
-        # Written down before it is tried, so that an interruption in its midst leaves its line.
+        # Stored before the attempt: an interrupted one must get its line in the schedule, too.
         self._applied[fault.id] = _Applied(
             asked_ns=self._recorder.now_ns(),
             applied_ns=None,
@@ -301,7 +323,7 @@ class Faults:
         )
 
     async def _heal(self, fault: ScheduledFault) -> int | None:
-        """When it was proved to be mended."""
+        """Heal a fault; return the time of the heal if it was proved."""
         self._tries[fault.id, "heal"] += 1
         _, done = await self._ask(fault, "heal", self._applied[fault.id].targets)
         proved = done.error is None and done.value["effect"]["proved"]
@@ -309,8 +331,10 @@ class Faults:
         return done.time_ns if proved else None
 
     async def _measure_again(self, fault: ScheduledFault) -> None:
-        """Measure an effect that was not proved when the fault was applied, if other faults have
-        been healed since: they may have hidden it."""
+        """Measure an unproved effect again if other faults were healed since.
+
+        The other faults may have hidden it.
+        """
         applied = self._applied[fault.id]
         is_on = applied.applied_ns is not None and fault.id not in self._again
         if applied.effect["proved"] or not is_on or applied.healed_before == self._healed:
@@ -341,7 +365,7 @@ class Faults:
     async def _ask(
         self, fault: ScheduledFault, phase: str, targets: Any, timeout_s: float | None = None
     ) -> tuple[Op, Op]:
-        """The invocation and the completion, as recorded."""
+        """Run one operation of the nemesis; return its invocation and completion as recorded."""
         value = {"id": fault.id, "phase": phase, "targets": targets, "options": fault.options}
         await self._acting.acquire()
         is_acting = True
@@ -351,7 +375,7 @@ class Faults:
             if is_acting:
                 is_acting = False
                 self._acting.release()
-                if phase != "measure":  # what comes behind the heal waits for it
+                if phase != "measure":  # steps planned after this heal wait for it
                     self._only_measures(fault)
 
         try:

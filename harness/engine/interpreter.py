@@ -1,9 +1,9 @@
-"""The interpreter asks a generator what comes next, lets clients do it and records what came of it.
+"""The interpreter runs the operations that a generator asks for and records their outcomes.
 
-It is the one place where a test has tasks and a clock. Each of its threads carries one logical
-process at a time. A process whose operation ends in ``info`` is retired: nobody knows what its
-client still has under way, so its thread goes on as process ``old + concurrency`` with another
-client (Jepsen's rule, which checkers rely on).
+It is the only place where a test has tasks and a clock. Each of its threads runs one logical
+process at a time. A process whose operation ends in ``info`` is retired, because its client may
+still have requests in flight: its thread continues as process ``old + concurrency`` with a new
+client (Jepsen's rule, on which checkers rely).
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from model.op import Op
 from model.roles import Client
 
 ClientFactory = Callable[[int], Client]
-"""Makes the client of a process; it is opened before its first operation."""
+"""Creates the client of a process; the client is opened before its first operation."""
 
 REFUSED_PAUSE_S = 1.0
-"""How long a thread rests after its client could not be opened."""
+"""How long a thread pauses after its client could not be opened."""
 
 
 class Interpreter:
-    """Runs generators one after another over the same threads."""
+    """Runs generators one after another on the same threads."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Interpreter:
         overtime_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``op_timeout_s`` bounds every operation: one that takes longer ends in ``info``, and its
-        client is left behind. ``overtime_s`` is what generators may know of it."""
+        client is abandoned. ``overtime_s`` is passed on to generators in their context."""
         self._recorder = recorder
         self._make_client = make_client
         self._concurrency = concurrency
@@ -50,30 +50,30 @@ class Interpreter:
         self._close_timeout_s = close_timeout_s
         self._overtime_s = overtime_s
         self._processes = list(range(concurrency))
-        """By thread."""
+        """The process of each thread, by thread."""
         self._clients: dict[int, Client] = {}
-        """By process; opened."""
+        """The opened clients, by process."""
         self._running: dict[int, asyncio.Task[None]] = {}
-        """By thread."""
+        """Operations in progress, by thread."""
         self._asked: dict[int, asyncio.Task[None]] = {}
-        """By process: what its client is doing."""
+        """The invocation that each client is running, by process."""
         self._stumbled: dict[int, str] = {}
-        """By process that has not been retired yet: what its client has tripped over."""
+        """The error that made a client unusable, by process; kept until the process is retired."""
         self._closing: dict[asyncio.Task[str | None], None] = {}
         self._left_behind: dict[asyncio.Task[Any], None] = {}
-        """Tasks that nobody waits for any more; kept so that they are not collected."""
+        """Abandoned tasks, referenced only so that they are not garbage-collected."""
         self._events: list[Op] = []
-        """Completions that the generator has not heard of yet."""
+        """Completions that the generator has not received yet."""
         self._changed = asyncio.Event()
         self._failure: Exception | None = None
 
     async def run(
         self, generator: Generator, on_exhausted: Callable[[], None] = lambda: None
     ) -> None:
-        """Until the generator has nothing more to do and every operation has ended.
+        """Run until the generator is exhausted and every operation has ended.
 
-        ``on_exhausted`` is called when nothing more will be asked, but the last operations may
-        still be under way.
+        ``on_exhausted`` is called when the generator is exhausted; the last operations may still be
+        in progress.
         """
         exhausted = False
         while True:
@@ -102,23 +102,26 @@ class Interpreter:
                     generator = later.update(self._dispatch(answer))
 
     def stumbled(self, process: int, error: str) -> None:
-        """A client is of no use any more: what it is doing ends in ``info``, or what it is asked
-        next fails, and its process is retired."""
+        """Give up the client of ``process``, whose library has failed.
+
+        The current operation ends in ``info``, or else the next one in ``fail``; then the process
+        is retired.
+        """
         if self._processes[process % self._concurrency] != process:
-            return  # it was given up before
+            return  # it has been retired already
         self._stumbled.setdefault(process, f"client-crash: {error}")
         if process in self._asked:
             self._asked[process].cancel()
 
     async def retire_all(self) -> None:
-        """Close every client; each thread goes on as a new process."""
+        """Close every client; each thread continues as a new process."""
         assert not self._running, "an operation is under way"
         for thread in range(self._concurrency):
             self._retire(thread)
         await asyncio.gather(*self._closing)
 
     async def close(self) -> None:
-        """Give up what is still under way, and close every client."""
+        """Cancel all operations and close every client."""
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
@@ -138,7 +141,7 @@ class Interpreter:
         return Context(self._now_s(), free, self._concurrency, self._rng, self._overtime_s())
 
     async def _sleep_until(self, until_s: float) -> None:
-        """Until that time of the run, or until something has ended."""
+        """Sleep until that time of the run, or until an operation ends."""
         timer = None
         if until_s != float("inf"):
             loop = asyncio.get_running_loop()
@@ -161,7 +164,7 @@ class Interpreter:
         return op
 
     async def _carry_out(self, thread: int, op: Op) -> None:
-        """One operation from its invocation to a thread that is free again."""
+        """Run one operation from its invocation until its thread is free again."""
         stumbles.PROCESS.set(op.process)
         try:
             completion, alive = await self._complete(op)
@@ -179,7 +182,7 @@ class Interpreter:
             self._changed.set()
 
     async def _complete(self, op: Op) -> tuple[Op, bool]:
-        """The completion, and whether the client can go on."""
+        """Return the completion of ``op`` and whether its client is still usable."""
         client = self._clients.get(op.process)
         if client is None:
             client = self._make_client(op.process)
@@ -204,7 +207,7 @@ class Interpreter:
         return _ended(op, "info", self._stumbled.get(op.process, error)), False
 
     def _retire(self, thread: int) -> None:
-        """The thread goes on at once; the client may take its time to close."""
+        """Continue the thread as a new process at once; the old client closes in the background."""
         process = self._processes[thread]
         self._processes[thread] = process + self._concurrency
         self._stumbled.pop(process, None)
@@ -215,8 +218,10 @@ class Interpreter:
             closing.add_done_callback(self._closing.pop)
 
     async def _bounded(self, work: Awaitable[None], timeout_s: float) -> str | None:
-        """What went wrong, if anything did. Work that outlives its time is left behind, even when
-        it does not let itself be cancelled."""
+        """Run ``work`` for at most ``timeout_s`` and return its error, if any.
+
+        Work that exceeds its time is cancelled and abandoned, even if it ignores the cancellation.
+        """
         task = asyncio.ensure_future(work)
         try:
             # Half the steps of a shield in a time-out, and every operation takes them.
@@ -228,14 +233,14 @@ class Interpreter:
             self._leave(task)
             task.cancel()
             return "timeout"
-        if task.cancelled():  # by something within: nobody else knows of it
+        if task.cancelled():  # by the work itself: the interpreter did not cancel it
             return "CancelledError"
         error = task.exception()
         if error is None:
             return None
         if isinstance(error, Exception) and not isinstance(error, AssertionError):
             return f"{type(error).__name__}: {error}".rstrip(": ")
-        raise error  # an invariant of ours is broken: no doubt about a broker
+        raise error  # a broken invariant of Faultline's own code says nothing about the broker
 
     def _leave(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)

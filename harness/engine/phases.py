@@ -1,7 +1,7 @@
-"""A test in its order: the workload under faults, then healing and recovery, then the final reads.
+"""Runs the phases of a test: the workload under faults, healing and recovery, then the final reads.
 
-Everything in it is handed in (cluster, nemesis, clients, recorder), so that the same test runs in
-every world.
+The cluster, the nemesis, the clients and the recorder are passed in, so that the same test runs on
+every target.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ RECOVERY_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the run itself went; whether the broker kept its promises is for the checkers to say."""
+    """How the run itself ended; the checkers judge whether the broker kept its guarantees."""
 
     recovered: bool
-    """Every node up, every partition led by a broker with a full ISR, in time."""
+    """Whether, in time, every node was up and every partition had a leader and a full ISR."""
 
 
 async def carry_out(
@@ -42,10 +42,10 @@ async def carry_out(
     tally: Tally,
     schedule_path: Path,
 ) -> Ending:
-    """Both phases of a test, on a cluster that is up.
+    """Run all phases of a test on a cluster that is up.
 
-    ``tally`` must observe ``recorder``. Whatever happens, clients are closed at the end; the
-    cluster is the caller's.
+    ``tally`` must observe ``recorder``. Clients are closed at the end in any case; the caller owns
+    the cluster.
     """
     schedule = plan.schedule or ()
     faults = Faults(recorder, nemesis, schedule, schedule_path, beginning=tally.beginning)
@@ -67,7 +67,7 @@ async def carry_out(
                 await interpreter.run(workload.main(plan), on_exhausted=ending.set)
             tally.phase = "healing"
             await nemesis.heal_all()
-            # Readers begin as new processes, at the beginning; nobody adds to what they read.
+            # Readers are new processes that read from the beginning; no client writes any more.
             await interpreter.retire_all()
             recovered = await _recover(cluster, recorder)
             tally.phase = "final reads"
@@ -80,7 +80,10 @@ async def carry_out(
 
 
 async def _recover(cluster: Cluster, recorder: Recorder) -> bool:
-    """In the history, because what is read of a cluster that has not recovered proves little."""
+    """Wait for the cluster to recover, and record whether it did.
+
+    Reads from a cluster that has not recovered prove little.
+    """
     recorder.record(NEMESIS, "invoke", RECOVER)
     recovered = await cluster.recover(RECOVERY_TIMEOUT_S)
     recorder.record(NEMESIS, "info", RECOVER, {"recovered": recovered})
@@ -89,7 +92,7 @@ async def _recover(cluster: Cluster, recorder: Recorder) -> bool:
 
 @contextlib.asynccontextmanager
 async def _watched(crashes: Crashes) -> AsyncIterator[None]:
-    """Whatever ends by itself meanwhile is recorded."""
+    """Record unexpected exits for as long as the context lasts."""
     watching = asyncio.create_task(crashes.run(), name="watch for crashes")
     try:
         yield

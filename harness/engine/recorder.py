@@ -1,6 +1,6 @@
-"""The recorder gives each event its place and time, and hands it to the operating system at once.
+"""The recorder gives each event its index and time, and writes it to the operating system at once.
 
-What has been recorded survives a SIGKILL of this process: one ``write`` per event, no buffer.
+Recorded events survive a SIGKILL of this process: each takes one unbuffered ``write``.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,18 +13,18 @@ from model.history import encode
 from model.op import Op, OpType
 
 Observer = Callable[[Op], None]
-"""Told of each event after it has been written."""
+"""Called with each event after it has been written."""
 
 
 class Lines:
-    """A file that grows by whole lines, each written through to the operating system."""
+    """A file that grows by whole lines, each written to the operating system without a buffer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = path.open("xb", buffering=0)
 
     def append(self, line: bytes) -> None:
-        """Raises :class:`OSError`, with the path, when the line cannot be written in full."""
+        """Write ``line``; raise :class:`OSError` with the path if it cannot be written in full."""
         rest = memoryview(line)
         try:
             while rest:
@@ -37,7 +37,7 @@ class Lines:
 
 
 class Recorder:
-    """Writes ``history.jsonl``; the one place that assigns index and time."""
+    """Writes ``history.jsonl``; the only place that assigns an event its index and time."""
 
     def __init__(
         self, path: Path, clock_ns: Callable[[], int], observers: Sequence[Observer] = ()
@@ -56,7 +56,7 @@ class Recorder:
     def record(
         self, process: int, kind: OpType, f: str, value: Any = None, error: str | None = None
     ) -> Op:
-        """The event as it stands in the history."""
+        """Write an event and return it with its index and time."""
         op = Op(
             index=self._next_index,
             time_ns=self.now_ns(),
@@ -86,17 +86,17 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
     applied_ns: int | None
     healed_ns: int | None
     effect: dict[str, Any]
-    """``proved``: was the mechanism measured to have bitten; ``how``: by what."""
+    """``proved``: whether a measurement showed the fault's effect; ``how``: what was measured."""
     late_ns: int = 0
-    """How much later than planned the fault was asked for."""
+    """How much later than planned the fault was requested."""
     overran_ns: int | None = None
-    """How much longer than planned it lasted, from its application to its heal; ``None`` for a
-    fault that lacks one of the two."""
+    """How much longer than planned the fault lasted, from its application to its heal; ``None`` if
+    it was not applied or not healed."""
 
 
 _ROW = msgspec.json.Encoder()
 
 
 def encode_row(row: FaultRow) -> bytes:
-    """One line of ``schedule.jsonl``, newline included."""
+    """Encode one line of ``schedule.jsonl``, newline included."""
     return _ROW.encode(row) + b"\n"

@@ -1,8 +1,9 @@
-"""What a client's library trips over in its own code is a crash of that client, not of the run.
+"""Treats an unhandled error inside a client library as a crash of that client, not of the run.
 
-A library has tasks and callbacks that nobody waits for. What they raise is a line in a log where
-they run in production, and the client goes on with a part of itself missing. Here the client is
-given up, and its process says why. What our own code raises there stays a failure of the run.
+A library has tasks and callbacks whose results are never awaited. In production an error raised
+there is one line in a log, and the client continues with a part of itself missing. Here the client
+is given up, and its process records the reason. An error that Faultline's own code raises there
+still fails the run.
 """
 
 import asyncio
@@ -12,15 +13,18 @@ from contextvars import Context, ContextVar
 from typing import Any
 
 PROCESS: ContextVar[int] = ContextVar("PROCESS")
-"""Whose client this task or callback is of; whatever a client begins inherits it."""
+"""The process whose client owns the running task or callback, and any task that this creates."""
 LIBRARIES = ("aiokafka",)
-"""Those whose tasks run in the loop of the test."""
+"""The client libraries whose tasks run in the event loop of the test."""
 _OURS = ("harness", "workloads", "model", "nemesis")
 
 
 def tell(stumbled: Callable[[int, str], None]) -> None:
-    """Tell, for as long as the running loop lasts, of a process whose client's library has failed,
-    and of where. All else is told to whoever heard of it before."""
+    """Call ``stumbled`` with the process and the place of every error inside a client library.
+
+    This holds for as long as the running loop lasts. All other errors go to the loop's previous
+    exception handler.
+    """
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler() or (
         lambda loop, told: loop.default_exception_handler(told)
@@ -38,17 +42,20 @@ def tell(stumbled: Callable[[int, str], None]) -> None:
 
 
 def _process_of(told: dict[str, Any]) -> int | None:
-    """By what its callback or task was made in, where that can be asked for."""
+    """The process whose client created the failed task or callback; ``None`` if it is unknown."""
     handle, task = told.get("handle"), told.get("future")
     made_in: Context | None = getattr(handle, "_context", None)
-    if task is not None and hasattr(task, "get_context"):  # simulated ones; all, since 3.12
+    if task is not None and hasattr(task, "get_context"):  # simulated tasks; all since 3.12
         made_in = task.get_context()
     return None if made_in is None else made_in.get(PROCESS)
 
 
 def _of_a_library(error: BaseException) -> str | None:
-    """The function that raised it, if that is no function of ours. Not what the error says: it may
-    name an object by its address, which is another one in every run."""
+    """The library function that raised ``error``; ``None`` if Faultline's own code raised it.
+
+    The message of the error is left out: it may contain the address of an object, which differs in
+    every run.
+    """
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         module = str(frame.f_globals.get("__name__", ""))
         if module.partition(".")[0] in LIBRARIES:

@@ -1,4 +1,4 @@
-"""A running count of what has been recorded: for progress, and for the keys to read at the end."""
+"""A running count of recorded events, for progress and for the partitions to read at the end."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,28 +11,28 @@ READS = ("poll", "txn")
 
 @dataclass(slots=True)
 class Tally:
-    """Observes a recorder."""
+    """Observes a recorder and counts."""
 
     phase: str = "starting"
     ops: int = 0
-    """Completions of clients' operations."""
+    """Completed operations of clients."""
     acked: int = 0
     """Records acknowledged."""
     read: int = 0
-    """Records read, counted as often as they were."""
+    """Records read; a record that was read twice counts twice."""
     info: int = 0
     faults: int = 0
     """Faults applied so far."""
     active: dict[int, str] = field(default_factory=dict)
     """Faults applied and not yet healed, by id."""
     calm_since_ns: int | None = None
-    """When the last fault was healed, and the cluster was given time to recover."""
+    """When the cluster began to recover, after all faults were healed."""
     keys: dict[str, None] = field(default_factory=dict)
-    """Keys that somebody tried to write, in order of appearance."""
+    """Partitions that a client tried to write, in order of their first write."""
     _awaited: dict[str, list["asyncio.Future[None]"]] = field(default_factory=dict)
 
     async def beginning(self, f: str) -> None:
-        """Returns when a client begins such an operation."""
+        """Return when a client next invokes an operation named ``f``."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._awaited.setdefault(f, []).append(begun)
         await begun
