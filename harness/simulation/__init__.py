@@ -1,1 +1,1 @@
-"""Deterministic simulation: asyncio programs on virtual time, one loop per simulated process."""
+"""Deterministic simulation: asyncio programs on virtual time, one event loop per process."""

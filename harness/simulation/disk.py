@@ -1,7 +1,7 @@
-"""A host's disk: how long it takes, how it fails, and what power loss leaves on it.
+"""A host's disk: how long operations take, how they fail, and what survives a power loss.
 
-Processes reach it through `attach`; it outlives them. What survives is told by `disk_inode` (bytes)
-and `disk_names` (names). The end of a process alone loses nothing.
+Processes access it through `attach`; it outlives them. `disk_inode` (bytes) and `disk_names`
+(names) define what survives a power loss. The end of a process alone loses nothing.
 """
 
 import random
@@ -22,13 +22,13 @@ class Latency:
     write: tuple[float, float] = (4e-6, 25e-6)
     sync: tuple[float, float] = (40e-6, 400e-6)
     name: tuple[float, float] = (3e-6, 20e-6)
-    """To look a name up, make, change or remove it."""
+    """To look up, create, change or remove a name."""
     bytes_per_s: float = 2e9
-    """What bytes read, written or synced take on top."""
+    """Additional time for bytes that are read, written or synced."""
 
 
 class Place(NamedTuple):
-    """A byte on the disk."""
+    """The location of a byte on the disk."""
 
     path: str
     at: int
@@ -37,8 +37,8 @@ class Place(NamedTuple):
 class SimDisk:
     """One disk, with one file system on it.
 
-    rng: decides what is lost, damaged, and how long things take.
-    error: the class of every failure, made with a sentence.
+    rng: decides what is lost or damaged, and how long operations take.
+    error: the class of every failure, constructed with a sentence.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class SimDisk:
         self.latency = latency or Latency()
         self.names = Names(error)
         self.boots = 0
-        """Losses of power; whatever ran before the last one is no more."""
+        """The number of power losses; processes attached before the last one have ended."""
         self.lock_holder: DiskAccess | None = None
-        """Who has locked it; a lock counts as long as its holder lives."""
+        """The process that has locked the disk; the lock is valid as long as that process lives."""
         self._limit_bytes: int | None = None
         self._slowness_s = 0.0
         self._failing_syncs: int | None = 0
@@ -64,65 +64,66 @@ class SimDisk:
         busy: Callable[[float], object] = lambda seconds: None,
         is_ended: Callable[[], bool] = lambda: False,
     ) -> DiskAccess:
-        """What one process works with.
+        """Return one process's access to the disk.
 
-        busy: called for each operation with the seconds it takes, for which the process does
-            nothing else: the operation returns at once, its time is to be spent at the end of the
-            step. Calls within one step add up.
-        is_ended: is the process no more? Then its lock is gone, and nothing reaches the disk.
+        busy: called for each operation with the seconds it takes, during which the process does
+            nothing else. The operation returns at once; its time is spent at the end of the step.
+            Calls within one step add up.
+        is_ended: whether the process has ended. Then its lock is gone, and it writes nothing any
+            more.
         """
         return DiskAccess(self, busy, is_ended)
 
     # Faults.
 
     def power_loss(self) -> None:
-        """Lose what was not synced, as far as chance will have it. Processes must begin anew."""
+        """Lose, at random, what was not synced. Processes must be started again."""
         self.boots += 1
         self._interruption = None
         self.names.lose_power(self.rng)
 
     def fill(self, leave_bytes: int = 0) -> None:
-        """From now on so much fits, until something is removed or `free` is called."""
+        """Leave room for `leave_bytes` more, and for what is removed, until `free` is called."""
         self._limit_bytes = self._used_bytes() + leave_bytes
 
     def free(self) -> None:
-        """There is room again."""
+        """Remove the limit of free space."""
         self._limit_bytes = None
 
     def slow(self, seconds: float) -> None:
-        """Every operation takes so much longer; 0: as usual again."""
+        """Let every operation take this much longer; 0 restores the usual time."""
         self._slowness_s = seconds
 
     def fail_fsync(self, times: int | None = None) -> None:
-        """So many syncs of files or directories fail; None: all, until `fail_fsync(0)`."""
+        """Let this many syncs of files or directories fail; None: all, until `fail_fsync(0)`."""
         self._failing_syncs = times
 
     def interrupt(self, operations: int, action: Callable[[], object]) -> None:
-        """After so many more operations call `action`, right in front of the next one.
+        """Call `action` after this many more operations, right before the next one.
 
         A step of a process cannot be divided otherwise; real processes are killed, and real power
-        goes, between any two calls of the system. If the action ends the process, that operation
-        and all its later ones fail without a trace.
+        is lost, between any two system calls. If the action ends the process, that operation and
+        all later ones of it fail without effect.
         """
         self._interruption = operations, action
 
     def interrupt_rename(self, ending: str, action: Callable[[], object]) -> None:
-        """The same right in front of the next rename of a file whose name ends so."""
+        """Call `action` right before the next rename of a file whose name ends with `ending`."""
         self._interrupted_rename = ending, action
 
     def cancel_interrupt(self) -> None:
-        """It has not come to it, and shall not."""
+        """Cancel interruptions that have not happened yet."""
         self._interruption = self._interrupted_rename = None
 
     def flip_bit(self, path: str | None = None) -> Place | None:
-        """Turn one synced bit over, in this file or anywhere; None if nothing is synced."""
+        """Flip one random synced bit, in this file or anywhere; None if nothing is synced."""
         place = self._choose(path)
         if place is not None:
             self.turn_over(place, self.rng.randrange(8))
         return place
 
     def turn_over(self, place: Place, bit: int) -> None:
-        """Turn this very bit over, 0 to 7."""
+        """Flip the given bit, 0 to 7, of the byte at `place`."""
         self.names.file(place.path).data[place.at] ^= 1 << bit
 
     def break_sector(self, path: str | None = None) -> Place | None:
@@ -148,25 +149,25 @@ class SimDisk:
             at -= inode.synced
         raise AssertionError("the files hold less than their sum")
 
-    # Looking at it from outside, without a trace.
+    # Inspection from outside, without an effect on the run.
 
     def paths(self) -> list[str]:
-        """Every file there is, in order."""
+        """The path of every file, in order."""
         return [path for path, _ in self.names.files()]
 
     @property
     def unsynced_bytes(self) -> int:
-        """What files hold that no sync has saved."""
+        """The number of bytes that were written and not synced."""
         return sum(inode.unsynced for _, inode in self.names.files())
 
     def peek(self, path: str) -> bytes:
-        """What a reader would find in a file, bad sectors notwithstanding."""
+        """The bytes of a file, even those in bad sectors."""
         return bytes(self.names.file(path).data)
 
     # For `DiskAccess`.
 
     def count(self) -> None:
-        """An operation is about to begin: is it the one to be interrupted?"""
+        """Count an operation that is about to begin; run the interruption if it is due."""
         if self._interruption is not None:
             left, action = self._interruption
             self._interruption = (left - 1, action) if left else None
@@ -174,7 +175,7 @@ class SimDisk:
                 action()
 
     def renaming(self, path: str) -> None:
-        """A file is about to get another name: is it the one to be interrupted?"""
+        """Run the interruption that waits for this rename, if there is one."""
         if self._interrupted_rename is not None and path.endswith(self._interrupted_rename[0]):
             action = self._interrupted_rename[1]
             self._interrupted_rename = None
@@ -191,18 +192,18 @@ class SimDisk:
         )
 
     def fits(self, size: int) -> int:
-        """How much of so many bytes there is room for."""
+        """How many of `size` bytes there is room for."""
         if self._limit_bytes is None:
             return size
         return max(0, min(size, self._limit_bytes - self._used_bytes()))
 
     def sync_fails(self) -> bool:
-        """Does this sync fail?"""
+        """Return whether this sync fails."""
         if self._failing_syncs:
             self._failing_syncs -= 1
             return True
         return self._failing_syncs is None
 
     def _used_bytes(self) -> int:
-        """Counted only when it matters: most of the time a disk has room."""
+        """The bytes in use; computed only under a limit, since most disks have none."""
         return sum(len(inode.data) for _, inode in self.names.files())

@@ -1,7 +1,7 @@
-"""What a process sees of its host's disk: one directory tree, and handles on files.
+"""A process's access to its host's disk: one directory tree, and handles on files.
 
-It takes the operations that a program would ask of its system. None of them waits: how long they
-take is told to the process (`SimDisk.attach`).
+It offers the operations that a program asks of its operating system. None of them waits; each
+reports its duration to the process (`SimDisk.attach`).
 """
 
 from collections.abc import Callable, Sequence
@@ -32,11 +32,11 @@ class SimFile:
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """The size of the file in bytes."""
         return len(self._inode.data)
 
     def append(self, buffers: Sequence[_Buffer]) -> None:
-        """Write at the end; on a full disk as much as fits, and then the error."""
+        """Write at the end; on a full disk, write as much as fits and raise the error."""
         data = b"".join(buffers)
         self._begin(self._disk.latency.write, len(data))
         room = self._disk.fits(len(data))
@@ -45,19 +45,19 @@ class SimFile:
             raise self._disk.error(f"append to {self._path}: no space left on the disk")
 
     def pread(self, at: int, length: int) -> bytes:
-        """The bytes from `at` on; fewer only at the end."""
+        """Read `length` bytes from `at` on; fewer only at the end of the file."""
         self._begin(self._disk.latency.read, length)
         if not self._inode.is_readable(at, length):
             raise self._disk.error(f"read {self._path}: input/output error")
         return bytes(memoryview(self._inode.data)[at : at + length])
 
     def truncate(self, size: int) -> None:
-        """Cut off what is behind `size`."""
+        """Cut the file to `size` bytes."""
         self._begin(self._disk.latency.name, 0)
         self._inode.truncate(size)
 
     def fsync(self) -> None:
-        """Make every byte survive."""
+        """Make every byte durable."""
         self._begin(self._disk.latency.sync, self._inode.unsynced)
         if self._disk.sync_fails():
             self._inode.fail_sync(self._disk.rng)
@@ -65,7 +65,7 @@ class SimFile:
         self._inode.sync()
 
     def close(self) -> None:
-        """Give the handle back."""
+        """Close the handle."""
         if not self._is_open:
             raise self._disk.error(f"close {self._path}: it is closed")
         self._is_open = False
@@ -77,7 +77,7 @@ class SimFile:
 
 
 class DiskAccess:
-    """A disk in the hands of one process; every failure is an error of the disk's class."""
+    """The access of one process to a disk; every failure is an error of the disk's class."""
 
     def __init__(
         self, disk: "SimDisk", busy: Callable[[float], object], is_ended: Callable[[], bool]
@@ -90,11 +90,11 @@ class DiskAccess:
 
     @property
     def is_alive(self) -> bool:
-        """Does the process still run, on the power that it was started with?"""
+        """Return whether the process still runs, and its host has not lost power since it began."""
         return self._boots == self._disk.boots and not self._is_ended()
 
     def begin(self, span: tuple[float, float], size: int = 0) -> None:
-        """Every operation begins here; the dead begin none."""
+        """Begin an operation: charge its time, or raise if the process has ended."""
         disk = self._disk
         disk.count()
         if not self.is_alive:
@@ -110,14 +110,14 @@ class DiskAccess:
         return SimFile(self, self._disk, path, inode)
 
     def read(self, path: str) -> bytes:
-        """The whole of a file."""
+        """Read a whole file."""
         file = self.open(path)
         return file.pread(0, file.size)
 
     def write(self, path: str, data: bytes) -> None:
-        """Replace a file, as programs do it: another file is made, synced, and renamed.
+        """Replace a file the way programs do: create another file, sync it, and rename it.
 
-        An error in between leaves that file behind.
+        An error in between leaves that other file behind.
         """
         temporary = path + _TEMPORARY_SUFFIX
         file = self.open(temporary, create=True)
@@ -136,40 +136,40 @@ class DiskAccess:
     # Names.
 
     def exists(self, path: str) -> bool:
-        """Is there a file or directory of this name?"""
+        """Return whether there is a file or directory at `path`."""
         self._begin_name()
         return self._names.find(path) is not None
 
     def is_dir(self, path: str) -> bool:
-        """Is there a directory of this name?"""
+        """Return whether there is a directory at `path`."""
         self._begin_name()
         return isinstance(self._names.find(path), Directory)
 
     def list(self, path: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """List the names in a directory, sorted."""
         self._begin_name()
         return sorted(self._names.directory(path).names)
 
     def make_dir(self, path: str) -> None:
-        """Create a directory whose parent exists; it needs a page of room."""
+        """Create a directory whose parent exists; it needs one page of free space."""
         self._begin_name()
         if self._disk.fits(PAGE_BYTES) < PAGE_BYTES:
             raise self._disk.error(f"make {path}: no space left on the disk")
         self._names.make_dir(path)
 
     def remove_dir(self, path: str) -> None:
-        """Remove a directory with all that is in it."""
+        """Remove a directory with all its contents."""
         self._begin_name()
         self._names.remove_tree(path, self._disk.rng)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or directory another name."""
+        """Rename a file or directory."""
         self._disk.renaming(old)
         self._begin_name()
         self._names.rename(old, new)
 
     def fsync_dir(self, path: str) -> None:
-        """Make the names in a directory survive."""
+        """Make the names in a directory durable."""
         self.begin(self._disk.latency.sync)
         if self._disk.sync_fails():
             raise self._disk.error(f"fsync {path}: input/output error")
@@ -178,7 +178,7 @@ class DiskAccess:
     # The lock.
 
     def lock(self) -> None:
-        """Keep others out for as long as this process lives, or until `unlock`."""
+        """Lock the disk for other processes while this one lives, or until `unlock`."""
         self.open(LOCK_NAME, create=True)
         holder = self._disk.lock_holder
         if holder is not None and holder.is_alive:
@@ -186,7 +186,7 @@ class DiskAccess:
         self._disk.lock_holder = self
 
     def unlock(self) -> None:
-        """Let others in again."""
+        """Release the lock if this process holds it."""
         if self._disk.lock_holder is self:
             self._disk.lock_holder = None
 

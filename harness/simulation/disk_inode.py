@@ -1,15 +1,15 @@
-"""What a loss of power leaves of one file's bytes.
+"""The bytes of one file, and which of them survive a loss of power.
 
 The rules, as ext4 (ordered, delayed allocation) and XFS allow them:
 
-- Synced bytes stay. Of what was written since, pages reach the disk at any time and in any order.
+- Synced bytes survive. Pages written since then reach the disk at any time and in any order.
 - Lengths change in order: the file has a length that it had at some moment since the last sync, or
-  any between two of them (a write is torn at any byte). A page within that length that was not
-  written reads as zeros.
-- So a cut that was not synced may be lost: what it removed is there again. Only the page in which
-  it fell is written in place, and may hold what came afterwards, or zeros.
-- After a sync that failed, the kernel takes its pages for clean: some of them are never written,
-  whatever later syncs say, until somebody writes into them again.
+  any length between two of those (a write is torn at any byte). A page within that length that was
+  not written reads as zeros.
+- A truncation that was not synced may therefore be lost: the removed bytes are there again. Only
+  the page that contains the cut is written in place, and may hold later bytes, or zeros.
+- After a failed sync the kernel takes its pages for clean: some of them are never written, even if
+  later syncs succeed, until a write changes them again.
 """
 
 import random
@@ -20,7 +20,7 @@ SECTOR_BYTES: Final = 512
 
 
 class _Cut(NamedTuple):
-    """A truncation since the last sync, and what undoes it."""
+    """A truncation since the last sync, with what is needed to undo it."""
 
     synced_before: int
     at: int
@@ -28,23 +28,23 @@ class _Cut(NamedTuple):
 
 
 class Inode:
-    """A file's bytes, without a name."""
+    """The bytes of a file, without a name."""
 
     __slots__ = ("_cuts", "_never_written", "bad_sectors", "data", "synced")
 
     def __init__(self) -> None:
         self.data = bytearray()
-        """What a read sees."""
+        """The bytes that a read returns."""
         self.synced = 0
-        """So many bytes of it are sure to survive."""
+        """The number of leading bytes that are sure to survive."""
         self.bad_sectors: set[int] = set()
-        """Numbers of sectors that cannot be read."""
+        """Numbers of the sectors that cannot be read."""
         self._cuts: list[_Cut] = []
-        self._never_written: dict[int, int] = {}  # page → from which byte of the file on
+        self._never_written: dict[int, int] = {}  # page → first lost byte of the file
 
     @property
     def unsynced(self) -> int:
-        """Bytes that the next sync has to write."""
+        """The number of bytes that the next sync has to write."""
         return len(self.data) - self.synced
 
     def append(self, data: bytes) -> None:
@@ -54,7 +54,7 @@ class Inode:
         self.data += data
 
     def truncate(self, size: int) -> None:
-        """Cut off what is behind `size`."""
+        """Cut the file to ``size`` bytes."""
         assert size <= len(self.data), f"cut to {size} bytes, of which only {len(self.data)} exist"
         self._cuts.append(_Cut(self.synced, size, bytes(self.data[size:])))
         del self.data[size:]
@@ -64,18 +64,18 @@ class Inode:
         self._forget_sectors_behind(size)
 
     def sync(self) -> None:
-        """Make it all survive."""
+        """Make the whole file durable."""
         self.synced = len(self.data)
         self._cuts.clear()
 
     def fail_sync(self, rng: random.Random) -> None:
-        """A sync that failed: nothing is sure now, and some pages are given up."""
+        """Fail a sync: no new bytes become durable, and the kernel gives up some pages."""
         for page, start, _ in _pages(self.synced, len(self.data)):
             if rng.random() < 0.5:
                 self._never_written.setdefault(page, start)
 
     def lose_power(self, rng: random.Random) -> None:
-        """Forget what the rules above allow, as chance will have it."""
+        """Discard bytes at random, as far as the rules above allow."""
         if self._cuts:
             self._undo_cuts(rng)
         if self.synced < len(self.data):
@@ -88,7 +88,7 @@ class Inode:
         self.sync()
 
     def is_readable(self, at: int, length: int) -> bool:
-        """Is there no bad sector among these bytes?"""
+        """Return whether these bytes contain no bad sector."""
         if not self.bad_sectors:
             return True
         end = min(at + length, len(self.data))
@@ -123,7 +123,7 @@ class Inode:
 
 
 def _pages(start: int, end: int) -> list[tuple[int, int, int]]:
-    """Number, first byte and end of the part of each page that lies between two places."""
+    """Return the number, first byte and end of the part of each page between two offsets."""
     pages = range(start // PAGE_BYTES, -(-end // PAGE_BYTES))
     return [
         (page, max(start, page * PAGE_BYTES), min(end, (page + 1) * PAGE_BYTES)) for page in pages

@@ -1,9 +1,9 @@
-"""A tree of names, and what a loss of power leaves of them.
+"""A tree of names, and which of its changes survive a loss of power.
 
-A name that was made, changed or removed is sure only once its directory was synced; syncing a file
-does not save its name. Of the changes to one directory those survive that came first: file systems
-write them down in order. Two directories do not wait for each other, unless something was moved
-between them; a rename happens whole or not at all.
+A name that was created, changed or removed is durable only once its directory was synced; syncing a
+file does not make its name durable. Changes to one directory reach the disk in order, as file
+systems log them, so the first of them survive. Changes to two directories are independent, unless
+something was moved between them; a rename is atomic.
 """
 
 import random
@@ -14,7 +14,7 @@ from harness.simulation.disk_inode import Inode
 
 
 class Directory:
-    """Names, and those of them that are sure to survive."""
+    """The names in a directory, and the names that are sure to survive."""
 
     __slots__ = ("durable", "names")
 
@@ -25,13 +25,13 @@ class Directory:
 
 Node: TypeAlias = Inode | Directory
 _Naming: TypeAlias = tuple[Directory, str, Node | None]
-"""In this directory this name is given to this node, or to nothing."""
+"""In this directory, this name refers to this node; ``None`` if it is removed."""
 
 
 class Names:
-    """The file system's tree. Paths have "/" between their parts; "" is the root.
+    """The tree of a file system. Paths have "/" between their parts; "" is the root.
 
-    error: what is raised, with a sentence, when a path is not what it should be.
+    error: the class raised, with a sentence, for a path that is missing or of the wrong kind.
     """
 
     def __init__(self, error: type[Exception]) -> None:
@@ -39,10 +39,10 @@ class Names:
         self._error = error
         self._pending: list[tuple[_Naming, ...]] = []
 
-    # Looking.
+    # Look-ups.
 
     def find(self, path: str) -> Node | None:
-        """What has this name, if anything."""
+        """The file or directory at ``path``, or ``None``."""
         node: Node | None = self.root
         for part in filter(None, path.split("/")):
             if not isinstance(node, Directory):
@@ -51,14 +51,14 @@ class Names:
         return node
 
     def file(self, path: str) -> Inode:
-        """The file of this name."""
+        """The file at ``path``."""
         node = self.find(path)
         if not isinstance(node, Inode):
             raise self._error(f"{path}: {'no such file' if node is None else 'is a directory'}")
         return node
 
     def directory(self, path: str) -> Directory:
-        """The directory of this name."""
+        """The directory at ``path``."""
         node = self.find(path)
         if not isinstance(node, Directory):
             raise self._error(f"{path}: {'no such directory' if node is None else 'is a file'}")
@@ -68,30 +68,31 @@ class Names:
         """Every file with its path, in the order of their names."""
         yield from _files(self.root, "")
 
-    # Changing.
+    # Changes.
 
     def create(self, path: str) -> Inode:
-        """The file of this name; a new one if there is none."""
+        """Return the file at ``path``, creating it if it does not exist."""
         if self.find(path) is None:
             directory, name = self._parent(path)
             self._change((directory, name, Inode()))
         return self.file(path)
 
     def make_dir(self, path: str) -> None:
-        """A new directory."""
+        """Create a directory."""
         directory, name = self._parent(path)
         if name in directory.names:
             raise self._error(f"{path}: exists")
         self._change((directory, name, Directory()))
 
     def remove(self, path: str) -> None:
-        """Take a file's name away."""
+        """Remove a file."""
         self.file(path)
         directory, name = self._parent(path)
         self._change((directory, name, None))
 
     def remove_tree(self, path: str, rng: random.Random) -> None:
-        """Remove a directory, first of all what is in it, in an order that nobody promises."""
+        """Remove a directory after its contents, in a random order, since no system promises
+        one."""
         inside = self.directory(path)
         names = sorted(inside.names)
         rng.shuffle(names)
@@ -104,7 +105,7 @@ class Names:
         self._change((directory, name, None))
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or directory another name; a file of that name is no more."""
+        """Rename a file or directory; an existing file at ``new`` is replaced."""
         node = self.find(old)
         if node is None:
             raise self._error(f"{old}: no such file")
@@ -119,10 +120,10 @@ class Names:
             raise self._error(f"{old} cannot be moved into itself")
         self._change((source, old_name, None), (target, new_name, node))
 
-    # Surviving.
+    # Durability.
 
     def sync(self, path: str) -> None:
-        """Make a directory's names survive, and what they depend on."""
+        """Make a directory's names durable, and the changes that they depend on."""
         wanted = [self.directory(path)]
         sure: list[tuple[_Naming, ...]] = []
         unsure: list[tuple[_Naming, ...]] = []
@@ -138,7 +139,7 @@ class Names:
         self._pending = unsure[::-1]
 
     def lose_power(self, rng: random.Random) -> None:
-        """Forget names that were not synced, and bytes of the files that are left."""
+        """Discard changes of names at random unless synced, then bytes of the remaining files."""
         chance_lost = rng.choice((0.0, 0.3, 1.0))
         stopped: list[Directory] = []
         for change in self._pending:
@@ -166,7 +167,7 @@ class Names:
 
 
 def _touched(change: tuple[_Naming, ...]) -> list[Directory]:
-    """The directories whose other changes this one may not overtake."""
+    """The directories in which this change keeps its place in the order of changes."""
     directories = [directory for directory, _, _ in change]
     return directories + [node for _, _, node in change if isinstance(node, Directory)]
 

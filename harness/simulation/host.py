@@ -1,4 +1,4 @@
-"""A machine: an address, clocks, a kernel, processes; on or off."""
+"""A simulated machine: an address, clocks, a kernel and processes; on or off."""
 
 from typing import TYPE_CHECKING
 
@@ -11,35 +11,35 @@ if TYPE_CHECKING:
 
 
 class Host:
-    """One of the machines of a world. Its disk is the business of whoever has one."""
+    """One machine of a world. It has no disk: a program that needs one creates a ``SimDisk``."""
 
     def __init__(self, world: "World", stack: Stack, clock: HostClock) -> None:
         self.world = world
         self.stack = stack
         self.clock = clock
         self.processes: list[Process] = []
-        """Those that have not ended."""
+        """The processes that have not ended."""
 
     def __repr__(self) -> str:
         return f"<Host {self.name} {self.ip}>"
 
     @property
     def name(self) -> str:
-        """Also its name on the network."""
+        """The host's name, also on the network."""
         return self.stack.name
 
     @property
     def ip(self) -> str:
-        """Its address."""
+        """The host's IP address."""
         return self.stack.ip
 
     @property
     def is_on(self) -> bool:
-        """Has it power?"""
+        """Return whether the host is switched on."""
         return self.stack.is_on
 
     def spawn(self, main: Main, name: str | None = None) -> Process:
-        """Start a process; it runs ``main()`` in a loop of its own, from the next step on."""
+        """Start a process; it runs ``main()`` in its own loop, from the next step on."""
         if not self.is_on:
             raise RuntimeError(f"{self.name} is off")
         self.processes = [process for process in self.processes if not process.is_done]
@@ -48,7 +48,7 @@ class Host:
         return process
 
     def power_off(self) -> None:
-        """Everything that runs or is in memory is gone, and nobody is told."""
+        """Lose power: all processes and all memory are gone; peers are not notified."""
         if self.is_on:
             self.world.note(f"{self.name} off")
             for process in self.processes:
@@ -57,7 +57,7 @@ class Host:
             self.stack.power_off()
 
     def power_on(self) -> None:
-        """An empty machine: peers of its former connections are reset when they speak."""
+        """Start an empty machine: it resets its former connections when their peers send."""
         if not self.is_on:
             self.world.note(f"{self.name} on")
             self.stack.is_on = True

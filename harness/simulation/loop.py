@@ -1,7 +1,7 @@
-"""The event loop of one simulated process: asyncio's own, but the world drives it.
+"""The event loop of one simulated process: asyncio's own, driven by the world.
 
-Callbacks come in the order in which they were made ready, as in every asyncio loop; which process
-takes the next step is the world's choice.
+Callbacks run in the order in which they became ready, as in every asyncio loop; the world selects
+the process that takes the next step.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _Args = TypeVarTuple("_Args")
 
 _EXECUTOR_S = (1e-5, 1e-3)
-"""How long what is given to an executor takes, at least and at most."""
+"""How long a call passed to an executor takes, at least and at most."""
 
 
 class SimLoop(asyncio.BaseEventLoop):
-    """A loop on virtual time, with a network that is not there."""
+    """An event loop on virtual time, with a simulated network."""
 
     def __init__(
         self,
@@ -45,58 +45,60 @@ class SimLoop(asyncio.BaseEventLoop):
         rng: random.Random,
         next_number: Callable[[], int],
     ) -> None:
-        """``runnable``: the loops that have something to do, a list of the world."""
+        """``runnable``: the world's list of loops that have something to run."""
         super().__init__()
-        self.set_debug(False)  # whatever the environment says
+        self.set_debug(False)  # even if the environment asks for it
         self.process = process
         self.clock = clock
         self.ready: deque[asyncio.Handle] = deque()
         self.is_queued = False
-        """It is among the runnable ones; or halted, and must not come among them."""
+        """True if the loop is in ``runnable``; also while it is halted, to keep it out of the
+        list."""
         self.is_over = False
-        """Nothing of it will run again, and none of its connections is open."""
+        """True once nothing of the process will run again and none of its connections is open."""
         self.tasks: list[SimTask] = []
-        """All that may not have ended; asyncio holds them weakly, and would let them be lost."""
+        """All tasks that may not have ended; asyncio holds them only weakly and could lose them."""
         self.next_number = next_number
         self._timeline = timeline
         self._runnable = runnable
         self._stack = stack
         self._rng = rng
 
-    # The world's side.
+    # Called by the world.
 
     def enqueue(self, handle: asyncio.Handle) -> None:
-        """This handle runs after those that are ready."""
+        """Run ``handle`` after those that are ready."""
         self.ready.append(handle)
         if not self.is_queued:
             self.is_queued = True
             self._runnable.append(self)
 
     def report(self, handle: asyncio.Handle, name: str, error: BaseException) -> None:
-        """A callback of this name has failed, and nobody in it has heard."""
+        """Report an exception raised by the callback ``name`` to the loop's exception handler."""
         message = f"Exception in callback {name}"
         self.call_exception_handler({"message": message, "exception": error, "handle": handle})
 
     def halt(self) -> None:
-        """Nothing of it runs any more; what becomes ready waits."""
+        """Stop running callbacks; those that become ready wait."""
         if self in self._runnable:
             self._runnable.remove(self)
         self.is_queued = True
 
     def go_on(self) -> None:
-        """It runs again."""
+        """Run callbacks again."""
         self.is_queued = bool(self.ready)
         if self.is_queued:
             self._runnable.append(self)
 
     def forget_done_tasks(self) -> None:
-        """Tasks that have ended need nobody to hold them."""
+        """Drop the references to tasks that have ended."""
         self.tasks = [task for task in self.tasks if not task.done()]
 
     def discard(self) -> None:
-        """The world is over: end the coroutines of what has not ended, unheard.
+        """Close the coroutines of unfinished tasks without reporting errors, as the world is over.
 
-        Not earlier: the ``finally`` of a killed process must not run while it could be seen.
+        This must not happen earlier: the ``finally`` blocks of a killed process must not have any
+        visible effect.
         """
         for task in self.tasks:
             if not task.done():
@@ -107,12 +109,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self.ready.clear()
         self._closed = True
 
-    # asyncio's side: time and callbacks.
+    # asyncio's interface: time and callbacks.
 
     def time(self) -> float:
         return self.clock.monotonic()
 
-    get_debug = bool  # False; every future and handle asks
+    get_debug = bool  # False; every future and handle calls it
 
     def is_running(self) -> bool:
         return asyncio._get_running_loop() is self
@@ -161,7 +163,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> "asyncio.Future[Any]":
-        """There are no threads: it is done in the loop, a little later."""
+        """Run ``func`` in the loop a little later, because there are no threads."""
         future = self.create_future()
 
         def work() -> None:
@@ -178,9 +180,9 @@ class SimLoop(asyncio.BaseEventLoop):
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """There is none."""
+        """Do nothing: there is no executor."""
 
-    # asyncio's side: the network.
+    # asyncio's interface: the network.
 
     async def getaddrinfo(  # type: ignore[override]
         self, host: Any, port: Any, **hints: int
@@ -202,7 +204,7 @@ class SimLoop(asyncio.BaseEventLoop):
         local_addr: Any = None,
         **ignored: Any,
     ) -> tuple[SimTransport, asyncio.BaseProtocol]:
-        """Connect by TCP; plain, from an address of the kernel's choice."""
+        """Connect by TCP, without TLS, from an address that the kernel selects."""
         if ssl or sock is not None or local_addr is not None:
             raise NotImplementedError("simulated connections have no ssl, sock or local_addr")
         address = Address(self._stack.network.resolve(_text(host or "localhost")), int(port))

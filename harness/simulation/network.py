@@ -1,4 +1,4 @@
-"""The network: hosts by name and address, and a link for each direction between two of them."""
+"""The network: hosts by name and address, and one link for each direction between two hosts."""
 
 import random
 import socket
@@ -16,7 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Link:
-    """The way from one host to another. What is lost on it, TCP sends again."""
+    """The path from one host to another. TCP sends again what is lost on it."""
 
     def __init__(self, network: "Network", source: "Stack", target: "Stack", number: int) -> None:
         self.source = source
@@ -24,22 +24,22 @@ class Link:
         self.name = f"{source.name}>{target.name}"
         self.latency_s = network.latency_s if source is not target else network.latency_s / 10
         self.jitter_s = network.jitter_s if source is not target else network.jitter_s / 10
-        """The latency is longer by up to this, evenly distributed."""
+        """The latency is longer by up to this much, uniformly distributed."""
         self.bytes_per_s: float | None = None
         """Bandwidth; None without a limit."""
         self.is_cut = False
-        """A black hole: what is sent, and what is under way, is lost without a word."""
+        """A black hole: segments sent or in flight are lost without an error."""
         self.refuses = False
-        """Connects are answered with a reset, whoever listens."""
+        """Connects are answered with a RST, even if a process listens."""
         self.loss = 0.0
-        """The share of segments that get lost by chance, 0 to 1."""
+        """The share of segments that are lost at random, 0 to 1."""
         self.dropped = 0
-        """Segments that got lost by chance."""
+        """The number of segments lost at random."""
         self.taps: list[Tap] = []
         self.carried = 0
-        """Segments that arrived."""
+        """The number of segments that arrived."""
         self.lost = 0
-        """Segments that a cut, or a host that is off, has swallowed."""
+        """The number of segments lost to a cut, or to a host that is off."""
         self.back: Link = self
         self._number = number
         self._network = network
@@ -92,7 +92,7 @@ class Network:
         latency_s: float = 0.0002,
         jitter_s: float = 0.0008,
     ) -> None:
-        """``latency_s``, ``jitter_s``: of links that nobody has changed; loopbacks take a tenth."""
+        """``latency_s``, ``jitter_s``: the defaults of new links; loopback links take a tenth."""
         self.timeline = timeline
         self.trace = trace
         self.rng = rng
@@ -103,16 +103,16 @@ class Network:
         self._links: dict[tuple[str, str], Link] = {}
 
     def add(self, stack: "Stack") -> None:
-        """A host joins."""
+        """Add a host."""
         if stack.name in self._by_name or stack.ip in self._by_ip:
             raise ValueError(f"there is a host {stack.name} or an address {stack.ip} already")
         self._by_name[stack.name] = self._by_ip[stack.ip] = stack
 
     def resolve(self, name: str) -> str:
-        """The address that a name means; addresses mean themselves.
+        """Resolve a host name to its address; an address resolves to itself.
 
         Raises:
-            socket.gaierror: nobody has that name.
+            socket.gaierror: no host has that name.
         """
         if name == "localhost" or name.startswith("127."):
             return LOOPBACK
@@ -124,7 +124,7 @@ class Network:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     def route(self, origin: "Stack", ip: str) -> Link:
-        """The link on which segments for an address leave; a black hole when nobody has it."""
+        """The link for segments to an address; a black hole if no host has the address."""
         target = origin if ip == LOOPBACK else self._by_ip.get(ip)
         if target is not None:
             return self.link(origin.name, target.name)
@@ -146,12 +146,12 @@ class Network:
     # Faults.
 
     def cut(self, source: str, target: str) -> None:
-        """Nothing gets from one host to the other any more; the way back is another link."""
+        """Lose everything sent from one host to the other, in this direction only."""
         self._note(f"cut {source}>{target}")
         self.link(source, target).is_cut = True
 
     def heal(self, source: str, target: str) -> None:
-        """It does again; what was lost comes when TCP sends it next."""
+        """End a cut; TCP sends again what was lost."""
         self._note(f"heal {source}>{target}")
         self.link(source, target).is_cut = False
 
@@ -166,12 +166,12 @@ class Network:
         return len(ends)
 
     def refuse(self, source: str, target: str) -> None:
-        """Connects from one host to the other are refused; those that exist go on."""
+        """Refuse connects from one host to the other; existing connections continue."""
         self._note(f"refuse {source}>{target}")
         self.link(source, target).refuses = True
 
     def admit(self, source: str, target: str) -> None:
-        """They are refused no longer."""
+        """End the refusal of connects."""
         self._note(f"admit {source}>{target}")
         self.link(source, target).refuses = False
 
@@ -180,7 +180,7 @@ class Network:
 
 
 def rst(to: Segment) -> Segment:
-    """The answer of a kernel that knows nothing of a connection."""
+    """The RST that a kernel sends for a connection it does not know."""
     seq = max(to.ack, 0)
     end = end_of(seq, b"", RST)
     return Segment(to.target, to.source, seq, b"", RST, to.end, 0, to.stamp, to.stamp, end)

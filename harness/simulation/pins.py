@@ -1,12 +1,12 @@
-"""What must be pinned, and patched, for a run to depend on its seed alone.
+"""Pins and patches everything that would make a run depend on more than its seed.
 
 Some of it is decided before an interpreter starts (the seed of string hashes; the address layout,
 since until Python 3.12 ``hash(None)`` is an address), so a program that simulates replaces itself
-by ``exec_pinned`` before it does anything else. The clocks are replaced by ``install``, before any
-library binds them; they show real time whenever no world runs. ``docs/determinism.md`` tells why
-each pin is there.
+by ``exec_pinned`` before it does anything else. ``install`` replaces the clocks before any library
+binds them; they show real time whenever no world runs. ``docs/determinism.md`` explains the reason
+for each pin.
 
-This module imports the standard library only, so that it can come first.
+This module imports the standard library only, so that it can be imported first.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 real_s: Callable[[], float] = time.monotonic
-"""The machine's own clock, in seconds, also while a world runs: for those who watch it."""
+"""The machine's own monotonic clock, in seconds, even while a world runs: for observers."""
 
 _ADDR_NO_RANDOMIZE = 0x0040000
 _ASK = 0xFFFFFFFF
@@ -30,14 +30,14 @@ _NONE_IS_AN_ADDRESS = sys.version_info < (3, 12)
 
 
 class PinError(Exception):
-    """This process cannot be made deterministic; one sentence says why."""
+    """This process cannot be made deterministic; the message is one sentence that says why."""
 
 
 # Before the interpreter starts.
 
 
 def is_pinned() -> bool:
-    """Was this interpreter started as ``exec_pinned`` starts one?"""
+    """Return whether this interpreter was started the way ``exec_pinned`` starts one."""
     return (
         not sys.flags.hash_randomization
         and os.environ.get("PYTHONHASHSEED") == "0"
@@ -47,9 +47,9 @@ def is_pinned() -> bool:
 
 
 def exec_pinned(argv: Sequence[str] | None = None) -> None:
-    """Replace this process by a pinned one; return at once in a process that is pinned.
+    """Replace this process by a pinned one; return at once in a process that is pinned already.
 
-    ``argv``: what follows the interpreter's name; by default what this process was started with.
+    ``argv``: the arguments after the interpreter's name; by default those of this process.
 
     Raises:
         PinError: the system does not allow it.
@@ -94,7 +94,7 @@ def _personality(persona: int) -> int:
 
 
 class Clocks(Protocol):
-    """A world, as far as clocks ask."""
+    """The part of a world that the clocks need."""
 
     def wall_ns(self) -> int: ...
     def monotonic_s(self) -> float: ...
@@ -106,7 +106,7 @@ _is_installed = False
 
 
 def install() -> None:
-    """Replace the clocks of ``time``; the second time, do nothing."""
+    """Replace the clocks of ``time``; later calls do nothing."""
     global _is_installed
     if _is_installed:
         return
@@ -151,7 +151,7 @@ def _unless_simulated(real: Callable[..., Any], reason: str) -> Callable[..., An
 
 
 class Chance:
-    """The randomness of libraries: the module ``random``, and the system's entropy."""
+    """The seeded randomness of libraries, for the module ``random`` and the system's entropy."""
 
     def __init__(self, seed: str) -> None:
         self.entropy = random.Random(f"{seed} entropy")
@@ -160,9 +160,9 @@ class Chance:
 
 @contextmanager
 def active(world: Clocks, chance: Chance) -> Iterator[None]:
-    """In here it is the world's time; randomness is its seed's; no collection comes by itself.
+    """Use the world's time and its seed's randomness, and disable automatic garbage collection.
 
-    What existed before is not looked at by collections in here.
+    Explicit collections ignore the objects that existed before.
     """
     global _active, _thread
     if _active is not None:
@@ -189,7 +189,7 @@ def active(world: Clocks, chance: Chance) -> Iterator[None]:
 
 @contextmanager
 def _entropy(source: random.Random) -> Iterator[None]:
-    """``os.urandom``, ``uuid4``, ``secrets``, ``SystemRandom`` and ``Random()`` draw from here."""
+    """Let ``os.urandom``, ``uuid4``, ``secrets``, ``SystemRandom``, ``Random()`` use ``source``."""
     module: Any = random
     real, real_seed = os.urandom, random.Random.seed  # noqa: TID251 - to be put back
     swapped: Any = os

@@ -1,4 +1,4 @@
-"""A simulated process: one main coroutine, one loop, and an end that its kernel tidies up after."""
+"""A simulated process: one main coroutine and one loop; its kernel cleans up after its end."""
 
 import asyncio
 import contextvars
@@ -15,12 +15,12 @@ Main = Callable[[], Coroutine[Any, Any, Any]]
 
 
 class ProcessKilled(Exception):
-    """There is no result: the process was killed, or its host lost power."""
+    """The process has no result: it was killed, or its host lost power."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something of a process failed and nobody in it has heard."""
+    """An error of a process that its own code did not handle."""
 
     at_s: float
     process: str
@@ -33,19 +33,19 @@ class Failure:
 
 
 class Process:
-    """It runs from ``spawn`` until its main ends, or somebody ends it.
+    """A process that runs from ``spawn`` until its main ends or it is killed.
 
-    When main returns or raises, the other tasks are cancelled and waited for, as ``asyncio.run``
-    does, and the kernel closes what is still open.
+    When main returns or raises, the other tasks are cancelled and awaited, as in ``asyncio.run``,
+    and the kernel closes all open connections.
     """
 
     def __init__(self, host: "Host", name: str, number: int) -> None:
         self.host = host
         self.name = name
         self.number = number
-        """Counts the processes of the world."""
+        """The process's number in its world."""
         self.is_done = False
-        """It has ended, in whatever way."""
+        """Whether the process has ended, for whatever reason."""
         self.was_killed = False
         self.is_paused = False
         self._busy_until = 0.0
@@ -57,18 +57,18 @@ class Process:
         return f"<Process {self.name}>"
 
     def start(self, loop: SimLoop, main: Main) -> None:
-        """Begin; the host calls this."""
+        """Start the main coroutine; called by the world."""
         self.loop = loop
         loop.set_exception_handler(self._unheard)
         self.main = loop.create_task(main(), name="main", context=contextvars.Context())
         self.main.add_done_callback(self._wind_down)
 
-    # What others do to it.
+    # What other processes and the harness do to it.
 
     def kill(self) -> None:
-        """SIGKILL: nothing of it runs any more; its kernel closes its connections.
+        """SIGKILL: run nothing of the process any more; its kernel closes its connections.
 
-        A process that kills itself goes on until it next awaits.
+        A process that kills itself continues until its next await.
         """
         if not self.is_done:
             self._note("killed")
@@ -76,19 +76,19 @@ class Process:
             self.host.stack.close_all(self)
 
     def lose_power(self) -> None:
-        """Its host is off: nothing is tidied up."""
+        """End the process because its host is off; its connections are not closed."""
         if not self.is_done:
             self._vanish()
 
     def pause(self) -> None:
-        """SIGSTOP: its kernel goes on without it."""
+        """SIGSTOP: the process does not run, but its kernel still does."""
         if not self.is_done and not self.is_paused:
             self._note("paused")
             self.is_paused = True
             self.loop.halt()
 
     def resume(self) -> None:
-        """SIGCONT: timers that came due in the meantime fire now."""
+        """SIGCONT: run again; timers that came due during the pause fire now."""
         if not self.is_done and self.is_paused:
             self._note("resumed")
             self.is_paused = False
@@ -96,7 +96,7 @@ class Process:
                 self.loop.go_on()
 
     def busy(self, seconds: float) -> None:
-        """It does nothing else for so long, from the end of this step on; spans add up."""
+        """Keep the process from running for ``seconds`` after this step; repeated calls add up."""
         world = self.host.world
         if self._busy_until > world.now:
             self._busy_until += seconds
@@ -113,25 +113,25 @@ class Process:
             self.loop.go_on()
 
     def call(self, callback: Callable[..., object], *args: Any) -> None:
-        """Have it call this in its own loop, as a handler of a signal would."""
+        """Call ``callback`` in the process's own loop, as a signal handler would."""
         self.loop.call_soon(callback, *args, context=contextvars.Context())
 
     def discard(self) -> None:
-        """The world ends with it still running."""
+        """End a process that still runs when the world ends."""
         if not self.is_done:
             self._vanish()
 
-    # How it ended.
+    # Its end.
 
     async def ended(self) -> None:
-        """Wait for its end, from another process."""
+        """Wait until the process has ended; called in another process."""
         if not self.is_done:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             await waiter
 
     def result(self) -> Any:
-        """What main returned; raises what main raised.
+        """Return what main returned, or raise what main raised.
 
         Raises:
             ProcessKilled: it did neither.
@@ -183,7 +183,7 @@ class Process:
 
     def _unheard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if self.was_killed:
-            return  # the dead do not speak
+            return  # a killed process reports nothing
         world = self.host.world
         message = str(context.get("message"))
         world.failed(Failure(world.now, self.name, message, context.get("exception")))

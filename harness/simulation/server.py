@@ -1,4 +1,4 @@
-"""What ``create_server`` gives: it accepts what the kernel has queued."""
+"""The server that ``create_server`` returns: it accepts the connections that the kernel queued."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 
 class SimServer(asyncio.AbstractServer):
-    """A server of a process, with the promises of Python 3.12: ``wait_closed`` waits for the end
-    of every connection."""
+    """A server of a process, with the guarantees of Python 3.12.
+
+    ``wait_closed`` waits for the end of every connection.
+    """
 
     def __init__(
         self,
@@ -22,7 +24,8 @@ class SimServer(asyncio.AbstractServer):
         factory: Callable[[], asyncio.BaseProtocol],
         listen: Callable[[Callable[[], None]], Listener],
     ) -> None:
-        """``listen`` makes the listening socket, and is told whom to call when somebody waits."""
+        """``listen`` creates the listening socket; it calls its argument when a connection
+        waits."""
         self._loop = loop
         self._factory = factory
         self._is_queued = False
@@ -35,7 +38,7 @@ class SimServer(asyncio.AbstractServer):
 
     @property
     def sockets(self) -> tuple[SocketInfo, ...]:
-        """The listening socket, to ask for its address."""
+        """The listening socket, from which callers read its address."""
         return () if self._listener is None else (self._info,)
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
@@ -65,14 +68,14 @@ class SimServer(asyncio.AbstractServer):
     async def wait_closed(self) -> None:
         await asyncio.shield(self._closed)
 
-    # For connections.
+    # For transports.
 
     def attach(self) -> None:
-        """One connection more."""
+        """Count a connection."""
         self._connections += 1
 
     def detach(self) -> None:
-        """One less."""
+        """Remove a connection from the count."""
         self._connections -= 1
         self._maybe_closed()
 

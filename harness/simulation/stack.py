@@ -1,4 +1,4 @@
-"""A host's kernel, as far as TCP goes: who listens, which connections there are."""
+"""The TCP part of a host's kernel: its listeners and its connections."""
 
 import errno
 import os
@@ -11,11 +11,11 @@ from harness.simulation.segment import RST, SYN, Address, Segment, TcpOptions
 from harness.simulation.tcp import Socket
 
 _PORTS = range(32768, 61000)
-"""What connects, and servers that ask for port 0, are given."""
+"""The ports for outgoing connections, and for servers that ask for port 0."""
 
 
 class Listener:
-    """A listening socket: the kernel shakes hands and queues, the process accepts."""
+    """A listening socket: the kernel completes handshakes and queues, the process accepts."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Listener:
         self._ready: deque[Socket] = deque()
 
     def syn(self, segment: Segment) -> None:
-        """Somebody connects. With too many waiting, nothing is answered: it will ask again."""
+        """Answer a client's SYN; ignore it if the backlog is full, since the client tries again."""
         if len(self._embryos) + len(self._ready) > self._backlog:
             return
         socket = self._stack.socket(segment.target, segment.source, self.owner, self)
@@ -42,19 +42,19 @@ class Listener:
         socket.open(segment)
 
     def established(self, socket: Socket) -> None:
-        """The handshake is done."""
+        """Queue a connection whose handshake is complete."""
         del self._embryos[socket]
         self._ready.append(socket)
         self._on_ready()
 
     def lost(self, socket: Socket) -> None:
-        """A connection ended before it was accepted."""
+        """Forget a connection that ended before it was accepted."""
         self._embryos.pop(socket, None)
         if socket in self._ready:
             self._ready.remove(socket)
 
     def accept(self) -> Socket | None:
-        """The connection that has waited for longest."""
+        """Return the connection that has waited longest, or ``None``."""
         if not self._ready:
             return None
         socket = self._ready.popleft()
@@ -62,7 +62,7 @@ class Listener:
         return socket
 
     def close(self) -> None:
-        """Nobody listens here any more; who has not been accepted is reset."""
+        """Stop listening, and reset the connections that were not accepted."""
         self._stack.stop_listening(self)
         for socket in [*self._embryos, *self._ready]:
             socket.listener = None
@@ -72,7 +72,7 @@ class Listener:
 
 
 class Stack:
-    """TCP on one host. Its connections outlive the processes that made them, as on Linux."""
+    """TCP on one host. Connections may outlive the processes that made them, as on Linux."""
 
     def __init__(
         self, name: str, ip: str, network: Network, options: TcpOptions, rng: random.Random
@@ -94,10 +94,10 @@ class Stack:
     def listen(
         self, host: str | None, port: int, backlog: int, on_ready: Callable[[], None], owner: object
     ) -> Listener:
-        """Listen; ``port`` 0 takes one that is free.
+        """Listen; ``port`` 0 selects a free one.
 
         Raises:
-            OSError: the port is taken, or the address is not this host's.
+            OSError: the port is taken, or the address belongs to another host.
         """
         ip = self.local_ip(host)
         if not port:
@@ -112,7 +112,7 @@ class Stack:
         """The address to listen on; "" stands for all.
 
         Raises:
-            OSError: it is another host's.
+            OSError: it belongs to another host.
         """
         if host is None or host in ("", "0.0.0.0", "::"):
             return ""
@@ -122,7 +122,7 @@ class Stack:
         return ip
 
     def connect(self, remote: Address, owner: object) -> Socket:
-        """Begin to connect; the socket tells how it ends."""
+        """Begin to connect; the socket's ``on_connected`` reports the outcome."""
         ip = LOOPBACK if remote.ip == LOOPBACK else self.ip
         port = self._free_port(lambda port: (Address(ip, port), remote) not in self._sockets)
         socket = self.socket(Address(ip, port), remote, owner)
@@ -130,27 +130,27 @@ class Stack:
         return socket
 
     def close_all(self, owner: object) -> None:
-        """A process has ended: its kernel closes what it had."""
+        """Close the listeners and connections of a process that has ended."""
         for listener in [each for each in self._listeners.values() if each.owner is owner]:
             listener.close()
         for socket in [each for each in self._sockets.values() if each.owner is owner]:
             socket.close()
 
     def power_off(self) -> None:
-        """All is forgotten, and nobody is told."""
+        """Discard everything without notifying any peer."""
         self.is_on = False
         self._listeners.clear()
         for socket in list(self._sockets.values()):
             socket.vanish()
 
     def towards(self, ip: str) -> list[Socket]:
-        """The ends of open connections with an address."""
+        """The local ends of open connections with an address."""
         return [each for each in self._sockets.values() if each.remote.ip == ip and each.is_open]
 
     # For the network.
 
     def arrive(self, segment: Segment) -> None:
-        """A segment has come for this host."""
+        """Process a segment that has arrived at this host."""
         socket = self._sockets.get((segment.target, segment.source))
         if socket is not None:
             socket.arrive(segment)
@@ -165,7 +165,7 @@ class Stack:
             self.refuse(segment)
 
     def refuse(self, segment: Segment) -> None:
-        """Nothing here knows of it: a RST goes back."""
+        """Answer a segment of an unknown connection with a RST."""
         self.network.route(self, segment.source.ip).carry(rst(segment), 0.0)
 
     # For sockets and listeners.
@@ -173,18 +173,18 @@ class Stack:
     def socket(
         self, local: Address, remote: Address, owner: object, listener: Listener | None = None
     ) -> Socket:
-        """A new end of a connection."""
+        """Create one end of a connection."""
         link = self.network.route(self, remote.ip)
         socket = Socket(self, link, local, remote, owner=owner, listener=listener)
         self._sockets[local, remote] = socket
         return socket
 
     def forget(self, socket: Socket) -> None:
-        """It is gone."""
+        """Remove a socket that is gone."""
         self._sockets.pop((socket.local, socket.remote), None)
 
     def stop_listening(self, listener: Listener) -> None:
-        """Its port is free."""
+        """Remove a listener and free its port."""
         self._listeners.pop(listener.address, None)
 
     def _is_taken(self, ip: str, port: int) -> bool:

@@ -1,4 +1,4 @@
-"""When a world cannot go on: who waits where, or who spins."""
+"""Explains why a world cannot continue: where tasks wait, or which callbacks spin."""
 
 import asyncio
 from collections import Counter
@@ -17,19 +17,19 @@ class Stuck(Exception):
 
 
 class Deadlock(Stuck):
-    """Nothing can ever happen again, and somebody still waits."""
+    """Nothing can happen any more, and a process has not ended."""
 
 
 class Livelock(Stuck):
-    """Steps without end, and virtual time hardly moves."""
+    """Steps go on without end, while virtual time hardly moves."""
 
 
 class OutOfTime(Stuck):
-    """The run was given so much virtual time, and wanted more."""
+    """The run did not end within its limit of virtual time."""
 
 
 def told(processes: Iterable[Process]) -> str:
-    """Every waiting task, a line each: process, task, and where it waits."""
+    """List every waiting task, one line each: process, task, and where it waits."""
     lines = [
         f"  {process.name}{' (paused)' if process.is_paused else ''}:"
         f" {task.get_name()} at {where(task.get_coro())}"
@@ -42,7 +42,7 @@ def told(processes: Iterable[Process]) -> str:
 
 
 def spinning(names: "Counter[str]") -> str:
-    """The busiest callbacks, a line each."""
+    """List the busiest callbacks, one line each."""
     return "\n".join(f"  {count:6} {name}" for name, count in names.most_common(10))
 
 

@@ -1,4 +1,4 @@
-"""Tasks and futures whose hash is a counter, so that the order of a set of them is the seed's.
+"""Tasks and futures hashed by a counter, so that the order of a set depends on the seed alone.
 
 asyncio and its users keep both in sets (``asyncio.wait``, ``TaskGroup``, ``all_tasks``). By default
 the hash of an object is its address, and addresses differ between two runs.
@@ -16,15 +16,15 @@ class SimTask(asyncio.Task[Any]):
     """A task of a simulated process."""
 
     def __init__(self, coro: Any, *, loop: "SimLoop", number: int, **options: Any) -> None:
-        self.number = number  # first: a task is put into a set while it is made
+        self.number = number  # first: a task is put into a set while it is created
         self.label: str = getattr(coro, "__qualname__", None) or type(coro).__name__
-        """What runs in it."""
+        """The name of the coroutine that runs in the task."""
         context: Context | None = options.pop("context", None)
         self._made_in = copy_context() if context is None else context
         super().__init__(coro, loop=loop, context=self._made_in, **options)
 
     def get_context(self) -> Context:
-        """The context it runs in, as every task of Python 3.12 tells."""
+        """The context in which the task runs; Python 3.12 has this method for every task."""
         return self._made_in
 
     def __hash__(self) -> int:
@@ -56,6 +56,6 @@ def _hash_of_gathering(future: Any) -> int:
 
 
 def number_gatherings() -> None:
-    """What ``asyncio.gather`` returns is a future that no loop makes: number it, too."""
+    """Number the futures that ``asyncio.gather`` returns, too, which no loop creates."""
     gathering: Any = asyncio.tasks._GatheringFuture  # type: ignore[attr-defined]
     gathering.__hash__ = _hash_of_gathering

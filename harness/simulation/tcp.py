@@ -1,8 +1,8 @@
-"""One end of a TCP connection as the kernel keeps it, alive for longer than its process at times.
+"""One end of a TCP connection, as the kernel keeps it; it may outlive its process.
 
-A process hands bytes to ``send`` and takes them from ``receive``; what happens in between follows
-Linux. Segments arrive in order or not at all, so recovery is simple: everything from the first
-unacknowledged segment on is sent again when the timer says so.
+A process passes bytes to ``send`` and takes them from ``receive``; the rest follows Linux. Segments
+arrive in order or not at all, so recovery is simple: when the timer fires, everything from the
+first unacknowledged segment on is sent again.
 """
 
 import errno
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def _nothing() -> None:
-    """Nobody listens."""
+    """Do nothing: the default callback."""
 
 
 class Socket:
-    """A connection's end on one host.
+    """One host's end of a connection.
 
-    ``on_readable`` is called when bytes, the end of the stream or an error wait to be received,
-    ``on_writable`` when there is room to send again, or an error. ``on_connected`` tells, once,
-    how a connect has ended.
+    ``on_readable`` is called when bytes, the end of the stream or an error wait to be received;
+    ``on_writable`` when there is room to send again, or an error; ``on_connected`` once, with the
+    outcome of a connect.
     """
 
     def __init__(
@@ -41,52 +41,53 @@ class Socket:
         owner: object,
         listener: "Listener | None" = None,
     ) -> None:
-        """``owner``: the process; ``listener``: whom the peer connected to, at the server's end."""
+        """``owner``: the process; ``listener``: at the server's end, what the client connected
+        to."""
         self.stack = stack
         self.owner = owner
         self.local = local
         self.remote = remote
         self.listener = listener
-        """Where it waits until the process accepts it."""
+        """The listener that holds the socket until the process accepts it."""
         self.is_server = listener is not None
         self.is_established = False
         self.is_gone = False
-        """The kernel has forgotten it."""
+        """True once the kernel has discarded the socket."""
         self.on_readable: Callable[[], None] = _nothing
         self.on_writable: Callable[[], None] = _nothing
         self.on_connected: Callable[[OSError | None], None] = lambda error: None
         self._not_before = 0.0
-        """When the last segment arrives that was sent; later ones do not overtake it."""
+        """When the last segment that was sent arrives; later segments do not overtake it."""
         self.link = link
-        """The way to the peer's host."""
+        """The link to the peer's host."""
         self._options = stack.options
         self._timeline = stack.timeline
         self._error: OSError | None = None
         self._was_reset = False
         self._is_orphan = False
-        """The process has closed it, or ended."""
-        # What is sent.
+        """True once the process has closed the socket, or ended."""
+        # Sending.
         self._queue: deque[bytes] = deque()
         self._queued = 0
         self._flight: deque[Segment] = deque()
         self._in_flight = 0
         self._sent_at = 0.0
-        """When the flight was sent, the last time, or else had last progress."""
+        """When the flight was last sent, or last made progress if that is later."""
         self._progress_at = 0.0
-        """When something of a flight was last acknowledged, or a flight began."""
+        """When a segment was last acknowledged, or the flight began."""
         self._next = 0
         self._una = 0
         self._window = 0
         self._has_fin = False
-        """The process sends no more; a FIN follows what is queued."""
+        """True once the process sends no more; a FIN follows the queued bytes."""
         self._fin_sent = False
         self._was_full = False
         self._retries = 0
         self._heard_at = self._timeline.now
-        """When the peer was last heard."""
+        """When the peer was last heard from."""
         self._timer_is_set = False
         self._rto_s = self._options.rto_s_min
-        # What is received.
+        # Receiving.
         self._inbox: deque[bytes] = deque()
         self._unread = 0
         self._expected = 0
@@ -94,22 +95,22 @@ class Socket:
         self._window_told = 0
         self._echo = 0.0
         self._held: deque[bytes] | None = None
-        """What a tap holds back, and all that came behind it; an empty run is the end."""
+        """Bytes that a tap holds, and all that arrived later; ``b""`` is the end of the stream."""
 
-    # The process's side.
+    # For the process.
 
     def open(self, syn: Segment | None = None) -> None:
-        """Send a SYN: the first one, or the answer to a client's."""
+        """Send a SYN: the client's, or the server's answer to ``syn``."""
         if syn is not None:
             self._expected = syn.end
             self._echo = syn.stamp
         self._transmit(b"", SYN)
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Take as much as there is room for, and say how much.
+        """Take as many bytes as there is room for, and return their number.
 
         Raises:
-            OSError: the connection is broken; or the process has said that it sends no more.
+            OSError: the connection is broken, or the process has shut down its sending side.
         """
         self._raise_error()
         if self._has_fin or self.is_gone:
@@ -126,10 +127,10 @@ class Socket:
         return count
 
     def receive(self, limit: int) -> bytes | None:
-        """Bytes, ``b""`` at the end of the stream, ``None`` when nothing waits.
+        """Return bytes, ``b""`` at the end of the stream, or ``None`` when nothing has arrived.
 
         Raises:
-            OSError: the connection is broken, and what came before that is read.
+            OSError: the connection is broken, and the bytes from before that have been read.
         """
         if not self._unread:
             if self._got_fin:
@@ -153,28 +154,28 @@ class Socket:
 
     @property
     def is_open(self) -> bool:
-        """Is it connected, and its process's?"""
+        """Return whether the socket is connected and not closed by its process."""
         return self.is_established and not self.is_gone and not self._is_orphan
 
     @property
     def is_readable(self) -> bool:
-        """Would ``receive`` give anything, or raise?"""
+        """Return whether ``receive`` would return something other than ``None``, or raise."""
         return bool(self._unread or self._got_fin or self._error or self._was_reset)
 
     @property
     def is_writable(self) -> bool:
-        """Would ``send`` take something, or raise? At least a third must be free, as on Linux."""
+        """Return whether ``send`` would take bytes or raise; a third must be free, as on Linux."""
         used = self._queued + self._in_flight
         return self._was_reset or self.is_gone or used * 3 <= self._options.send_buffer_bytes * 2
 
     def shutdown_write(self) -> None:
-        """Send no more; the peer reads the end after what was sent."""
+        """Send no more: the peer reads the end of the stream after the bytes sent before."""
         if not self._has_fin and not self.is_gone:
             self._has_fin = True
             self._push()
 
     def close(self) -> None:
-        """The process lets go: with bytes unread the peer is reset, else all sent goes out."""
+        """Close for the process: reset the peer if bytes are unread, else send what is queued."""
         self.on_readable = self.on_writable = _nothing
         self.on_connected = lambda error: None
         if self.is_gone or self._is_orphan:
@@ -190,12 +191,12 @@ class Socket:
                 self._linger()
 
     def reset(self) -> None:
-        """Somebody in between ends the connection: a RST to this end."""
+        """Receive a RST that a third party sent to end the connection."""
         if not self.is_gone:
             self._reset_by_peer()
 
     def vanish(self) -> None:
-        """Forget everything: nothing is sent, nobody is told."""
+        """Discard all state without sending anything or calling a callback."""
         if not self.is_gone:
             self.is_gone = True
             self._queue.clear()
@@ -203,10 +204,10 @@ class Socket:
             self._queued = self._in_flight = 0
             self.stack.forget(self)
 
-    # The network's side.
+    # For the network.
 
     def arrive(self, segment: Segment) -> None:
-        """A segment for this connection has come."""
+        """Process a segment for this connection."""
         flags = segment.flags
         if flags & RST:
             self._reset_by_peer()
@@ -224,7 +225,7 @@ class Socket:
     def _becomes_established(self, segment: Segment) -> bool:
         if segment.ack < 1:
             if self._flight and self.is_server:
-                self._retransmit()  # the client has not heard our SYN: it asks again
+                self._retransmit()  # the client has not received our SYN: it asks again
             return False
         if not self.is_server and not segment.flags & SYN:
             return False
@@ -238,14 +239,14 @@ class Socket:
         return True
 
     def _take(self, segment: Segment, end: int) -> None:
-        """Take what is new of it; acknowledge it in any case."""
+        """Take the new bytes of a segment; acknowledge it in any case."""
         expected = self._expected
         if segment.seq > expected or end <= expected:
             self._acknowledge()
             return
         data = segment.data[expected - segment.seq :] if segment.data else b""
         if data and self._is_orphan:
-            self.abort()  # nobody will ever read it
+            self.abort()  # no process will read it
             return
         self._expected = end
         self._echo = segment.stamp
@@ -259,7 +260,7 @@ class Socket:
     # Taps.
 
     def _judge(self, data: bytes) -> None:
-        """New bytes, or the end: to the process, unless a tap has another mind."""
+        """Pass new bytes, or the end of the stream, to the taps; deliver them unless held."""
         if self._held is not None:
             self._held.append(data)
             return
@@ -284,7 +285,7 @@ class Socket:
         self._deliver(data)
 
     def release(self) -> None:
-        """Let go what a tap has held; what came behind it is judged in its turn."""
+        """Deliver what a tap has held; what arrived after it passes through the taps one by one."""
         if self._held is None:
             return
         held, self._held = self._held, None
@@ -313,7 +314,7 @@ class Socket:
     # Sending.
 
     def _push(self) -> None:
-        """Send what the peer has room for."""
+        """Send as much as the peer has room for."""
         if not self.is_established or self.is_gone:
             return
         options = self._options
@@ -332,7 +333,7 @@ class Socket:
             self._arm()
 
     def _dequeue(self, limit: int) -> bytes:
-        """The next bytes of the queue, small writes joined."""
+        """Take the next bytes from the queue, joining small writes."""
         queue = self._queue
         data = queue.popleft()
         if len(data) > limit:
@@ -349,7 +350,7 @@ class Socket:
         return data
 
     def _transmit(self, data: bytes, flags: int) -> None:
-        """Send something that must be acknowledged."""
+        """Send a segment that must be acknowledged."""
         segment = self._segment(self._next, data, flags)
         self._next = segment.end
         self._in_flight += len(data)
@@ -386,7 +387,7 @@ class Socket:
         return room if room > 0 else 0
 
     def _tell_window(self) -> None:
-        """The process has read: tell a peer that may be waiting for room."""
+        """Announce the window to a peer that may wait for room, since the process has read."""
         full = self._options.receive_buffer_bytes
         if self._window_told * 4 < full and self._room() * 2 >= full and not self.is_gone:
             self._acknowledge()
@@ -399,7 +400,7 @@ class Socket:
             self._push()
 
     def _progress(self, segment: Segment) -> None:
-        """The peer has more than it had."""
+        """Remove acknowledged segments from the flight, because the peer has acknowledged more."""
         self._una = segment.ack
         flight = self._flight
         while flight and flight[0].end <= segment.ack:
@@ -418,7 +419,7 @@ class Socket:
         if self._is_orphan and not flight and not self._queued:
             self._linger()
 
-    # The retransmission timer: one entry of the timeline at a time, looked at when it comes.
+    # The retransmission timer: one entry of the timeline at a time, checked when it fires.
 
     def _arm(self) -> None:
         if not self._timer_is_set:
@@ -448,14 +449,14 @@ class Socket:
             if self._flight:
                 self._retransmit()
             else:
-                # The peer had no room when it was last heard: has it now?
+                # The peer had no room when it was last heard from: probe whether it has room now.
                 self._send(self._segment(self._next - 1, b"", PROBE))
             self._arm()
 
     def _is_hopeless(self, now: float) -> bool:
         if not self.is_established:
             return self._retries >= self._options.syn_retries
-        # A peer that answers, but has no room, is waited for as long as it takes.
+        # A peer that answers but has no room is waited for without limit.
         since = self._progress_at if self._flight else max(self._progress_at, self._heard_at)
         return now - since >= self._options.give_up_s
 
@@ -466,7 +467,7 @@ class Socket:
     # The end.
 
     def _linger(self) -> None:
-        """An orphan is remembered for a while, so that late segments of the peer are answered."""
+        """Keep a closed socket for a while, so that late segments of the peer are answered."""
         self._timeline.at(self._timeline.now + self._options.linger_s, self._lingered)
 
     def _lingered(self) -> None:
@@ -474,7 +475,7 @@ class Socket:
             self.vanish()
 
     def abort(self) -> None:
-        """A RST to the peer, and nothing is left of it here."""
+        """Send a RST to the peer and discard the socket."""
         self._send(self._segment(self._next, b"", RST))
         self.vanish()
 

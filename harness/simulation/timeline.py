@@ -1,4 +1,4 @@
-"""The one order of a simulated world: virtual time, and what is due when."""
+"""The single order of events of a simulated world: virtual time, and a heap of future events."""
 
 import asyncio
 import heapq
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from harness.simulation.loop import SimLoop
 
 _COMPACT_ABOVE = 256
-"""Cancelled timers that may lie around; beyond it they go once they are the majority."""
+"""Cancelled timers are removed once there are more than this, and they are the majority."""
 
 
 class Timer(asyncio.TimerHandle):
@@ -21,15 +21,15 @@ class Timer(asyncio.TimerHandle):
 
     loop: "SimLoop"
     is_waiting: bool
-    """Has it yet to come due?"""
+    """True until the timer comes due."""
 
 
 class Timeline:
-    """Virtual seconds since the world began, and a heap of what is still to come.
+    """Virtual seconds since the world began, and a heap of the events still to come.
 
     An entry is an action of the network or a kernel, ``(when, number, action, args)``, or a timer
-    of a process, ``(when, number, timer, None)``. What is due at the same moment comes in the
-    order in which it was entered.
+    of a process, ``(when, number, timer, None)``. Entries due at the same time are carried out in
+    the order in which they were added.
     """
 
     def __init__(self) -> None:
@@ -39,16 +39,16 @@ class Timeline:
         self._cancelled = 0
 
     def at(self, when: float, action: Callable[..., object], *args: Any) -> None:
-        """Do this at ``when``, outside every process."""
+        """Call ``action`` at ``when``, outside every process."""
         heapq.heappush(self.heap, (when, next(self._numbers), action, args))
 
     def add_timer(self, when: float, timer: Timer) -> None:
-        """A process waits for ``when`` (world time)."""
+        """Add a timer of a process that is due at ``when`` (world time)."""
         timer.is_waiting = True
         heapq.heappush(self.heap, (when, next(self._numbers), timer, None))
 
     def timer_cancelled(self) -> None:
-        """A waiting timer was cancelled; it stays in the heap until there are too many of them."""
+        """Count a cancelled timer; it stays in the heap until there are too many of them."""
         self._cancelled += 1
         if self._cancelled > _COMPACT_ABOVE and self._cancelled * 2 > len(self.heap):
             self._rebuild([entry for entry in self.heap if not _is_cancelled(entry)])
@@ -69,7 +69,7 @@ class Timeline:
                 item.loop.enqueue(item)
 
     def retime(self, clock: "HostClock") -> None:
-        """A clock's rate has changed: its host's timers come due at other moments now."""
+        """Recompute when the timers of a host are due, because its clock's rate has changed."""
         self._rebuild(
             [
                 (clock.due(item.when()), number, item, args)

@@ -1,8 +1,8 @@
-"""What happened, as a hash: two runs are equal when every step and every message was.
+"""Hashes what happens in a run: two runs with equal hashes had the same steps and messages.
 
-The hash takes in the time, the process and the callback of each step, and the time, the ends, the
-length and the CRC of each segment that arrived. With a text file at hand, the same things are
-written to it a line each: ``diff`` of two such files shows where two runs part.
+The hash covers the time, the process and the callback of each step, and the time, the ends, the
+length and the CRC of each segment that arrived. If a text file is given, the same facts are written
+to it, one per line: ``diff`` of two such files shows where two runs diverge.
 """
 
 import hashlib
@@ -17,17 +17,17 @@ _FLUSH_AT = 8192
 
 
 class Trace:
-    """A running hash, and on request a text."""
+    """A running hash of a run, and on request a text of it."""
 
     def __init__(self, text: TextIO | None = None) -> None:
-        """``text``: where to write lines to, besides."""
+        """``text``: a file to which each event is written as a line, in addition to the hash."""
         self.text = text
         self._hash = hashlib.sha256()
         self._numbers: list[float] = []
         self._names: dict[str, int] = {}
 
     def step(self, now: float, process: int, name: str, callback: Callable[..., object]) -> str:
-        """A callback of a process is about to run; what it is called."""
+        """Add a step, whose callback is about to run, and return the callback's name."""
         owner = getattr(callback, "__self__", None)
         what = owner.label if type(owner) is SimTask else name_of(callback)
         number = self._names.get(what)
@@ -43,14 +43,14 @@ class Trace:
         return what
 
     def segment(self, now: float, link: int, name: str, flags: int, data: bytes) -> None:
-        """A segment has arrived over a link."""
+        """Add a segment that has arrived over a link."""
         crc = zlib.crc32(data)
         self._numbers += (now, link, flags, len(data), crc)
         if self.text is not None:
             self.text.write(f"{now:.9f} {name} {flags} {len(data)} {crc:08x}\n")
 
     def note(self, now: float, what: str) -> None:
-        """Something that was done to the world, or went wrong in it."""
+        """Add a change made to the world (such as a fault), or a failure in it."""
         self._flush()
         self._hash.update(f"{now!r} {what}\n".encode())
         if self.text is not None:
@@ -67,7 +67,7 @@ class Trace:
 
 
 def name_of(callback: Callable[..., Any]) -> str:
-    """What a step does, in a word: the coroutine of a task, or the function."""
+    """The name of a step: that of its task's coroutine, or else of its function."""
     owner = getattr(callback, "__self__", None)
     if type(owner) is SimTask:
         return owner.label

@@ -1,8 +1,8 @@
-"""What asyncio's protocols talk to: a transport over a simulated socket.
+"""asyncio's transport, over a simulated socket.
 
 It does what asyncio's own transport over a real socket does, in the same order: a handle of the
-loop reads at most once a turn, what the kernel does not take is kept and counted here, and
-``connection_lost`` always comes from a handle of its own.
+loop reads at most once per turn, bytes that the kernel does not take are buffered and counted here,
+and ``connection_lost`` always runs in its own handle.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _READ_MAX = 256 * 1024
 
 
 class SocketInfo:
-    """Stands in for a socket where somebody asks for one; setting its options does nothing."""
+    """Stands in for a socket where a caller asks for one; setting its options does nothing."""
 
     family = 2  # AF_INET
     type = 1  # SOCK_STREAM
@@ -31,22 +31,22 @@ class SocketInfo:
         self._peername = peername
 
     def fileno(self) -> int:
-        """There is no descriptor."""
+        """Return -1: there is no descriptor."""
         return -1
 
     def getsockname(self) -> Address:
-        """The own end."""
+        """The local address."""
         return self._sockname
 
     def getpeername(self) -> Address | None:
-        """The other end."""
+        """The peer's address."""
         return self._peername
 
     def setsockopt(self, *options: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def getsockopt(self, *options: Any) -> int:
-        """Nothing is set."""
+        """Return 0: no option is set."""
         return 0
 
 
@@ -62,7 +62,7 @@ class SimTransport(asyncio.Transport):
         waiter: "asyncio.Future[None] | None" = None,
         server: "SimServer | None" = None,
     ) -> None:
-        """``waiter`` is told once the protocol knows its transport."""
+        """``waiter`` gets its result once the protocol knows its transport."""
         info = SocketInfo(socket.local, socket.remote)
         super().__init__({"socket": info, "sockname": socket.local, "peername": socket.remote})
         self._loop = loop
@@ -74,7 +74,7 @@ class SimTransport(asyncio.Transport):
         self._is_started = False
         self._is_closing = False
         self._is_lost = False
-        """connection_lost is called, or about to be."""
+        """``connection_lost`` has been called, or is about to be."""
         self._read_paused = False
         self._read_eof = False
         self._wrote_eof = False
@@ -126,7 +126,7 @@ class SimTransport(asyncio.Transport):
             self._readable()
 
     def _readable(self) -> None:
-        """The kernel has something for us: look at it in a turn of its own."""
+        """Read in a separate turn of the loop, since the socket has become readable."""
         if not self._reading_is_queued and self._wants_to_read() and self._socket.is_readable:
             self._reading_is_queued = True
             self._loop.enqueue(self._reading)
@@ -292,7 +292,7 @@ class SimTransport(asyncio.Transport):
         self._break(None)
 
     def _break(self, error: BaseException | None) -> None:
-        """The connection cannot go on, or must not."""
+        """Drop unsent bytes and lose the connection, because of ``error`` or on request."""
         self._buffer.clear()
         self._is_closing = True
         self._lose_soon(error)

@@ -1,7 +1,7 @@
-"""A world: virtual time, hosts, a network, and the seed that decides whose turn it is.
+"""A world: virtual time, hosts, a network, and a seed that selects which process takes each step.
 
-Every step of a process costs a little virtual time, so that time never stands still; with nothing
-to do it jumps to what is due next. All chance comes from one seed.
+Each step of a process takes a little virtual time, so that time never stands still. When no process
+has anything to do, time jumps to the next event that is due. All randomness comes from one seed.
 """
 
 import asyncio
@@ -29,20 +29,20 @@ from harness.simulation.timeline import Timeline
 from harness.simulation.tracing import Trace, name_of
 
 STEP_S = (1e-6, 20e-6)
-"""What a step costs, at least and at most."""
+"""The virtual time that one step takes, at least and at most."""
 _COLLECT_EVERY = 20_000
-"""Steps between two collections of garbage: the only moments at which finalizers run."""
+"""Steps between two garbage collections: finalizers run at no other time."""
 
 
 class Unheard(Exception):
-    """Failures of processes that nobody has asked for."""
+    """Processes failed, and the test looked neither at the failures nor at their results."""
 
 
 class World:
-    """Deterministic: the same seed and the same programs give the same trace.
+    """A deterministic world: the same seed and the same programs give the same trace.
 
-    Use it as a context manager; at its end it raises :class:`Unheard` if processes have failed
-    and nobody has looked at ``take_failures()`` or at their results.
+    Use it as a context manager; on exit it raises :class:`Unheard` if processes have failed and
+    neither ``take_failures()`` nor their results were looked at.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class World:
         trace_text: TextIO | None = None,
         busy_steps_max: int = 500_000,
     ) -> None:
-        """``busy_steps_max``: so many steps without an idle moment are a livelock."""
+        """``busy_steps_max``: this many steps without an idle moment count as a livelock."""
         self.seed = seed
         self.timeline = Timeline()
         self.trace = Trace(trace_text)
         self.network = Network(self.timeline, self.trace, random.Random(f"{seed} network"))
         self.steps = 0
-        """Callbacks that have run."""
+        """The number of callbacks that have run."""
         self._tcp = tcp or TcpOptions()
         self._busy_steps_max = busy_steps_max
         self._rng = random.Random(f"{seed} turns")
@@ -75,28 +75,32 @@ class World:
         self._idle_at_step = 0
         self._is_closed = False
         self.glance: Callable[[], object] = lambda: None
-        """Called several times in a second of real time, outside every process, while it runs; for
-        somebody who watches, and must change nothing of what would happen."""
+        """An observer, called a few times per second of real time while the world runs.
+
+        It is called outside every process and must not change anything.
+        """
         self.lull: Callable[[], object] = lambda: None
-        """Called whenever nobody has anything left to do just now, before time jumps to what is
-        due next: a batch of events is over. Changes nothing, as ``glance``, and is no event: a
-        world in which only somebody looks on is a deadlocked one."""
+        """An observer, called when all processes are idle, before time jumps to the next event.
+
+        A batch of events is then over. Like ``glance``, it must not change anything and is no
+        event: a world in which only an observer could still act is deadlocked.
+        """
         number_gatherings()
 
-    # What it is made of.
+    # Its parts.
 
     @property
     def now(self) -> float:
-        """Virtual seconds since the beginning."""
+        """Virtual seconds since the world began."""
         return self.timeline.now
 
     @property
     def current(self) -> Process | None:
-        """The process whose step this is."""
+        """The process whose step is running."""
         return None if self._current is None else self._current.process
 
     def host(self, name: str, ip: str | None = None) -> Host:
-        """A new machine, on; its name can be connected to."""
+        """Add a machine that is switched on; processes can connect to it by its name."""
         ip = ip or f"10.0.0.{len(self._hosts) + 1}"
         stack = Stack(name, ip, self.network, self._tcp, self.network.rng)
         host = self._hosts[name] = Host(self, stack, HostClock(self.timeline))
@@ -119,29 +123,29 @@ class World:
         process.start(loop, main)
         return process
 
-    # Clocks, as libraries see them.
+    # The clocks, as libraries see them.
 
     def wall_ns(self) -> int:
-        """The wall clock of the process whose step this is."""
+        """The wall clock of the process whose step is running."""
         clock = None if self._current is None else self._current.clock
         if clock is None:
             return EPOCH_S * 1_000_000_000 + int(self.timeline.now * 1e9)
         return EPOCH_S * 1_000_000_000 + int((clock.monotonic() + clock.skew_s) * 1e9)
 
     def monotonic_s(self) -> float:
-        """The monotonic clock of the process whose step this is."""
+        """The monotonic clock of the process whose step is running."""
         return self.timeline.now if self._current is None else self._current.clock.monotonic()
 
     # Running.
 
     def run(self, process: Process, limit_s: float | None = None) -> Any:
-        """Drive everything until this process has ended; return what its main returned.
+        """Run all processes until ``process`` has ended; return what its main returned.
 
-        ``limit_s``: virtual seconds that it may take from now.
+        ``limit_s``: the most virtual seconds that it may take from now.
 
         Raises:
-            Deadlock, Livelock, OutOfTime: it does not end; the message names who waits, or spins.
-            ProcessKilled: it was killed. Whatever its main raises is raised, too.
+            Deadlock, Livelock, OutOfTime: it does not end; the message names what waits, or spins.
+            ProcessKilled: it was killed. An exception of its main is raised, too.
         """
         if asyncio._get_running_loop() is not None:
             raise RuntimeError("a world runs outside every event loop")
@@ -152,7 +156,7 @@ class World:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """In here it is this world's time, and garbage made in here goes in here."""
+        """Make this world's time current, and collect the garbage it creates before leaving."""
         hooks = sys.get_asyncgen_hooks()
         with pins.active(self, self._chance):
             try:
@@ -198,7 +202,7 @@ class World:
                 self._enter(loop)
             owner = loop.process
             name = trace.step(now, owner.number, owner.name, handle._callback)  # type: ignore[attr-defined]
-            try:  # as Handle._run does, for a call less
+            try:  # as Handle._run does, with one call less
                 handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
             except (SystemExit, KeyboardInterrupt):
                 raise
@@ -217,13 +221,13 @@ class World:
         raise stuck.OutOfTime(f"not done by {limit:.6f} s; waiting:\n{self._waiting()}")
 
     def _enter(self, loop: SimLoop) -> None:
-        """This loop's turn."""
+        """Make ``loop`` the running event loop."""
         self._current = loop
         asyncio._set_running_loop(loop)
         sys.set_asyncgen_hooks(loop._asyncgen_firstiter_hook, loop._asyncgen_finalizer_hook)  # type: ignore[attr-defined]
 
     def _collect(self) -> None:
-        """Let go of what is not needed any more; finalizers run here and nowhere else."""
+        """Forget tasks that are done and collect garbage; finalizers run only here."""
         self._collect_at = self.steps + _COLLECT_EVERY
         self._collections += 1
         for process in self._processes:
@@ -250,32 +254,32 @@ class World:
     # Failures.
 
     def failed(self, failure: Failure, key: object = None) -> None:
-        """A process has failed in a way that nobody in it hears of."""
+        """Record the failure of a process that its own code cannot handle."""
         self.note(f"{failure.process} FAILED {failure.message} {type(failure.exception).__name__}")
         self._failures.append((failure, key))
 
     def heard(self, key: object) -> None:
-        """Somebody has asked for what failed."""
+        """Discard the failure recorded under ``key``: a caller has retrieved it."""
         self._failures = [entry for entry in self._failures if entry[1] is not key]
 
     def take_failures(self) -> list[Failure]:
-        """All failures since the last time."""
+        """Return the failures recorded since the last call."""
         taken, self._failures = self._failures, []
         return [failure for failure, _ in taken]
 
     def note(self, what: str) -> None:
-        """Write something that was done to the world into its trace."""
+        """Write a change made to the world into its trace."""
         self.trace.note(self.now, what)
 
     # The end.
 
     def close(self) -> None:
-        """Let go of everything. Processes that have not ended are not heard any more."""
+        """Release everything. Errors of processes that have not ended are ignored."""
         if self._is_closed:
             return
         self._is_closed = True
         with warnings.catch_warnings(), self._running():
-            warnings.simplefilter("ignore")  # that things were not closed: they had no time for it
+            warnings.simplefilter("ignore")  # unclosed resources: there was no time to close them
             for process in self._processes:
                 process.discard()
                 self._enter(process.loop)
