@@ -1,1 +1,1 @@
-"""Targets: what a plan runs against, and the mesh of proxies between its nodes."""
+"""Targets: the clusters that plans run against, and the mesh of proxies between their nodes."""

@@ -1,9 +1,10 @@
-"""What aiokafka has compiled may run in a simulation, but for what builds records.
+"""Uses the compiled parts of aiokafka in a simulation, except the builder of record batches.
 
-aiokafka decides once, for all of its compiled parts together (``AIOKAFKA_NO_EXTENSIONS``). Its
-builder asks the C library for the time, so a simulation takes the part that is written in Python.
-Checksums and the reading of records ask nobody: they are taken from the compiled part again, tell
-the same of whole batches for less CPU, and are what aiokafka's users have.
+aiokafka enables all of its compiled parts or none (``AIOKAFKA_NO_EXTENSIONS``). Its compiled
+builder calls the C library for the time, so a simulation takes the builder that is written in
+Python. Checksums and the reader of records have no such dependency: they are taken from the
+compiled part again, give the same results for whole batches with less CPU, and are what users of
+aiokafka run.
 """
 
 from typing import Any
@@ -13,8 +14,10 @@ from aiokafka.record import default_records, memory_records
 
 
 def use_for_reading() -> None:
-    """From now on, in all of this interpreter; where this aiokafka has nothing compiled, as
-    before. May be called again."""
+    """Use the compiled checksums and reader in this interpreter, if this aiokafka has them.
+
+    May be called again.
+    """
     try:
         from aiokafka.record import _crecords
     except ImportError:

@@ -1,4 +1,4 @@
-"""A node that is a container. Whatever is said of it, the engine was asked."""
+"""A node that is a container; its state always comes from the container engine."""
 
 import asyncio
 import contextlib
@@ -16,30 +16,30 @@ log = logging.getLogger(__name__)
 
 KILL_TIMEOUT_S = 15.0
 OOM_LATE_S = 1.0
-"""How much later than an end by SIGKILL its reason may be with the engine: another event tells."""
+"""How much later than an end by SIGKILL the engine may report its cause, which is another event."""
 _SIGNALLED = 128
-"""An exit status above this: the number of the signal that ended it, added."""
+"""An exit status above this is this number plus the signal that ended the container."""
 _KILLED = -9
 _NEVER = "0001-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the engine says of a container."""
+    """The state of a container, as the engine reports it."""
 
     is_up: bool
-    """Frozen or not."""
+    """True also while the container is frozen."""
     is_paused: bool
     status: int
-    """Of its last end; negative: the signal that ended it."""
+    """The status of the last exit; a negative one is the signal that ended the container."""
     oom_killed: bool
-    """Ended by the kernel for want of memory, in its present or last life."""
+    """Whether the kernel's OOM killer ended the container, in its current or last life."""
     life: str
-    """Tells its lives apart: when this one began; empty before the first."""
+    """Identifies a life of the container by its start time; empty before the first start."""
 
     @classmethod
     def told(cls, state: dict[str, Any]) -> "State":
-        """From the ``State`` of an inspection."""
+        """Convert the ``State`` of an inspection."""
         status, began = state["ExitCode"], state["StartedAt"]
         return cls(
             is_up=state["Running"],
@@ -51,7 +51,7 @@ class State:
 
 
 class Container:
-    """Starts, signals and watches a container that has been created; its log is kept."""
+    """Starts, signals and watches an existing container; its log is kept over restarts."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Container:
         engine: Engine,
         on_exit: Callable[[Exit, State], None],
     ) -> None:
-        """``on_exit`` hears of ends that were not asked for, once each."""
+        """``on_exit`` is called once for each unexpected exit."""
         self.name = name
         self.identity = identity
         self._engine = engine
@@ -68,11 +68,11 @@ class Container:
         self._on_exit = on_exit
         self._asked_to_end = False
         self._over = ""
-        """The last life whose end has been noticed."""
+        """The last life whose end has been handled."""
         self._telling = asyncio.Lock()
 
     async def start(self) -> None:
-        """A new life; :class:`NodeError` when the last one still goes on."""
+        """Start the container; :class:`NodeError` if it still runs."""
         state = await self.look()
         if state.is_up:
             raise NodeError(f"{self.name} already runs in container {self.identity[:12]}")
@@ -80,7 +80,7 @@ class Container:
         await self._engine.call(self._api.start, self.identity)
 
     async def kill(self) -> None:
-        """SIGKILL, and wait until it has gone; nothing to do when it has."""
+        """SIGKILL, and wait until the container has ended; do nothing if it has ended already."""
         await self._signal("SIGKILL")
         try:
             async with asyncio.timeout(KILL_TIMEOUT_S):
@@ -89,9 +89,9 @@ class Container:
             raise NodeError(f"{self.name} lives, {KILL_TIMEOUT_S:g} s after SIGKILL") from None
 
     async def stop(self, timeout_s: float) -> int:
-        """SIGTERM; the exit status, that of SIGKILL (-9) when it did not end in time."""
+        """SIGTERM; return the exit status, that of SIGKILL (-9) if it did not end in time."""
         await self._signal("SIGTERM")
-        with contextlib.suppress(NodeError):  # the engine may have done it: it takes no SIGTERM
+        with contextlib.suppress(NodeError):  # the engine may have resumed it for the SIGTERM
             if (await self.state()).is_paused:
                 await self.resume()
         try:
@@ -102,11 +102,11 @@ class Container:
         return (await self.state()).status
 
     async def pause(self) -> None:
-        """The kernel's freezer; :class:`NodeError` when nothing runs, or it is frozen already."""
+        """Freeze the container; :class:`NodeError` if it does not run, or is frozen already."""
         await self._ask(self._api.pause)
 
     async def resume(self) -> None:
-        """:class:`NodeError` when it is not frozen."""
+        """Resume the container; :class:`NodeError` if it is not frozen."""
         await self._ask(self._api.unpause)
 
     async def is_up(self) -> bool:
@@ -116,7 +116,7 @@ class Container:
         return (await self.state()).is_paused
 
     async def inspect(self) -> dict[str, Any]:
-        """All that the engine knows of it."""
+        """Everything that the engine knows of the container."""
         found: dict[str, Any] = await self._engine.call(self._api.inspect_container, self.identity)
         return found
 
@@ -124,7 +124,7 @@ class Container:
         return State.told((await self.inspect())["State"])
 
     async def look(self) -> State:
-        """Its state now; an end that was not asked for is told, before whoever looks goes on."""
+        """Return the current state; report an unexpected exit before returning."""
         state = await self.state()
         async with self._telling:
             if state.life and not state.is_up and state.life != self._over:
@@ -134,7 +134,7 @@ class Container:
         return state
 
     async def _tell(self, state: State) -> None:
-        """Its end, whatever more can be had of it and however long that is waited for."""
+        """Report an unexpected exit, with the last line of the log and the cause if possible."""
         said = ""
         try:
             said = await self.last_line()
@@ -150,14 +150,17 @@ class Container:
             self._on_exit(Exit(self.name, state.status, said), state)
 
     async def last_line(self) -> str:
-        """What it said last, empty if nothing."""
+        """The last line of the log, empty if there is none."""
         tail: bytes = await self._engine.call(self._api.logs, self.identity, tail=5)
         lines = [line for line in tail.decode(errors="replace").splitlines() if line]
         return lines[-1] if lines else ""
 
     async def run(self, command: Sequence[str]) -> str:
-        """What a command prints in it; :class:`NodeError` when that ends with another status than
-        0. For commands that are quick: a thread waits."""
+        """Run a command in the container and return its output.
+
+        Raises :class:`NodeError` if the exit status is not 0. Only for quick commands, because a
+        thread waits.
+        """
         made = await self._engine.call(self._api.exec_create, self.identity, list(command))
         said: bytes = await self._engine.call(self._api.exec_start, made["Id"])
         ended = await self._engine.call(self._api.exec_inspect, made["Id"])
@@ -175,7 +178,7 @@ class Container:
             raise NodeError(f"{self.name}: {error}") from error
 
     async def _signal(self, which: str) -> None:
-        """Send it, and expect its end; an end that came before that was its own."""
+        """Send a signal and expect an exit; an exit from before the signal is an unexpected one."""
         if not (await self.look()).is_up:
             return
         self._asked_to_end = True

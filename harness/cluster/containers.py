@@ -1,7 +1,7 @@
-"""The target ``containers``: every node in a container of its own, Toxiproxy in one between them.
+"""The target ``containers``: every node in its own container, and Toxiproxy in another.
 
-Nodes reach each other, and this machine reaches them, through ports of the mesh's container alone.
-Whoever starts a cluster first removes what harnesses that are gone have left behind.
+Nodes reach each other, and this machine reaches them, only through ports of Toxiproxy's container.
+The start of a cluster first removes what ended harnesses have left behind.
 """
 
 import asyncio
@@ -66,13 +66,17 @@ log = logging.getLogger(__name__)
 MESH: NodeId = "toxiproxy"
 API_PORT = 8474
 LINKS_FROM = 20001
-"""The ports of links, in the mesh's container."""
+"""The first port of the links, in Toxiproxy's container."""
 BROKER_PORTS_FROM = 9091
 ZOOKEEPER_PORT = 2181
 MESH_BYTES = 256 << 20
 MESH_KERNEL: Mapping[str, str] = {"net.ipv4.tcp_syn_retries": "1"}
-"""Toxiproxy connects to a node before it accepts for it again, and closes no link meanwhile. The
-address of a dead or disconnected node says nothing at all: that is believed after 3 s, not 127."""
+"""Kernel settings of Toxiproxy's container.
+
+Toxiproxy connects to a node before it accepts for that node again, and closes no link meanwhile.
+The address of a dead or disconnected node does not answer at all: with this setting a connect fails
+after 3 s instead of 127.
+"""
 
 OPTIONS: Mapping[str, Any] = {
     "client_listeners": [],
@@ -80,17 +84,17 @@ OPTIONS: Mapping[str, Any] = {
     "memory_mb": 512,
     "disk_mb": 128,
 }
-"""Limits of each broker; that of its disk holds where the plan is to fill one."""
+"""Limits of each broker; ``disk_mb`` applies only if the plan fills a disk."""
 LEAST: Mapping[str, float] = {"cpus": 0.01, "memory_mb": 64, "disk_mb": 16}
-"""Engines give no less of a processor, and a broker needs as much memory and disk to start."""
+"""The least values: engines give no less CPU, and a broker needs the memory and disk to start."""
 COLLECT_TIMEOUT_S = 60.0
 LOOK_S = 0.5
-"""How often the engine is asked who has ended."""
+"""How often to ask the engine which containers have ended."""
 _ROOT = "0:0"
 
 
 async def prepare(say: Callable[[str], None]) -> None:
-    """Have the images, which takes a minute or two the first time, and says so."""
+    """Build missing images (a minute or two the first time), and report progress."""
     client = await asyncio.to_thread(engine.connect)
     try:
         await asyncio.to_thread(_images, client, say)
@@ -100,7 +104,7 @@ async def prepare(say: Callable[[str], None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """What the nodes stand on."""
+    """The engine's resources that a cluster uses."""
 
     images: "Images"
     network: Network
@@ -234,7 +238,7 @@ class Containers(Meshed):
                 return None
             raise
 
-    # --- how
+    # --- implementation
 
     @property
     def _asked(self) -> Engine:
@@ -274,7 +278,7 @@ class Containers(Meshed):
         await self._nodes[ZOOKEEPER].start()
 
     async def _lay(self) -> _Ground:
-        """Network and disks; what the nodes stand on."""
+        """Create the network and the disks."""
         asked, images = self._asked, self._images
         assert images is not None, "the images are made ready first"
         made = await asked.call(
@@ -287,7 +291,7 @@ class Containers(Meshed):
         return _Ground(images, made, disks, errands, Cables(asked, made))
 
     async def _start_mesh(self) -> None:
-        """Its container is never ended before the cluster is: ports and small disks stay."""
+        """Start Toxiproxy; its container ends last, as it holds the ports and the small disks."""
         disks = self._here.disks
         container = await self._create(
             MESH,
@@ -327,7 +331,7 @@ class Containers(Meshed):
         return await self._make(name, command)
 
     async def _make(self, name: NodeId, command: Sequence[str]) -> Node:
-        """A broker or ZooKeeper, not yet started."""
+        """Create the container of a broker or ZooKeeper without starting it."""
         container = self._nodes[name] = await self._create(
             name,
             Recipe(
@@ -351,7 +355,7 @@ class Containers(Meshed):
         return container
 
     def _memory_bytes(self, node: NodeId) -> int:
-        """A small disk is memory, too, and counts as its node's."""
+        """A node's memory limit; a small disk is kept in memory and counts as its node's."""
         disk_bytes = self._disk_bytes if node in self._here.disks.small else 0
         return (int(self._options["memory_mb"]) << 20) + disk_bytes
 
@@ -381,7 +385,7 @@ class Containers(Meshed):
             self.unexpected_exits.append(end)
 
     async def _watch(self) -> None:
-        """Notice what ends by itself, until cancelled; whatever else ends this fails the run."""
+        """Look for unexpected exits until cancelled; any other end of this task fails the run."""
         asked = self._asked
         what = {"label": [f"{name}={value}" for name, value in self._labels.items()]}
         while True:
@@ -418,7 +422,7 @@ class Containers(Meshed):
             raise ClusterError(f"ends of nodes may have gone unseen: {blind!r}") from blind
 
     async def _sweep(self, asked: Engine) -> None:
-        """Remove all of it."""
+        """Remove everything that belongs to this cluster."""
         try:
             left = await asked.call(reaper.sweep, asked.client, self._is_mine)
         except EngineError as error:
@@ -430,10 +434,10 @@ class Containers(Meshed):
             log.warning("not removed, until the next start: %s", what)
 
     async def _collect(self, asked: Engine, name: NodeId) -> None:
-        """End it, and copy what it said and what it stored, as far as that can be had."""
+        """Stop a container, and copy its log and data as far as possible."""
         container, folder = self._containers[name], self._folder_of(name)
         try:
-            if name != MESH:  # which holds the others' small disks
+            if name != MESH:  # its container holds the others' small disks
                 await container.kill()
                 await asked.call(copies.data, asked.client, container.identity, DATA, folder)
             await asked.call(copies.log, asked.client, container.identity, folder)
@@ -445,7 +449,7 @@ class Containers(Meshed):
 
 
 async def _cancelled(watcher: asyncio.Task[None] | None) -> BaseException | None:
-    """End it; what it had ended of by itself."""
+    """Cancel the task; return the exception that had ended it before, if any."""
     if watcher is None:
         return None
     watcher.cancel()
@@ -454,8 +458,10 @@ async def _cancelled(watcher: asyncio.Task[None] | None) -> BaseException | None
 
 
 def published(ports: Mapping[str, Sequence[Mapping[str, str]] | None]) -> dict[int, int]:
-    """A container's ports to this machine's, as the engine tells of them; those that the image
-    only exposes are none."""
+    """Map a container's published ports to this machine's, from the engine's description.
+
+    Ports that the image only exposes are left out.
+    """
     return {
         int(inside.partition("/")[0]): int(outside[0]["HostPort"])
         for inside, outside in ports.items()
@@ -464,12 +470,12 @@ def published(ports: Mapping[str, Sequence[Mapping[str, str]] | None]) -> dict[i
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why these options will not do; ``None`` when they do."""
+    """Why these options are invalid; ``None`` if they are valid."""
     return links.refusal(plan.options["client_listeners"]) or options.refusal(plan.options, LEAST)
 
 
 def fills_disks(plan: Plan) -> bool:
-    """Is there a fault in it that needs small disks?"""
+    """Return whether the plan has a fault that needs small disks."""
     if plan.schedule is None:
         return "disk" in plan.nemesis
     return any(fault.fault == "disk-full" for fault in plan.schedule)
@@ -485,4 +491,4 @@ def _images(client: "DockerClient", say: Callable[[str], None]) -> "Images":
 
 
 def _silently(_: str) -> None:
-    """Nobody listens."""
+    """Discard progress messages."""

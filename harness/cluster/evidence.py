@@ -1,7 +1,7 @@
-"""What is measured of a link: is it cut, refused, or slow? By probes, and by Toxiproxy's counters.
+"""Measures whether a link is cut, refused or slow, by probes and by Toxiproxy's counters.
 
-A link alone proves nothing: silence may be its acceptor's. So each probe through a link goes with
-one past it.
+A probe through a link proves nothing alone, because its acceptor may be silent. Each is therefore
+paired with a probe that bypasses the link.
 """
 
 import asyncio
@@ -14,25 +14,25 @@ from harness.cluster.toxiproxy import Link, Mesh
 from harness.cluster.waiting import until
 
 PROBE_TIMEOUT_S = 2.0
-"""How long a node that is well may take to answer a probe past the mesh."""
+"""How long a healthy node may take to answer a probe past the mesh."""
 ROUND_TRIP_S_MAX = 4.0
-"""A link that takes longer to answer than this, and than faults slow it, is not slow but cut."""
+"""A link that answers later than this, plus the latency of faults, counts as cut."""
 GRACE_S = 0.3
-"""How much longer than the direct one a probe through a link is waited for, if it is not slow."""
+"""How much longer than the direct probe a probe through a link that is not slow may take."""
 SLOWNESS_S_MAX = 6.0
-"""A link that is made slower than this cannot be told from a cut one in the time there is."""
+"""A link slowed by more than this cannot be distinguished from a cut one in the available time."""
 COUNTED_S = 1.0
-"""How long Toxiproxy may take to see that a probe's connection was closed, and count its bytes."""
+"""How long Toxiproxy may take to notice that a probe's connection closed, and count its bytes."""
 COUNTS = 2
-"""Another connection that ends at the wrong moment can hide a probe's bytes; hardly twice."""
+"""How often to measure: another connection that ends just then can hide a probe's bytes."""
 
 
 async def is_cut(mesh: Mesh, link: Link) -> bool | None:
-    """Was a probe through the link swallowed although one past it, sent later, was answered?
+    """Return whether a probe through the link was lost, but a later one past it was answered.
 
-    Swallowed: it was not answered, and Toxiproxy counts bytes that it took in and never passed on.
-    ``None`` when there is no telling; a link that another fault slows is waited for as much longer,
-    unless that is too long.
+    Lost means that it was not answered, and that Toxiproxy counts bytes which it received and never
+    sent. ``None`` if this cannot be decided. A link that another fault slows is given as much more
+    time, unless that is too long.
     """
     for _ in range(COUNTS):
         before = await mesh.counters()
@@ -47,20 +47,20 @@ async def is_cut(mesh: Mesh, link: Link) -> bool | None:
 
 
 async def is_refused(mesh: Mesh, link: Link) -> bool:
-    """Did a probe end without an answer, and does the mesh say that this is its doing?"""
+    """Return whether a probe ended without an answer, and Toxiproxy reports the link as closed."""
     sign = await probe.sign(link.reached, protocol_of(link.acceptor), PROBE_TIMEOUT_S)
     return sign == "end" and await mesh.is_closed(link)
 
 
 def round_trip_patience_s(slowness_s: float) -> float:
-    """How long an answer over a link is waited for that faults make slower by so many seconds."""
+    """How long to wait for an answer over a link that faults slow by ``slowness_s``."""
     return max(ROUND_TRIP_S_MAX, slowness_s + PROBE_TIMEOUT_S)
 
 
 async def round_trip_s(links: Sequence[Link], slowness_s: float = 0.0) -> float | None:
-    """The quickest answer to a probe through any of the links; ``None`` for no answer.
+    """The quickest answer to a probe through any of the links; ``None`` if there is none.
 
-    Faults make a round trip over them slower by ``slowness_s``.
+    Faults slow a round trip over the links by ``slowness_s``.
     """
     clock = asyncio.get_running_loop().time
     patience_s = round_trip_patience_s(slowness_s)
@@ -83,7 +83,7 @@ async def round_trip_s(links: Sequence[Link], slowness_s: float = 0.0) -> float 
 
 
 async def _sign_through(mesh: Mesh, link: Link) -> Sign | None:
-    """What comes of a probe through the link; ``None`` when that would tell nothing of it."""
+    """The outcome of a probe through the link; ``None`` if it says nothing about the link."""
     slowness_s = mesh.faults(link.opener, link.acceptor).slowness_s
     if slowness_s > SLOWNESS_S_MAX:
         return None
@@ -102,7 +102,7 @@ async def _sign_through(mesh: Mesh, link: Link) -> Sign | None:
 
 
 async def _was_swallowed(mesh: Mesh, link: Link, before: Counters) -> bool:
-    """Has the link taken in at least a probe's bytes, one way or the other, and kept them?"""
+    """Return whether the link has lost at least a probe's request, or an answer."""
     asked = probe.request_bytes(protocol_of(link.acceptor))
 
     async def counted() -> bool:

@@ -1,4 +1,4 @@
-"""Holds a node of a simulated world at a named point of its code, until it may go on."""
+"""Breakpoints: holds a simulated node at a named point of its code until it is released."""
 
 import asyncio
 
@@ -12,36 +12,36 @@ Place = tuple[NodeId, str]
 
 
 class Halts:
-    """Who is to be held where, and who is. To be handed to :func:`broker_impl.points.hold_by`."""
+    """The active breakpoints; :meth:`hold` is passed to :func:`broker_impl.points.hold_by`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._held: dict[Place, list[tuple[Process, asyncio.Future[None]]]] = {}
 
     def halt(self, node: NodeId, point: str) -> None:
-        """Whatever comes to this point of this node waits there. ``ValueError``: no such point."""
+        """Hold every task of the node that reaches the point. ``ValueError``: no such point."""
         if point not in points.POINTS:
             raise ValueError(f"no point is called {point}; there are {', '.join(points.POINTS)}")
         self._held.setdefault((node, point), [])
 
     def waiting(self, node: NodeId, point: str) -> int:
-        """How many paths of its code wait there; what has ended since waits no more."""
+        """How many tasks of the node wait at the point, without those of processes that ended."""
         held = self._held.get((node, point), [])
         return sum(not process.is_done and not future.done() for process, future in held)
 
     def release(self, node: NodeId, point: str) -> None:
-        """All who wait there go on, and nobody is held there any more."""
+        """Resume all tasks that wait at the point, and remove the breakpoint."""
         for process, future in self._held.pop((node, point), []):
             if not process.is_done:
                 process.call(_go_on, future)
 
     def release_all(self) -> None:
-        """Nobody is held anywhere."""
+        """Remove all breakpoints."""
         for place in list(self._held):
             self.release(*place)
 
     async def hold(self, point: str) -> None:
-        """Called by the code itself, in the process that has come to the point."""
+        """Wait if the current process has a breakpoint at ``point``; called by the broker."""
         process = self._world.current
         assert process is not None, "code runs in a process"
         held = self._held.get((process.host.name, point))

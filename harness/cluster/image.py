@@ -1,8 +1,9 @@
-"""The images of a cluster of containers: there when they are needed, built when they are not.
+"""The container images of a cluster: built when they are missing, used again when they are not.
 
-An image's tag is a digest of all that goes into it, so "is it there?" is one question to the
-engine, two checkouts do not mistake each other's images, and nothing is built twice. The build
-is handed everything it needs (wheels, a toxiproxy-server) by this side and needs no network.
+An image's tag is a digest of everything the image is built from. The engine can therefore say
+whether it exists, two checkouts do not confuse their images, and no image is built twice. The
+harness passes everything to the build that it needs (wheels, a toxiproxy-server), so the build
+needs no network.
 """
 
 import fcntl
@@ -31,13 +32,13 @@ __all__ = ["NODE_USER", "ImageError", "Images", "ensure"]
 
 ROOT = Path(__file__).resolve().parents[2]
 NODE_USER = "10001:10001"
-"""Who runs in the containers, and owns ``/data``."""
+"""The user that runs in the containers and owns ``/data``."""
 TARGETS = {"node": "faultline-node", "toxiproxy": "faultline-toxiproxy"}
-"""The Dockerfile's targets, to the names of their images."""
+"""The image name of each of the Dockerfile's targets."""
 LINKS = "containers/toxiproxy.json"
-"""Those of docker-compose.yml."""
+"""The links of the cluster of docker-compose.yml."""
 KEPT_FOR = timedelta(hours=1)
-"""Images that were asked for within this time are nobody's leftovers."""
+"""Images that were requested within this time are not removed."""
 BUILD_TIMEOUT_S = 900
 _ELF_MACHINES = {62: "x86_64", 183: "aarch64"}
 
@@ -50,13 +51,13 @@ class Images(NamedTuple):
 
 
 def _silently(_: str) -> None:
-    """Nobody listens."""
+    """Discard progress messages: the default of ``say``."""
 
 
 def ensure(client: docker.DockerClient, say: Callable[[str], None] = _silently) -> Images:
-    """The images, built if they are not there; :class:`ImageError` in one sentence if they cannot.
+    """Return the images, building those that are missing; :class:`ImageError` if that fails.
 
-    Blocks: milliseconds when they are there, else seconds, the first time about a minute.
+    Blocks: for milliseconds if they exist, else for seconds, the first time for about a minute.
     """
     try:
         return _ready(client) or _built(client, say)
@@ -65,7 +66,7 @@ def ensure(client: docker.DockerClient, say: Callable[[str], None] = _silently) 
 
 
 def _names(base: str) -> Images:
-    """A change of the broker makes another node, and leaves Toxiproxy's image as it is."""
+    """The names of the images; a change of the broker does not change Toxiproxy's."""
     files = sources()
     proxy = {name: files.pop(name) for name in (LINKS,)}
     proxy |= {"Dockerfile": files["Dockerfile"], "version": pins.TOXIPROXY_VERSION.encode()}
@@ -76,7 +77,7 @@ def _names(base: str) -> Images:
 
 
 def _ready(client: docker.DockerClient) -> Images | None:
-    """The images that are there, marked as asked for; ``None`` when one is missing."""
+    """Return the images, marked as requested; ``None`` if one is missing."""
     for base in base_image.candidates():
         images = _names(base)
         if all(there(client, image) for image in images):
@@ -86,20 +87,20 @@ def _ready(client: docker.DockerClient) -> Images | None:
 
 
 def _mark(client: docker.DockerClient, images: Images) -> None:
-    """Note that these were asked for: to tag is to note the time."""
+    """Record that the images were requested: the engine records the time of each tag."""
     for image in images:
         client.api.tag(image, image.split(":")[0], "latest")
 
 
 def sources(root: Path = ROOT) -> dict[str, bytes]:
-    """What the project gives to a build: name in the context to content, in order."""
+    """The project's files for a build: name in the build context to content, in order."""
     code = sorted((root / "broker_impl").rglob("*.py"))
     paths = [root / "Dockerfile", root / "containers" / "requirements.txt", root / LINKS, *code]
     return {str(path.relative_to(root)): path.read_bytes() for path in paths}
 
 
 def digest(files: Mapping[str, bytes], base: str) -> str:
-    """Twelve hexadecimal digits that change with anything that goes in."""
+    """Twelve hexadecimal digits that change with the base image and with any file."""
     told = hashlib.sha256(f"{base}\0".encode())
     for name, content in files.items():
         told.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
@@ -107,7 +108,7 @@ def digest(files: Mapping[str, bytes], base: str) -> str:
 
 
 def context(files: Iterable[tuple[str, bytes]]) -> io.BytesIO:
-    """An archive of the files, the same bytes for the same files: the builder's cache looks."""
+    """Archive the files; equal files give equal bytes, which the builder's cache compares."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in files:
@@ -122,7 +123,7 @@ def context(files: Iterable[tuple[str, bytes]]) -> io.BytesIO:
 def _built(client: docker.DockerClient, say: Callable[[str], None]) -> Images:
     work = ROOT / ".tools" / "image"
     with _alone(work):
-        if (images := _ready(client)) is not None:  # somebody else has just built them
+        if (images := _ready(client)) is not None:  # another harness has just built them
             return images
         base = base_image.obtain(client, work, say)
         images = _names(base)
@@ -140,7 +141,10 @@ def _built(client: docker.DockerClient, say: Callable[[str], None]) -> Images:
 
 @contextmanager
 def _alone(work: Path) -> Iterator[None]:
-    """Two harnesses of one checkout build one after the other; the second finds it done."""
+    """Hold a lock, so that the harnesses of one checkout build one after the other.
+
+    The second then finds the images built.
+    """
     work.mkdir(parents=True, exist_ok=True)
     with (work / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -150,7 +154,10 @@ def _alone(work: Path) -> Iterator[None]:
 def _fetched(
     client: docker.DockerClient, work: Path, say: Callable[[str], None]
 ) -> list[tuple[str, bytes]]:
-    """What a bare build would fetch: wheels and a toxiproxy-server for the engine's machine."""
+    """The files that a build without them would download: wheels and a toxiproxy-server.
+
+    They are for the engine's processor.
+    """
     arch = str(client.version()["Arch"])
     machine = wheels.MACHINES.get(arch, arch)
     packages = wheels.locked(ROOT / "uv.lock")
@@ -164,7 +171,7 @@ def _fetched(
 
 
 def _toxiproxy(machine: str, work: Path, say: Callable[[str], None]) -> bytes:
-    """The pinned toxiproxy-server for Linux: set-up's, or the released one if that is no use."""
+    """The pinned toxiproxy-server for Linux: that of set-up, or else the released one."""
     with suppress(MeshError):
         server = find_server()
         program = server.read_bytes()
@@ -182,7 +189,7 @@ def _toxiproxy(machine: str, work: Path, say: Callable[[str], None]) -> bytes:
 
 
 def runs_on(program: bytes, machine: str) -> bool:
-    """Is this a program for Linux on that processor (a Mac's own is not)?"""
+    """Return whether the program is for Linux on that processor (a Mac's own is not)."""
     if program[:4] != b"\x7fELF":
         return False
     (code,) = struct.unpack_from("<H", program, 18)
@@ -197,7 +204,8 @@ def _build(
     arguments: Mapping[str, str],
 ) -> None:
     said: list[str] = []
-    # The label makes an image of each tag, even of equal content: the engine notes times by image.
+    # The label gives each tag its own image even if contents are equal, because the engine records
+    # the time of a tag by image.
     answers: Iterator[Mapping[str, Any]] = client.api.build(
         fileobj=archive,
         custom_context=True,
@@ -213,13 +221,13 @@ def _build(
     for answer in answers:
         said.append(str(answer.get("stream", "")))
         if "error" in answer:
-            # The engine's own words name the command; what went wrong is what the command said.
+            # The engine's error names the command; the reason is in the command's own output.
             why = last_line(line for line in said if not line.startswith(("Step ", " --->")))
             raise ImageError(f"{image} cannot be built: {last_line(answer['error'])} ({why})")
 
 
 def _remove_old(client: docker.DockerClient, images: Images) -> None:
-    """Remove images of ours that nobody runs and nobody has asked for of late."""
+    """Remove images of this project that no container uses and no harness has requested lately."""
     used = {container["ImageID"] for container in client.api.containers(all=True)}
     now = datetime.fromisoformat(client.info()["SystemTime"])
     for name in TARGETS.values():
@@ -237,14 +245,14 @@ def _remove_old(client: docker.DockerClient, images: Images) -> None:
 
 
 def _asked_for(image: Mapping[str, Any]) -> datetime:
-    """When an image was last tagged, which each ``ensure`` does; not every engine notes it."""
+    """When an image was last tagged, as each ``ensure`` does; not every engine records it."""
     times = (image.get("Metadata", {}).get("LastTagTime"), image["Created"])
     known = [datetime.fromisoformat(time) for time in times if time and time[:4] > "0001"]
     return max(known)
 
 
 UNAVAILABLE = 69
-"""Exit status EX_UNAVAILABLE, as of a set-up that cannot go on."""
+"""Exit status EX_UNAVAILABLE, as of a set-up that cannot continue."""
 
 
 def _tell(what: str) -> None:
@@ -252,10 +260,10 @@ def _tell(what: str) -> None:
 
 
 def main() -> int:
-    """``make image``: the tags on standard output, what happens on standard error."""
+    """``make image``: print the tags on standard output and the progress on standard error."""
     requirements = ROOT / "containers" / "requirements.txt"
     locked = wheels.requirements(wheels.locked(ROOT / "uv.lock"))
-    if requirements.read_text() != locked:  # a change of uv.lock that has to be committed with it
+    if requirements.read_text() != locked:  # a change of uv.lock, to be committed with it
         requirements.write_text(locked)
     try:
         with closing(connect()) as client:

@@ -1,4 +1,4 @@
-"""What a node may use of the machine: limits that can be tightened while it runs."""
+"""Limits of a node's CPU and memory, which can be tightened while it runs."""
 
 from typing import Any
 
@@ -9,27 +9,28 @@ from model.roles import Strain
 
 SLACK_BYTES = 4 << 20
 _CACHE = ("total_inactive_file", "inactive_file")
-"""Bytes of files that the kernel would give back at once: under cgroup v1, and under v2."""
+"""Counters of file cache that the kernel frees at once: under cgroup v1, and under v2."""
 
 
 async def set_cpus(engine: Engine, node: Container, cpus: float) -> None:
-    """At most so many processors' worth of time."""
+    """Limit the node to the time of this many processors."""
     update = engine.client.api.update_container
     quota = round(cpus * CPU_PERIOD_US)
     await engine.call(update, node.identity, cpu_period=CPU_PERIOD_US, cpu_quota=quota)
 
 
 async def set_memory(engine: Engine, node: Container, bytes_: int) -> None:
-    """At most so much memory, and no more of swap.
+    """Limit the node's memory, and do not let it use more by swapping.
 
-    Where the kernel refuses a limit below what is in use (cgroup v1), the tightest that it takes.
+    If the kernel refuses a limit below what is in use (cgroup v1), set the tightest that it
+    accepts.
     """
     try:
         await _set_memory(engine, node, bytes_)
     except EngineError:
         now = await strain(engine, node)
         tightest = now.memory_used_bytes + SLACK_BYTES
-        if not now.memory_used_bytes:  # it has ended meanwhile, and whoever is down takes any
+        if not now.memory_used_bytes:  # the node has ended meanwhile: then any limit is accepted
             await _set_memory(engine, node, bytes_)
         elif tightest <= bytes_:
             raise
@@ -38,7 +39,7 @@ async def set_memory(engine: Engine, node: Container, bytes_: int) -> None:
 
 
 async def strain(engine: Engine, node: Container) -> Strain:
-    """Limits by the node's settings, use by the kernel's counters."""
+    """The limits by the node's settings, its use by the kernel's counters."""
     api = engine.client.api
     found = await node.inspect()
     settings, state = found["HostConfig"], found["State"]
@@ -59,14 +60,14 @@ async def strain(engine: Engine, node: Container) -> Strain:
 
 
 def _used(memory: dict[str, Any]) -> int:
-    """Without what is only kept because nobody else wants the room."""
+    """Memory in use, without cache that the kernel frees when memory is needed."""
     counters = memory.get("stats", {})
     cache = next((counters[name] for name in _CACHE if name in counters), 0)
     return max(0, int(memory.get("usage", 0)) - int(cache))
 
 
 def _met(memory: dict[str, Any]) -> int:
-    """Limits that were reached (cgroup v1); pages that were looked at to be taken back (v2)."""
+    """How often the limit was reached (cgroup v1), plus the pages scanned for reclaim (v2)."""
     return int(memory.get("failcnt", 0)) + int(memory.get("stats", {}).get("pgscan", 0))
 
 

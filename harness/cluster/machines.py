@@ -1,7 +1,7 @@
-"""What can be done to the machines of a simulated world: to their power, their disks, their clocks.
+"""Faults of the machines of a simulated world: of their power, their disks and their clocks.
 
-All of it is measured as elsewhere, from outside: by a probe that only a machine with power answers,
-by a process on the machine that uses its disk, or looks at its clock.
+All effects are measured from outside, as on the other targets: by a probe that only a machine with
+power answers, or by a process on the machine that uses its disk or reads its clock.
 """
 
 import abc
@@ -25,25 +25,25 @@ from model.roles import Flip, NodeId
 Told = TypeVar("Told")
 
 DISK_BYTES = 1 << 40
-"""What is free on a disk that nobody has filled."""
+"""The free space of a disk that no fault has filled."""
 LEFT_BYTES = 10
-"""What is free on a full one: no file fits, and a batch that is written then is torn."""
+"""The free space of a full disk: no file fits, and a batch that is written then is torn."""
 INTERRUPT_WITHIN_S = 1.0
-"""How soon the power goes although the disk has not been asked for as much as was planned."""
+"""How soon the power is cut even if the disk was asked for fewer operations than planned."""
 SILENCE_S = 0.1
-"""A machine that takes no longer than this to refuse a probe has power: nothing slows that link."""
+"""A machine that refuses a probe within this time has power: no fault slows that link."""
 LOG_SUFFIX = ".log"
 CRC_COVERS_FROM = 21
 """The first byte of a batch that its CRC covers."""
 PROBED_PATH = "meta.properties"
-"""What a probe of a disk looks for; it need not be there."""
+"""The path that a probe of a disk looks up; it need not exist."""
 
 
 class Machines(Nodes, abc.ABC):
-    """A cluster whose every node has a host and a disk of its own."""
+    """A cluster whose every node has its own simulated host and disk."""
 
     _hosts: dict[NodeId, Host]
-    """Also those of the harness."""
+    """The hosts of all nodes, of the harness and of the clients."""
     _machines: dict[NodeId, SimulatedNode]
     _excuses: Excuses
 
@@ -165,7 +165,7 @@ class Machines(Nodes, abc.ABC):
         told = await self._on(node, read, f"clock probe of {node}")
         return told - self._hosts[HARNESS].clock.wall()
 
-    # --- how
+    # --- implementation
 
     def _disk(self, node: NodeId) -> SimDisk:
         return self._machines[node].disk
@@ -173,9 +173,10 @@ class Machines(Nodes, abc.ABC):
     async def _on(
         self, host: NodeId, work: Callable[[], Coroutine[Any, Any, Told]], name: str
     ) -> Told:
-        """Have a process on a host do this.
+        """Run ``work`` in a process on a host and return its result.
 
-        Raises :class:`~harness.simulation.process.ProcessKilled` when its power goes, or is gone.
+        Raises :class:`~harness.simulation.process.ProcessKilled` when the host is off, or loses
+        power.
         """
         if not self._hosts[host].is_on:
             raise ProcessKilled(f"{host} is off")

@@ -1,9 +1,8 @@
-"""Single messages on the links of a simulated world: one is kept and let go later, gets lost, or is
-not what it was.
+"""Holds, drops or corrupts single messages on the links of a simulated world.
 
-A tap sees bytes; here they become Kafka's frames: a size, and behind it what the request is, or
-which request is answered. A tap that is set in the middle of a conversation finds its place at the
-first run of bytes that can only be the beginning of a message.
+A tap sees bytes; this module finds Kafka's frames in them: a size, followed by the header of a
+request, or by the correlation id of the request that is answered. A tap that is set in the middle
+of a connection synchronizes at the first run of bytes that can only be the beginning of a message.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,19 +17,22 @@ from model.roles import NodeId
 What = Literal["hold-request", "hold-response", "drop-response", "corrupt-request"]
 
 _REQUEST: Final = Struct(">ihhi")
-"""Size, API, version, number."""
+"""Size, API key, API version, correlation id."""
 _RESPONSE: Final = Struct(">ii")
-"""Size, number."""
+"""Size, correlation id."""
 _SIZE_BYTES: Final = 4
 _FLIPPED_FROM_END: Final = 9
-"""Of a request of one partition that a client of ours produces, the value of the last record is
-there: the number of its headers, of which there are none, is one byte behind it."""
+"""The distance of the byte to flip from the end of a request.
+
+In a Produce request of one partition from the workloads' clients, the value of the last record is
+there: one byte for its number of headers, which is 0, follows it.
+"""
 _FRAME_BYTES: Final = range(8, 1 << 27)
-"""No message is smaller or larger."""
+"""The possible sizes of a message."""
 
 
 def api_key(name: str) -> int:
-    """The number of an API; ``ValueError`` when none has this name."""
+    """The key of an API; ``ValueError`` if no API has this name."""
     for key, api in APIS.items():
         if api.name == name:
             return key
@@ -38,18 +40,20 @@ def api_key(name: str) -> int:
 
 
 class Walk:
-    """The beginnings of the frames in one direction of one connection, found as bytes go by."""
+    """Finds the beginnings of frames in one direction of one connection as bytes arrive."""
 
     def __init__(self, head: Struct) -> None:
-        """``head``: what a frame begins with."""
+        """``head``: the layout of the beginning of a frame."""
         self._head = head
         self._is_lost = True
         self._skip = 0
         self._begun = b""
 
     def frames(self, data: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Where in ``data`` each frame begins, and its head. One whose head ends in a later run
-        begins at 0 of that run."""
+        """Yield the index in ``data`` at which each frame begins, and its head.
+
+        A frame whose head ends in a later run begins at 0 of that run.
+        """
         at = min(self._skip, len(data))
         self._skip -= at
         if self._is_lost:
@@ -78,10 +82,10 @@ class Walk:
 
 
 class Trap:
-    """Waits on some links for one message, and does one thing to it."""
+    """Waits on some links for one message, and holds, drops or corrupts it."""
 
     def __init__(self, links: Sequence[Link], apis: Sequence[str], what: What) -> None:
-        """``links`` lead from who asks to who answers; the first message of any of the ``apis``."""
+        """``links`` lead from clients to servers; ``apis`` names the APIs to catch a message of."""
         self._apis = {api_key(api): api for api in apis}
         self._what = what
         self._links = tuple(links)
@@ -89,7 +93,7 @@ class Trap:
         self._asked: dict[tuple[Connection, int], str] = {}
         self._held: Run | None = None
         self.caught: str | None = None
-        """What it has caught, in words."""
+        """A description of the caught message; ``None`` before that."""
         for link in self._links:
             link.taps.append(self._see_request)
             if what in ("hold-response", "drop-response"):
@@ -100,7 +104,7 @@ class Trap:
         return self._held is not None
 
     def open(self) -> None:
-        """Let go what it holds, and wait for nothing any more."""
+        """Deliver the held message, if any, and stop waiting for one."""
         self._remove()
         held, self._held = self._held, None
         if held is not None:
@@ -151,7 +155,7 @@ class Trap:
 
 
 def _flipped(data: bytes, at: int) -> bytes:
-    """With one bit of the byte there turned over."""
+    """Flip one bit of the byte at ``at``."""
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
@@ -167,7 +171,7 @@ class Messages:
         self._traps: list[Trap] = []
 
     def trap(self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: What) -> int:
-        """Set one; its number."""
+        """Set a trap and return its number."""
         found = [self._network.link(*link) for link in links]
         self._traps.append(Trap(found, apis, what))
         return len(self._traps) - 1
@@ -176,6 +180,6 @@ class Messages:
         return self._traps[number]
 
     def open_all(self) -> None:
-        """Nothing is held or waited for."""
+        """Open all traps."""
         for trap in self._traps:
             trap.open()

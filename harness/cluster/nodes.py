@@ -1,6 +1,6 @@
-"""What every cluster that is made of nodes can do, whatever they are made of and linked by.
+"""The base of all targets: what a cluster of nodes can do, however they run and are linked.
 
-A target adds how its nodes are made, how they are linked, and how all of it is ended.
+A target adds how its nodes are created and linked, and how everything is removed.
 """
 
 import abc
@@ -26,25 +26,25 @@ from model.roles import ZOOKEEPER, Coordinated, NodeId, Partition
 
 Told = TypeVar("Told")
 Answers = Mapping[str, str]
-"""Names of errors, by key."""
+"""Names of errors, by partition."""
 
 COORDINATION: Mapping[Coordinated, str] = {
     "group": "__consumer_offsets",
     "transaction": "__transaction_state",
 }
-"""The topics whose partitions' leaders coordinate."""
+"""The internal topics whose partition leaders are the coordinators."""
 PATIENCE_S = 4.0
-"""How long a node that is started again may take to answer before others are attended to."""
+"""How long a restarted node may take to answer before the harness continues."""
 STOP_TIMEOUT_S = 12.0
 """A controlled shutdown promises to end within 10 s."""
 
 
 class Nodes(abc.ABC):
-    """Brokers and a ZooKeeper that are started, ended, frozen and looked at."""
+    """Brokers and a ZooKeeper that can be started, stopped, frozen and inspected."""
 
     START_TIMEOUT_S: ClassVar[float]
     LOOK_EVERY_S: ClassVar[float] = EVERY_S
-    """How often a node that starts is looked at."""
+    """How often a starting node is probed."""
 
     def __init__(
         self,
@@ -55,9 +55,10 @@ class Nodes(abc.ABC):
         sight: Callable[[str], Sight] | None = None,
         ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
-        """Nothing is started yet. ``folder`` is the run's; ``rng`` is for ZooKeeper's sessions.
+        """Prepare a cluster without starting it.
 
-        The keyword arguments are for tests: another view, another notion of ready.
+        ``folder`` is the run's; ``rng`` is for the view's ZooKeeper sessions. The keyword arguments
+        are for tests: another view of the metadata, another criterion of readiness.
         """
         self._plan = plan
         self._folder = folder
@@ -66,29 +67,29 @@ class Nodes(abc.ABC):
         self._nodes: dict[NodeId, Node] = {}
         self._sight: Sight | None = None
         self.unexpected_exits: list[Exit] = []
-        """Nodes that ended by themselves."""
+        """Nodes that exited unexpectedly."""
 
-    # --- what a target adds
+    # --- implemented by targets
 
     @abc.abstractmethod
     async def _prepare(self) -> None:
-        """What may take long, before the clock of the start runs."""
+        """Do what may take long, before the time limit of the start begins."""
 
     @abc.abstractmethod
     async def _make_nodes(self) -> None:
-        """Make every node and the links between them, and start ZooKeeper."""
+        """Create every node and the links between them, and start ZooKeeper."""
 
     @abc.abstractmethod
     async def _end(self) -> None:
-        """End and remove everything, however much of it there is."""
+        """Stop and remove everything that has been created so far."""
 
     @abc.abstractmethod
     def direct(self, node: NodeId) -> Address:
-        """Where the listener for clients of a broker is, or ZooKeeper's, with no fault between."""
+        """The address of a broker's client listener, or of ZooKeeper, that bypasses all faults."""
 
     @abc.abstractmethod
     async def _answers(self, node: NodeId) -> bool:
-        """Does it answer a probe that no fault is between?"""
+        """Return whether the node answers a probe that bypasses all faults."""
 
     # --- Cluster
 
@@ -106,7 +107,7 @@ class Nodes(abc.ABC):
         return self._sight
 
     async def start(self) -> None:
-        """Up and ready, or :class:`ClusterError` and everything ended."""
+        """Return once the cluster is ready; on failure, stop it and raise :class:`ClusterError`."""
         try:
             await self._prepare()
             async with asyncio.timeout(self.START_TIMEOUT_S):
@@ -142,7 +143,7 @@ class Nodes(abc.ABC):
         return True
 
     def drop_data(self) -> None:
-        """Remove the nodes' data, keep their logs; for runs that need no second look."""
+        """Remove the nodes' data but keep their logs, for runs that need no second look."""
         for name in self.nodes:
             shutil.rmtree(self._folder_of(name) / "data", ignore_errors=True)
 
@@ -152,7 +153,7 @@ class Nodes(abc.ABC):
         await self._nodes[node].kill()
 
     async def start_node(self, node: NodeId) -> None:
-        """Start it and wait until it answers, but not for long: other faults may keep it from that.
+        """Start a node and wait until it answers, for a few seconds: other faults may prevent that.
 
         Raises :class:`NodeError` when it ends.
         """
@@ -202,7 +203,7 @@ class Nodes(abc.ABC):
         except Unseen:
             return None
         if not partitions:
-            return None  # nobody has asked for a coordinator yet
+            return None  # no client has asked for a coordinator yet
         number = partition_of(name, len(partitions))
         return {each.key: each.leader for each in partitions}.get(f"{topic}-{number}")
 
@@ -233,7 +234,7 @@ class Nodes(abc.ABC):
         return await self._past_faults(lambda: ask(self.direct(controller)), "operator")
 
     async def _past_faults(self, work: Callable[[], Coroutine[Any, Any, Told]], name: str) -> Told:
-        """Do what no fault is to touch: elsewhere, in a target whose faults touch the harness."""
+        """Do ``work`` where no fault can touch it; some targets run it in another process."""
         return await work()
 
     # --- HasHealth
@@ -264,7 +265,7 @@ class Nodes(abc.ABC):
             return 1
         return min((len(one.isr) for one in partitions if node in one.isr), default=0)
 
-    # --- how
+    # --- implementation
 
     @property
     def _numbers(self) -> range:

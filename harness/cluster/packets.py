@@ -1,21 +1,21 @@
-"""The rules by which a node loses packets, in the words of nft, and what their counters say."""
+"""The nftables rules that drop a share of a node's packets, and the counters of those rules."""
 
 import json
 
 TABLE = ("inet", "faultline")
 _NAME = " ".join(TABLE)
 NO_RULES = f"table {_NAME}; delete table {_NAME}"
-"""Takes the table away, whether it is there or not."""
+"""Removes the table, whether it exists or not."""
 NO_TABLE = "No such file"
-"""What nft says of a table that is not there."""
+"""A part of nft's message about a table that does not exist."""
 _PARTS = 10_000
-"""How finely a share is told."""
+"""The resolution of a share."""
 
 
 def rules(share: float) -> str:
-    """Drop this share of what comes in and of what goes out, but for what stays in the node.
+    """Drop this share of incoming and of outgoing packets, except on the loopback interface.
 
-    A table that was there before is replaced.
+    An existing table is replaced.
     """
     assert 0 <= share <= 1, "a share of all packets"
     drop = f"numgen random mod {_PARTS} < {round(share * _PARTS)} counter drop"
@@ -27,7 +27,7 @@ def rules(share: float) -> str:
 
 
 def dropped(listing: str) -> int:
-    """The packets that were counted, in ``nft --json list table``."""
+    """The number of dropped packets in the output of ``nft --json list table``."""
     return sum(
         expression["counter"]["packets"]
         for entry in json.loads(listing)["nftables"]

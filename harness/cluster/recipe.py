@@ -1,6 +1,7 @@
-"""How containers of a cluster are made: what is the same for all of them, and what is not.
+"""The specification of a cluster's containers, and their creation.
 
-None is privileged, none keeps a capability that it was not given, none comes back by itself.
+No container is privileged, has a capability that its specification does not list, or restarts by
+itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,34 +20,34 @@ PIDS_MAX = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """One container, before it is made."""
+    """The specification of one container."""
 
     image: str
     command: Sequence[str]
     labels: Mapping[str, str]
     host: str | None = None
-    """Its name on the network; without one it is on none of its own."""
+    """Its host name on the network; ``None`` for a container without its own network."""
     user: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     volumes: Mapping[str, str] = field(default_factory=dict)
-    """Where a volume is seen, to the volume's name."""
+    """The name of each volume, by the path at which it is mounted."""
     publishes: Sequence[int] = ()
-    """Ports that this machine reaches, each by one that the engine chooses."""
+    """Ports published to this machine, each at a port that the engine chooses."""
     published_at: Mapping[int, int] = field(default_factory=dict)
-    """Of these ports, those that this machine reaches by a port that was chosen before."""
+    """Those of the published ports whose port on this machine is chosen beforehand."""
     sysctls: Mapping[str, str] = field(default_factory=dict)
-    """Of its own network's kernel."""
+    """Kernel settings of its own network namespace."""
     memory_bytes: int | None = None
     cpus: float | None = None
     capabilities: Sequence[str] = ()
     network_mode: str = "none"
-    """Whose network it shares when it has no host name."""
+    """The network that it shares if it has no host name."""
 
 
 def create(
     client: "DockerClient", name: str | None, recipe: Recipe, network: Network | None
 ) -> str:
-    """Make it, not start it; its id. Blocks."""
+    """Create a container without starting it; return its id. Blocks."""
     from docker.types import LogConfig, Mount
 
     api = client.api
@@ -54,7 +55,7 @@ def create(
     if recipe.memory_bytes is not None:
         limits |= {"mem_limit": recipe.memory_bytes, "memswap_limit": recipe.memory_bytes}
     if recipe.cpus is not None:
-        # Not by NanoCpus: a limit that was set so cannot be changed by period and quota.
+        # Not NanoCpus: period and quota cannot change a limit that was set that way.
         limits |= {"cpu_period": CPU_PERIOD_US, "cpu_quota": round(recipe.cpus * CPU_PERIOD_US)}
     networking = None
     if recipe.host is not None:
@@ -86,7 +87,7 @@ def create(
         environment=dict(recipe.environment),
         labels=dict(recipe.labels),
         ports=list(recipe.publishes),
-        healthcheck={"test": ["NONE"]},  # the harness asks by itself, and nobody else should
+        healthcheck={"test": ["NONE"]},  # the harness probes the nodes itself
         host_config=host_config,
         networking_config=networking,
         use_config_proxy=False,
@@ -95,5 +96,5 @@ def create(
 
 
 def endpoint_of(host: str, network: Network) -> dict[str, Any]:
-    """Its place on the network: the same each time that it is connected."""
+    """The container's endpoint on the network, equal each time that it is connected."""
     return {"ipv4_address": network.hosts[host], "aliases": [host]}

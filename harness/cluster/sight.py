@@ -1,4 +1,4 @@
-"""What a cluster believes of itself, as plain values: controller, brokers, leaders, ISRs."""
+"""A cluster's own metadata as plain values: controller, brokers, leaders, ISRs."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,20 +7,20 @@ from model.roles import NodeId, Partition
 
 
 class Unseen(Exception):
-    """ZooKeeper could not be asked, so nothing is known just now."""
+    """ZooKeeper did not answer, so the metadata is unknown at the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A broker's znode, which goes with its session."""
+    """A broker's registration znode, which is removed with its session."""
 
     epoch: int
-    """The broker epoch: another number for every registration."""
+    """The broker epoch, which differs for every registration."""
     session_id: int
 
 
 class Sight(Protocol):
-    """What can be read of a cluster's own state; each may raise :class:`Unseen`."""
+    """Reads a cluster's own metadata; each method may raise :class:`Unseen`."""
 
     async def close(self) -> None: ...
     async def controller(self) -> NodeId | None: ...

@@ -1,9 +1,9 @@
 """The target ``simulated``: brokers, ZooKeeper and clients in one process, on virtual time.
 
-Every node is a host of a simulated world, with a disk of its own. The harness and all clients are
-one process on the host ``clients``; what it measures it measures as elsewhere, by probes over
-connections: past all faults from a host that no fault touches, and through a link from the host at
-its end.
+Every node is a host of a simulated world, with its own disk. The harness and all clients are one
+process on the host ``clients``. Measurements use probes over connections, as on the other targets:
+those that bypass all faults start on a host that no fault touches, and those through a link start
+on the host at its end.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, Flip, NodeId
 
 PORTS: Mapping[str, int] = {CLIENT_LISTENER: 9092, PEER_LISTENER: 9093, ZOOKEEPER: 2181}
-"""Of a listener, by name."""
+"""The port of each listener, by name."""
 OPTIONS: Mapping[str, float] = {
     "latency_ms": 0.2,
     "jitter_ms": 0.8,
@@ -61,31 +61,36 @@ OPTIONS: Mapping[str, float] = {
     "snapshot_ms": 1000 * INTERVAL_S,
     "clients_clock_s": 0,
 }
-"""Of a plan: how long each link takes, and by how much longer at times; how long after one broker
-the next is started (all at once is nearer to life, one by one makes the first of them the
-controller); how far apart the snapshots of white-box checks are, at least: 0 is one after every
-batch of events, at twice the cost; and how far ahead of everybody else's the clients' clock is,
-which records bear the times of (behind, if negative)."""
+"""Options of a plan:
+
+- ``latency_ms``, ``jitter_ms``: the latency of each link, and its largest random addition.
+- ``start_gap_ms``: the pause between the starts of two brokers. Starting all at once is closer to
+  practice; one by one, the first becomes the controller.
+- ``snapshot_ms``: the least time between two snapshots of white-box checks; 0 takes one after every
+  batch of events, at twice the cost.
+- ``clients_clock_s``: how far the clients' clock, from which records take their times, is ahead of
+  all other clocks (behind, if negative).
+"""
 LEAST: Mapping[str, float] = {**dict.fromkeys(OPTIONS, 0.0), "clients_clock_s": -EPOCH_S}
-"""The smallest number that each may be; no record bears a time before 1970."""
+"""The smallest value of each option; no record can have a time before 1970."""
 SETTLE_EVERY_S = 0.1
-"""How often it is looked whether the cluster is whole, at the end of a run."""
+"""How often the end of a run checks whether the cluster has recovered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a simulated cluster stands on, and what outlives it when it comes to a bad end."""
+    """The surroundings of a simulated cluster, which stay usable if the cluster fails."""
 
     world: World
     logs: NodeLogs
     clients: Host
-    """Where the harness and all clients run."""
+    """The host of the harness and of all clients."""
     harness: Host
-    """Where probes begin that no fault is to touch."""
+    """The host of probes that no fault may touch."""
     halts: Halts
-    """Who is held at a point of its code."""
+    """The breakpoints of the nodes."""
     watcher: Watcher
-    """Looks on between events, until the cluster is stopped."""
+    """Takes snapshots between events until the cluster is stopped."""
 
 
 @contextlib.contextmanager
@@ -95,11 +100,11 @@ def staged(
     now_s: Callable[[], float] | None = None,
     calm_since_ns: Callable[[], int | None] = lambda: None,
 ) -> Iterator[Stage]:
-    """A world of this plan's seed; its mutants are planted meanwhile, once for all brokers.
+    """Create a world with the plan's seed; the plan's mutants are planted while it exists.
 
-    What white-box checks see goes into a file in ``folder``. ``now_s`` is the history's clock (by
-    itself: the world's); ``calm_since_ns`` says since when, by that clock, all faults have been
-    over for good.
+    White-box checks write to a file in ``folder``. ``now_s`` is the history's clock (by default the
+    world's); ``calm_since_ns`` returns the time on that clock since which all faults are over for
+    good.
     """
     folder.mkdir(parents=True, exist_ok=True)
     options = {**OPTIONS, **plan.options}
@@ -130,7 +135,7 @@ def staged(
 
 
 class Simulated(Machines):
-    """A cluster of simulated hosts. To be used from the host ``clients``."""
+    """A cluster of simulated hosts. Call it from the host ``clients``."""
 
     START_TIMEOUT_S: ClassVar[float] = 20.0
 
@@ -165,7 +170,7 @@ class Simulated(Machines):
         return Address(node, PORTS[listener])
 
     async def is_running(self, node: NodeId) -> bool:
-        """Measured: its process is there, or somebody accepts connections on its port."""
+        """Measure whether the node's process runs, or its port accepts connections."""
         if await super().is_running(node):
             return True
         address = self.direct(node)
@@ -297,13 +302,13 @@ class Simulated(Machines):
         )
         return await self._on(HARNESS, work, f"usurper of {node}")
 
-    # --- how
+    # --- implementation
 
     async def _past_faults(self, work: Callable[[], Coroutine[Any, Any, Told]], name: str) -> Told:
         return await self._on(HARNESS, work, name)
 
     async def _prepare(self) -> None:
-        """Everything is there."""
+        """Do nothing: nothing has to be prepared."""
 
     async def _make_nodes(self) -> None:
         on_life = self._snapshots.zookeeper_started
@@ -323,7 +328,7 @@ class Simulated(Machines):
             await asyncio.sleep(gap_s)
 
     def _broker_lives(self, number: int, broker: Broker) -> None:
-        """Called by its process."""
+        """Register a new life of a broker for snapshots; called in the broker's process."""
         process = self._stage.world.current
         assert process is not None, "a broker is made by a process"
         disk = self._disk(roles.broker(number))
@@ -344,7 +349,7 @@ class Simulated(Machines):
         self._nodes[name] = self._machines[name] = node
 
     def _settings_of(self, number: int) -> dict[str, str]:
-        """What the broker of this number is told: its host's name and ports, no proxies."""
+        """The settings of a broker: its host's name and ports, without proxies."""
         name = roles.broker(number)
         listeners = (CLIENT_LISTENER, PEER_LISTENER)
         addresses = Addresses(
@@ -362,7 +367,7 @@ class Simulated(Machines):
             self.unexpected_exits.append(end)
 
     async def _end(self) -> None:
-        # Nobody works any more; what the cluster still lacks it is given time for.
+        # The clients have ended; give the cluster time for the recovery that is still pending.
         while not self._stage.watcher.is_settled():  # noqa: ASYNC110 - nobody tells of it
             await asyncio.sleep(SETTLE_EVERY_S)
         self._stage.watcher.end()
@@ -373,7 +378,7 @@ class Simulated(Machines):
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_bytes(node.disk.peek(path))
 
-    # --- what is measured
+    # --- measurements
 
     async def _answers(self, node: NodeId) -> bool:
         return await self._sign(HARNESS, self._past(node), PROBE_TIMEOUT_S) == "answer"
@@ -382,7 +387,7 @@ class Simulated(Machines):
         return Wanted(HARNESS, node, ZOOKEEPER if node == ZOOKEEPER else CLIENT_LISTENER)
 
     def _links(self, one: NodeId, other: NodeId) -> list[Wanted]:
-        """Whatever connects the two, whoever opens it."""
+        """All links between the two nodes, in either direction."""
         ends = {one, other}
         found = [link for link in links.between(self.brokers, ()) if {*link[:2]} == ends]
         if not found:
@@ -390,14 +395,14 @@ class Simulated(Machines):
         return found
 
     async def _is_cut(self, link: Wanted) -> bool | None:
-        """Was a probe through the link swallowed although one past it, sent later, was answered?
+        """Return whether a probe through the link was lost, but a later one past it was answered.
 
-        ``None`` when there is no telling.
+        ``None`` if this cannot be decided.
         """
         slowness_s = self._wires.slowness_s(link.opener, link.acceptor)
         if slowness_s > SLOWNESS_S_MAX:
             return None
-        grace_s = GRACE_S + 2 * slowness_s  # a connection takes a round trip of its own
+        grace_s = GRACE_S + 2 * slowness_s  # a connection takes another round trip
         lost = self._wires.lost(link.opener, link.acceptor)
         through = asyncio.create_task(self._sign(link.opener, link, PROBE_TIMEOUT_S + grace_s))
         try:
@@ -416,7 +421,7 @@ class Simulated(Machines):
         return sign == "end" and self._wires.is_refused(link.opener, link.acceptor)
 
     async def _took_s(self, link: Wanted) -> float | None:
-        """From the question to the answer: a connection takes a round trip of its own."""
+        """The time from a probe's request to its answer; connecting takes another round trip."""
         world = self._stage.world
         asked_s: list[float] = []
         slowness_s = self._wires.slowness_s(link.opener, link.acceptor)
@@ -435,7 +440,7 @@ class Simulated(Machines):
         timeout_s: float,
         on_connect: Callable[[], object] = lambda: None,
     ) -> Sign:
-        """What comes of a probe from that host to where the link leads."""
+        """The outcome of a probe from a host to the acceptor of a link."""
         address = Address(link.acceptor, PORTS[link.listener])
         protocol = protocol_of(link.acceptor)
         work = functools.partial(probe.sign, address, protocol, timeout_s, on_connect)

@@ -1,7 +1,7 @@
-"""A node that is a process of a simulated world, on a host and a disk of its own.
+"""A node that is a process of a simulated world, with its own host and disk.
 
-It runs what a real one runs: here is chosen what ``python -m broker_impl`` and
-``python -m broker_impl.zookeeper`` choose, for a world.
+It runs the same code as a real node: the functions here make the choices that ``python -m
+broker_impl`` and ``python -m broker_impl.zookeeper`` make, but for a world.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from harness.simulation.process import Process
 KILLED = -9
 
 Stop = Callable[[], None]
-"""What SIGTERM does."""
+"""A callback that does what SIGTERM does."""
 
 
 class Program(Protocol):
-    """What a node runs."""
+    """The program that a node runs."""
 
     def __call__(
         self,
@@ -43,14 +43,17 @@ class Program(Protocol):
         wall_ms: Callable[[], int],
         on_stop: Callable[[Stop], None],
     ) -> Awaitable[int]:
-        """From its start to its exit status. ``on_stop`` is told at once how to stop it."""
+        """Run from start to end and return the exit status.
+
+        ``on_stop`` is called at once with the callback that stops the program.
+        """
         ...
 
 
 def broker(
     told: Mapping[str, str], on_life: Callable[[Broker], object] = lambda broker: None
 ) -> Program:
-    """A broker with these settings; ``on_life`` hears of each of its lives as it begins."""
+    """A broker with these settings; ``on_life`` is called with each new life of the broker."""
 
     async def run(
         disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
@@ -71,17 +74,20 @@ def broker(
 
 
 async def _end_other_tasks() -> None:
-    """As ``asyncio.run`` does before it raises what its main raised: what they say comes first."""
+    """Cancel all other tasks, as ``asyncio.run`` does before it raises the exception of its main.
+
+    What they log therefore comes first.
+    """
     me = asyncio.current_task()
     others = sorted((task for task in asyncio.all_tasks() if task is not me), key=hash)
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-    await asyncio.sleep(0)  # and what is ready
+    await asyncio.sleep(0)  # and for callbacks that are ready
 
 
 def zookeeper(port: int, on_life: Callable[[Database], object] = lambda database: None) -> Program:
-    """A ZooKeeper server; ``on_life`` hears what each of its lives begins with, and changes."""
+    """A ZooKeeper server; ``on_life`` is called with the database of each new life."""
 
     async def run(
         disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
@@ -113,7 +119,7 @@ def zookeeper(port: int, on_life: Callable[[Database], object] = lambda database
 
 
 class SimulatedNode:
-    """Starts, ends and freezes one process at a time."""
+    """Starts, stops and freezes one process at a time."""
 
     def __init__(
         self,
@@ -123,7 +129,7 @@ class SimulatedNode:
         logs: NodeLogs,
         on_exit: Callable[[Exit], None],
     ) -> None:
-        """``on_exit`` hears of ends that were not asked for."""
+        """``on_exit`` is called for unexpected exits."""
         self.host = host
         self.disk = disk
         self._program = program
@@ -136,7 +142,7 @@ class SimulatedNode:
         self._asked_to_end = False
         self._watcher: asyncio.Task[None] | None = None
         self.lost_bytes = 0
-        """What was written and not synced when the power went last."""
+        """The bytes that were not synced when the power was last lost."""
 
     async def start(self) -> None:
         if await self.is_up():
@@ -156,7 +162,7 @@ class SimulatedNode:
         await self._ended()
 
     def lose_power(self) -> None:
-        """The machine is off, now; its disk forgets. Changes nothing for one that is off."""
+        """Cut the machine's power at once, losing what is not synced; no effect if it is off."""
         if self.host.is_on:
             self._asked_to_end = True
             self.lost_bytes = self.disk.unsynced_bytes
@@ -217,7 +223,7 @@ class SimulatedNode:
             self._on_exit(Exit(name, self._status, self._logs.last_line(name)))
 
     async def _live(self) -> int:
-        """One life of the process; runs on the host."""
+        """Run one life of the process, on the host."""
         process = self._process
         assert process is not None, "a process begins after it was made"
         clock = self.host.clock

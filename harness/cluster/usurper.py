@@ -1,7 +1,8 @@
-"""Ends a ZooKeeper session behind its owner's back: whoever knows its id and password may close it.
+"""Ends a ZooKeeper session from another client, without its owner taking part.
 
-ZooKeeper lets a session move to a new connection, and closes the old one. So a stranger takes it
-over and closes it; its owner comes back and is told that it has expired.
+Any client that knows a session's id and password may move it to a new connection; ZooKeeper then
+closes the old one. This module takes a session over and closes it, so that its owner reconnects and
+learns that the session has expired.
 """
 
 import asyncio
@@ -22,9 +23,10 @@ _SIZE_BYTES = 4
 
 
 async def end(zookeeper: Address, session_id: int, secret: bytes, timeout_ms: int) -> bool:
-    """Close this session; False when it is over already, or the server does not answer.
+    """Close a session; return False if it has already ended or the server does not answer.
 
-    secret: what the server makes its passwords from. timeout_ms: the session's own.
+    secret: the server derives its passwords from it.
+    timeout_ms: the session's own timeout.
     """
     try:
         async with asyncio.timeout(TIMEOUT_S):

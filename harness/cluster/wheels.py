@@ -1,7 +1,8 @@
-"""The packages that the broker imports, as ``uv.lock`` has them: what goes into the node's image.
+"""The wheels that go into the node's image: the packages that the broker imports, from ``uv.lock``.
 
-The broker needs five small packages of the many that the project locks. Their names stand here; a
-test compares them with what ``broker_impl`` imports. Versions and checksums are the lock file's.
+The broker needs five small packages of the many that the project locks. They are listed here, and a
+test compares them with the imports of ``broker_impl``. Versions and checksums come from the lock
+file.
 """
 
 import os
@@ -17,9 +18,9 @@ from setup.pins import Pin
 
 PACKAGES = ("click", "cramjam", "fastcrc", "javaproperties", "msgspec")
 PYTHON = "cp311"
-"""The CPython that the base image brings."""
+"""The CPython version of the base image."""
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
-"""What an engine calls a processor, to what wheels call it."""
+"""The name that wheels use for a processor, by the engine's name for it."""
 
 
 class Locked(NamedTuple):
@@ -30,7 +31,7 @@ class Locked(NamedTuple):
     wheels: tuple[Pin, ...]
 
     def for_machine(self, machine: str) -> Pin | None:
-        """The wheel for our CPython on Linux (glibc) and this processor."""
+        """The wheel for this CPython on Linux (glibc) and this processor."""
         fits = re.compile(rf"-(?:{PYTHON}-{PYTHON}-manylinux\S*_{machine}|py3-none-any)\.whl$")
         return next((pin for pin in self.wheels if fits.search(pin.filename)), None)
 
@@ -52,7 +53,10 @@ def locked(lock: Path) -> list[Locked]:
 
 
 def requirements(packages: list[Locked]) -> str:
-    """The same for pip: what a build uses that was given no wheels (``docker compose build``)."""
+    """The packages as a requirements file for pip.
+
+    Builds that are given no wheels (``docker compose build``) use it.
+    """
     lines = ["# From uv.lock, by `make image`; pip reads it where a build is given no wheels."]
     for package in packages:
         pins = filter(None, map(package.for_machine, sorted(MACHINES.values())))
@@ -65,7 +69,7 @@ def requirements(packages: list[Locked]) -> str:
 def fetched(
     packages: list[Locked], machine: str, into: Path, say: Callable[[str], None]
 ) -> list[Path]:
-    """The wheels as files that match their checksums; ``NotFetched`` says what is missing."""
+    """Download the wheels that are missing, and verify all; ``NotFetched`` if that fails."""
     return [_one(package, machine, into, say) for package in packages]
 
 

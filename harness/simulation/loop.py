@@ -55,7 +55,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """True if the loop is in ``runnable``; also while it is halted, to keep it out of the
         list."""
         self.is_over = False
-        """True once nothing of the process will run again and none of its connections is open."""
+        """True once the process will never run again and none of its connections is open."""
         self.tasks: list[SimTask] = []
         """All tasks that may not have ended; asyncio holds them only weakly and could lose them."""
         self.next_number = next_number

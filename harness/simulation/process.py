@@ -66,7 +66,7 @@ class Process:
     # What other processes and the harness do to it.
 
     def kill(self) -> None:
-        """SIGKILL: run nothing of the process any more; its kernel closes its connections.
+        """SIGKILL: stop the process at once; its kernel closes its connections.
 
         A process that kills itself continues until its next await.
         """
