@@ -1,4 +1,4 @@
-"""A place to connect to. Which one it is depends on who asks: a node, a proxy or the harness."""
+"""An address to connect to. It may differ between a node, a proxy and the harness."""
 
 from typing import NamedTuple, Self
 
@@ -11,7 +11,7 @@ class Address(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The address that is written ``host:port``."""
+        """Parse an address of the form ``host:port``."""
         host, _, port = text.rpartition(":")
         return cls(host, int(port))
 

@@ -1,4 +1,4 @@
-"""What an operator asks of the controller: other replicas for partitions, other leaders."""
+"""Requests of an operator to the controller: reassignments and preferred leader elections."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -21,9 +21,9 @@ _PREFERRED = 0
 async def reassign(
     controller: Address, wanted: Mapping[str, Sequence[int] | None]
 ) -> dict[str, str]:
-    """Move partitions, by ``topic-partition``, to these brokers; ``None``: cancel a move.
+    """Move partitions (``topic-partition``) to these brokers; ``None`` cancels a move.
 
-    The name of an error for each; nothing when nobody answers.
+    Return the name of an error for each partition; empty if the controller does not answer.
     """
     topics: dict[str, ReassignableTopic] = {}
     for key, replicas in wanted.items():
@@ -46,7 +46,7 @@ async def reassign(
 
 
 async def elect_preferred(controller: Address, keys: Iterable[str]) -> dict[str, str]:
-    """Lead these partitions by the first of their replicas; answers as :func:`reassign` does."""
+    """Elect the preferred leaders of these partitions; the result is that of :func:`reassign`."""
     wanted = list(keys)
     topics: dict[str, TopicPartitions] = {}
     for key in wanted:

@@ -1,4 +1,4 @@
-"""One request of Kafka's protocol to a broker, and its answer, over a connection of its own."""
+"""Sends one request of Kafka's protocol to a broker over a separate connection."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ _CORRELATION_ID = 1
 async def ask(
     broker: Address, api: tuple[int, int], request: Any, timeout_s: float = TIMEOUT_S
 ) -> Any | None:
-    """The answer; ``None`` for none. ``api``: its key and version."""
+    """Return the response, or ``None`` if there is none. ``api``: its key and version."""
     key, version = api
     header = RequestHeader(key, version, _CORRELATION_ID, "faultline")
     try:

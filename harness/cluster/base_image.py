@@ -1,7 +1,7 @@
-"""The image that ours are built on: named by hand, there, pulled, or made from Debian's packages.
+"""The base image: named by the user, present, pulled, or made from Debian's packages.
 
-The last needs no registry: debootstrap unpacks a small Debian with Python and nftables, and the
-engine imports it. It is kept, so that this minute is spent once.
+Making it needs no registry: debootstrap unpacks a small Debian with Python and nftables, and the
+engine imports it. The image is kept, so that this takes its minute only once.
 """
 
 import os
@@ -20,7 +20,7 @@ from docker.utils import parse_repository_tag
 
 DEFAULT = "python:3.11-slim-bookworm"
 SUITE = "bookworm"
-"""The Debian whose python3 is the one that the wheels are for."""
+"""The Debian release whose python3 fits the wheels."""
 MADE = f"faultline-base:{SUITE}"
 MIRROR = "http://deb.debian.org/debian"
 INCLUDED = ("ca-certificates", "nftables", "python3")
@@ -36,13 +36,14 @@ LEFT_OUT = (
     "./var/lib/apt/lists/*",
     "./var/log/*",
 )
-"""What nobody reads in a container: half of the tree."""
+"""Files that no program reads in a container: half of the tree."""
 PATIENCE_S = 15.0
-"""How long a registry may say nothing."""
+"""How long a registry may be silent."""
 
 
 class ImageError(Exception):
-    """An image is missing and cannot be had; one sentence that says what would help."""
+    """An image is missing and cannot be obtained; the message is a sentence that says what
+    helps."""
 
 
 def candidates(environment: Mapping[str, str] = os.environ) -> list[str]:
@@ -57,7 +58,10 @@ def obtain(
     say: Callable[[str], None],
     environment: Mapping[str, str] = os.environ,
 ) -> str:
-    """The base image, there when this returns; ``work`` is a folder for what is in the making."""
+    """Return the name of a base image that the engine has, pulling or making it if necessary.
+
+    ``work`` is a folder for temporary files.
+    """
     names = candidates(environment)
     for name in names:
         if there(client, name):
@@ -77,7 +81,7 @@ def obtain(
 
 
 def there(client: docker.DockerClient, name: str) -> bool:
-    """Does the engine have this image?"""
+    """Return whether the engine has this image."""
     try:
         client.api.inspect_image(name)
     except ImageNotFound:
@@ -86,7 +90,7 @@ def there(client: docker.DockerClient, name: str) -> bool:
 
 
 def pull(client: docker.DockerClient, name: str, patience_s: float = PATIENCE_S) -> str | None:
-    """Pull an image; ``None``, or why not. Gives up on a registry that says nothing for a while."""
+    """Pull an image; return ``None``, or why not. A registry must not be silent for too long."""
     lines: queue.Queue[Mapping[str, Any] | None] = queue.Queue()
 
     def follow() -> None:
@@ -98,7 +102,7 @@ def pull(client: docker.DockerClient, name: str, patience_s: float = PATIENCE_S)
             lines.put({"error": _sentence(error)})
         lines.put(None)
 
-    # A thread of its own: the engine tries for minutes, and a call to it cannot be broken off.
+    # A separate thread: the engine tries for minutes, and a call to it cannot be cancelled.
     threading.Thread(target=follow, name=f"pull {name}", daemon=True).start()
     while True:
         try:
@@ -148,18 +152,18 @@ def make(
 
 
 def debootstrap(environment: Mapping[str, str]) -> str | None:
-    """The program; it lies where only root's path leads."""
+    """The path of debootstrap, which may be in a directory that only root's ``PATH`` contains."""
     return shutil.which("debootstrap", path=f"{environment.get('PATH', '')}:/usr/sbin:/sbin")
 
 
 def _run(command: list[str]) -> None:
-    # The image's users read its files, whatever this process makes of its own.
+    # The image's users must be able to read its files, whatever umask this process has.
     done = subprocess.run(command, capture_output=True, text=True, check=False, umask=0o022)
     if done.returncode:
         raise ImageError(f"{Path(command[0]).name} failed: {last_line(done.stdout, done.stderr)}")
 
 
 def last_line(*texts: Iterable[str] | str) -> str:
-    """The last line of several outputs that says anything."""
+    """The last line of several outputs that is not blank."""
     lines = [line.strip() for text in texts for line in "".join(text).splitlines() if line.strip()]
     return lines[-1] if lines else "it gave no reason"

@@ -1,4 +1,4 @@
-"""A node's network cable: pulled, and put back where it was."""
+"""Disconnects a node from its network, and connects it again with its old address."""
 
 from harness.cluster.container import Container
 from harness.cluster.engine import Engine
@@ -8,7 +8,7 @@ from model.roles import NodeId
 
 
 class Cables:
-    """Those of one network. A pulled one stays out however often its node is started."""
+    """The connections of a network's nodes; a disconnected node stays so when it is restarted."""
 
     def __init__(self, engine: Engine, network: Network) -> None:
         self._engine = engine
@@ -24,7 +24,7 @@ class Cables:
             )
 
     async def put_back(self, node: Container) -> None:
-        """With the name and address that it had; changes nothing where nothing was pulled."""
+        """Connect a node again with its old name and address; no effect on a connected node."""
         if node.name not in self._pulled:
             return
         self._pulled.discard(node.name)
@@ -38,16 +38,16 @@ class Cables:
             )
 
     async def keep_out(self, node: Container) -> None:
-        """After a start, at which some engines put a cable back."""
+        """Disconnect a node again after its start, at which some engines connect it."""
         if node.name in self._pulled:
             await self.pull(node)
 
     def is_pulled(self, node: NodeId) -> bool:
-        """Is the node's cable out, by our own records?"""
+        """Return whether the node was disconnected, according to this object's own records."""
         return node in self._pulled
 
     async def is_in(self, node: Container) -> bool:
-        """Measured: does the engine have it on the network?"""
+        """Measure whether the engine has the node on the network."""
         networks = (await node.inspect())["NetworkSettings"]["Networks"]
         identities = {name: found["NetworkID"] for name, found in networks.items()}
         return self._network.identity in (*identities, *identities.values())

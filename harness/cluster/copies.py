@@ -1,4 +1,4 @@
-"""What outlives a container: its log and its data, copied out of the engine. All calls block."""
+"""Copies a container's log and data out of the engine, so that they outlive it. All calls block."""
 
 import shutil
 import tarfile
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def log(client: "DockerClient", identity: str, folder: Path) -> None:
-    """``log.txt``: all that it has said, over all of its lives."""
+    """Write ``log.txt``: the container's output over all of its lives."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "log.txt").open("wb") as file:
         file.writelines(client.api.logs(identity, stream=True, follow=False))
 
 
 def data(client: "DockerClient", identity: str, path: str, folder: Path) -> None:
-    """A folder of it with the folders and files in there; a container that is down will do."""
+    """Copy a folder of the container with its contents; the container need not run."""
     folder.mkdir(parents=True, exist_ok=True)
     stream, _ = client.api.get_archive(identity, path)
     with tempfile.TemporaryFile() as archive:
@@ -29,10 +29,10 @@ def data(client: "DockerClient", identity: str, path: str, folder: Path) -> None
 
 
 def unpack(tar: tarfile.TarFile, folder: Path) -> None:
-    """The folders and files of an archive; raises :class:`tarfile.TarError` at one that would lie
-    outside. Links and devices stay behind: nodes make none.
+    """Extract the folders and files of an archive into ``folder``.
 
-    Not by ``extractall``: its filters came with Python 3.11.4.
+    Raises :class:`tarfile.TarError` for a path outside of the folder. Links and devices are
+    skipped: nodes create none. Not by ``extractall``: its filters came with Python 3.11.4.
     """
     for member in tar:
         path = PurePosixPath(member.name)

@@ -1,7 +1,7 @@
-"""Toxiproxy's own counters: what it took in and what it passed on, per proxy and direction.
+"""Toxiproxy's own counters: the bytes received and sent, by proxy and direction.
 
-They are added up when a connection ends, in the order received, sent. What was received and never
-sent was swallowed.
+Toxiproxy adds them up when a connection ends, first the received, then the sent ones. Bytes that
+were received and never sent were swallowed.
 """
 
 import http.client
@@ -30,11 +30,11 @@ class Passed(NamedTuple):
 
 
 Counters = Mapping[tuple[str, Direction], Passed]
-"""By proxy's name; a proxy that no connection has ended on is not in it."""
+"""Keyed by the proxy's name and the direction; proxies without an ended connection are absent."""
 
 
 def counted(api: Address, timeout_s: float) -> Counters:
-    """Ask the server; blocks. ``OSError`` when it does not answer as it should."""
+    """Read the counters from the server; blocks. ``OSError`` if it does not answer properly."""
     connection = http.client.HTTPConnection(api.host, api.port, timeout=timeout_s)
     try:
         connection.request("GET", "/metrics")
@@ -50,7 +50,7 @@ def counted(api: Address, timeout_s: float) -> Counters:
 
 
 def parsed(text: str) -> Counters:
-    """The counters in what Prometheus would be told."""
+    """Parse the counters from the text that the server offers to Prometheus."""
     counters: dict[tuple[str, Direction], Passed] = {}
     for kind, labels, number in _SAMPLE.findall(text):
         label = dict(_LABEL.findall(labels))
@@ -61,7 +61,7 @@ def parsed(text: str) -> Counters:
 
 
 def swallowed(before: Counters, after: Counters, proxy: str, direction: Direction) -> int:
-    """How many more bytes of one direction were swallowed meanwhile."""
+    """The number of bytes of one direction that were swallowed between two readings."""
     nothing = Passed()
     which = (proxy, direction)
     return after.get(which, nothing).swallowed - before.get(which, nothing).swallowed

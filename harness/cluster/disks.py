@@ -1,7 +1,7 @@
-"""The volumes that nodes keep their data on; small ones, in memory, can be filled.
+"""The volumes for the nodes' data; small ones, in memory, can be filled.
 
-A small one is a tmpfs: it lives as long as some container that is up has it mounted. Somebody has
-all of them, and what is done to them is done there, whether their nodes are up or not.
+A small volume is a tmpfs: it exists as long as a running container mounts it. One container mounts
+all of them; faults act on a volume through that container, whether its node runs or not.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from harness.cluster.node import NodeError
 from model.roles import NodeId
 
 DATA = "/data"
-"""Where a node sees its volume."""
+"""The path at which a node mounts its volume."""
 _FILLER = ".faultline-fill"
 _FILL = """
 import os
@@ -39,12 +39,12 @@ print(left.f_bavail * left.f_frsize)
 
 
 class Disks:
-    """One volume a node."""
+    """One volume for each node."""
 
     def __init__(
         self, engine: Engine, prefix: str, labels: Mapping[str, str], size_bytes: int
     ) -> None:
-        """``size_bytes`` is the size of small ones."""
+        """``size_bytes`` is the size of small volumes."""
         self._engine = engine
         self._prefix = prefix
         self._labels = labels
@@ -57,7 +57,7 @@ class Disks:
         return self._small
 
     def mounts(self) -> dict[str, str]:
-        """Of the container that has all small ones: where, to which volume."""
+        """The mounts of the container that holds all small volumes: path to volume."""
         return {_seen(node): self._volumes[node] for node in sorted(self._small)}
 
     def volume(self, node: NodeId) -> str:
@@ -66,7 +66,7 @@ class Disks:
     async def create(self, node: NodeId, *, small: bool) -> None:
         options: dict[str, Any] = {}
         if small:
-            # Anybody's to write: the engine may map the node's user to another one of the host.
+            # Writable by every user: the engine may map the node's user to another one of the host.
             how = f"size={self._size_bytes},mode=1777"
             options = {"driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": how}}
             self._small.add(node)
@@ -76,12 +76,14 @@ class Disks:
         self._volumes[node] = name
 
     async def fill(self, node: NodeId, holder: Container) -> None:
-        """Not a block is free any more. :class:`NodeError` for a node whose disk is not small: it
-        is this machine's own."""
+        """Fill a small volume to its last block.
+
+        :class:`NodeError` for a node without a small volume, since its disk is this machine's own.
+        """
         await self._run(node, holder, _FILL)
 
     async def free(self, node: NodeId, holder: Container) -> None:
-        """What filled it is gone, if anything did."""
+        """Remove what filled the volume, if anything did."""
         await self._run(node, holder, _FREE)
 
     async def free_bytes(self, node: NodeId, holder: Container) -> int:
@@ -95,5 +97,5 @@ class Disks:
 
 
 def _seen(node: NodeId) -> str:
-    """Where the container that has all of them sees one."""
+    """The path at which the container that holds all small volumes mounts this one."""
     return f"/disks/{node}"

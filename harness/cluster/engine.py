@@ -1,8 +1,8 @@
-"""The container engine: is there one on this machine, and how it is asked from the loop.
+"""The container engine of this machine, and calls to it from the event loop.
 
-The SDK blocks. Each call runs in a thread of a small pool of its own, so that calls which wait for
-a busy engine keep nobody else's threads; it has a time-out, so that an engine that hangs ends in an
-error. The SDK is imported where it is needed: most of what a user asks for needs none.
+The SDK blocks. Each call runs in a thread of a small separate pool, so that calls which wait for a
+busy engine do not occupy other threads; it has a time-out, so that an engine that hangs causes an
+error. The SDK is imported only where it is needed, because most commands need no engine.
 """
 
 import asyncio
@@ -23,23 +23,23 @@ Answer = TypeVar("Answer")
 DEFAULT = "unix:///var/run/docker.sock"
 CONNECT_TIMEOUT_S = 10
 CALL_TIMEOUT_S = 30
-"""One call; the longest that we make starts a container with its ports."""
+"""For one call; the longest starts a container with its ports."""
 THREADS = 6
 CONFLICT = 409
-"""What the engine answers when a container is not in the state that a call is for."""
+"""The engine's answer when a container is not in the state that a call requires."""
 
 
 class EngineError(ClusterError):
-    """The engine is not there, is silent, or refused; the message says which and why."""
+    """The engine is missing, does not answer, or refused; the message says which and why."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
-        """``status``: that of its HTTP answer, where it has answered."""
+        """``status`` is that of the engine's HTTP answer, if it has answered."""
         super().__init__(message)
         self.status = status
 
 
 def connect() -> "DockerClient":
-    """The engine of this machine; blocks. :class:`EngineError` when there is none."""
+    """Connect to the engine of this machine; blocks. :class:`EngineError` if there is none."""
     where = os.environ.get("DOCKER_HOST") or DEFAULT
     if not where.startswith(("unix://", "http+unix://")):
         raise EngineError(
@@ -62,14 +62,14 @@ def connect() -> "DockerClient":
 
 
 def _knock(path: str) -> None:
-    """:class:`OSError` when nobody listens there: the SDK would leave its socket open."""
+    """Raise :class:`OSError` if no engine listens there; the SDK would leave its socket open."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(CONNECT_TIMEOUT_S)
         connection.connect(path)
 
 
 def refusal() -> str | None:
-    """Why there can be no containers on this machine; ``None`` when there can."""
+    """Why no containers can run on this machine; ``None`` if they can."""
     try:
         connect().close()
     except EngineError as error:
@@ -78,7 +78,7 @@ def refusal() -> str | None:
 
 
 class Engine:
-    """Asks an engine without blocking the loop."""
+    """Calls an engine without blocking the event loop."""
 
     def __init__(self, client: "DockerClient") -> None:
         self.client = client
@@ -88,9 +88,9 @@ class Engine:
     async def call(
         self, function: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs
     ) -> Answer:
-        """What the blocking call answers; :class:`EngineError` for what it raises.
+        """Run a blocking call and return its result; raise :class:`EngineError` if it fails.
 
-        A call that is not waited for any more still comes to its end: see :meth:`settle`.
+        A call whose caller is cancelled still runs to its end: see :meth:`settle`.
         """
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._threads, lambda: _told(function, *args, **kwargs))
@@ -99,7 +99,7 @@ class Engine:
         return await asyncio.shield(future)
 
     async def settle(self) -> None:
-        """Wait for the calls that are under way, whatever comes of them: they may make things."""
+        """Wait for all calls in progress, even if they fail: they may create objects."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ def _told(function: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.
 
 
 def _innermost(error: BaseException) -> str:
-    """The reason behind the reasons, in the system's own words where it has some."""
+    """The original cause of an error, in the operating system's words if possible."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return getattr(error, "strerror", None) or str(error)

@@ -1,6 +1,6 @@
-"""An errand: a container of our own image that does one thing beside a node, says how, and is gone.
+"""A helper container: created from the node image, it runs one command and is removed.
 
-So a node itself needs no tools and no rights for what is done to it, and need not even be up.
+The node that the command is for therefore needs neither tools nor rights, and need not even run.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ TIMEOUT_S = 15.0
 
 
 class ErrandError(EngineError):
-    """It ended with another status than 0; the message is what it said."""
+    """A command ended with a status other than 0; the message contains its output."""
 
 
 class Errands:
-    """Sends them, one container each."""
+    """Runs commands, each in its own helper container."""
 
     def __init__(self, engine: Engine, image: str, labels: Mapping[str, str]) -> None:
         self._engine = engine
@@ -35,7 +35,10 @@ class Errands:
         beside: str,
         capabilities: Sequence[str] = (),
     ) -> str:
-        """What it printed. ``beside``: the id of the container whose network it shares."""
+        """Run a command and return its output.
+
+        ``beside`` is the id of the container whose network the command shares.
+        """
         api = self._engine.client.api
         made = Recipe(
             image=self._image,

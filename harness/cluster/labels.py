@@ -1,8 +1,8 @@
-"""Whose a container, network or volume is: written on it when it is made, read by the reaper.
+"""The labels that name the owner of a container, network or volume, for the reaper.
 
-The owner is a process, told by its id *and* its start, on a host, in a namespace of process
-ids. Only whoever looks from the same host and namespace can say that it has gone. What carries no
-owner (the compose file's cluster) is nobody's to take away.
+The owner is a process, identified by its id *and* its start time, on a host, in a namespace of
+process ids. Only from the same host and namespace can one decide that it has ended. The reaper
+never removes an object without an owner (the cluster of the compose file).
 """
 
 import functools
@@ -29,17 +29,17 @@ def owner() -> Mapping[str, str]:
 
 
 def of_run(name: str) -> dict[str, str]:
-    """The labels of everything that this process makes for a run."""
+    """The labels of everything that this process creates for a run."""
     return {RUN: name, **owner()}
 
 
 def is_stray(labels: Mapping[str, str] | None) -> bool:
-    """Has its owner gone, for all that can be told from here?"""
+    """Return whether the owner has ended, as far as this place can decide that."""
     labels = labels or {}
     try:
         was = Known(pid=int(labels[OWNER]), started=labels[STARTED])
     except (KeyError, ValueError):
         return False
-    if ":" not in was.started:  # written otherwise: it would never be found alive
+    if ":" not in was.started:  # in another format: it would never be found alive
         return False
     return all(labels.get(name) == value for name, value in place().items()) and not was.alive()

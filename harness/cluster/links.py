@@ -1,4 +1,4 @@
-"""Which links a cluster needs: who opens connections to whom, and to which of its listeners."""
+"""The links that a cluster needs: which party connects to which, at which listener."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,20 +9,20 @@ from model import roles
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 HARNESS: NodeId = "harness"
-"""The party that watches. No fault touches its links, so they lead past the mesh."""
+"""The party that observes. No fault touches its links, so they lead past the mesh."""
 
 
 class Wanted(NamedTuple):
-    """A link to be made."""
+    """A link to create."""
 
     opener: NodeId
     acceptor: NodeId
     listener: str
-    """The acceptor's, by name; ZooKeeper has one, called as itself."""
+    """The name of the acceptor's listener; ZooKeeper's only one is called ``zookeeper``."""
 
 
 def refusal(clients: Any) -> str | None:
-    """Why the option ``client_listeners`` will not do; ``None`` when it does."""
+    """Why the option ``client_listeners`` is invalid; ``None`` if it is valid."""
     named = isinstance(clients, list | tuple) and all(_is_name(name) for name in clients)
     if named and len({name.upper() for name in clients}) == len(clients):
         return None
@@ -34,12 +34,12 @@ def _is_name(name: object) -> bool:
 
 
 def listeners(clients: Sequence[str]) -> tuple[str, ...]:
-    """The listeners of every broker, the one of all clients first."""
+    """The listeners of every broker, that of all clients first."""
     return (*(client_listener(name) for name in (None, *clients)), PEER_LISTENER)
 
 
 def between(brokers: Sequence[NodeId], clients: Sequence[str]) -> Iterator[Wanted]:
-    """The links that faults may touch; ``clients`` are those that have links of their own."""
+    """The links that faults may touch; ``clients`` are those that have their own links."""
     for broker in brokers:
         for name in (None, *clients):
             party = CLIENTS if name is None else roles.client(name)
@@ -51,7 +51,7 @@ def between(brokers: Sequence[NodeId], clients: Sequence[str]) -> Iterator[Wante
 
 
 def watching(brokers: Sequence[NodeId]) -> Iterator[Wanted]:
-    """The links of the harness itself, where it cannot reach the nodes without."""
+    """The harness's own links, for targets where it cannot reach the nodes directly."""
     yield Wanted(HARNESS, ZOOKEEPER, ZOOKEEPER)
     for broker in brokers:
         yield Wanted(HARNESS, broker, client_listener(None))

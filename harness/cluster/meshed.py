@@ -1,6 +1,6 @@
-"""What every cluster behind a mesh can do, whatever its nodes are made of.
+"""The base of the targets behind a mesh of proxies, whatever their nodes are.
 
-A target adds how its nodes are made, where they listen, and how all of it is ended.
+A target adds how its nodes are created, where they listen, and how everything is removed.
 """
 
 import abc
@@ -28,7 +28,7 @@ from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 
 class Meshed(Nodes):
-    """A cluster whose nodes, and the clients, reach each other through proxies only."""
+    """A cluster whose nodes and clients reach each other only through proxies."""
 
     BINDS: ClassVar[str]
     """The host that nodes listen on, in their own network."""
@@ -42,17 +42,22 @@ class Meshed(Nodes):
         sight: Callable[[str], Sight] | None = None,
         ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
-        """As :class:`Nodes`; ``plan.options["client_listeners"]`` names clients that get listeners,
-        and so links, of their own."""
+        """As :class:`Nodes`.
+
+        ``plan.options["client_listeners"]`` names clients that get their own listeners, and so
+        links.
+        """
         super().__init__(plan, folder, rng, sight=sight, ready=ready)
         self._clients: tuple[str, ...] = tuple(plan.options.get("client_listeners", ()))
         self._ports: dict[NodeId, dict[str, int]] = {}
         self.client_ports: Mapping[NodeId, int] = {}
-        """By broker: the port of this machine at which clients reach it, where that is not left to
-        chance. Takes effect at the start."""
+        """By broker: a fixed port of this machine at which clients reach it, if there is one.
+
+        Takes effect at the start.
+        """
         self.mesh = Mesh()
 
-    # --- what a target adds
+    # --- implemented by targets
 
     @abc.abstractmethod
     async def _begin(self) -> None:
@@ -60,27 +65,27 @@ class Meshed(Nodes):
 
     @abc.abstractmethod
     async def _end(self) -> None:
-        """End and remove everything, however much of it there is."""
+        """Stop and remove everything that has been created so far."""
 
     @abc.abstractmethod
     async def _make_broker(self, name: NodeId, told: Mapping[str, str]) -> Node:
-        """A broker with these settings, not yet started."""
+        """Create a broker with these settings, without starting it."""
 
     @abc.abstractmethod
     def _data_of(self, name: NodeId) -> PurePath:
-        """Where a node finds its own data."""
+        """The path at which a node finds its own data."""
 
     @abc.abstractmethod
     def _host_of(self, name: NodeId) -> str:
-        """Where the mesh finds a node."""
+        """The host name or address at which the mesh reaches a node."""
 
     @abc.abstractmethod
     def _door(self, wanted: Wanted) -> Door | None:
-        """Where a link is entered, if that must be decided before it is made."""
+        """The addresses of a link's proxy, if they must be known before it is created."""
 
     @abc.abstractmethod
     def _past(self, node: NodeId, listener: str) -> Address:
-        """Where this machine reaches a node with no fault between."""
+        """The address at which this machine reaches a node without any fault in between."""
 
     # --- Cluster
 
@@ -90,7 +95,7 @@ class Meshed(Nodes):
         return ",".join(map(str, reached))
 
     def direct(self, node: NodeId) -> Address:
-        """Where the listener for clients of a broker is, or ZooKeeper's, past the mesh."""
+        """The address of a broker's client listener, or of ZooKeeper, past the mesh."""
         listener = ZOOKEEPER if node == ZOOKEEPER else settings.CLIENT_LISTENER
         return self._past(node, listener)
 
@@ -139,7 +144,7 @@ class Meshed(Nodes):
         slowness_s = self.mesh.faults(source, target).slowness_s
         return await evidence.round_trip_s(self.mesh.between(source, target), slowness_s)
 
-    # --- how
+    # --- implementation
 
     async def _make_nodes(self) -> None:
         await self._begin()
@@ -159,7 +164,7 @@ class Meshed(Nodes):
         await self.mesh.add(opener, acceptor, upstream, past, self._door(wanted))
 
     def _settings_of(self, number: int) -> dict[str, str]:
-        """What the broker of this number is told."""
+        """The settings of the broker with this number."""
         name = roles.broker(number)
         towards = {(link.opener, link.acceptor): link for link in self.mesh.links}
         ports = self._ports[name]

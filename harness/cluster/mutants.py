@@ -1,6 +1,6 @@
-"""The catalogue of planted bugs as plain values: the one place outside of the broker that looks.
+"""The catalogue of planted bugs (mutants) as plain values, for all code outside of the broker.
 
-Planting itself happens in a broker's process, by the names that stand in the plan.
+A mutant is planted in a broker's process, by its name in the plan.
 """
 
 from collections.abc import Sequence
@@ -20,22 +20,25 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True):
     of: str
     """The rule that it replaces, ``module:function``."""
     symptom: str
-    """The anomaly that it must be reported as."""
+    """The anomaly that checkers must report for it."""
     schedule: str
-    """What has to happen for it to show."""
+    """What must happen for the bug to show."""
     tier: int
-    """1: quick to show, and seen by clients; 2: needs a long run or an exact order; 3: only state
-    or patience shows it."""
+    """How hard the bug is to find.
+
+    1: it shows quickly, and clients see it; 2: it needs a long run or an exact order; 3: only the
+    brokers' state or much patience shows it.
+    """
     story: str
 
 
 def catalogue() -> dict[str, Mutant]:
-    """By name, sorted."""
+    """All mutants by name, sorted."""
     return {name: _told(mutants.get(name)) for name in mutants.names()}
 
 
 def protocols(names: Sequence[str]) -> tuple[str, ...]:
-    """Those of these that are no bugs: what is correct by itself."""
+    """Those of the named mutants that are no bugs but correct protocols."""
     return tuple(name for name in names if mutants.get(name).kind == "protocol")
 
 

@@ -1,7 +1,7 @@
-"""A network of fixed addresses: a node that comes back is where it was, and is found by its name.
+"""A network with fixed addresses and names, which a node keeps when it is restarted.
 
-Names stand in every node's ``/etc/hosts``. The engine's name server is not asked: it forgets a node
-that is down, and would then ask the world outside.
+The names are in every node's ``/etc/hosts``. The engine's name server is not used: it forgets a
+node that is down, and would then ask servers outside of this machine.
 """
 
 import ipaddress
@@ -15,24 +15,25 @@ if TYPE_CHECKING:
 
 TRIES = 10
 OPTIONS = {"com.docker.network.bridge.enable_ip_masquerade": "false"}
-"""Nothing leaves for the world outside; published ports are not touched by this."""
+"""No packet leaves for other networks; published ports are not affected."""
 
 
 class Network(NamedTuple):
-    """One of the engine's networks, with its addresses given away."""
+    """One of the engine's networks, with the addresses of its hosts."""
 
     identity: str
     hosts: Mapping[str, str]
-    """Host name to address."""
+    """The address of each host, by name."""
 
 
 def create(
     client: "DockerClient", name: str, labels: Mapping[str, str], hosts: Sequence[str]
 ) -> Network:
-    """A bridge on which each host has an address that stays its own; blocks.
+    """Create a bridge network on which each host has a fixed address; blocks.
 
-    The engine gives fixed addresses only in a subnet that it was told, and knows best which ones
-    are free: so it chooses one, is asked which, and is told it. Another harness may be quicker.
+    The engine assigns fixed addresses only in a subnet that it was given, and knows best which
+    subnets are free. So it selects one for a draft of the network, which is then created again with
+    that subnet. Another harness may take the subnet in between; then this is tried again.
     """
     from docker.errors import APIError
     from docker.types import IPAMConfig, IPAMPool
@@ -57,7 +58,10 @@ def create(
 
 
 def given(subnet: str, gateway: str | None, hosts: Sequence[str]) -> dict[str, str]:
-    """Addresses of a subnet in order, the gateway's left out; :class:`EngineError` if too few."""
+    """Assign a subnet's addresses in order, without the gateway's.
+
+    Raises :class:`EngineError` if there are too few.
+    """
     free = (str(one) for one in ipaddress.ip_network(subnet).hosts() if str(one) != gateway)
     addresses = dict(zip(hosts, free, strict=False))
     if len(addresses) < len(hosts):

@@ -1,6 +1,6 @@
-"""A node as the cluster sees it: something that is started, ended and frozen, and leaves a log.
+"""The interface of a node: it can be started, stopped and frozen, and writes a log.
 
-What it is made of, a process of this machine or a container, is the target's business.
+Whether it is a process of this machine or a container is decided by the target.
 """
 
 from dataclasses import dataclass
@@ -10,56 +10,56 @@ from model.roles import NodeId
 
 
 class ClusterError(Exception):
-    """The cluster cannot be had, or does not do as it is told; the message says what and why."""
+    """The cluster cannot start, or does not do what was asked; the message says what and why."""
 
 
 class NodeError(ClusterError):
-    """A node that did not do as it was told; the message says what it did instead."""
+    """A node did not do what was asked of it; the message says what it did instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """A node that ended although nobody had ended it: evidence of a crash."""
+    """An unexpected exit of a node: evidence of a crash."""
 
     node: NodeId
     status: int
-    """Negative: the signal that ended it."""
+    """The exit status; a negative one is the signal that ended the node."""
     last_line: str
-    """What it said last."""
+    """The last line of its log."""
 
 
 class Node(Protocol):
-    """One member of a cluster, started as often as need be; its log is kept over restarts."""
+    """One member of a cluster, which can be restarted; its log is kept over restarts."""
 
     async def start(self) -> None:
-        """A new life; :class:`NodeError` when the last one still goes on."""
+        """Start the node; :class:`NodeError` if it still runs."""
         ...
 
     async def kill(self) -> None:
-        """SIGKILL, and wait until it has gone; nothing to do when it has."""
+        """SIGKILL, and wait until the node has ended; do nothing if it has ended already."""
         ...
 
     async def stop(self, timeout_s: float) -> int:
-        """SIGTERM; the exit status, that of SIGKILL (-9) when it did not end in time.
+        """SIGTERM; return the exit status, that of SIGKILL (-9) if it did not end in time.
 
-        One that was not running has the exit status of its last end, 0 if never started.
+        If the node does not run, return the status of its last exit, 0 if there was none.
         """
         ...
 
     async def pause(self) -> None:
-        """Freeze it; :class:`NodeError` when nothing runs."""
+        """Freeze the node; :class:`NodeError` if it does not run."""
         ...
 
     async def resume(self) -> None:
-        """Let it go on; :class:`NodeError` when nothing runs."""
+        """Resume the node; :class:`NodeError` if it does not run."""
         ...
 
     async def is_up(self) -> bool:
-        """Is it there (frozen or not)?"""
+        """Return whether the node runs (frozen or not)."""
         ...
 
     async def is_paused(self) -> bool: ...
 
     async def last_line(self) -> str:
-        """What it said last, empty if nothing."""
+        """The last line of its log, empty if there is none."""
         ...

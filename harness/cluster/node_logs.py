@@ -1,6 +1,6 @@
-"""What simulated nodes say goes where that of real ones goes: each into its own log.
+"""Writes the log of each simulated node to a file of its own, as real nodes do.
 
-All of them share the one ``logging`` of this process; whose line it is, the world knows.
+All nodes share the one ``logging`` of this process; the world knows which node logs a line.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from harness.simulation.world import World
 from model.roles import NodeId
 
 ROOT = "broker_impl"
-"""Below this logger is all that nodes say."""
+"""The parent of all loggers of nodes."""
 
 
 class NodeLogs(logging.Handler):
@@ -31,13 +31,13 @@ class NodeLogs(logging.Handler):
         self.setFormatter(formatter)
 
     def open(self, node: NodeId) -> None:
-        """From now on this node is listened to."""
+        """Begin to write this node's log."""
         folder = self._folder / node
         folder.mkdir(parents=True, exist_ok=True)
         self._files[node] = (folder / "log.txt").open("a")
 
     def last_line(self, node: NodeId) -> str:
-        """What it said last, empty if nothing."""
+        """The last line of a node's log, empty if there is none."""
         return self._last.get(node, "")
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -58,7 +58,7 @@ class NodeLogs(logging.Handler):
 
 @contextlib.contextmanager
 def listening(logs: NodeLogs) -> Iterator[None]:
-    """In here what nodes say, from INFO on, goes there and nowhere else."""
+    """Send the nodes' log lines from INFO on to ``logs``, and nowhere else."""
     root = logging.getLogger(ROOT)
     level, propagates = root.level, root.propagate
     root.addHandler(logs)

@@ -1,9 +1,9 @@
-"""Ports that stay a node's own from before its first start until after its last.
+"""Reserves ports for nodes, from before a node's first start until after its last.
 
 The harness binds a socket with ``SO_REUSEPORT`` and never listens on it; a node that binds with the
-same option listens beside it. Nobody else can be given the port, it is kept over restarts, and a
-connect to a dead node is refused, as it should be (only listening sockets are asked).
-See ``docs/adr/0011-ports.md``.
+same option can listen on the same port. No other process is given the port, it is kept over
+restarts, and a connect to a dead node is refused, as it should be (the kernel asks only listening
+sockets). See ``docs/adr/0011-ports.md``.
 """
 
 import socket
@@ -14,17 +14,17 @@ HOST = "127.0.0.1"
 
 
 class Ports:
-    """Reservations that live as long as this object is open."""
+    """Reservations that last as long as this object is open."""
 
     def __init__(self, host: str = HOST) -> None:
         self.host = host
         self._held: list[socket.socket] = []
 
     def reserve(self) -> int:
-        """A port that the system gave us and gives nobody else; ``OSError`` when it has none."""
+        """Reserve a port that the system selects; ``OSError`` if it has none."""
         holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
-            # Not SO_REUSEADDR: it would let any other socket that has it bind beside us.
+            # Not SO_REUSEADDR: any other socket with that option could then bind the same port.
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             holder.bind((self.host, 0))
         except OSError:
@@ -35,7 +35,7 @@ class Ports:
         return port
 
     def close(self) -> None:
-        """Give them all back."""
+        """Release all reservations."""
         for holder in self._held:
             holder.close()
         self._held.clear()

@@ -1,4 +1,4 @@
-"""A probe asks a server for a sign of life, in its own protocol, over a connection of its own."""
+"""A probe asks a server for a sign of life, in its own protocol, over a separate connection."""
 
 import asyncio
 import struct
@@ -10,25 +10,28 @@ from model.roles import ZOOKEEPER, NodeId
 
 Protocol = Literal["kafka", "zookeeper"]
 Sign = Literal["answer", "end", "silence"]
-"""``end``: refused, reset or closed without an answer. A proxy before a server may accept a
-connection and find only then that nobody is behind it: that is ``end``, too."""
+"""``end``: the connection was refused, reset or closed without an answer.
+
+A proxy may accept a connection and find only then that no server is behind it: that is ``end``,
+too.
+"""
 
 _CORRELATION = 0x50524F42
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, _CORRELATION, -1)
 """ApiVersions v0 without a client id; every Kafka broker answers it, ready or not."""
 _CONNECT = struct.pack(">iiqiqi16x", 44, 0, 0, 4000, 1, 16)
-"""ZooKeeper's connect request for a session that does not exist: answered, and none is made."""
+"""A ZooKeeper connect request for a session that does not exist: answered, but none is created."""
 _REQUESTS = {"kafka": _API_VERSIONS, "zookeeper": _CONNECT}
 ANSWER_BYTES_MIN = 8
 
 
 def protocol_of(node: NodeId) -> Protocol:
-    """In which a node is asked for a sign of life."""
+    """The protocol in which a node is probed."""
     return "zookeeper" if node == ZOOKEEPER else "kafka"
 
 
 def request_bytes(protocol: Protocol) -> int:
-    """How much a probe sends."""
+    """The number of bytes that a probe sends."""
     return len(_REQUESTS[protocol])
 
 
@@ -38,7 +41,7 @@ async def sign(
     timeout_s: float,
     on_connect: Callable[[], object] = lambda: None,
 ) -> Sign:
-    """What comes of a probe within so many seconds; ``on_connect`` is called before it asks."""
+    """The outcome of a probe within this time; ``on_connect`` is called before the request."""
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(*address)
@@ -57,12 +60,12 @@ async def sign(
 
 
 async def answers(address: Address, protocol: Protocol, timeout_s: float) -> bool:
-    """Did the server there answer within so many seconds?"""
+    """Return whether the server answers a probe within this time."""
     return await sign(address, protocol, timeout_s) == "answer"
 
 
 async def accepts(address: Address, timeout_s: float = 1.0) -> bool:
-    """Does anybody listen there?"""
+    """Return whether a server accepts connections at the address."""
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(*address)

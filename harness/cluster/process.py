@@ -15,7 +15,7 @@ from harness.cluster.registry import Registry
 from model.roles import NodeId
 
 UTC = {"TZ": "UTC"}
-"""All nodes log the same time of day, whatever this machine's zone: as containers do."""
+"""Nodes log in UTC, whatever this machine's time zone, as they do in containers."""
 
 
 class Process:
@@ -30,7 +30,7 @@ class Process:
         on_exit: Callable[[Exit], None],
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """``on_exit`` hears of ends that were not asked for; ``environment`` adds to ours."""
+        """``on_exit`` is called for unexpected exits; ``environment`` adds to the harness's own."""
         self.name = name
         self.argv = tuple(argv)
         self.folder = folder
@@ -47,12 +47,12 @@ class Process:
 
     @property
     def pid(self) -> int | None:
-        """The process's id while it lives (stopped by SIGSTOP or not)."""
+        """The id of the process while it exists (stopped by SIGSTOP or not)."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 
     async def start(self) -> None:
-        """A new process; :class:`NodeError` when the last one still lives."""
+        """Start a process; :class:`NodeError` if the last one still runs."""
         if self.pid is not None:
             raise NodeError(f"{self.name} already runs as process {self.pid}")
         self._asked_to_end = False
@@ -70,13 +70,13 @@ class Process:
         self._watcher = asyncio.create_task(self._watch(self._process), name=f"watch {self.name}")
 
     async def kill(self) -> None:
-        """SIGKILL, and wait until the process has gone; nothing to do when it has."""
+        """SIGKILL, and wait until the process has ended; do nothing if it has ended already."""
         await self._end(signal.SIGKILL)
 
     async def stop(self, timeout_s: float) -> int:
-        """SIGTERM; the exit status, that of SIGKILL (-9) when it did not end in time.
+        """SIGTERM; return the exit status, that of SIGKILL (-9) if it did not end in time.
 
-        A process that was not running has the exit status of its last end, 0 if never started.
+        If no process runs, return the status of the last exit, 0 if there was none.
         """
         try:
             return await asyncio.wait_for(asyncio.shield(self._end(signal.SIGTERM)), timeout_s)
@@ -95,11 +95,11 @@ class Process:
         return await asyncio.shield(watcher)
 
     async def pause(self) -> None:
-        """SIGSTOP; :class:`NodeError` when nothing runs."""
+        """SIGSTOP; :class:`NodeError` if no process runs."""
         _signal(self._living(), signal.SIGSTOP)
 
     async def resume(self) -> None:
-        """SIGCONT; :class:`NodeError` when nothing runs."""
+        """SIGCONT; :class:`NodeError` if no process runs."""
         _signal(self._living(), signal.SIGCONT)
 
     def _living(self) -> int:
@@ -111,7 +111,7 @@ class Process:
         return self.pid is not None
 
     async def is_paused(self) -> bool:
-        """Measured: the system says that the process is stopped by a signal."""
+        """Measure whether the system reports the process as stopped by a signal."""
         try:
             return (
                 self.pid is not None and psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
@@ -139,7 +139,7 @@ class Process:
 
 
 def _has_ended(pid: int) -> bool:
-    """Has a child ended by itself, although the loop has not yet told us?"""
+    """Return whether a child has exited, even if the event loop has not noticed yet."""
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -147,6 +147,9 @@ def _has_ended(pid: int) -> bool:
 
 
 def _signal(pid: int, which: signal.Signals) -> None:
-    """Not by ``Popen``: it would reap a process that has just ended, and its status were lost."""
+    """Send a signal without ``Popen``, which would reap a process that has just ended.
+
+    Its exit status would then be lost.
+    """
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, which)

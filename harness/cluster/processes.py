@@ -1,6 +1,6 @@
-"""The target ``processes``: brokers and ZooKeeper as processes of this machine, a mesh between.
+"""The target ``processes``: brokers and ZooKeeper as processes of this machine, behind a mesh.
 
-Whoever starts a cluster of processes first ends what earlier harnesses were killed over.
+The start of a cluster first ends processes that killed harnesses have left behind.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 
 class Commands:
-    """How the nodes are started: this project's own broker and ZooKeeper, by this Python."""
+    """The commands that start the nodes: this project's broker and ZooKeeper, with this Python."""
 
     def zookeeper(self, port: int, data: Path) -> Sequence[str]:
         return [
@@ -56,7 +56,8 @@ class Processes(Meshed):
         ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
         state: Path | None = None,
     ) -> None:
-        """As :class:`Meshed`; also for tests: other programs, another place for the registry."""
+        """As :class:`Meshed`; for tests, also other programs and another folder for the
+        registry."""
         super().__init__(plan, folder, rng, sight=sight, ready=ready)
         self._commands = commands or Commands()
         self._state = state
@@ -65,10 +66,10 @@ class Processes(Meshed):
         self._server: Process | None = None
 
     async def is_running(self, node: NodeId) -> bool:
-        """Measured: its process is there, or somebody accepts connections on its port."""
+        """Measure whether the node's process runs, or its port accepts connections."""
         return await super().is_running(node) or await probe.accepts(self.direct(node))
 
-    # --- how
+    # --- implementation
 
     async def _prepare(self) -> None:
         reap(self._state)

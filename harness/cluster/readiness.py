@@ -1,7 +1,7 @@
-"""Ready means: a controller is elected, and a replicated topic can be written.
+"""Waits until a cluster is ready: a controller is elected, and a replicated topic can be written.
 
-Both are tried with our own wire, past the mesh, so that nothing of the workloads' clients is warmed
-up or put to sleep by it.
+Both are tried with the project's own wire code, past the mesh, so that the workloads' clients are
+neither warmed up nor put into a back-off.
 """
 
 from collections.abc import Mapping
@@ -27,10 +27,10 @@ _PRODUCE = (0, 7)
 
 
 async def until_writable(view: Sight, brokers: Mapping[NodeId, Address]) -> None:
-    """Wait until every broker is registered, one controls, and a record is on all of them.
+    """Wait until every broker is registered, one is the controller, and a record is on all of them.
 
-    ``brokers``: where the client listener of each is, past the mesh. Never ends if the cluster
-    never gets there; the caller has the clock.
+    ``brokers`` are their client listeners, past the mesh. If the cluster never becomes ready, this
+    never ends; the caller limits the time.
     """
     await until(lambda: _created(view, brokers))
     await until(lambda: _written(view, brokers))

@@ -1,6 +1,6 @@
-"""Removes what carries certain labels: containers first, then networks and volumes.
+"""Removes containers, networks and volumes that carry certain labels, in this order.
 
-All calls block; whoever is asked to remove what somebody else has just removed is content.
+All calls block. A removal succeeds if another process has just removed the same object.
 """
 
 import functools
@@ -17,11 +17,11 @@ Labels = Mapping[str, str] | None
 
 TRIES = 20
 BETWEEN_S = 0.5
-"""What a container has held is let go of a moment after it has gone; on a busy machine, seconds."""
+"""The engine releases what a container held a moment after its removal, or seconds if busy."""
 
 
 class _Thing(NamedTuple):
-    """Something that can be removed."""
+    """An object of the engine that can be removed."""
 
     what: str
     labels: Labels
@@ -29,8 +29,10 @@ class _Thing(NamedTuple):
 
 
 def reap(client: "DockerClient", removed: Callable[[str], object] = lambda what: None) -> list[str]:
-    """Remove what harnesses that are gone have left behind; what could not be removed. ``removed``
-    is called with the name of each thing that was."""
+    """Remove what ended harnesses have left behind; return a line for each failure.
+
+    ``removed`` is called with the name of each removed object.
+    """
     return sweep(client, labels.is_stray, removed)
 
 
@@ -39,7 +41,7 @@ def sweep(
     doomed: Callable[[Labels], bool],
     removed: Callable[[str], object] = lambda what: None,
 ) -> list[str]:
-    """Remove everything that has an owner and such labels; what could not be removed, and why."""
+    """Remove all owned objects whose labels are ``doomed``; return a line for each failure."""
     from docker.errors import DockerException, NotFound
     from requests.exceptions import RequestException
 

@@ -1,8 +1,8 @@
-"""Which processes a harness has started, written down where the next harness finds them.
+"""Records the processes that a harness starts, so that the next harness can end them.
 
-A harness that was SIGKILLed cannot end its nodes; the next one does. A process is told by its id
-*and* its start, so that a stranger who was given a recycled id is never touched. Between its start
-and its being written down it is told by a mark in its environment.
+A harness that was SIGKILLed cannot end its nodes; the next one does. A process is identified by its
+id *and* its start time, so that an unrelated process with a recycled id is never touched. Between
+its start and its registration it is identified by a mark in its environment.
 """
 
 import contextlib
@@ -20,27 +20,29 @@ from harness.cluster.state import state_folder as state_folder
 MARK = "FAULTLINE_STARTED_BY"
 """The variable that every node has in its environment."""
 GONE_S = 5.0
-"""How long the system may take to end what was killed."""
+"""How long the system may take to end processes after SIGKILL."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _START = 22 - 3
-"""Of the fields in ``/proc/<pid>/stat`` that come after the name, the first of which is the third
-(proc(5): starttime)."""
+"""The index of the start time among the fields of ``/proc/<pid>/stat`` after the name.
+
+It is field 22 (proc(5): starttime); the first field after the name is field 3.
+"""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """A process, told apart from all that ever had its id."""
+    """A process, distinguished from all others that ever had its id."""
 
     pid: int
     started: str
-    """When, as :func:`start_of` has it."""
+    """The start time, in the format of :func:`start_of`."""
     what: str = ""
 
     def alive(self) -> bool:
-        """Is this very process still there (a zombie is not)?"""
+        """Return whether this very process still runs (a zombie does not)."""
         return self.process() is not None
 
     def process(self) -> psutil.Process | None:
-        """The process itself, ``None`` when it has gone."""
+        """The process itself; ``None`` if it has ended."""
         try:
             process = psutil.Process(self.pid)
             same = start_of(self.pid) == self.started
@@ -50,10 +52,10 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def start_of(pid: int) -> str:
-    """When a process began: which boot that was, and the kernel's ticks since then.
+    """The start time of a process: the id of the boot, and the kernel's ticks since then.
 
-    The time of day would not do: it is reckoned from that of the boot, which moves when the clock
-    is set. Where there is no ``/proc`` there is nothing better. Raises ``psutil.NoSuchProcess``.
+    The time of day would not do: it is computed from that of the boot, which moves when the clock
+    is set. Without ``/proc`` it is used nevertheless. Raises ``psutil.NoSuchProcess``.
     """
     try:
         boot = _BOOT.read_text().strip()
@@ -67,7 +69,7 @@ def start_of(pid: int) -> str:
 
 
 def known(pid: int, what: str = "") -> Known | None:
-    """What to write down of a process; ``None`` when it has gone already."""
+    """The record of a process; ``None`` if it has ended already."""
     try:
         return Known(pid=pid, started=start_of(pid), what=what)
     except psutil.NoSuchProcess:
@@ -79,8 +81,10 @@ HOST = "faultline.owner-host"
 
 
 def place() -> Mapping[str, str]:
-    """The host and the namespace of process ids that this process is in: only from there can one
-    say whether a process lives."""
+    """The host and the namespace of process ids in which this process runs.
+
+    Only there can one decide whether a process is alive.
+    """
     namespace = Path("/proc/self/ns/pid")
     return {
         NAMESPACE: str(namespace.readlink()) if namespace.is_symlink() else "",
@@ -89,28 +93,29 @@ def place() -> Mapping[str, str]:
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One harness's file."""
+    """The file of one harness."""
 
     owner: Known
     place: dict[str, str] = {}
-    """Where its owner runs: several machines or containers may share a home."""
+    """The place of its owner: several machines or containers may share a home."""
     engine: bool = False
-    """Does the container engine hold something of it?"""
+    """Whether the container engine may hold objects of the harness."""
     mark: str = ""
-    """What the processes have in their environment; empty: nothing."""
+    """The mark in the environment of its processes; empty if there is none."""
     processes: tuple[Known, ...] = ()
 
     @property
     def is_stray(self) -> bool:
-        """Has the owner gone, for all that can be said from here?"""
+        """Return whether the owner has ended, as far as this place can decide that."""
         return (not self.place or self.place == dict(place())) and not self.owner.alive()
 
 
 class Registry:
-    """The processes of one cluster; the file goes when the last of them has."""
+    """The processes of one cluster; their file is removed when the last of them has ended."""
 
     def __init__(self, name: str, folder: Path | None = None, copy: Path | None = None) -> None:
-        """``name`` tells a harness's clusters apart; ``copy`` gets the same list (a run's own)."""
+        """``name`` distinguishes a harness's clusters; ``copy`` gets the same list (the run's
+        own)."""
         owner = known(os.getpid(), "harness")
         assert owner is not None, "this process exists"
         self._owner = owner
@@ -124,9 +129,9 @@ class Registry:
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[dict[str, str]]:
-        """Around the start of a process up to :meth:`add`; gives what its environment must hold.
+        """Surround the start of a process up to :meth:`add`; yield variables for its environment.
 
-        Were this harness killed in between, nobody else would know of the process.
+        They identify the process if this harness is killed in between.
         """
         self._starting += 1
         self._write()
@@ -137,18 +142,18 @@ class Registry:
             self._write()
 
     def uses_engine(self, uses: bool) -> None:
-        """Write down whether the container engine holds something of this cluster."""
+        """Record whether the container engine may hold objects of this cluster."""
         self._engine = uses
         self._write()
 
     def add(self, pid: int, what: str) -> None:
-        """Write a process down; at once, for the next moment may be our last."""
+        """Record a process at once, because this harness may be killed at any moment."""
         if (process := known(pid, what)) is not None:
             self._processes[pid] = process
             self._write()
 
     def remove(self, pid: int) -> None:
-        """Strike a process that has ended and was waited for."""
+        """Remove a process that has ended and was waited for."""
         if self._processes.pop(pid, None) is not None:
             self._write()
 
@@ -172,16 +177,16 @@ class Registry:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that another process finds the former content or the new one, never half."""
+    """Replace a file atomically: another process reads the old content or the new, never a part."""
     draft = path.with_suffix(".draft")
     draft.write_bytes(content)
     draft.replace(path)
 
 
 def reap(folder: Path | None = None) -> list[Known]:
-    """End what harnesses that are gone have left behind, and wait for that; what was ended.
+    """End processes that ended harnesses have left behind; wait for their end and return them.
 
-    The entry of one that used the container engine stays: :func:`left_with_engine`.
+    The file of a harness that used the container engine is kept: see :func:`left_with_engine`.
     """
     reaped: list[Known] = []
     folder = folder or state_folder()
@@ -213,8 +218,10 @@ def reap(folder: Path | None = None) -> list[Known]:
 
 
 def left_with_engine(folder: Path | None = None) -> list[Path]:
-    """The entries of harnesses that are gone and have left something with the container engine; to
-    be removed when the engine has nothing of them any more."""
+    """The files of ended harnesses that may have left objects in the container engine.
+
+    They may be removed once those objects have been.
+    """
     found = []
     for path in sorted((folder or state_folder()).glob("*.json")):
         with contextlib.suppress(msgspec.MsgspecError, OSError):
@@ -225,7 +232,7 @@ def left_with_engine(folder: Path | None = None) -> list[Path]:
 
 
 def _is_proved(process: psutil.Process, mark: str) -> bool:
-    """Does a process that an entry lists belong to this user, and carry the entry's mark?"""
+    """Return whether a listed process belongs to this user and carries the entry's mark."""
     try:
         is_own = process.uids().real == os.getuid()
         return is_own and (not mark or process.environ().get(MARK) == mark)
@@ -234,10 +241,10 @@ def _is_proved(process: psutil.Process, mark: str) -> bool:
 
 
 def _marked(mark: str) -> Iterator[Known]:
-    """The processes with this mark, whether they were written down or not."""
+    """The processes that carry this mark, recorded or not."""
     if not mark:
         return
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):  # it has just ended, or is somebody else's
+        with contextlib.suppress(psutil.Error):  # it has just ended, or belongs to another user
             if process.environ().get(MARK) == mark and (one := known(process.pid)) is not None:
                 yield one

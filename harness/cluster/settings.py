@@ -1,4 +1,4 @@
-"""The brokers' settings for a run: Kafka's names, its waits scaled down to a test of a minute."""
+"""The brokers' settings for a run: Kafka's names, with timeouts scaled to a test of a minute."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +18,10 @@ TICK_MS = 500
 """ZooKeeper grants sessions of 2 to 20 ticks."""
 
 SCALED: Mapping[str, str] = {
-    # A broker that is cut off or frozen is gone within seconds …
+    # A broker that is cut off or frozen loses its session within seconds …
     "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
     "replica.lag.time.max.ms": "1500",
-    # … a request into a black hole is given up within them …
+    # … a request into a black hole times out within them …
     "replica.socket.timeout.ms": "1500",
     "controller.socket.timeout.ms": "1500",
     "replica.fetch.wait.max.ms": "200",
@@ -41,12 +41,14 @@ SCALED: Mapping[str, str] = {
 _DECIDED_BY_RUN = frozenset(
     {"log.dir", "host.name", "port", "advertised.host.name", "advertised.port"}
 )
-"""Kafka's older names of what :func:`of_broker` sets by the newer one, which counts more."""
+"""Kafka's older names of settings that :func:`of_broker` sets by the newer ones, which win."""
 
 
 def refusal(settings: Mapping[str, str]) -> str | None:
-    """Why the brokers would not start with these settings or not act on one of them; ``None``
-    when they would obey all. A broker ignores what it does not know: a plan may not rely on it."""
+    """Why brokers would reject or ignore one of these settings; ``None`` if they apply all.
+
+    A broker ignores settings that it does not know, so a plan must not rely on them.
+    """
     for name, text in settings.items():
         if name in _DECIDED_BY_RUN:
             return f"--set broker.{name}={text}: the run decides where its brokers are"
@@ -58,40 +60,40 @@ def refusal(settings: Mapping[str, str]) -> str | None:
 
 
 def session_timeout_s(overrides: Mapping[str, str]) -> float:
-    """How long a broker may be silent before ZooKeeper gives it up, in seconds."""
+    """How long a broker may be silent before ZooKeeper expires its session, in seconds."""
     return int({**SCALED, **overrides}["zookeeper.session.timeout.ms"]) / 1000
 
 
 def min_isr(brokers: int, overrides: Mapping[str, str]) -> int:
-    """How many replicas must have a record before it is acknowledged."""
+    """The number of replicas that must have a record before it is acknowledged."""
     return int(overrides.get("min.insync.replicas", min(2, brokers)))
 
 
 def transaction_min_isr(overrides: Mapping[str, str]) -> int:
-    """The same for the log of transactions, whatever other topics have."""
+    """The same number for the transaction log, whatever other topics have."""
     return int(overrides.get("transaction.state.log.min.isr", 2))
 
 
 def is_synced(overrides: Mapping[str, str]) -> bool:
-    """Is every record on the disks of those who must have it before it is acknowledged?"""
+    """Return whether every record is synced on those replicas before it is acknowledged."""
     return overrides.get("log.flush.interval.messages") == "1"
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where one broker listens, what it says of itself, and where it finds the others."""
+    """The addresses that one broker listens on, advertises, and connects to."""
 
     listeners: Mapping[str, Address]
-    """What it binds, by the listener's name; the replication listener among them."""
+    """The addresses to bind, by listener name; the replication listener is one of them."""
     advertised: Mapping[str, Address]
-    """Where a listener is reached: at a proxy where it has one."""
+    """The addresses at which clients reach a listener: a proxy's, where there is one."""
     zookeeper: Address
     peers: Mapping[int, Address] = field(default_factory=dict)
-    """``broker.id`` to the link that leads there."""
+    """The link to each peer, by ``broker.id``."""
 
 
 def client_listener(name: str | None) -> str:
-    """The listener of all clients, or of a client that has links of its own."""
+    """The name of the listener of all clients, or of a client that has its own links."""
     return CLIENT_LISTENER if name is None else f"{CLIENT_LISTENER}_{name.upper()}"
 
 
@@ -102,7 +104,7 @@ def of_broker(
     data: PurePath,
     overrides: Mapping[str, str],
 ) -> dict[str, str]:
-    """Every setting of one broker; ``overrides`` are the plan's and win."""
+    """All settings of one broker; ``overrides`` are the plan's and win."""
     return {
         "broker.id": str(number),
         "listeners": _listed(addresses.listeners.items()),
@@ -122,7 +124,7 @@ def of_broker(
 
 
 def write(path: Path, settings: Mapping[str, str]) -> None:
-    """A ``server.properties`` of these settings."""
+    """Write the settings as a ``server.properties`` file."""
     path.write_text(javaproperties.dumps(settings, timestamp=False, sort_keys=True))
 
 

@@ -1,9 +1,8 @@
-"""Snapshots of a simulated cluster: what brokers and ZooKeeper tell of themselves, as the model's
-values.
+"""Snapshots of a simulated cluster: the state of brokers and ZooKeeper as values of the model.
 
-Taking one changes nothing: it is done between two steps of the world, and reads the bytes of logs
-where they lie. What has not changed since the last snapshot is the same object again, so that one
-costs little more than asking each replica whether anything is new.
+Taking one changes nothing: it happens between two steps of the world, and reads the bytes of logs
+directly from the disks. Parts that have not changed since the last snapshot are the same objects,
+so that a snapshot costs little more than asking each replica whether it has changed.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,11 +44,11 @@ _ROLES: Final[dict[str, Role]] = {
 
 
 Look = Callable[[bool], BrokerSnapshot | None]
-"""A broker's own snapshot of its present life, with or without its producers."""
+"""Returns a broker's own snapshot of its current life, with or without its producers."""
 
 
 def looking_at(broker: Broker, disk: SimDisk) -> Look:
-    """At a broker on this disk, which does not notice that it is read."""
+    """Return a function that takes snapshots of a broker without the broker's own disk access."""
 
     def peek(path: str, at: int, size: int) -> bytes:
         return bytes(disk.names.file(path).data[at : at + size])
@@ -59,7 +58,7 @@ def looking_at(broker: Broker, disk: SimDisk) -> Look:
 
 
 class Snapshots:
-    """Of one cluster. It is told of every start."""
+    """Takes the snapshots of one cluster; it must be notified of every start of a node."""
 
     def __init__(self) -> None:
         self._lives: dict[int, _Life] = {}
@@ -78,25 +77,34 @@ class Snapshots:
         is_alive: Callable[[], bool],
         power_losses: Callable[[], int] = lambda: 0,
     ) -> None:
-        """A broker begins a life; it is looked at while ``is_alive``. ``power_losses``: how many
-        its disk has had, in all of its lives."""
+        """Register a new life of a broker, whose snapshots are taken while ``is_alive``.
+
+        ``power_losses`` returns how many power losses its disk has had, over all of its lives.
+        """
         self._damages[number] = power_losses
         self._starts[number] = self._starts.get(number, 0) + 1
         self._lives[number] = _Life(self._starts[number], look, is_alive)
 
     def zookeeper_started(self, database: Database) -> None:
-        """ZooKeeper serves from this. What it held counts on while it is down: nothing it has
-        answered is lost, and nobody else changes it."""
+        """Register ZooKeeper's database.
+
+        Its content also counts while ZooKeeper is down: everything that it has answered is durable,
+        and no other process changes it.
+        """
         self._zookeeper = _ZooKeeper(database)
 
     def disk_changed(self, number: int) -> None:
-        """Bytes on the disk of a broker are not what was written: nobody looks at it any more, and
-        nobody promises that the cluster will be whole again."""
+        """Exclude a broker from snapshots, because a fault has changed bytes on its disk.
+
+        The cluster need not become whole again either.
+        """
         self._distrusted.add(number)
 
     def take(self, time_ns: int, *, producers: bool) -> ClusterState:
-        """The cluster as it is now. ``producers``: with what logs remember of them, which costs
-        more than all the rest."""
+        """Take a snapshot of the cluster.
+
+        ``producers`` includes the producer state of logs, which costs more than all the rest.
+        """
         brokers = {}
         for number in sorted(self._lives):
             if number not in self._distrusted:
@@ -106,7 +114,7 @@ class Snapshots:
                     self._compacted.update(self._lives[number].compacted)
         zookeeper = None if self._zookeeper is None else self._zookeeper.look()
         if self._compacted:
-            # What compaction removes is not lost, and replicas do it each at its own time.
+            # Compaction loses nothing, and each replica compacts at its own time: leave these out.
             brokers = {number: self._judged(state) for number, state in brokers.items()}
             if zookeeper is not None:
                 partitions = _without(zookeeper.partitions, self._compacted)
@@ -142,7 +150,7 @@ class _Life:
         self._look = look
         self._is_alive = is_alive
         self.compacted: dict[str, None] = {}
-        """Partitions of which a log was compacted: there is nothing to compare it with."""
+        """Partitions with a compacted log, which cannot be compared with the others."""
         self._last: tuple[BrokerSnapshot, BrokerState] | None = None
         self._told: tuple[object, Mapping[str, int]] = (None, {})
         self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}
@@ -256,7 +264,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
 
 
 class _ZooKeeper:
-    """What one life of ZooKeeper holds."""
+    """The content of one life of ZooKeeper."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -298,7 +306,7 @@ class _ZooKeeper:
         going = nodes.get(zk_paths.DELETE_TOPICS)
         for topic in () if topics is None else topics.children:
             if going is not None and topic in going.children:
-                continue  # it is as good as gone: brokers delete it, each at its own time
+                continue  # it is being deleted: brokers delete it, each at its own time
             path = zk_paths.topic(topic)
             node = nodes[path]
             replicas: dict[str, list[int]] | None = None

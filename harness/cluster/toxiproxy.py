@@ -1,13 +1,13 @@
 """The mesh: every link of the cluster runs through its own proxy of one real Toxiproxy.
 
-A proxy stands for the connections that one party opens to another. A *cut* is directed: no byte
-goes from source to target any more, whoever opened the connection, so it is an upstream toxic on
+A proxy carries the connections that one party opens to another. A *cut* is directed: no byte goes
+from source to target any more, whichever party opened the connection, so it is an upstream toxic on
 the proxy source → target and a downstream toxic on the proxy target → source. The toxic is
-Toxiproxy's ``timeout`` 0: it swallows bytes, and closes the connection when it is taken away. A
-*refused* link is a disabled proxy: what is open is closed, what is new is refused.
+Toxiproxy's ``timeout`` 0: it swallows bytes, and closes the connection when it is removed. A
+*refused* link is a disabled proxy: open connections are closed, new ones are refused.
 
-The client (toxiproxy-python) blocks, keeps the server's address in a class, knows no timeout and
-takes no notice of failure: ``docs/adr/0010-toxiproxy-client.md`` says how each is handled here.
+The client (toxiproxy-python) blocks, keeps the server's address in a class, has no timeouts and
+ignores failures: ``docs/adr/0010-toxiproxy-client.md`` says how each is handled here.
 """
 
 import asyncio
@@ -37,19 +37,19 @@ from model.roles import NodeId
 Answer = TypeVar("Answer")
 
 OURS = Path(__file__).parents[2] / ".tools" / "bin" / "toxiproxy-server"
-"""Where set-up puts it when the machine has none."""
+"""The server that set-up installs if the machine has none."""
 CALL_TIMEOUT_S = 10.0
-"""A link is closed only when nobody is being connected through it: see the containers' mesh."""
+"""Toxiproxy closes a link only while it opens no connection for it; see the containers' mesh."""
 _ONE_ADDRESS = threading.Lock()
 """The client holds one server's address per process; calls to several servers take turns."""
 
 
 class MeshError(ClusterError):
-    """Toxiproxy is missing, does not answer, or did not do what it was asked."""
+    """Toxiproxy is missing, does not answer, or did not do what was asked of it."""
 
 
 def find_server() -> Path:
-    """The toxiproxy-server: ``$FAULTLINE_TOXIPROXY``, the path's, or the project's own."""
+    """The toxiproxy-server: ``$FAULTLINE_TOXIPROXY``, the one on the path, or the project's own."""
     named = os.environ.get("FAULTLINE_TOXIPROXY")
     for candidate in (named, shutil.which("toxiproxy-server"), str(OURS)):
         if candidate and os.access(candidate, os.X_OK):
@@ -60,16 +60,16 @@ def find_server() -> Path:
 
 
 def command() -> list[str]:
-    """How the server is started: on any free port, which :func:`serve` then looks up."""
+    """The command that starts the server on any free port, which :func:`serve` then looks up."""
     return [str(find_server()), "-host", HOST, "-port", "0", "-proxy-metrics"]
 
 
 ENVIRONMENT = {"LOG_LEVEL": "error"}
-"""Of the server: at its default it tells of every connection that ends."""
+"""The server's environment: at its default level it logs every connection that ends."""
 
 
 async def serve(server: Process) -> Address:
-    """Start a server of :func:`command` as a process, and find the port that it was given."""
+    """Start a server of :func:`command` as a process, and find its port."""
     await server.start()
     async with asyncio.timeout(CALL_TIMEOUT_S):
         while (port := _listening_port(server.pid)) is None:
@@ -80,14 +80,14 @@ async def serve(server: Process) -> Address:
 
 
 class Door(NamedTuple):
-    """Where a proxy is entered, when that is known before it is there."""
+    """The addresses of a proxy, if they are known before it is created."""
 
     binds: Address
-    """What the proxy listens on, in its own network."""
+    """The address that the proxy listens on, in its own network."""
     inside: Address
-    """Where that is for the nodes."""
+    """The same endpoint, as the nodes reach it."""
     outside: Address
-    """Where that is for this machine."""
+    """The same endpoint, as this machine reaches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +97,22 @@ class Link:
     opener: NodeId
     acceptor: NodeId
     listens: Address
-    """Where the opener connects to: the proxy, as the nodes reach it."""
+    """The address that the opener connects to: the proxy, as the nodes reach it."""
     upstream: Address
-    """Where the proxy connects to: the acceptor, as the proxy reaches it."""
+    """The address that the proxy connects to: the acceptor, as the proxy reaches it."""
     reached: Address
     """The proxy, as this machine reaches it."""
     past: Address
-    """The acceptor, as this machine reaches it with no fault between."""
+    """The acceptor, as this machine reaches it without any fault in between."""
 
     @property
     def name(self) -> str:
-        """That of its proxy."""
+        """The name of the link's proxy."""
         return f"{self.opener}.{self.acceptor}"
 
 
 class _Toxic(NamedTuple):
-    """What is done to the bytes of one direction."""
+    """A fault of the bytes of one direction."""
 
     name: str
     source: NodeId
@@ -120,7 +120,7 @@ class _Toxic(NamedTuple):
 
 
 class Mesh:
-    """The links of one cluster; what is done to one is counted, so that faults may overlap."""
+    """The links of one cluster; faults of a link are counted, so that they may overlap."""
 
     def __init__(self) -> None:
         self._client = Toxiproxy()
@@ -130,7 +130,7 @@ class Mesh:
         self._links: dict[tuple[NodeId, NodeId], Link] = {}
         self._toxics: Counter[_Toxic] = Counter()
         self._latencies_s: dict[_Toxic, list[float]] = {}
-        """The latency that each fault adds; the largest counts."""
+        """The latency that each fault adds; the largest applies."""
         self._refusals: Counter[tuple[NodeId, NodeId]] = Counter()
 
     @property
@@ -138,7 +138,7 @@ class Mesh:
         return tuple(self._links.values())
 
     def between(self, one: NodeId, other: NodeId) -> list[Link]:
-        """The links that carry bytes between the two, whoever opens; ``MeshError`` when none."""
+        """The links between two nodes, in either direction; ``MeshError`` if there is none."""
         pairs = ((one, other), (other, one))
         links = [self._links[pair] for pair in pairs if pair in self._links]
         if not links:
@@ -146,12 +146,12 @@ class Mesh:
         return links
 
     def connect(self, api: Address) -> None:
-        """Use the server whose API is there."""
+        """Use the server whose API has this address."""
         _bypass_http_proxies()
         self._api = api
 
     async def answers(self) -> bool:
-        """Does the server answer?"""
+        """Return whether the server answers."""
         try:
             await self._call(self._client.proxies)
         except MeshError:
@@ -161,7 +161,8 @@ class Mesh:
     async def add(
         self, opener: NodeId, acceptor: NodeId, upstream: Address, past: Address, door: Door | None
     ) -> Link:
-        """A new link, through a port of its own; without a door any port of this machine."""
+        """Create a link, which has its own port: the port of ``door``, or any free one of this
+        machine."""
         listen = str(door.binds) if door is not None else None
         name = f"{opener}.{acceptor}"
         proxy = await self._call(lambda: self._client.create(str(upstream), name, listen))
@@ -173,27 +174,26 @@ class Mesh:
         return link
 
     async def counters(self) -> Counters:
-        """How many bytes each link has taken in and passed on, over connections that have ended."""
+        """The bytes that each link has received and sent, over connections that have ended."""
         api = self._api
         assert api is not None, "the server was started"
         return await self._call(lambda: counted(api, CALL_TIMEOUT_S))
 
     async def is_closed(self, link: Link) -> bool:
-        """Does the server itself say that the link is refused?"""
+        """Return whether the server reports the link's proxy as disabled."""
         proxy = await self._call(lambda: self._client.get_proxy(link.name))
         return proxy is not None and not proxy.enabled
 
     async def cut(self, source: NodeId, target: NodeId) -> None:
-        """Swallow what goes from source to target."""
+        """Swallow the bytes from source to target."""
         await self._poison(_Toxic("cut", source, target), "timeout", {"timeout": 0})
 
     async def heal(self, source: NodeId, target: NodeId) -> None:
-        """Take one cut back; the link is whole when all of its cuts are."""
+        """End one cut; the bytes flow again when all cuts of the link have ended."""
         await self._cure(_Toxic("cut", source, target))
 
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        """Let what goes from source to target arrive later; a link is as slow as its slowest fault
-        makes it."""
+        """Delay the bytes from source to target; the largest latency of a link's faults applies."""
         toxic = _Toxic("slow", source, target)
         before_s = max(self._latencies_s.get(toxic, ()), default=0.0)
         await self._poison(toxic, "latency", _latency(latency_s))
@@ -202,7 +202,7 @@ class Mesh:
             await self._set(toxic, _latency(latency_s))
 
     async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        """Take one fault's latency back; after the last, what is under way arrives at once."""
+        """End one fault's latency; after the last one, bytes in flight arrive at once."""
         toxic = _Toxic("slow", source, target)
         latencies_s = self._latencies_s.get(toxic, [])
         if latency_s not in latencies_s:
@@ -215,7 +215,7 @@ class Mesh:
             await self._set(toxic, _latency(max(latencies_s)))
 
     def faults(self, one: NodeId, other: NodeId) -> LinkFaults:
-        """What all faults together do to the links between the two."""
+        """The combined effect of all faults on the links between the two nodes."""
         ways = ((one, other), (other, one))
         slow = (self._latencies_s.get(_Toxic("slow", *way), ()) for way in ways)
         return LinkFaults(
@@ -225,7 +225,7 @@ class Mesh:
         )
 
     async def refuse(self, one: NodeId, other: NodeId) -> None:
-        """Close what is open between the two, refuse what is new."""
+        """Close the connections between the two nodes, and refuse new ones."""
         links = self.between(one, other)
         pair = _unordered(one, other)
         self._refusals[pair] += 1
@@ -234,7 +234,7 @@ class Mesh:
                 await self._call(self._proxies[link.opener, link.acceptor].disable)
 
     async def accept(self, one: NodeId, other: NodeId) -> None:
-        """Take one refusal back."""
+        """End one refusal."""
         links = self.between(one, other)
         pair = _unordered(one, other)
         if self._refusals[pair] > 1:
@@ -244,7 +244,7 @@ class Mesh:
                 await self._enable(self._proxies[link.opener, link.acceptor])
 
     async def heal_all(self) -> None:
-        """Every link whole, whatever was done to it."""
+        """End all faults of all links."""
         for toxic in list(self._toxics):
             self._toxics[toxic] = 1
             await self._cure(toxic)
@@ -272,7 +272,7 @@ class Mesh:
                 await self._call(functools.partial(proxy.destroy_toxic, f"{toxic.name}-{stream}"))
 
     async def _set(self, toxic: _Toxic, attributes: dict[str, int]) -> None:
-        """Change a toxic that is there, for connections that are open, too; the client lacks it."""
+        """Change an existing toxic, also for open connections; the client cannot do this."""
         for proxy, stream in self._sides(toxic):
             path = f"/proxies/{proxy.name}/toxics/{toxic.name}-{stream}"
             await self._call(
@@ -280,17 +280,17 @@ class Mesh:
             )
 
     def _sides(self, toxic: _Toxic) -> list[tuple[Proxy, str]]:
-        """The proxies that carry bytes from source to target, and in which stream."""
+        """The proxies that carry bytes from source to target, each with its stream."""
         self.between(toxic.source, toxic.target)
         there, back = (toxic.source, toxic.target), (toxic.target, toxic.source)
         sides = ((there, "upstream"), (back, "downstream"))
         return [(self._proxies[pair], stream) for pair, stream in sides if pair in self._proxies]
 
     async def _enable(self, proxy: Proxy) -> None:
-        """Open the proxy again on its old port, which somebody may hold for a moment.
+        """Enable the proxy again on its old port, which another socket may hold for a moment.
 
-        While it was closed the port was anybody's: an outgoing connection can have been given it.
-        The client does not say that enabling has failed, so the server is asked.
+        While the proxy was disabled, the system could give the port to an outgoing connection. The
+        client does not report that enabling has failed, so the server is asked.
         """
 
         def is_enabled() -> bool:
@@ -333,7 +333,7 @@ def _unordered(one: NodeId, other: NodeId) -> tuple[NodeId, NodeId]:
 
 
 def _listening_port(pid: int | None) -> int | None:
-    """The one port that a process listens on so far."""
+    """The port that a process listens on, if it does so already."""
     if pid is None:
         return None
     try:
@@ -345,7 +345,7 @@ def _listening_port(pid: int | None) -> int | None:
 
 
 def _bypass_http_proxies() -> None:
-    """The client obeys ``http_proxy``; no company proxy can reach our loopback."""
+    """Exclude the loopback from ``http_proxy``, which the client obeys: no proxy can reach it."""
     bypassed = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
     if HOST not in bypassed.split(","):
         os.environ["no_proxy"] = f"{bypassed},{HOST}".lstrip(",")

@@ -1,7 +1,7 @@
-"""What the cluster believes of itself: controller, brokers, leaders and ISRs, read in ZooKeeper.
+"""Reads a cluster's metadata from ZooKeeper: controller, brokers, leaders and ISRs.
 
-The harness reads the znodes that Kafka documents, by itself: it asks no broker, so that a broker's
-own mistaken belief cannot mislead it. It connects to ZooKeeper directly, past the mesh.
+The harness itself reads the znodes that Kafka documents. It asks no broker, so that a broker's
+wrong view cannot mislead it. It connects to ZooKeeper directly, past the mesh.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class View:
-    """Reads through one session, and makes another when that one is lost."""
+    """Reads through one session, and opens another when that one is lost."""
 
     def __init__(self, connect: str, rng: random.Random) -> None:
         self._connect = connect
@@ -61,7 +61,7 @@ class View:
         return tuple(roles.broker(int(child)) for child in await self._children("/brokers/ids"))
 
     async def registration(self, broker: NodeId) -> Registration | None:
-        """By which a broker is registered; ``None`` when it is not."""
+        """A broker's registration; ``None`` if it is not registered."""
         found = await self._find(f"/brokers/ids/{roles.number(broker)}")
         return None if found is None else Registration(found[1].czxid, found[1].ephemeral_owner)
 
@@ -69,7 +69,7 @@ class View:
         return tuple(await self._children("/brokers/topics"))
 
     async def partition(self, key: str) -> Partition | None:
-        """One partition by its ``topic-partition``; ``None`` when nobody knows it (yet)."""
+        """One partition by its ``topic-partition``; ``None`` if it does not exist (yet)."""
         topic, _, number = key.rpartition("-")
         data = await self._read(f"/brokers/topics/{topic}")
         if data is None:

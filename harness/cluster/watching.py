@@ -1,7 +1,7 @@
-"""White-box checks while a simulated cluster runs: snapshots between events, judged at once.
+"""White-box checks during a simulated run: snapshots between events, checked at once.
 
-Violations go into a file of the run's folder as they are found; the verdict is made from that file
-like everything else. Watching changes nothing of what happens: no process, no chance, no time.
+Violations are written to a file of the run's folder when they are found; the verdict reads that
+file like all others. The checks change nothing about the run: no process, no random draw, no time.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,18 @@ from model.plan import Plan
 from model.violation import Watched, encode
 
 INTERVAL_S: Final = 0.02
-"""Virtual time between two snapshots, at least: each is taken in the next lull after it."""
+"""The least virtual time between two snapshots; each is taken in the first idle moment after it."""
 PRODUCERS_EVERY: Final = 100
-"""Snapshots; what logs remember of producers is looked at in one of so many."""
+"""The producer state of logs is part of one snapshot out of this many."""
 RECOVERY_S: Final = 60.0
-"""After the last heal the cluster is whole by then."""
+"""The cluster must have recovered this long after the last heal."""
 
 
 def rules_of(plan: Plan) -> Rules:
-    """What a plan's settings make of the invariants; brokers are ours, which hold the watermark
-    below min.insync.replicas."""
+    """The invariants' parameters that follow from a plan's settings.
+
+    They apply to this project's brokers, which hold the high watermark below min.insync.replicas.
+    """
     expiration_ms = plan.broker.get("producer.id.expiration.ms")
     return Rules(
         unclean_elections=Contract.of(plan).unclean_elections,
@@ -38,7 +40,7 @@ def rules_of(plan: Plan) -> Rules:
 
 
 class Watcher:
-    """Looks at a world's cluster from its start to ``end``."""
+    """Takes snapshots of a world's cluster from its start to ``end``, and checks each of them."""
 
     def __init__(
         self,
@@ -50,8 +52,11 @@ class Watcher:
         calm_since_ns: Callable[[], int | None] = lambda: None,
         interval_s: float = INTERVAL_S,
     ) -> None:
-        """``record`` takes lines; ``now_s`` is the history's clock, and ``calm_since_ns`` says
-        since when, by that clock, no fault has been active and none will be."""
+        """``record`` takes lines; ``now_s`` is the history's clock.
+
+        ``calm_since_ns`` returns the time on that clock since which no fault has been active and
+        none will be.
+        """
         self.snapshots = Snapshots()
         self._world = world
         self._watch = Watch(rules)
@@ -71,7 +76,7 @@ class Watcher:
             self.look(producers=self._count % PRODUCERS_EVERY == 0)
 
     def look(self, *, producers: bool = False) -> None:
-        """Take a snapshot now, outside every process or inside one."""
+        """Take and check a snapshot now, outside every process or inside one."""
         self._count += 1
         self.snapshots.calm_since_ns = self._calm_since_ns()
         state = self.snapshots.take(self._time_ns(), producers=producers)
@@ -79,14 +84,16 @@ class Watcher:
             self._record(encode(violation))
 
     def is_settled(self) -> bool:
-        """Look now: is the cluster whole, or the time over that it was given for it? Also when it
-        was given none, for faults are still to come."""
+        """Take a snapshot; return whether the cluster is whole, or its time to recover is over.
+
+        Also true while no such time has begun, because faults are still to come.
+        """
         if not self._is_over:
             self.look()
         return self._is_over or not self._watch.is_pending
 
     def end(self) -> None:
-        """Look once more, and tell how much was looked at."""
+        """Take a last snapshot, and record how many there were."""
         if not self._is_over:
             self.look(producers=True)
             self._is_over = True

@@ -1,6 +1,6 @@
-"""What faults do to the links between the hosts of a simulated world, and take back.
+"""The faults of the links between the hosts of a simulated world.
 
-Several faults may do the same to one link; it is whole again when all of them have taken it back.
+Several faults may do the same to one link; the effect ends when all of them have ended.
 """
 
 from collections import Counter
@@ -23,12 +23,12 @@ class Wires:
         self._cuts: Counter[Way] = Counter()
         self._refusals: Counter[Way] = Counter()
         self._slow: dict[Way, list[float]] = {}
-        """The latency that each fault adds; the largest counts."""
+        """The latency that each fault adds; the largest applies."""
         self._off: dict[NodeId, None] = {}
         self._leaks: dict[NodeId, tuple[float, int]] = {}
-        """Which share is lost, and what had been lost before."""
+        """The share of packets that is lost, and the number lost before the fault."""
 
-    # Cut: nothing gets through, nobody is told.
+    # Cut: no byte gets through, and no end is notified.
 
     def cut(self, source: NodeId, target: NodeId) -> None:
         self._cuts[source, target] += 1
@@ -39,11 +39,11 @@ class Wires:
         self._connect_or_not(source, target)
 
     def lost(self, one: NodeId, other: NodeId) -> int:
-        """Segments that have been swallowed between the two."""
+        """The number of segments swallowed between the two hosts."""
         link = self._network.link(one, other)
         return link.lost + link.back.lost
 
-    # Refused: what is open is reset, what is new refused.
+    # Refused: open connections are reset, new ones are refused.
 
     def refuse(self, one: NodeId, other: NodeId) -> None:
         pair = _unordered(one, other)
@@ -61,13 +61,13 @@ class Wires:
         self._refusals[pair] -= self._refusals[pair] > 0
 
     def is_refused(self, source: NodeId, target: NodeId) -> bool:
-        """Does the network itself refuse?"""
+        """Return whether the network itself refuses connects."""
         return self._network.link(source, target).refuses
 
     # Slow.
 
     def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        """Add a fault's latency; a link is as slow as its slowest fault makes it."""
+        """Add a fault's latency; the largest latency of a link's faults applies."""
         latencies = self._slow.setdefault((source, target), [])
         self._network.link(source, target).latency_s += max(
             0.0, latency_s - max(latencies, default=0.0)
@@ -75,7 +75,7 @@ class Wires:
         latencies.append(latency_s)
 
     def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        """Take one fault's latency back."""
+        """End one fault's latency."""
         latencies = self._slow.get((source, target), [])
         if latency_s not in latencies:
             return
@@ -87,12 +87,12 @@ class Wires:
             del self._slow[source, target]
 
     def slowness_s(self, one: NodeId, other: NodeId) -> float:
-        """How much longer a round trip between the two takes than it would by itself."""
+        """How much longer faults make a round trip between the two hosts."""
         ways = ((one, other), (other, one))
         return sum(max(self._slow[way]) for way in ways if way in self._slow)
 
     def faults(self, one: NodeId, other: NodeId) -> LinkFaults:
-        """What all faults together do to the links between the two."""
+        """The combined effect of all faults on the links between the two hosts."""
         return LinkFaults(
             cut=any(self._cuts[way] > 0 for way in ((one, other), (other, one))),
             refused=self._refusals[_unordered(one, other)] > 0,
@@ -102,7 +102,7 @@ class Wires:
         )
 
     def heal_all(self) -> None:
-        """Every link whole, whatever was done to it: no cut, no refusal, no slowness is left."""
+        """End all cuts, refusals and latencies of all links."""
         for way in [way for way, count in self._cuts.items() if count]:
             self._cuts[way] = 1
             self.heal(*way)
@@ -113,7 +113,7 @@ class Wires:
             for latency_s in list(latencies):
                 self.quicken(*way, latency_s)
 
-    # A cable that is out.
+    # Disconnected from the network.
 
     def disconnect(self, node: NodeId) -> None:
         self._off[node] = None
@@ -124,13 +124,13 @@ class Wires:
             self._connect_or_not_all(node)
 
     def is_off(self, node: NodeId) -> bool:
-        """Does no link lead anywhere?"""
+        """Return whether all links of the node are cut."""
         return all(link.is_cut for link in self._links(node))
 
     # Packets that get lost.
 
     def leak(self, node: NodeId, share: float) -> None:
-        """``share`` of what comes in is lost, and of what goes out."""
+        """Lose this share of the segments that the node receives, and of those that it sends."""
         self._leaks.setdefault(node, (share, self._dropped(node)))
         self._lose(node)
 
@@ -139,16 +139,16 @@ class Wires:
             self._lose(node)
 
     def dropped(self, node: NodeId) -> int | None:
-        """How many segments were lost since; ``None`` for a node that loses none."""
+        """How many segments the current fault has lost; ``None`` for a node without one."""
         if node not in self._leaks:
             return None
         _, before = self._leaks[node]
         return self._dropped(node) - before
 
-    # How.
+    # Implementation.
 
     def _links(self, node: NodeId) -> list[Link]:
-        """All of a node's, both ways."""
+        """All links of a node, in both directions."""
         ways = [(node, other) for other in self._hosts if other != node]
         return [
             link

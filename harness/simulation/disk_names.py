@@ -91,8 +91,7 @@ class Names:
         self._change((directory, name, None))
 
     def remove_tree(self, path: str, rng: random.Random) -> None:
-        """Remove a directory after its contents, in a random order, since no system promises
-        one."""
+        """Remove a directory after its contents, in a random order: no system promises one."""
         inside = self.directory(path)
         names = sorted(inside.names)
         rng.shuffle(names)

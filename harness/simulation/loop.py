@@ -52,8 +52,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.clock = clock
         self.ready: deque[asyncio.Handle] = deque()
         self.is_queued = False
-        """True if the loop is in ``runnable``; also while it is halted, to keep it out of the
-        list."""
+        """True if the loop is in ``runnable``; also while it is halted, so that it stays out."""
         self.is_over = False
         """True once the process will never run again and none of its connections is open."""
         self.tasks: list[SimTask] = []

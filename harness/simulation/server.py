@@ -24,7 +24,7 @@ class SimServer(asyncio.AbstractServer):
         factory: Callable[[], asyncio.BaseProtocol],
         listen: Callable[[Callable[[], None]], Listener],
     ) -> None:
-        """``listen`` creates the listening socket; it calls its argument when a connection
+        """``listen`` creates the listening socket and calls its argument when a connection
         waits."""
         self._loop = loop
         self._factory = factory

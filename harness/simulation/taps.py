@@ -69,8 +69,7 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Hold the run and all that follows until ``run.release()``, except its first ``after``
-    bytes."""
+    """Hold the run, except its first ``after`` bytes, and all that follows until it is released."""
 
     after: int = 0
 

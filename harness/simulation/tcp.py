@@ -41,8 +41,7 @@ class Socket:
         owner: object,
         listener: "Listener | None" = None,
     ) -> None:
-        """``owner``: the process; ``listener``: at the server's end, what the client connected
-        to."""
+        """``owner``: the process; ``listener``: at the server's end, the listener connected to."""
         self.stack = stack
         self.owner = owner
         self.local = local
