@@ -24,7 +24,7 @@ class Cables:
             )
 
     async def put_back(self, node: Container) -> None:
-        """Connect a node again with its old name and address; no effect on a connected node."""
+        """Connect a node with its old name and address; no effect if it was not disconnected."""
         if node.name not in self._pulled:
             return
         self._pulled.discard(node.name)

@@ -85,7 +85,7 @@ class Trap:
     """Waits on some links for one message, and holds, drops or corrupts it."""
 
     def __init__(self, links: Sequence[Link], apis: Sequence[str], what: What) -> None:
-        """``links`` lead from clients to servers; ``apis`` names the APIs to catch a message of."""
+        """``links`` lead from client to server; catches the first message of one of ``apis``."""
         self._apis = {api_key(api): api for api in apis}
         self._what = what
         self._links = tuple(links)

@@ -79,7 +79,7 @@ SETTLE_EVERY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The surroundings of a simulated cluster, which stay usable if the cluster fails."""
+    """The resources of a simulated cluster, which outlive it if it fails."""
 
     world: World
     logs: NodeLogs

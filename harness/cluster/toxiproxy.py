@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 OURS = Path(__file__).parents[2] / ".tools" / "bin" / "toxiproxy-server"
 """The server that set-up installs if the machine has none."""
 CALL_TIMEOUT_S = 10.0
-"""Toxiproxy closes a link only while it opens no connection for it; see the containers' mesh."""
+"""Long, because Toxiproxy closes no link while it connects for it (``MESH_KERNEL``)."""
 _ONE_ADDRESS = threading.Lock()
 """The client holds one server's address per process; calls to several servers take turns."""
 

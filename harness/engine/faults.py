@@ -30,7 +30,7 @@ from model.plan import ScheduledFault
 
 APPLY_TRIES = 2
 HEAL_TRIES = 5
-"""How often a heal is tried until it is proved: a machine may only have been slow to answer."""
+"""How often a heal is tried at most until it is proved: a machine may only have been slow."""
 BETWEEN_TRIES_S = 1.0
 PATIENCE_S = 0.5
 """How long a step that is due waits for the measurement of another fault."""
@@ -147,7 +147,7 @@ class Faults:
         self._ending = ending
         try:
             await self._go_on()
-            for hand in self._hands:  # which may grow meanwhile
+            for hand in self._hands:  # the list may grow meanwhile
                 await hand
         finally:
             tasks = [*self._hands, *self._noticing]

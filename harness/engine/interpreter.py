@@ -224,7 +224,7 @@ class Interpreter:
         """
         task = asyncio.ensure_future(work)
         try:
-            # Half the steps of a shield in a time-out, and every operation takes them.
+            # This takes half the steps of a shield in a time-out, for every operation.
             await asyncio.wait([task], timeout=timeout_s)  # noqa: TID251 - one task has no order
         except asyncio.CancelledError:
             task.cancel()

@@ -13,7 +13,7 @@ from contextvars import Context, ContextVar
 from typing import Any
 
 PROCESS: ContextVar[int] = ContextVar("PROCESS")
-"""The process whose client owns the running task or callback, and any task that this creates."""
+"""The process whose client owns the running task or callback; new tasks inherit it."""
 LIBRARIES = ("aiokafka",)
 """The client libraries whose tasks run in the event loop of the test."""
 _OURS = ("harness", "workloads", "model", "nemesis")

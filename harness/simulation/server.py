@@ -24,8 +24,7 @@ class SimServer(asyncio.AbstractServer):
         factory: Callable[[], asyncio.BaseProtocol],
         listen: Callable[[Callable[[], None]], Listener],
     ) -> None:
-        """``listen`` creates the listening socket and calls its argument when a connection
-        waits."""
+        """``listen`` creates the listening socket; its argument is called when a client waits."""
         self._loop = loop
         self._factory = factory
         self._is_queued = False

@@ -407,7 +407,7 @@ class Socket:
         now = self._sent_at = self._progress_at = self._timeline.now
         options = self._options
         wait_s = 2 * (now - segment.echo)
-        if wait_s <= options.rto_s_min:  # as nearly always
+        if wait_s <= options.rto_s_min:  # the usual case
             self._rto_s = options.rto_s_min
         else:
             self._rto_s = min(wait_s, options.rto_s_max)

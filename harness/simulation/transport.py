@@ -226,7 +226,7 @@ class SimTransport(asyncio.Transport):
             self._break(error)
             return
         del self._buffer[:taken]
-        self._maybe_resume()  # may write more
+        self._maybe_resume()  # the protocol may write more
         if not self._buffer:
             if self._is_closing:
                 self._lose(None)
