@@ -9,7 +9,7 @@ from model import roles
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 HARNESS: NodeId = "harness"
-"""The party that observes. No fault touches its links, so they lead past the mesh."""
+"""The party that observes. Its links bypass the mesh, or use proxies that no fault touches."""
 
 
 class Wanted(NamedTuple):
