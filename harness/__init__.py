@@ -1,1 +1,1 @@
-"""Runs a plan against a target: asks, records, hands over to the checkers."""
+"""The harness runs a plan: it drives the clients, records their operations and has them judged."""

@@ -1,1 +1,1 @@
-"""The words everybody speaks: operations, plans, findings, roles; values only."""
+"""Values shared by harness, nemeses, workloads and checkers: operations, plans, findings, roles."""

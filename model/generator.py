@@ -1,8 +1,8 @@
-"""A generator is a pure value that is asked what to do next and told what came of it.
+"""A generator is an immutable value that returns the next operation and is updated with each event.
 
-``op`` answers with an invocation, with :class:`Wait` (nothing to do yet) or with ``None`` (nothing
-to do ever again), each with the generator to ask next time. Whoever asks may throw an answer away,
-as long as it keeps the generator it asked: so nothing happens until an invocation is carried out.
+``op`` returns an invocation, :class:`Wait` (nothing to do yet) or ``None`` (nothing to do any
+more), together with the generator to call next time. The caller may discard an answer if it keeps
+the generator that it called: a generator has no effect until an invocation is carried out.
 """
 
 import math
@@ -16,13 +16,13 @@ from model.op import Op
 
 
 class Invocation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process shall do, and when at the earliest."""
+    """An operation for a process, with the earliest time at which it starts."""
 
     process: int
     f: str
     value: Any = None
     at_s: float = 0.0
-    """Seconds since the run began; an earlier time than now means now."""
+    """Seconds since the run began; a time in the past means now."""
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -32,26 +32,27 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 LOOK_EVERY_S = 0.5
-"""In overtime, which may end at any moment."""
+"""How often a generator in overtime is called again, because overtime may end at any moment."""
 PENDING = Wait()
 """Nothing to do before the next event."""
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What a generator may know when it is asked."""
+    """What a generator may use to choose the next operation."""
 
     now_s: float
     """Seconds since the run began."""
     free: tuple[int, ...]
-    """The processes that wait for work, in the order of their threads."""
+    """The processes that are idle, in the order of their threads."""
     concurrency: int
     """How many threads there are; process p runs on thread ``p % concurrency``."""
     rng: random.Random
     overtime_s: float = 0.0
-    """For how long work may go on beyond its end, because what it is to be done under is late."""
+    """How long work may continue past its planned end, because faults planned for it are late."""
 
     def only(self, first: int, end: int) -> "Context":
-        """The same moment, seen by the threads from ``first`` to before ``end``."""
+        """Return this context restricted to the threads from ``first`` up to, but not including,
+        ``end``."""
         free = tuple(p for p in self.free if first <= p % self.concurrency < end)
         return Context(self.now_s, free, self.concurrency, self.rng, self.overtime_s)
 
@@ -60,19 +61,19 @@ Answer = tuple[Invocation | Wait | None, "Generator"]
 
 
 class Generator(Protocol):
-    """Something to do; immutable."""
+    """A source of operations; immutable."""
 
     def op(self, ctx: Context) -> Answer:
-        """What is next; names a process of ``ctx.free``. May draw from ``ctx.rng``."""
+        """Return the next operation, for a process of ``ctx.free``. May draw from ``ctx.rng``."""
         ...
 
     def update(self, event: Op) -> "Generator":
-        """The generator that knows of this event, an invocation or a completion."""
+        """Return the generator's state after this event, which is an invocation or a completion."""
         ...
 
 
 class Repeat(msgspec.Struct, frozen=True):
-    """The same operation, ever again, by any free process."""
+    """Invokes the same operation without end, on any free process."""
 
     f: str
     value: Any = None
@@ -87,9 +88,9 @@ class Repeat(msgspec.Struct, frozen=True):
 
 
 class Stagger(msgspec.Struct, frozen=True):
-    """Spreads operations: the gaps between them are uniform in [0, 2 · ``every_s``].
+    """Spreads operations in time: the gaps between them are uniform in [0, 2 · ``every_s``].
 
-    What was missed while nobody was free is not made up for.
+    Operations that were missed while no process was free are not made up for.
     """
 
     every_s: float
@@ -110,8 +111,8 @@ class Stagger(msgspec.Struct, frozen=True):
 
 
 class Until(msgspec.Struct, frozen=True):
-    """Ends at ``end_s`` seconds after the run began, or with the overtime that there is then,
-    whatever ``of`` still has to do."""
+    """Ends ``end_s`` seconds after the run began, or with the overtime at that moment, even if
+    ``of`` has further operations."""
 
     end_s: float
     of: Generator
@@ -137,7 +138,7 @@ class Until(msgspec.Struct, frozen=True):
 
 
 class AnyOf(msgspec.Struct, frozen=True):
-    """Whichever of several can act soonest; the first of them when several can."""
+    """Takes the earliest operation of several generators; of several earliest ones, the first."""
 
     parts: tuple[Generator, ...]
 
@@ -149,9 +150,9 @@ class AnyOf(msgspec.Struct, frozen=True):
 
 
 class Reserve(msgspec.Struct, frozen=True):
-    """Threads of their own for each part: the first ``count`` for the first, and so on.
+    """Gives each generator threads of its own: the first ``count`` threads to the first, and so on.
 
-    Every part hears of every event: what one writes another may want to read.
+    Every generator is updated with every event, because a generator may read what another writes.
     """
 
     parts: tuple[tuple[int, Generator], ...]
@@ -178,7 +179,7 @@ def _soonest(
     contexts: Sequence[Context],
     rebuild: Callable[[tuple[Generator, ...]], Generator],
 ) -> Answer:
-    """The earliest invocation of ``parts``; else how long to wait; else nothing any more."""
+    """Return the earliest invocation of ``parts``, else the shortest wait, else ``None``."""
     kept = list(parts)
     first: tuple[int, Invocation, Generator] | None = None
     until_s: float | None = None

@@ -1,4 +1,4 @@
-"""A history is a file with one operation event a line, readable after any crash of its writer."""
+"""A history is a file with one operation event per line, readable after any crash of its writer."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,12 +17,12 @@ _DECODER = msgspec.json.Decoder(Op)
 
 
 def encode(op: Op) -> bytes:
-    """One line of ``history.jsonl``, newline included."""
+    """Return one line of ``history.jsonl``, with its newline."""
     return _ENCODER.encode(op) + b"\n"
 
 
 def decode(line: bytes) -> Op:
-    """The event of one line; raises :class:`BadHistory` when it is none."""
+    """Parse the event of one line; raises :class:`BadHistory` if the line is not an event."""
     try:
         return _DECODER.decode(line)
     except msgspec.MsgspecError as error:
@@ -30,7 +30,7 @@ def decode(line: bytes) -> Op:
 
 
 def read(path: Path) -> Iterator[Op]:
-    """The events of a ``history.jsonl``; a torn last line (the writer was killed) is left out."""
+    """Yield the events of a ``history.jsonl``, without a torn last line (its writer was killed)."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -44,6 +44,6 @@ def read(path: Path) -> Iterator[Op]:
 
 
 def write(path: Path, ops: Iterable[Op]) -> None:
-    """A ``history.jsonl`` of these events (for tests and examples; a run uses the recorder)."""
+    """Write events as a ``history.jsonl`` (for tests and examples; a run uses the recorder)."""
     with path.open("wb") as file:
         file.writelines(map(encode, ops))

@@ -1,16 +1,18 @@
-"""The fields of JSON objects, of which decoders silently take the last of those with one name."""
+"""Parses JSON and rejects duplicate field names, of which decoders silently keep the last."""
 
 import json
 from typing import Any
 
 
 class Doubled(ValueError):
-    """An object has two fields of one name; the message names the field."""
+    """An object has two fields with the same name; the message names the field."""
 
 
 def loads(text: bytes | str) -> Any:
-    """The value of a JSON text, with numbers as text, since Python does not read all of them.
-    Raises :class:`Doubled`, and what :func:`json.loads` raises."""
+    """Parse a JSON text, with numbers as strings, because Python does not read all JSON numbers.
+
+    Raises :class:`Doubled`, and whatever :func:`json.loads` raises.
+    """
     return json.loads(text, object_pairs_hook=_named_once, parse_int=str, parse_float=str)
 
 

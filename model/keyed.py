@@ -1,29 +1,29 @@
-"""What a value stands for in a compacted partition: a record of some key, or its tombstone.
+"""Encodes record keys and tombstones in the integer values of compacted partitions.
 
-Values are unique per partition and tell the key that they were written to, so that whoever sees two
-of them knows whether one replaces the other.
+Values are unique per partition and contain the record key that they were written to. A checker that
+sees two values therefore knows whether one replaces the other.
 """
 
 from typing import Any
 
 KEYS_MAX = 100
-"""How many a partition can have, with that of the records without a key."""
+"""The maximum number of record keys of a partition, including :data:`NO_KEY`."""
 NO_KEY = KEYS_MAX - 1
-"""Of records without a key, which no compacted partition takes."""
+"""Stands for records without a key, which compacted partitions reject."""
 
 
 def value_of(number: int, key: int, *, deletes: bool) -> int:
-    """The value that stands for the record of this number and key; ``deletes``: for a tombstone."""
+    """Return the value of the record with this number and key; ``deletes`` marks a tombstone."""
     assert number >= 0, "numbers are counted"
     assert 0 <= key < KEYS_MAX, "keys are few"
     return (number * KEYS_MAX + key) * 10 + deletes
 
 
 def key_of(value: Any) -> Any:
-    """The key of the record that a value stands for; of each, if they are an array."""
+    """Return the record key in a value, or in each value of an array."""
     return value // 10 % KEYS_MAX
 
 
 def deletes(value: Any) -> Any:
-    """Is it a tombstone? Of each, if they are an array."""
+    """Return whether a value is a tombstone; element by element for an array."""
     return value % 10 == 1

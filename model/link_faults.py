@@ -1,4 +1,5 @@
-"""What all active faults do to the links between two nodes, as the target records it."""
+"""The combined effect of all active faults on the links between two nodes, as the target records
+it."""
 
 from dataclasses import dataclass
 
@@ -8,19 +9,19 @@ class LinkFaults:
     """The combined effect of all active faults on the links between two nodes."""
 
     cut: bool = False
-    """Bytes are swallowed in one direction at least."""
+    """Bytes are dropped in at least one direction."""
     refused: bool = False
     """New connections are refused."""
     disconnected: bool = False
-    """One of the two nodes has no network."""
+    """At least one of the two nodes has no network."""
     lossy: bool = False
-    """One of the two nodes loses packets."""
+    """At least one of the two nodes loses packets."""
     slowness_s: float = 0.0
-    """How much longer a round trip takes than it would without faults."""
+    """How much longer a round trip takes than without faults."""
 
     @property
     def is_silent(self) -> bool:
-        """No probe over the links can be answered."""
+        """True if no probe over the links can be answered."""
         return self.cut or self.refused or self.disconnected
 
 

@@ -1,22 +1,22 @@
-"""A topic that is deleted and made anew under its name has another life, and each life has a name
-of its own in histories: ``topic0``, then ``topic0~1``, ``topic0~2`` …
+"""Names for the incarnations of a topic that is deleted and created again under the same name.
 
-Brokers are told the same name each time; no topic of theirs can have a ``~`` in it.
+Each incarnation has its own name in histories: ``topic0``, then ``topic0~1``, ``topic0~2`` and so
+on. Brokers see the same name each time. None of their topics can have a ``~`` in its name.
 """
 
 _MARK = "~"
 
 
 def topic_of(life: str) -> str:
-    """The name that brokers are told."""
+    """Return the topic's name on the brokers."""
     return life.partition(_MARK)[0]
 
 
 def number_of(life: str) -> int:
-    """How many lives of the topic came before."""
+    """Return how many incarnations of the topic came before this one."""
     return int(life.partition(_MARK)[2] or 0)
 
 
 def next_of(life: str) -> str:
-    """The life behind this one."""
+    """Return the name of the next incarnation."""
     return f"{topic_of(life)}{_MARK}{number_of(life) + 1}"

@@ -1,4 +1,4 @@
-"""One operation event: what a client or a nemesis asked, or what came of it."""
+"""An event of a history: the invocation or completion of a client's or nemesis's operation."""
 
 from typing import Any, Literal
 
@@ -7,38 +7,44 @@ import msgspec
 OpType = Literal["invoke", "ok", "fail", "info"]
 
 NEMESIS = -1
-"""The process that faults are recorded under."""
+"""The process under which faults are recorded."""
 
 CRASH = "crash"
-"""Under the nemesis: a node ended by itself; ``{"node", "serves", "status", "last_line"}``, where
-``serves`` tells a node of the cluster from what is only around it."""
+"""The nemesis's event for a node that exited unexpectedly.
+
+Its value is ``{"node", "serves", "status", "last_line"}``; ``serves`` is true for a node of the
+cluster, and false for an auxiliary process.
+"""
 
 RECOVER = "recover"
-"""Under the nemesis, after the last fault was healed: ``{"recovered": bool}``, was every node up
-and every partition led with a full ISR, in time?"""
+"""The nemesis's event after the last heal, ``{"recovered": bool}``: whether every node was up and
+every partition had a leader and a full ISR in time."""
 
 MicroOp = list[Any]
-"""``["send", key, value]``, completed as ``["send", key, [offset, value]]``;
-``["poll"]``, completed as ``["poll", {key: [[offset, value], …]}]`` (Jepsen's shapes).
-A key is a string that names one partition, ``topic-partition``; values are integers,
-unique per key.
+"""A part of an operation's value, in Jepsen's shapes: ``["send", key, value]``, completed as
+``["send", key, [offset, value]]``, and ``["poll"]``, completed as ``["poll", {key: [[offset,
+value], …]}]``.
+
+A key is a string that names one partition, ``topic-partition``. Values are integers, unique per
+partition.
 """
 
 
 class Op(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An event of the history. An operation is an ``invoke`` and, perhaps, its completion."""
+    """An event of the history. An operation is an ``invoke`` event and, perhaps, its completion."""
 
     index: int
-    """Position in the history; no two events share one."""
+    """The event's position in the history; no two events share one."""
     time_ns: int
-    """Monotonic nanoseconds since the run began, from the one clock of the interpreter."""
+    """Monotonic nanoseconds since the run began, on the interpreter's clock."""
     process: int
-    """Logical client. A process that ends in ``info`` never acts again; the nemesis is -1."""
+    """The logical client. A process that ends in ``info`` never acts again; the nemesis is -1."""
     type: OpType
-    """``fail`` = certainly did not happen; doubt is ``info``."""
+    """``fail`` means that the operation certainly did not happen; ``info`` means that it may
+    have."""
     f: str
     """send, poll, txn, assign, subscribe, commit, crash, or a fault's name."""
     value: Any = None
-    """A list of micro-operations for clients; a fault's own description for the nemesis."""
+    """A list of micro-operations for clients; the description of a fault for the nemesis."""
     error: str | None = None
     """The client's error name."""

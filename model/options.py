@@ -1,4 +1,4 @@
-"""Options of a plan that are numbers: why one is none that will do."""
+"""Checks the numeric options of a plan against their bounds."""
 
 import math
 from collections.abc import Mapping
@@ -14,14 +14,16 @@ MOST: Mapping[str, float] = {
     "disk_mb": 1 << 20,
     "cpus": 1024,
 }
-"""The largest number of each option that decides how much is made before anything starts."""
+"""The upper bounds of options that determine how much is created before a run starts."""
 MOST_OF_OTHERS = (1 << 31) - 1
 
 
 def refusal(options: Mapping[str, Any], least: Mapping[str, float]) -> str | None:
-    """The first of these options that is too small, too large or no number, in one line; ``None``
-    when all will do. ``least`` has the smallest that does by name: a whole number asks for whole
-    ones."""
+    """Return why the first bad option is too small, too large or not a number; ``None`` if all are
+    good.
+
+    ``least`` maps each option to its smallest allowed value. An integer there requires an integer.
+    """
     for name, smallest in least.items():
         number, whole = options[name], isinstance(smallest, int)
         kinds = int if whole else int | float

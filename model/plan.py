@@ -8,45 +8,45 @@ Target = Literal["processes", "simulated", "containers", "external"]
 
 
 class ScheduledFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One entry of a fault schedule: data, so that it can be replayed and shrunk."""
+    """An entry of a fault schedule; it is data, so that a schedule can be replayed and shrunk."""
 
     id: int
     at_s: float
     """Seconds after the workload began."""
     duration_s: float
-    """How long until it is healed."""
+    """The time until the fault is healed."""
     fault: str
     """The fault's name, such as ``partition-one``."""
     targets: Any = None
-    """Whom it strikes, in the fault's own words: node ids, ``leader:orders-0``, ``controller``,
-    ``group-coordinator:billing``."""
+    """What the fault affects, in the fault's own notation: node ids, ``leader:orders-0``,
+    ``controller``, ``group-coordinator:billing``."""
     options: dict[str, Any] = {}
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``plan.json`` holds; every default is written out."""
+    """The content of ``plan.json``; every default is written out."""
 
     workload: str = "idempotent"
     nemesis: tuple[str, ...] = ()
-    """Names of fault packages; empty means none."""
+    """Names of nemeses; empty means none."""
     target: Target = "processes"
     time_limit_s: float = 60.0
     rate_hz: float = 0.0
-    """Operations asked per second over all clients; 0 stands for the target's default."""
+    """Operations per second over all clients; 0 stands for the target's default."""
     concurrency: int = 5
     brokers: int = 3
     seed: int = 0
     mutants: tuple[str, ...] = ()
     broker: dict[str, str] = {}
-    """``--set broker.KEY=VALUE``: Kafka's own names."""
+    """Broker settings by Kafka's names, as in ``--set broker.KEY=VALUE``."""
     producer: dict[str, str] = {}
     consumer: dict[str, str] = {}
     expect: dict[str, str] = {}
-    """``broker.KEY`` …: settings that the verdict goes by in place of the plan's own, where the
-    plan promises more than its settings do."""
+    """Settings (``broker.KEY`` …) that the verdict uses instead of the plan's own, where the plan
+    promises more than its settings do."""
     options: dict[str, Any] = {}
     """The workload's own settings (topics, partitions, …)."""
     schedule: tuple[ScheduledFault, ...] | None = None
-    """The drawn schedule; ``None`` in a plan file means: draw it from the seed."""
+    """The drawn schedule; ``None`` in a plan file means that it is drawn from the seed."""
     versions: dict[str, str] = {}
     commit: str = ""

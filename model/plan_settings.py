@@ -1,10 +1,10 @@
-"""Plans are data: which client and broker settings a plan may not contain, and why.
+"""Which client and broker settings a plan may not contain, and why: a plan is data.
 
-A plan comes from anywhere: a file, a folder that a colleague sent, a suite. Nothing in it may make
-this program load code, run a command, touch a file outside the run's folder, or connect the clients
-to anything but the run's own cluster. The rule looks at the words of a setting's name and at the
-form of its value, so that it also covers settings that did not exist when it was written.
-``docs/plan-settings.md`` lists the rules for users.
+A plan may come from an untrusted source: a file, another person's folder, a suite. Nothing in it
+may make this program load code, run a command, access a file outside the run's folder, or connect
+the clients to anything but the run's own cluster. The rules look at the words of a setting's name
+and at the form of its value, so that they also cover settings that did not exist when the rules
+were written. ``docs/plan-settings.md`` lists the rules for users.
 """
 
 import re
@@ -29,7 +29,7 @@ ANYWHERE: Mapping[str, str] = {
     **dict.fromkeys(("kerberos", "kinit", "gssapi", "exec", "shell", "script"), COMMAND),
     **dict.fromkeys(("oauth", "oauthbearer", "jwks", "oidc"), ADDRESS),
 }
-"""Words that rule a setting out wherever they are in its name."""
+"""Words that are forbidden anywhere in a setting's name."""
 
 AT_THE_END: Mapping[str, str] = {
     **dict.fromkeys(("classname", "module", "modules", "factory"), CODE),
@@ -46,7 +46,7 @@ AT_THE_END: Mapping[str, str] = {
     **dict.fromkeys(("address", "addresses", "connect", "listener", "listeners"), ADDRESS),
     "voters": ADDRESS,
 }
-"""Words that rule a setting out as the last word of its name."""
+"""Words that are forbidden as the last word of a setting's name."""
 
 AT_THE_START: Mapping[tuple[str, ...], str] = {
     ("on",): CODE,  # on_delivery, on_commit, …
@@ -69,7 +69,7 @@ AT_THE_START: Mapping[tuple[str, ...], str] = {
     ("control", "plane", "listener"): LAYOUT,
     ("controller", "listener"): LAYOUT,
 }
-"""Words that rule a setting out as the first words of its name."""
+"""Words that are forbidden as the first words of a setting's name."""
 
 CHOICES: Mapping[str, frozenset[str]] = {
     "replica.selector.class": frozenset(
@@ -80,7 +80,8 @@ CHOICES: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Settings that the words rule out although their values are a fixed choice: the values."""
+"""Settings that are permitted although their names contain a forbidden word, with the fixed values
+that they may have."""
 
 TEXT = frozenset(
     {
@@ -90,10 +91,11 @@ TEXT = frozenset(
         *("ssl.keystore.certificate.chain", "ssl.truststore.certificates"),
     }
 )
-"""Settings whose values are text that nothing interprets, besides passwords and secrets."""
+"""Settings whose values are plain text that is not interpreted, in addition to passwords and
+secrets."""
 
 MECHANISMS = re.compile(r"PLAIN|SCRAM-SHA-(256|512)", re.IGNORECASE)
-"""SASL without commands, tickets and token services."""
+"""The SASL mechanisms that need no commands, tickets or token services."""
 _MECHANISM = ("sasl.mechanism", "sasl.mechanisms")
 _PROTOCOL = "security.protocol"
 
@@ -105,8 +107,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def refusal(settings: Mapping[str, Mapping[str, str]]) -> str | None:
-    """Why a plan may not contain these settings, in one line that names the first such setting;
-    ``None`` when it may. ``settings``: name to value, for ``broker``, ``producer``, ``consumer``.
+    """Return why a plan may not contain these settings, in one line that names the first such
+    setting.
+
+    Returns ``None`` if it may. ``settings`` maps names to values for each of ``broker``,
+    ``producer`` and ``consumer``.
     """
     for whose, table in settings.items():
         for name, value in table.items():
@@ -122,7 +127,7 @@ def _line(whose: str, name: str, why: str) -> str:
 
 
 def _why(name: str, value: str) -> str | None:
-    """What is wrong with one setting."""
+    """Return what is wrong with one setting; ``None`` if nothing is."""
     if name in CHOICES and value in CHOICES[name]:
         return None
     return next(_of_name(name), None) or _of_value(name, value)
@@ -155,8 +160,8 @@ def _of_value(name: str, value: str) -> str | None:
 
 
 def _starts_kinit(table: Mapping[str, str]) -> str | None:
-    """The name of a setting that turns on SASL with its default mechanism, GSSAPI, for which
-    librdkafka runs ``kinit`` by a shell."""
+    """Return the name of a setting that enables SASL with the default mechanism, GSSAPI, for which
+    librdkafka runs ``kinit`` in a shell; ``None`` if there is none."""
     plain = {name.lower().replace("_", "."): (name, value) for name, value in table.items()}
     name, value = plain.get(_PROTOCOL, ("", ""))
     is_sasl = value.strip().lower().startswith("sasl")

@@ -1,7 +1,8 @@
-"""What the harness asks of others: a client of a workload, the capabilities of a cluster.
+"""Interfaces between the harness and what it drives: a workload's client, a cluster's capabilities.
 
-A nemesis asks for the capabilities it needs; a cluster offers those it has; a plan that asks for a
-fault which nobody offers is refused. All of them are ``runtime_checkable``: ``isinstance`` asks.
+A nemesis requires some of the ``Can…`` and ``Has…`` protocols, and a target implements those it can
+offer. A plan with a fault that its target does not offer is refused. All capabilities are
+``runtime_checkable``, so that ``isinstance`` and ``issubclass`` work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,42 +13,47 @@ from model.link_faults import LinkFaults
 from model.op import Op
 
 NodeId = str
-"""``broker-1`` … ``broker-N``, ``zookeeper``; the clients as one party are ``clients``."""
+"""The name of a node: ``broker-1`` … ``broker-N``, ``zookeeper``; ``clients`` stands for all
+clients."""
 
 Coordinated = Literal["group", "transaction"]
-"""What has a coordinator among the brokers."""
+"""What a broker can be the coordinator of."""
 
 CLIENTS: NodeId = "clients"
 ZOOKEEPER: NodeId = "zookeeper"
 
 
 def broker(number: int) -> NodeId:
-    """The node id of the broker with this ``broker.id`` (they start at 1)."""
+    """Return the node id of the broker with this ``broker.id``; ids start at 1."""
     return f"broker-{number}"
 
 
 def number(broker: NodeId) -> int:
-    """The ``broker.id`` of a broker."""
+    """Return the ``broker.id`` of a broker."""
     return int(broker.rpartition("-")[2])
 
 
 def client(name: str) -> NodeId:
-    """The party of a client that has listeners, and so links, of its own."""
+    """Return the node id of a client that has its own listeners, and therefore its own links."""
     return f"{CLIENTS}-{name}"
 
 
 class Client(Protocol):
-    """One logical process of a workload; lives until it closes or an operation ends in doubt."""
+    """A logical process of a workload; it lives until it closes or an operation ends in
+    ``info``."""
 
     @property
     def alive(self) -> bool:
-        """False once it must not act again, although no operation of it ended in doubt."""
+        """False once the client must not act again, although none of its operations ended in
+        ``info``."""
         ...
 
     async def open(self) -> None: ...
     async def invoke(self, op: Op) -> Op:
-        """Carry the operation out. The answer is ``op`` with another type, value and error;
-        index and time are the interpreter's to set."""
+        """Perform the operation and return ``op`` with its outcome as type, value and error.
+
+        The interpreter sets the index and the time.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -55,26 +61,33 @@ class Client(Protocol):
 
 @runtime_checkable
 class Cluster(Protocol):
-    """A cluster under test, whatever it is made of."""
+    """A cluster under test, on any target."""
 
     @property
     def nodes(self) -> tuple[NodeId, ...]: ...
     @property
     def brokers(self) -> tuple[NodeId, ...]: ...
     def bootstrap(self, client: str | None = None) -> str:
-        """``host:port,…`` for clients; a name selects that client's own listeners."""
+        """Return ``host:port,…`` for clients; ``client`` selects the listeners of that client
+        alone."""
         ...
 
     async def start(self) -> None:
-        """Up and ready: a controller is elected and a replicated topic can be written."""
+        """Start the cluster; return once a controller is elected and a replicated topic can be
+        written."""
         ...
 
     async def stop(self) -> None:
-        """Everything ended and removed, whatever state it is in."""
+        """End and remove everything, in whatever state it is."""
         ...
 
     async def recover(self, timeout_s: float) -> bool:
-        """After all faults are healed: every node up, every partition led with a full ISR?"""
+        """Start the nodes that are down, and wait until every partition has a leader and a full
+        ISR.
+
+        Call this after all faults are healed. Returns whether the cluster reached that state in
+        time.
+        """
         ...
 
 
@@ -88,7 +101,8 @@ class CanKill(Protocol):
 @runtime_checkable
 class CanRestart(Protocol):
     async def stop_node(self, node: NodeId) -> int:
-        """A clean stop (SIGTERM); the exit status, negative when it had to be killed."""
+        """Stop the node cleanly (SIGTERM) and return its exit status; negative if it had to be
+        killed."""
         ...
 
     async def start_node(self, node: NodeId) -> None: ...
@@ -104,266 +118,302 @@ class CanPause(Protocol):
 
 @runtime_checkable
 class CanCut(Protocol):
-    """Links are directed: cutting ``a → b`` stops the bytes from a to b, whoever connected."""
+    """A target whose links can be cut. Links are directed: cutting ``a → b`` drops the bytes that a
+    sends to b, regardless of which of them opened the connection."""
 
     async def cut(self, source: NodeId, target: NodeId) -> None: ...
     async def heal(self, source: NodeId, target: NodeId) -> None:
-        """Take one cut back; the link stays cut while another fault cuts it."""
+        """Undo one cut; the link stays cut while another fault cuts it."""
         ...
 
     async def heal_all(self) -> None: ...
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
-        """What the active faults do to the links between the two, as the target has recorded."""
+        """Return what the active faults do to the links between two nodes, as the target recorded
+        it."""
         ...
 
     async def answers(self, node: NodeId) -> bool:
-        """Measured: does the node answer a probe that bypasses all faults of links?"""
+        """Measure whether the node answers a probe that bypasses all link faults."""
         ...
 
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
-        """Measured: was a probe through the links between the two left unanswered, while the
-        probed node itself answered past them? ``None`` when there is no telling: that node is
-        down, or another fault makes the links too slow to wait for."""
+        """Measure whether a probe through the links between two nodes stayed unanswered although
+        the probed node answered a probe that bypasses them.
+
+        Returns ``None`` when this cannot be decided: the node is down, or another fault makes the
+        links too slow to wait for.
+        """
         ...
 
 
 @runtime_checkable
 class CanRefuse(Protocol):
-    """Links can also be closed: a connection is reset at once, a new one refused."""
+    """A target that can close links: connections are reset at once, and new ones are refused."""
 
     async def refuse(self, one: NodeId, other: NodeId) -> None: ...
     async def accept(self, one: NodeId, other: NodeId) -> None: ...
     async def is_refused(self, one: NodeId, other: NodeId) -> bool:
-        """Measured: nobody accepts a connection on the links between the two."""
+        """Measure whether all links between two nodes refuse connections."""
         ...
 
 
 @runtime_checkable
 class CanSlow(Protocol):
-    """Links can be slow: bytes from source to target arrive later, all of them, in order. A link
-    that several faults slow has the largest of their latencies."""
+    """A target that can slow links: all bytes from source to target arrive later, in order.
+
+    A link that several faults slow has the largest of their latencies.
+    """
 
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None: ...
     async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        """Take one fault's latency back; those of other faults remain."""
+        """Undo one fault's latency; the latencies of other faults remain."""
         ...
 
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
-        """Measured: the quickest answer to a probe over the links between the two, in seconds;
-        ``None`` for no answer."""
+        """Measure the fastest answer to a probe over the links between two nodes, in seconds.
+
+        Returns ``None`` when no answer came.
+        """
         ...
 
 
 @runtime_checkable
 class CanDisconnect(Protocol):
-    """A node's network cable can be pulled: it has no network then, and goes on running."""
+    """A target that can take a node off the network while the node keeps running."""
 
     async def disconnect(self, node: NodeId) -> None: ...
     async def reconnect(self, node: NodeId) -> None:
-        """Its networks as they were; changes nothing for a node that has them."""
+        """Restore the node's networks; has no effect on a node that is connected."""
         ...
 
     async def is_disconnected(self, node: NodeId) -> bool:
-        """Measured: it is on no network of the cluster, and a probe past the mesh is left
-        unanswered."""
+        """Measure whether the node is on no network of the cluster and leaves a probe that bypasses
+        the mesh unanswered."""
         ...
 
 
 @runtime_checkable
 class CanFillDisk(Protocol):
-    """A node's data lies on a file system of its own, small enough to be filled."""
+    """A target on which each node has a file system of its own that is small enough to fill."""
 
     async def fill_disk(self, node: NodeId) -> None:
-        """Nothing more can be written to its data. A broker may end over it, as Kafka does when
-        its last log directory fails: such an end is expected until a moment after
-        :meth:`free_disk`, as a write that failed just before may still be on its way to it."""
+        """Fill the node's disk so that no more data can be written.
+
+        A broker may exit, as Kafka does when its last log directory fails. The target expects such
+        an exit until shortly after :meth:`free_disk`, because a write that failed just before may
+        still reach the broker.
+        """
         ...
 
     async def free_disk(self, node: NodeId) -> None:
-        """Take away what filled it, also while the node is down. Starts nothing; changes nothing
-        for a node whose disk was not filled."""
+        """Remove what filled the disk, also while the node is down.
+
+        This does not start the node, and has no effect on a disk that was not filled.
+        """
         ...
 
     async def disk_free_bytes(self, node: NodeId) -> int:
-        """Measured in the node's own file system, also while the node is down."""
+        """Measure the free bytes of the node's own file system, also while the node is down."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Strain:
-    """How tight a node's limits are, and what that does to it."""
+    """A node's resource limits, and how often it reached them."""
 
     cpus: float
-    """Its limit now, as the engine has it; 0 is none."""
+    """The current CPU limit, as the container engine reports it; 0 means none."""
     memory_bytes: int
-    """Its limit now, as the engine has it; 0 is none."""
+    """The current memory limit, as the container engine reports it; 0 means none."""
     throttled_periods: int
-    """In how many periods of the scheduler it wanted more than its share, since it was started."""
+    """The number of scheduler periods since the node's start in which it was throttled at its CPU
+    limit."""
     memory_used_bytes: int
-    """0 while it is down."""
+    """The memory in use; 0 while the node is down."""
     memory_met: int
-    """Grows whenever the kernel finds that it wants more than its limit and takes pages back from
-    it; counted since it was started, 0 while it is down."""
+    """A counter since the node's start that grows whenever the kernel reclaims pages because the
+    node reached its memory limit; 0 while the node is down."""
     oom_killed: bool
-    """Did the kernel end it for want of memory, in its present or last life?"""
+    """True if the kernel's OOM killer ended the node's present or most recent process."""
 
 
 @runtime_checkable
 class CanSqueeze(Protocol):
-    """A running node can be given less CPU and less memory."""
+    """A target that can reduce the CPU and the memory of a running node."""
 
     async def squeeze_cpu(self, node: NodeId, cpus: float) -> None: ...
     async def squeeze_memory(self, node: NodeId, bytes_: int) -> None:
-        """An end by the kernel's OOM killer is expected until :meth:`release`."""
+        """Limit the node's memory; an exit by the kernel's OOM killer is expected until
+        :meth:`release`."""
         ...
 
     async def release(self, node: NodeId) -> None:
-        """Both limits as they were; changes nothing for a node that has them."""
+        """Restore both limits; has no effect on a node whose limits are unchanged."""
         ...
 
     async def strain(self, node: NodeId) -> Strain:
-        """Measured, also while the node is down."""
+        """Measure the node's limits and usage, also while the node is down."""
         ...
 
 
 @runtime_checkable
 class CanDropPackets(Protocol):
-    """A share of a node's packets can be dropped below TCP, which then sends them again."""
+    """A target that can drop a share of a node's packets below TCP, which then retransmits them."""
 
     async def drop_packets(self, node: NodeId, share: float) -> None:
-        """``share`` (0 to 1) of what comes in, and of what goes out."""
+        """Drop ``share`` (0 to 1) of the incoming packets, and as many of the outgoing ones."""
         ...
 
     async def pass_packets(self, node: NodeId) -> None:
-        """The rule is gone; changes nothing for a node without one, or one that is down."""
+        """Remove the rule; has no effect on a node that has none or is down."""
         ...
 
     async def packets_dropped(self, node: NodeId) -> int | None:
-        """Measured: the counter of the rule itself; ``None`` when there is no rule (a node that
-        is down has none)."""
+        """Measure how many packets the rule itself has counted as dropped.
+
+        Returns ``None`` when there is no rule; a node that is down has none.
+        """
         ...
 
 
 @runtime_checkable
 class CanLosePower(Protocol):
-    """A node's machine can be without power: nobody is told, and what was not synced is lost."""
+    """A target that can cut a node's power: unsynced writes are lost, and peers are not
+    notified."""
 
     async def power_off(self, node: NodeId, after: int = 0, renaming: str = "") -> None:
-        """At once; or, when ``after`` is given and the node runs, right in front of the disk
-        operation that comes after so many others, or else of the next rename of a file whose name
-        ends in ``renaming``; and soon if it does not come to it."""
+        """Cut the power of the node's machine, at once unless ``after`` or ``renaming`` is given.
+
+        If the node is up and ``after`` is given, the power fails right before the disk operation
+        that follows ``after`` others. With ``renaming`` it fails right before the next rename of a
+        file whose name ends in that suffix. If no such operation comes soon, the power fails
+        anyway.
+        """
         ...
 
     async def power_on(self, node: NodeId) -> None:
-        """Starts nothing; changes nothing for a node that has power."""
+        """Restore the power. This starts no node, and has no effect on a machine that has power."""
         ...
 
     async def lost_bytes(self, node: NodeId) -> int | None:
-        """Measured: how much was written and not synced when the power went; ``None`` while the
-        machine has power, or answers."""
+        """Measure how many bytes were written but not synced when the power failed.
+
+        Returns ``None`` while the machine has power or answers.
+        """
         ...
 
 
 @runtime_checkable
 class CanSlowDisk(Protocol):
-    """A node's disk can be slow: every operation takes longer, and the node waits for it."""
+    """A target that can slow a node's disk: every operation takes longer, and the node waits for
+    it."""
 
     async def slow_disk(self, node: NodeId, seconds: float) -> None: ...
     async def quicken_disk(self, node: NodeId) -> None:
-        """As quick as usual; changes nothing for a disk that is."""
+        """Restore the disk's usual speed; has no effect on a disk that was not slowed."""
         ...
 
     async def disk_takes_s(self, node: NodeId) -> float:
-        """Measured: how long a small operation takes, in seconds."""
+        """Measure how long a small disk operation takes, in seconds."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A bit that was turned over on a node's disk."""
+    """A bit that was flipped on a node's disk."""
 
     path: str
     at: int
-    """Which byte."""
+    """The position of the byte in the file."""
     bit: int
     batch_at: int
-    """Where the batch begins that it is part of."""
+    """The position in the file at which the record batch that holds the byte begins."""
 
 
 @runtime_checkable
 class CanFlipBits(Protocol):
-    """A bit of what a node has stored can be turned over."""
+    """A target that can flip a bit of a node's stored data."""
 
     async def flip_bit(self, node: NodeId, key: str) -> Flip | None:
-        """One of those that the CRC of a batch covers, in the log of ``topic-partition``; ``None``
-        when nothing of it is stored there."""
+        """Flip one bit that a batch's CRC covers, in the node's log of the partition ``key``.
+
+        ``key`` is ``topic-partition``. Returns ``None`` when the node stores no batch of that
+        partition.
+        """
         ...
 
     async def is_damaged(self, node: NodeId, flip: Flip) -> bool:
-        """Measured: is there a batch at that place, whose bytes do not match its CRC?"""
+        """Measure whether the batch at that position does not match its CRC."""
         ...
 
     async def flip_back(self, node: NodeId, flip: Flip) -> None:
-        """Turn it over again; changes nothing where no batch is damaged."""
+        """Flip the bit back; has no effect where no batch is damaged."""
         ...
 
 
 @runtime_checkable
 class CanSetClock(Protocol):
-    """A node's wall clock can be set, and its clocks can run at another rate."""
+    """A target that can step a node's wall clock, and change the rate of all its clocks."""
 
     async def jump_clock(self, node: NodeId, seconds: float) -> None:
-        """Forward, or back."""
+        """Step the wall clock by this many seconds; a negative number sets it back."""
         ...
 
     async def drift_clock(self, node: NodeId, rate: float) -> None:
-        """So many local seconds a second from now on, for every clock and timer of the node."""
+        """Run every clock and timer of the node at ``rate`` times real time."""
         ...
 
     async def correct_clock(self, node: NodeId) -> None:
-        """The right time and the right rate; changes nothing for a clock that has both."""
+        """Restore the right time and the right rate; has no effect on a clock that has both."""
         ...
 
     async def clock_ahead_s(self, node: NodeId) -> float:
-        """Measured: how far its wall clock is ahead of the harness's; negative when behind."""
+        """Measure how far the node's wall clock is ahead of the harness's; negative if it is
+        behind."""
         ...
 
 
 @runtime_checkable
 class CanExpire(Protocol):
-    """A broker's ZooKeeper session can be ended while the broker is well."""
+    """A target that can expire a broker's ZooKeeper session while the broker itself is healthy."""
 
     async def expire_session(self, node: NodeId) -> bool:
-        """Is it over? False for a node that has none, or whose ZooKeeper does not answer."""
+        """Expire the broker's session, and return whether it has ended.
+
+        Returns False for a node without a session, and when ZooKeeper does not answer.
+        """
         ...
 
 
 @runtime_checkable
 class CanMeddle(Protocol):
-    """Single messages can be kept for a while, or get lost, on their way."""
+    """A target that can delay, lose or corrupt a single message of Kafka's protocol."""
 
     async def meddle(
         self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
     ) -> int:
-        """Wait for the first message of these APIs (``Produce``, …) on links from who asks to who
-        answers; return a number by which to ask for what became of it.
+        """Intercept the first message of one of these APIs (``Produce``, …) on these links, which
+        lead from the client of the request to its server. Return a number that identifies this
+        interception.
 
-        ``what``: ``hold-request`` and ``hold-response`` keep it, and what follows it on its
-        connection; ``drop-response`` loses an answer, whose connection is reset;
-        ``corrupt-request`` turns one bit over. ``ValueError`` for an API that nobody knows.
+        ``what`` is one of these. ``hold-request`` and ``hold-response`` delay the message and all
+        that follows it on its connection. ``drop-response`` loses a response and resets its
+        connection. ``corrupt-request`` flips one bit of the request. Raises ``ValueError`` for an
+        unknown API.
         """
         ...
 
     async def caught(self, number: int) -> str | None:
-        """Measured: which message it was; ``None`` when there was none yet."""
+        """Measure which message was intercepted; ``None`` when there was none yet."""
         ...
 
     async def is_held(self, number: int) -> bool:
-        """Measured: is it kept at the moment?"""
+        """Measure whether a message is being held at the moment."""
         ...
 
     async def let_go(self, number: int) -> None:
-        """Deliver what is kept, if its connection still stands; wait for nothing any more."""
+        """Deliver the held message if its connection still exists, and intercept no further
+        message."""
         ...
 
     async def let_all_go(self) -> None: ...
@@ -371,18 +421,22 @@ class CanMeddle(Protocol):
 
 @runtime_checkable
 class CanHalt(Protocol):
-    """A node can be held at a named point of its code; what else it does goes on."""
+    """A target that can hold a node at a named point of its code while the rest of the node
+    continues."""
 
     async def halt(self, node: NodeId, point: str) -> None:
-        """From now on; ``ValueError`` for a point that is none."""
+        """Hold every task of the node that reaches this point from now on.
+
+        Raises ``ValueError`` for an unknown point.
+        """
         ...
 
     async def halted(self, node: NodeId, point: str) -> int:
-        """Measured: how many paths of its code wait there now."""
+        """Measure how many tasks of the node are waiting at the point."""
         ...
 
     async def go_on(self, node: NodeId, point: str) -> None:
-        """All that wait there, and nobody waits there any more."""
+        """Resume all tasks that wait at the point, and hold no further ones there."""
         ...
 
     async def all_go_on(self) -> None: ...
@@ -390,20 +444,25 @@ class CanHalt(Protocol):
 
 @runtime_checkable
 class HasHealth(Protocol):
-    """How a cluster is, as ZooKeeper has it now."""
+    """The health of a cluster according to ZooKeeper's current data."""
 
     async def is_whole(self) -> bool:
-        """Is every broker registered, and every partition led with a full ISR?"""
+        """Return whether every broker is registered, a controller is elected, and every partition
+        has a leader, a full ISR and no reassignment in progress."""
         ...
 
     async def registration(self, node: NodeId) -> int | None:
-        """The number of a broker's registration, another one for every session; ``None`` for one
-        that is not registered, and for ZooKeeper."""
+        """Return the epoch of a broker's registration, which differs for every session.
+
+        Returns ``None`` for ZooKeeper and for a broker that is not registered.
+        """
         ...
 
     async def in_sync_min(self, node: NodeId) -> int:
-        """The size of the smallest ISR that the broker is in; 0 when it is in none, and 1 when
-        ZooKeeper cannot be asked: it may be."""
+        """Return the size of the smallest ISR that contains the broker; 0 when none does.
+
+        Returns 1 when ZooKeeper cannot be read, because the broker may be the only in-sync replica.
+        """
         ...
 
 
@@ -411,28 +470,28 @@ class HasHealth(Protocol):
 class HasRoles(Protocol):
     async def controller(self) -> NodeId | None: ...
     async def leader(self, key: str) -> NodeId | None:
-        """The leader of ``topic-partition`` as ZooKeeper has it now."""
+        """Return the current leader of ``topic-partition`` according to ZooKeeper."""
         ...
 
     async def isr(self, key: str) -> tuple[NodeId, ...]:
-        """The in-sync replicas of ``topic-partition`` as ZooKeeper has them now."""
+        """Return the current in-sync replicas of ``topic-partition`` according to ZooKeeper."""
         ...
 
     async def coordinator(self, of: Coordinated, name: str) -> NodeId | None:
-        """Who coordinates a group, or a transactional id: the leader, as ZooKeeper has it now, of
-        the partition of an internal topic that the name belongs to."""
+        """Return the coordinator of a group or a transactional id: the current leader, according to
+        ZooKeeper, of the partition of the internal topic that the name maps to."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition as the controller has left it."""
+    """A partition's assignment and state, as the controller last wrote them."""
 
     key: str
     """``topic-partition``."""
     replicas: tuple[NodeId, ...]
-    """Whom it is assigned to, the preferred leader first; who is being added or removed is among
-    them."""
+    """The assigned replicas, the preferred leader first; includes replicas being added or
+    removed."""
     leader: NodeId | None
     leader_epoch: int
     isr: tuple[NodeId, ...]
@@ -441,52 +500,58 @@ class Partition:
 
     @property
     def topic(self) -> str:
-        """Whose partition it is."""
+        """The topic of the partition."""
         return self.key.rpartition("-")[0]
 
     @property
     def target(self) -> tuple[NodeId, ...]:
-        """Whom it is assigned to once it is at rest."""
+        """The assigned replicas once the reassignment in progress, if any, is complete."""
         return tuple(node for node in self.replicas if node not in self.removing)
 
     @property
     def is_moving(self) -> bool:
-        """Is it on its way to other replicas?"""
+        """True while a reassignment adds or removes replicas."""
         return bool(self.adding or self.removing)
 
     @property
     def is_whole(self) -> bool:
-        """At rest, led, and every replica in sync."""
+        """True if the partition has a leader, all its replicas are in sync and no reassignment is
+        running."""
         in_sync = sorted(self.isr) == sorted(self.replicas)
         return self.leader is not None and in_sync and not self.is_moving
 
 
 @runtime_checkable
 class CanAdminister(Protocol):
-    """What operators ask of a controller. Answers are names of errors by key, ``NONE`` for none;
-    nothing is told of a partition when no controller answers."""
+    """A target that can send an operator's requests to the controller.
+
+    The results map each partition to the name of an error, ``NONE`` for success. When no controller
+    answers, the result has no entries.
+    """
 
     async def partitions(self) -> Sequence[Partition]:
-        """Every partition of every topic, as ZooKeeper has it now; none when it does not answer."""
+        """Return every partition of every topic according to ZooKeeper; empty when it does not
+        answer."""
         ...
 
     async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Mapping[str, str]:
-        """Move partitions, by key, to these replicas; ``None``: cancel a move."""
+        """Reassign partitions to the given replicas; ``None`` cancels the reassignment of a
+        partition."""
         ...
 
     async def elect_preferred(self, keys: Sequence[str]) -> Mapping[str, str]:
-        """Lead these partitions by the first of their replicas."""
+        """Make the first replica of each of these partitions its leader."""
         ...
 
 
 class Ended(Protocol):
-    """A process of the cluster that ended although nobody had asked it to."""
+    """A process of the cluster that exited although the harness had not stopped it."""
 
     @property
     def node(self) -> NodeId: ...
     @property
     def status(self) -> int:
-        """Its exit status; negative: the signal that ended it."""
+        """Its exit status; negative if a signal ended it."""
         ...
 
     @property
@@ -497,12 +562,13 @@ class Ended(Protocol):
 class HasExits(Protocol):
     @property
     def unexpected_exits(self) -> Sequence[Ended]:
-        """All since the start, in their order."""
+        """All unexpected exits since the start, in order."""
         ...
 
 
 @runtime_checkable
 class HasData(Protocol):
     def drop_data(self) -> None:
-        """Remove what the nodes have stored, keep their logs; after :meth:`Cluster.stop`."""
+        """Remove the nodes' stored data but keep their logs; call this after
+        :meth:`Cluster.stop`."""
         ...

@@ -1,7 +1,7 @@
-"""The state of a whole cluster at one moment, as values: what white-box checks judge.
+"""The state of a whole cluster at one moment, as values that the invariant checks read.
 
 A snapshot is a consistent cut: all brokers and ZooKeeper between two events, at one virtual time.
-Values are shared between snapshots: what is the same object as before has not changed.
+Snapshots share values: an object that is identical to that of an earlier snapshot has not changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,43 +10,46 @@ from typing import Literal, NamedTuple
 import msgspec
 
 Role = Literal["leader", "follower", "fenced", "stopped", "untold", "offline"]
-"""``fenced``: led, and knows that it is over. ``untold``: a log that was loaded, and no order of a
-controller yet. ``offline``: its disk failed, and what it holds is not known."""
+"""The role of a replica on its broker.
+
+``fenced``: it was the leader, and knows that its epoch is over. ``untold``: its log was loaded, and
+no LeaderAndIsr request has named it yet. ``offline``: its disk failed, so its content is unknown.
+"""
 
 NOBODY = -1
 
 
 class Batch(NamedTuple):
-    """A record batch, as its header tells."""
+    """A record batch, as described by its header."""
 
     base: int
-    """Its first offset."""
+    """The first offset."""
     next: int
     """The offset after its last record."""
     epoch: int
-    """Of the leader that appended it."""
+    """The epoch of the leader that appended the batch."""
     crc: int
-    """Of its content; two batches with the same CRC-32C are taken to be the same."""
+    """The CRC-32C of the content; two batches with the same CRC are taken to be the same."""
     producer: int = -1
     producer_epoch: int = -1
     sequence: int = -1
-    """Of its first record; -1: the producer is not idempotent."""
+    """The sequence number of the first record; -1 if the producer is not idempotent."""
 
     @property
     def identity(self) -> tuple[int, int, int, int]:
-        """What must be the same on all replicas."""
+        """The fields that must be the same on all replicas."""
         return self[:4]
 
 
 class EpochStart(NamedTuple):
-    """An entry of a leader epoch cache: the epoch's first record has this offset."""
+    """An entry of a leader epoch cache: the offset of the first record of an epoch."""
 
     epoch: int
     start: int
 
 
 class RememberedBatch(NamedTuple):
-    """What is remembered of an idempotent producer's batch."""
+    """A batch of an idempotent producer in the producer state of a log."""
 
     last_sequence: int
     last_offset: int
@@ -54,97 +57,100 @@ class RememberedBatch(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """What a log remembers of an idempotent producer: at most five batches, oldest first."""
+    """An idempotent producer's state in a log: its epoch and up to five batches, oldest first."""
 
     epoch: int
     batches: tuple[RememberedBatch, ...]
 
 
 class Batches(msgspec.Struct, frozen=True):
-    """The first ``count`` of ``all``, which only grows: a value that shares what it can."""
+    """The first ``count`` batches of ``all``, a list that only grows, so that snapshots can share
+    it."""
 
     all: Sequence[Batch]
     count: int
 
     @classmethod
     def of(cls, *batches: Batch) -> "Batches":
-        """These."""
+        """Create a value with exactly these batches."""
         return cls(batches, len(batches))
 
 
 class Compaction(NamedTuple):
-    """What was compacted of one log."""
+    """The compaction state of one log."""
 
     passes: int = 0
-    """How often segments were replaced in this life of the broker."""
+    """How often segments were replaced since the broker's last start."""
     is_wanted: bool = False
-    """Does the ``cleanup.policy`` that the broker knows of its topic ask for it?"""
+    """True if the topic's ``cleanup.policy``, as the broker knows it, includes compaction."""
 
 
 class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica of one partition. Offsets of ends are exclusive."""
+    """One replica of one partition. End offsets are exclusive."""
 
     role: Role
     leader_epoch: int = -1
-    """-1: the broker was not told yet."""
+    """The leader epoch; -1 if no LeaderAndIsr request has named the replica yet."""
     log_start: int = 0
     high_watermark: int = 0
     log_end: int
     batches: Batches
-    """All that the log holds, and perhaps some that retention has deleted in front of it."""
+    """All batches in the log, and possibly earlier ones that retention has deleted."""
     epochs: tuple[EpochStart, ...] = ()
     log_number: int = 0
-    """Of the logs that this partition has had on this broker in this life of it: a replica that was
-    deleted and is back has another."""
+    """Counts the logs of this partition on this broker since its last start. It changes when a
+    replica is deleted and created again."""
     cuts: tuple[int, ...] = ()
-    """Where records were cut off of this log in this life of the broker, oldest first: what is
-    fetched again at once would otherwise go unnoticed."""
+    """The offsets at which the log was truncated since the broker's last start, oldest first.
+    Without them, a truncation that is followed at once by a fetch would go unnoticed."""
     isr: tuple[int, ...] = ()
-    """As a leader knows it to be in ZooKeeper; empty for others."""
+    """The ISR in ZooKeeper as the leader knows it; empty for other replicas."""
     maximal_isr: tuple[int, ...] = ()
-    """With whoever a write under way would add (KIP-497)."""
+    """The ISR and the replicas that the leader's pending ISR change would add (KIP-497)."""
     state_version: int = -1
-    """Of the state znode that ``isr`` is from."""
+    """The version of the partition state znode from which ``isr`` was taken."""
     exposed: int = 0
-    """The end that clients were told in this epoch (ListOffsets); 0: none."""
+    """The highest end offset that clients received from this leader in its epoch (ListOffsets); 0
+    if none did."""
     producers: Mapping[int, Producer] | None = None
-    """By producer id; None when they were not looked at."""
+    """The producer state by producer id; ``None`` if the snapshot does not include it."""
 
 
 class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
-    """One broker that runs and has loaded its logs; it may be paused."""
+    """A broker that runs and has loaded its logs; it may be paused."""
 
     life: int
-    """Counts the starts of this broker."""
+    """The number of starts of this broker."""
     controller_epoch: int = -1
-    """The highest it was ordered by."""
+    """The highest controller epoch of the requests that it has received."""
     term: int | None = None
-    """The controller epoch in which it is the controller."""
+    """The controller epoch in which this broker is the controller; ``None`` if it is not."""
     told: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By key: of which epoch the leader is that clients are told (Metadata)."""
+    """By partition: the epoch of the leader that the broker returns to clients in Metadata
+    responses."""
     replicas: Mapping[str, ReplicaState]
-    """By key (``topic-partition``)."""
+    """The replicas by partition (``topic-partition``)."""
     compactions: Mapping[str, Compaction] = {}
-    """By key; none of a log of which nothing was replaced, nor is to be."""
+    """Compaction states by partition, for logs that were compacted or should be compacted."""
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition as ZooKeeper has it."""
+    """The state of a partition in ZooKeeper."""
 
     leader: int
-    """-1: nobody; -2: it is being deleted."""
+    """-1: no leader; -2: the partition is being deleted."""
     leader_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     controller_epoch: int
     version: int
-    """Of the state znode: its number of changes."""
+    """The version of the state znode: how often it was changed."""
     birth: int
-    """Tells a topic from an earlier one of the same name."""
+    """Distinguishes a topic from an earlier one with the same name."""
 
 
 class ZooKeeperState(msgspec.Struct, frozen=True, kw_only=True):
-    """What ZooKeeper holds, whether it can be reached or not."""
+    """The data in ZooKeeper, whether or not it can be reached."""
 
     partitions: Mapping[str, PartitionState]
     controller: int = NOBODY
@@ -152,15 +158,19 @@ class ZooKeeperState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything at one moment."""
+    """The state of all brokers and ZooKeeper at one moment."""
 
     time_ns: int
-    """Since the run began, as in the history."""
+    """Nanoseconds since the run began, as in the history."""
     brokers: Mapping[int, BrokerState]
-    """Those that run and have loaded their logs."""
+    """The brokers that run and have loaded their logs."""
     zookeeper: ZooKeeperState | None
-    """None before there was any."""
+    """``None`` before ZooKeeper first started."""
     damages: Mapping[int, int] = {}
-    """Of brokers, running or not: how many times the disk has lost or changed what was on it."""
+    """By broker, running or not: how often its disk has lost or changed stored data."""
     calm_since_ns: int | None = None
-    """Since when no fault has been active; None while one is, or when nobody promises calm."""
+    """The time since which no fault has been active.
+
+    ``None`` while a fault is active, and once a disk was damaged in a way that the cluster need not
+    recover from.
+    """

@@ -1,9 +1,9 @@
-"""Text of others in messages of ours."""
+"""Shortens text from outside before it is repeated in a message."""
 
 BRIEF_MAX = 100
 
 
 def brief(text: object) -> str:
-    """A value as a message repeats it: of a long one its first hundred characters."""
+    """Return a value as text, cut off after its first hundred characters."""
     shown = str(text)
     return shown if len(shown) <= BRIEF_MAX else f"{shown[:BRIEF_MAX]}…"

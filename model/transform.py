@@ -1,20 +1,20 @@
-"""What becomes of a value that is consumed, transformed and produced: whoever sees the output can
-tell the input.
+"""Encodes an input's value in the output of a consume-transform-produce transaction.
 
-Values are unique per key, also those of attempts that came to nothing: so an output is made of the
-input's value and of the operation that has made it.
+Values are unique per partition, including those of attempts that failed. An output is therefore
+made of the input's value and of the operation that produced it, and a checker can recover the
+input.
 """
 
 _OPERATIONS = 10_000_000
-"""More than a history has events."""
+"""More than the number of events of any history."""
 
 
 def output(value: int, op: int) -> int:
-    """The value that an operation, by the index of its invocation, makes of an input's."""
+    """Return the value that an operation, given by its invocation's index, makes of an input."""
     assert value >= 0, "what nobody wrote is not sent on"
     return value * _OPERATIONS + op % _OPERATIONS
 
 
 def input_of(value: int) -> int:
-    """The input's value that an output was made of."""
+    """Return the input value from which an output was made."""
     return value // _OPERATIONS

@@ -1,4 +1,4 @@
-"""``invariants.jsonl``: what the white-box checks of a run saw, recorded while it ran."""
+"""``invariants.jsonl``: the violations that a run's invariant checks recorded while it ran."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,22 +14,22 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True, tag="violation", omit
     """An invariant did not hold in a snapshot of the cluster."""
 
     invariant: str
-    """Its name, as in docs/anomalies.md."""
+    """The name of the invariant, as in docs/anomalies.md."""
     time_ns: int
-    """Of the snapshot, since the run began."""
+    """The time of the snapshot, since the run began."""
     key: str | None = None
-    """``topic-partition``; None when it is about the cluster."""
+    """``topic-partition``; ``None`` if the violation is about the cluster."""
     offset: int | None = None
     brokers: tuple[int, ...] = ()
-    """The witnesses."""
+    """The ids of the brokers that witness the violation."""
     epochs: tuple[int, ...] = ()
-    """Leader epochs or controller epochs of theirs, as the argument names them."""
+    """The leader epochs or controller epochs of the witnesses, as the argument names them."""
     why: str
     """The argument, in one sentence."""
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True, tag="watched"):
-    """The last line: how much was looked at."""
+    """The last line of the file: how many snapshots were checked, and until when."""
 
     snapshots: int
     until_ns: int
@@ -43,11 +43,11 @@ class BadRecord(BadHistory):
 
 
 class Record(NamedTuple):
-    """All that a run's white-box checks left."""
+    """The content of ``invariants.jsonl``."""
 
     violations: tuple[Violation, ...]
     end: Watched | None
-    """None: they came to no end."""
+    """``None`` if the checks did not run to the end."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -55,12 +55,12 @@ _DECODER: msgspec.json.Decoder[Row] = msgspec.json.Decoder(Row)
 
 
 def encode(row: Row) -> bytes:
-    """One line, newline included."""
+    """Return one line of the file, with its newline."""
     return _ENCODER.encode(row) + b"\n"
 
 
 def read(path: Path) -> Record:
-    """What a file holds; a torn last line (the writer was killed) is left out."""
+    """Read the file; a torn last line (its writer was killed) is left out."""
     violations, end = [], None
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
