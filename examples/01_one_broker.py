@@ -1,4 +1,5 @@
-"""One ZooKeeper, one broker, and a client of somebody else's: ten records there and back."""
+"""Runs one ZooKeeper, one broker and a librdkafka client: writes ten records and reads them
+back."""
 
 import socket
 import subprocess
@@ -13,14 +14,15 @@ TOPIC = "greetings"
 
 
 def free_port() -> int:
-    """Good enough for an example; the harness holds its ports (docs/adr/0011)."""
+    """Return a port that is free now: good enough here; the harness reserves ports
+    (docs/adr/0011)."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for(port: int) -> None:
-    """Until somebody listens."""
+    """Wait until a server listens on the port."""
     for _ in range(200):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -30,13 +32,13 @@ def wait_for(port: int) -> None:
 
 
 def talk(bootstrap: str) -> list[str]:
-    """What a client reads after it has written; the topic is made at its first use."""
+    """Write ten records and return what the client reads; the topic is created at its first use."""
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(10):
         producer.produce(TOPIC, f"hello {number}".encode())
     if producer.flush(20):
         raise SystemExit("some records were not acknowledged")
-    # There are no groups here: partitions are assigned by hand, and nothing is committed.
+    # No consumer group here: partitions are assigned by hand, and no offset is committed.
     settings = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
@@ -61,6 +63,6 @@ with tempfile.TemporaryDirectory() as folder:
         wait_for(broker)
         print("\n".join(talk(f"127.0.0.1:{broker}")))
     finally:
-        for node in reversed(started):  # the broker says good-bye to ZooKeeper first
+        for node in reversed(started):  # the broker closes its ZooKeeper session first
             node.terminate()
             node.wait(20)

@@ -1,7 +1,7 @@
 """A lost write in six lines of history, found by the checkers that judge a whole run.
 
-A history is a file of events: what a client asked (``invoke``), and what came of it (``ok``,
-``fail``, or ``info`` when nobody knows). It may come from anywhere.
+A history is a file of events: what a client invoked (``invoke``), and its outcome (``ok``,
+``fail``, or ``info`` when the outcome is unknown). It may come from any harness.
 """
 
 import tempfile

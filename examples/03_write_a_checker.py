@@ -1,10 +1,11 @@
 """A checker is a pure function: the columns of one partition in, findings out.
 
-This one looks for holes. Offsets of a log without transactions and compaction are dense, so an
-offset that nobody knows of, between two that somebody does, is a record that nobody sent or read.
+This one looks for holes. Offsets of a log without transactions and compaction are dense. An offset
+that appears nowhere in the history, between two that do, is therefore a record that no client sent
+or read.
 
-To make it part of every verdict: name it in ``checkers/kernels/key.py``, say in
-``checkers/expectations.py`` when it is legal, and in ``docs/anomalies.md`` what it means.
+To add a checker to every verdict, call it in ``checkers/kernels/key.py``, define in
+``checkers/expectations.py`` when its anomaly is legal, and describe it in ``docs/anomalies.md``.
 """
 
 import tempfile
@@ -20,7 +21,7 @@ from model.op import Op
 
 
 def holes(log: Log) -> list[Found]:
-    """Stretches of unknown offsets inside a log; ``offset`` is where one begins."""
+    """Return the gaps between known offsets of a log; ``offset`` is where a gap begins."""
     known = log.known.offsets  # ascending, each once
     ends = np.flatnonzero(np.diff(known) > 1)
     return [
@@ -35,7 +36,7 @@ def holes(log: Log) -> list[Found]:
 
 
 def event(index: int, kind: Any, f: str, value: Any) -> Op:
-    """One event a millisecond, all by process 1."""
+    """Return an event of process 1; there is one event per millisecond."""
     return Op(index=index, time_ns=index * 10**6, process=1, type=kind, f=f, value=value)
 
 

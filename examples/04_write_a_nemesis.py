@@ -1,7 +1,7 @@
-"""A fault is a package: how it is drawn, applied, mended, and proved to have bitten.
+"""A fault is a package of functions that draw it, apply it, heal it and prove that it took effect.
 
-It asks a cluster for capabilities only, so it runs wherever they are offered: here on a cluster
-that is a set of names. To offer it as ``--nemesis stutter``, list it in
+It uses only the capabilities of a cluster, so it runs on every target that offers them; here the
+cluster is a set of names. To offer this fault as ``--nemesis stutter``, list it in
 ``harness/app/catalogue.py``.
 """
 
@@ -16,14 +16,14 @@ from nemesis.runner import Nemesis
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """What shall happen, as data: a schedule can be stored, shrunk and replayed."""
+    """Draw a fault as data, so that a schedule can be stored, shrunk and replayed."""
     return Drawn("stutter", rng.uniform(0.5, 2.0), [rng.choice(shape.brokers)], {"times": 3})
 
 
 async def apply(
     cluster: CanPause, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Freeze and thaw a few times, and leave it frozen; each freeze is measured."""
+    """Pause and resume the targets several times and leave them paused; each pause is measured."""
     seen = 0
     for turn in range(options["times"]):
         for node in targets if turn else ():
@@ -45,7 +45,7 @@ PACKAGE = Package("stutter", ("stutter",), (CanPause,), "#17becf", "process", dr
 
 
 class OneSet:
-    """The least that can be paused."""
+    """The smallest cluster whose nodes can be paused."""
 
     def __init__(self) -> None:
         self.paused: set[str] = set()

@@ -1,8 +1,8 @@
-"""A run is judged from its folder alone, today or in a year, by its own contract or another.
+"""Judges a run again from its folder alone, by its own contract and by another one.
 
     python examples/05_judge_again.py [results/20261120T161500Z-idempotent-seed7]
 
-Without a folder, one is written: two clients, one acknowledged record that is gone.
+Without a folder, one is written: two clients, and one acknowledged record that is lost.
 """
 
 import sys
@@ -20,7 +20,7 @@ from model.plan import Plan
 
 
 def written(folder: Path) -> Path:
-    """A run's folder needs a history; its plan says what had been promised."""
+    """Write the folder of a run: its history, and its plan, which says what was promised."""
     plan = Plan(producer={"acks": "all", "enable.idempotence": "true"})
     (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
     rows: list[tuple[int, OpType, str, Any]] = [

@@ -1,4 +1,4 @@
-"""After ``docker-compose up -d``: 100,000 records through Toxiproxy to three brokers and back."""
+"""After ``docker-compose up -d``: write 100,000 records through Toxiproxy and read them back."""
 
 import sys
 import time
@@ -13,7 +13,8 @@ PATIENCE_S = 60
 
 
 def wait_for_brokers(admin: AdminClient) -> None:
-    """Until three brokers are there: containers have started long before a cluster has."""
+    """Wait until three brokers are registered; containers start long before the cluster is
+    ready."""
     for _ in range(PATIENCE_S):
         try:
             if len(admin.list_topics(timeout=1).brokers) >= REPLICAS:
@@ -25,7 +26,8 @@ def wait_for_brokers(admin: AdminClient) -> None:
 
 
 def produce() -> list[list[int]]:
-    """Each number to a partition of its own choice; what was acknowledged, by partition."""
+    """Send each number to the partition that the partitioner chooses; return the acknowledged
+    numbers by partition."""
     sent: list[list[int]] = [[] for _ in range(PARTITIONS)]
 
     def acknowledged(error: KafkaError | None, message: Message) -> None:
@@ -34,7 +36,7 @@ def produce() -> list[list[int]]:
         sent[message.partition()].append(int(message.value()))
 
     settings = {"bootstrap.servers": BOOTSTRAP, "acks": "all", "enable.idempotence": True}
-    # librdkafka's queue holds 100,000 records by default: just as many as there are.
+    # librdkafka's queue holds 100,000 records by default, exactly as many as are sent here.
     producer = Producer({**settings, "queue.buffering.max.messages": 2 * RECORDS})
     for number in range(RECORDS):
         producer.produce(TOPIC, str(number), key=str(number), on_delivery=acknowledged)
@@ -45,9 +47,9 @@ def produce() -> list[list[int]]:
 
 
 def consume() -> list[list[int]]:
-    """Every partition from its first record on, until as many have come as were sent."""
+    """Read every partition from its first record until as many records have come as were sent."""
     seen: list[list[int]] = [[] for _ in range(PARTITIONS)]
-    # There are no groups here: partitions are assigned by hand, and nothing is committed.
+    # No consumer group here: partitions are assigned by hand, and no offset is committed.
     settings = {"bootstrap.servers": BOOTSTRAP, "group.id": "none", "enable.auto.commit": False}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])

@@ -1,1 +1,1 @@
-"""Brings what the project needs onto a machine with Python, git and make; standard library only."""
+"""Installs what the project needs on a machine with Python, git and make; standard library only."""

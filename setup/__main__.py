@@ -1,6 +1,7 @@
-"""``python3 -m setup [COMMAND …]``: set up what is missing, then run the command in it.
+"""``python3 -m setup [COMMAND …]``: install what is missing, then run the command.
 
-Apart from the rest, so that even a Python that is too old to read the rest can say so.
+This file is separate from the rest so that even a Python version that is too old for the rest can
+print the error.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The locked Python environment, made by uv; uv comes as a wheel where the machine has none."""
+"""Creates the locked Python environment with uv; fetches uv as a wheel if the machine has none."""
 
 import os
 import platform
@@ -12,17 +12,17 @@ from setup import fetch, pins
 from setup.problem import CannotGoOn, say
 
 OLDEST_UV = (0, 9)
-"""Older ones are passed over for the pinned one: our lock file is untried with them."""
+"""Older versions are replaced by the pinned one, because the lock file is untested with them."""
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """The first dotted number in a program's ``--version``, ``()`` when there is none."""
+    """Return the first dotted number in the output of ``--version``, ``()`` if there is none."""
     found = re.search(r"\d+(?:\.\d+)+", text)
     return tuple(map(int, found.group().split("."))) if found else ()
 
 
 def uv(tools: Path) -> Path:
-    """A usable uv: the one on PATH, else the one fetched before, else the pinned wheel's."""
+    """Return a usable uv: the one on PATH, else one fetched earlier, else the pinned wheel's."""
     for candidate in (shutil.which("uv"), str(tools / "bin" / "uv")):
         if candidate and _version(candidate) >= OLDEST_UV:
             return Path(candidate)
@@ -50,11 +50,11 @@ def _version(program: str) -> tuple[int, ...]:
 
 
 def sync(root: Path, uv_program: Path) -> None:
-    """Make ``.venv`` what the lock file says, with the Python that it has or that runs this."""
+    """Bring ``.venv`` in line with the lock file, with its own Python or the one that runs this."""
     inside = root / ".venv" / "bin" / "python"
     interpreter = inside if inside.exists() else Path(sys.executable)
     say("bringing .venv to what uv.lock says")
-    # By default uv trusts roots of its own, not those that an administrator added to the machine's.
+    # By default uv trusts its own root certificates, not those that an administrator has added.
     environment = {"UV_SYSTEM_CERTS": "1", **os.environ, "UV_PYTHON_DOWNLOADS": "never"}
     environment.pop("VIRTUAL_ENV", None)
     command = [

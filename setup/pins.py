@@ -1,4 +1,4 @@
-"""Versions and checksums of what is fetched: nothing runs here that does not match."""
+"""Versions and checksums of all files that are fetched; a file that does not match is not used."""
 
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ TOXIPROXY_BINARIES = {
 
 
 def for_machine(pins: dict[str, Pin], system: str, machine: str) -> Pin | None:
-    """The file for this operating system and processor, ``None`` when there is none."""
+    """Return the file for this operating system and processor, ``None`` if there is none."""
     same = {"amd64": "x86_64", "arm64": "aarch64"}
     machine = machine.lower()
     return pins.get(same.get(machine, machine)) if system == "Linux" else None

@@ -1,13 +1,14 @@
-"""The one sentence that a set-up ends in when it cannot go on."""
+"""Progress lines of the set-up, and the error that ends it when something cannot be installed."""
 
 import sys
 
 
 class CannotGoOn(Exception):
-    """Something is missing and cannot be had; the message says what to install, in one sentence."""
+    """Something required is missing and cannot be installed; the message says, in one sentence,
+    what to install."""
 
 
 def say(what: str) -> None:
-    """Tell the person at the terminal what happens now."""
+    """Print on standard error what the set-up does now."""
     sys.stderr.write(f"set-up: {what}\n")
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What the last set-up found, kept with a stamp that says for which project files it holds."""
+"""Stores the result of the last set-up, with a digest of the project files that it is valid for."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def stamp(root: Path) -> str:
-    """A digest of everything that decides what a set-up does."""
+    """Return a digest of all files that determine what a set-up does."""
     digest = hashlib.sha256()
     for path in (root / "uv.lock", root / "pyproject.toml", *sorted((root / "setup").glob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -16,7 +16,10 @@ def stamp(root: Path) -> str:
 
 
 def load(file: Path, current: str) -> dict[str, str] | None:
-    """The variables of the last set-up, ``None`` when it is out of date or its things are gone."""
+    """Return the variables of the last set-up.
+
+    Returns ``None`` if they are out of date or the programs that they name no longer exist.
+    """
     try:
         kept = json.loads(file.read_bytes())
     except (OSError, ValueError):
@@ -33,7 +36,7 @@ def load(file: Path, current: str) -> dict[str, str] | None:
 
 
 def save(file: Path, current: str, variables: Mapping[str, str]) -> None:
-    """Keep the variables for the next time."""
+    """Store the variables for the next set-up."""
     half = file.with_suffix(".part")
     half.write_text(json.dumps({"stamp": current, "variables": dict(variables)}, indent=1) + "\n")
     half.replace(file)
@@ -42,7 +45,7 @@ def save(file: Path, current: str, variables: Mapping[str, str]) -> None:
 def complete(
     environment: Mapping[str, str], variables: Mapping[str, str], root: Path
 ) -> dict[str, str]:
-    """The environment that a command of the project runs in: our programs before the machine's."""
+    """Return the environment for a command of the project: our programs come first in PATH."""
     ours = (str(root / ".venv" / "bin"), str(root / ".tools" / "bin"))
     path = (*ours, environment.get("PATH", os.defpath))
     return {**environment, **variables, "PATH": os.pathsep.join(path)}

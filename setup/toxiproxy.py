@@ -1,4 +1,5 @@
-"""The pinned toxiproxy-server: the machine's, else built by Go, else the released binary."""
+"""Provides the pinned toxiproxy-server: the machine's, else built by Go, else the released
+binary."""
 
 import os
 import platform
@@ -16,10 +17,11 @@ RELEASES = "https://github.com/Shopify/toxiproxy/releases/download"
 
 
 def version(program: Path) -> str | None:
-    """The version of a toxiproxy-server, ``None`` when it does not run or cannot be known.
+    """Return the version of a toxiproxy-server, ``None`` if it does not run or the version is
+    unknown.
 
-    One that was built by a bare ``go install`` calls itself "git"; the truth is then in the build
-    information that Go leaves in every binary.
+    A binary that was built by a plain ``go install`` reports its version as "git". The version is
+    then in the build information that Go stores in every binary.
     """
     try:
         answer = subprocess.run(
@@ -34,13 +36,14 @@ def version(program: Path) -> str | None:
 
 
 def built_from(binary: bytes) -> str | None:
-    """The module version that a Go binary was built from (``go version -m`` reads the same)."""
+    """Return the module version from which a Go binary was built (as ``go version -m`` reads
+    it)."""
     found = re.search(rb"mod\t" + re.escape(MODULE.encode()) + rb"\tv(\d+\.\d+\.\d+)\b", binary)
     return found[1].decode() if found else None
 
 
 def server(tools: Path) -> Path:
-    """A toxiproxy-server of the pinned version, installed if need be."""
+    """Return a toxiproxy-server of the pinned version; install it if necessary."""
     ours = tools / "bin" / "toxiproxy-server"
     for candidate in (shutil.which("toxiproxy-server"), str(ours)):
         if candidate and version(Path(candidate)) == pins.TOXIPROXY_VERSION:
