@@ -1,1 +1,1 @@
-"""The command line and what it assembles."""
+"""The command line, and the modules that implement its verbs."""

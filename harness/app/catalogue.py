@@ -1,4 +1,4 @@
-"""Everything that has a name: workloads, nemeses, targets; listed here, because a human chooses."""
+"""Lists everything that a user can select by name: workloads, nemeses and targets."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -48,38 +48,41 @@ from workloads.package import Workload
 
 
 async def _nothing_to_prepare(say: Callable[[str], None]) -> None:
-    """Everything is there."""
+    """Do nothing: most targets need no preparation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A world that a plan can run in."""
+    """An environment in which a plan can run."""
 
     name: str
     kind: type
-    """Its class: says which capabilities it offers."""
+    """The class of its clusters, which determines the capabilities that it offers."""
     make: Callable[..., Cluster]
-    """A cluster of a plan, in a run's folder, with a generator of its own; not yet started. A
-    virtual one is also given the ``stage`` that it stands on."""
+    """Creates the cluster of a plan in a run's folder, with its own random generator; does not
+    start it.
+
+    For a virtual target it also receives the simulation as ``stage``.
+    """
     broker: Mapping[str, str]
-    """What its brokers are set to unless workload or plan say otherwise."""
+    """Default broker settings, which workload and plan may override."""
     mutants: Callable[[], Mapping[str, mutants.Mutant]]
-    """The planted bugs that its brokers know."""
+    """The bugs that can be planted in its brokers."""
     consumer: Mapping[str, str] = field(default_factory=dict)
-    """What consumers are set to unless the plan says otherwise."""
+    """Default consumer settings, which the plan may override."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Its own settings with their defaults, and those of workloads that it has other defaults
-    for."""
+    """Options of this target with their defaults, and workload options for which it has other
+    defaults."""
     refusal: Callable[[], str | None] = lambda: None
-    """Why it cannot be had on this machine; ``None`` when it can."""
+    """Returns why the target is not available on this machine; ``None`` if it is."""
     refuse: Callable[[Plan], str | None] = lambda plan: None
-    """Why it cannot run a plan; ``None`` when it can."""
+    """Returns why the target cannot run a plan; ``None`` if it can."""
     is_virtual: bool = False
-    """Does its time pass in a simulated world?"""
+    """True if the target's time is simulated."""
     pace: float = 1.0
-    """The share of a workload's rate that it is asked for by itself."""
+    """The default share of a workload's rate on this target."""
     prepare: Callable[[Callable[[str], None]], Awaitable[None]] = _nothing_to_prepare
-    """What may take minutes, before anything is started; tells of it while it does."""
+    """Does what may take minutes before a cluster starts, and reports its progress."""
 
 
 PROCESSES = Target(
@@ -116,7 +119,7 @@ SIMULATED = Target(
     name="simulated",
     kind=Simulated,
     make=Simulated,
-    # Kafka's own waits: what real time makes short is long in steps.
+    # Kafka's default waits: a short wait in real time takes many steps in a simulation.
     broker={**settings.SCALED, "replica.fetch.wait.max.ms": "500"},
     consumer={"fetch.wait.max.ms": "500"},
     mutants=mutants.catalogue,

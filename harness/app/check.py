@@ -1,4 +1,4 @@
-"""Check: judges a recorded history again; a run's folder, or a bare file from anywhere."""
+"""Judges a recorded history again: that of a run's folder, or a bare file from any harness."""
 
 import contextlib
 import dataclasses
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress = Callable[[str, float], None]
-"""Told a step, and how much of it is done, from 0 to 1."""
+"""A callback that receives a step, and how much of it is done, from 0 to 1."""
 
 
 RESULTS = Path("results")
-"""Where runs and their judgements are kept unless a command says otherwise."""
+"""The default folder of runs and their judgements."""
 
 
 class Examined(NamedTuple):
-    """A judgement, and where it is kept; ``None`` for a bare history."""
+    """A judgement, and where it is stored; ``None`` for a bare history."""
 
     judged: Judged
     kept: Kept | None
@@ -66,7 +66,7 @@ def judge(
     session: "SparkSession | None" = None,
     progress: Progress = lambda step, done: None,
 ) -> Verdict:
-    """The verdict alone; see :func:`examine`."""
+    """Return the verdict alone; see :func:`examine`."""
     return examine(
         path, inline=inline, settings=settings, session=session, progress=progress
     ).verdict
@@ -80,7 +80,7 @@ def examine(
     session: "SparkSession | None" = None,
     progress: Progress = lambda step, done: None,
 ) -> Judged:
-    """The judgement alone; see :func:`examined`."""
+    """Return the judgement alone; see :func:`examined`."""
     return examined(
         path, inline=inline, settings=settings, session=session, progress=progress
     ).judged
@@ -95,13 +95,14 @@ def examined(
     progress: Progress = lambda step, done: None,
     results: Path = RESULTS,
 ) -> Examined:
-    """Judge a run's folder, or a bare ``history.jsonl``, Parquet file or Jepsen ``history.edn`` by
-    the strictest contract; a test's folder in Jepsen's store is as good as its history.
+    """Judge a run's folder or a bare history: ``history.jsonl``, Parquet, or Jepsen's
+    ``history.edn``.
 
-    ``settings`` (``producer.acks`` …) take the place of the plan's. Without ``session``, Spark is
-    started and stopped. A run's folder gets ``history.parquet``, and the judgement where
-    :mod:`harness.app.judgements` keeps it: under ``results`` if the folder cannot be written.
-    Beside a bare file nothing is written. Raises :class:`~model.history.BadHistory` and
+    A bare history is judged by the strictest contract. A test's folder in Jepsen's store stands for
+    the history in it. ``settings`` (``producer.acks`` …) replace the plan's. Without ``session``,
+    Spark is started and stopped. A run's folder receives ``history.parquet`` and the judgement,
+    which :mod:`harness.app.judgements` stores under ``results`` if the folder cannot be written.
+    Nothing is written next to a bare file. Raises :class:`~model.history.BadHistory` and
     :class:`~checkers.expectations.BadSetting`.
     """
     folder, file = _located(path)
@@ -116,7 +117,7 @@ def examined(
         columns = tables_.columns(history, file)
         if folder is not None and file.suffix != ".parquet":
             _keep_typed(history, folder)
-        del history  # what the tables do not need of it is gone while they are made
+        del history  # frees memory that the tables do not need
         tables = tables_.tables_of(columns)
         if plan is None and tables.subscribes:
             contract = dataclasses.replace(contract, subscribes=True)
@@ -134,7 +135,7 @@ def examined(
 def _signed(
     judged: Judged, contract: Contract, settings: Mapping[str, str], executor: str
 ) -> Judged:
-    """With what it was judged by."""
+    """Add to the verdict by which contract, settings, version and executor it was reached."""
     verdict = msgspec.structs.replace(
         judged.verdict,
         contract=dataclasses.asdict(contract),
@@ -149,7 +150,7 @@ def _signed(
 
 
 def _keep_typed(history: pa.Table, folder: Path) -> None:
-    """Write the typed history for other tools; nothing here depends on it."""
+    """Write the history as Parquet for other tools; nothing in Faultline depends on it."""
     with contextlib.suppress(OSError):  # another user's folder, or a full disk
         files.write(folder / "history.parquet", lambda path: pq.write_table(history, path))
 
@@ -157,9 +158,11 @@ def _keep_typed(history: pa.Table, folder: Path) -> None:
 def examine_together(
     folders: Sequence[Path], session: "SparkSession", scratch: Path
 ) -> list[Judged]:
-    """The same of many runs' folders, in one Spark job that has its files in ``scratch``; nothing
-    is written into the folders. Raises what :func:`examine` does, and what comes of a job that
-    crashes."""
+    """Judge many runs' folders in one Spark job, with its temporary files in ``scratch``.
+
+    Nothing is written into the folders. Raises what :func:`examine` raises, and the error of a job
+    that crashes.
+    """
     from checkers import spark
 
     plans = [_plan(folder) for folder in folders]
@@ -184,7 +187,7 @@ def _concluded(
     plan: Plan | None,
     contract: Contract,
 ) -> Judged:
-    """What the kernels' reports amount to, with what is asked of the whole history."""
+    """Combine the kernels' reports with the checks of the whole history into a judgement."""
     whole = whole_.judge(tables, [f for report in reports.values() for f in report.found])
     watched = _watched(folder)
     violations = () if watched is None else watched.violations
@@ -202,12 +205,12 @@ def _concluded(
 
 
 def _named(plan: Plan | None) -> dict[str, Any]:
-    """What a verdict tells of its plan."""
+    """Return the fields of the plan that a verdict repeats."""
     return {} if plan is None else {k: getattr(plan, k) for k in ("workload", "target", "seed")}
 
 
 def _watched(folder: Path | None) -> Record | None:
-    """What white-box checks recorded, if any looked on."""
+    """Return what the run's invariant checks recorded; ``None`` if there were none."""
     if folder is None or not (folder / violation.FILE).is_file():
         return None
     return violation.read(folder / violation.FILE)
@@ -215,8 +218,11 @@ def _watched(folder: Path | None) -> Record | None:
 
 @contextmanager
 def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
-    """One session for many histories, as large as the largest needs; ``None`` where there is no
-    Spark, so that each is told why. Raises :class:`~model.history.BadHistory`."""
+    """Start one session for many histories, sized for the largest of them.
+
+    Yields ``None`` where there is no Spark; the judgement of each history then reports why. Raises
+    :class:`~model.history.BadHistory`.
+    """
     from checkers import session as session_
 
     bytes_max = max(_located(path)[1].stat().st_size for path in paths)
@@ -234,7 +240,8 @@ def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
 
 @contextmanager
 def _scratch(folder: Path | None) -> Iterator[Path]:
-    """For Spark's files: in the run's folder, which has room for them, if it can be written."""
+    """Create a folder for Spark's files: in the run's folder if that can be written, as it has
+    room."""
     with ExitStack() as stack:
         made: Path | None = None
         if folder is not None:
@@ -250,10 +257,12 @@ Executor = Callable[[Tables, Callable[[float], None]], Mapping[str, Report]]
 def _on_spark(
     folder: Path | None, file: Path, session: "SparkSession | None"
 ) -> Iterator[Executor]:
-    """The executor on this session, or on one of its own, which starts while the history is read
-    and ends with the context."""
-    from checkers import session as session_  # here, because a run that is judged inline
-    from checkers import spark  # never starts a JVM
+    """Yield an executor that uses this session or one of its own.
+
+    Its own session starts while the history is read, and stops with the context.
+    """
+    from checkers import session as session_  # imported here because an inline
+    from checkers import spark  # judgement never starts a JVM
 
     with ExitStack() as stack:
         scratch = stack.enter_context(_scratch(folder))
@@ -271,13 +280,16 @@ def _on_spark(
 
 
 def folder_of(path: Path) -> Path | None:
-    """The folder of a run of ours that this is; a bare history has none. Raises
-    :class:`~model.history.BadHistory`."""
+    """Return the run's folder at this path, ``None`` for a bare history.
+
+    Raises :class:`~model.history.BadHistory`.
+    """
     return _located(path)[0]
 
 
 def _located(path: Path) -> tuple[Path | None, Path]:
-    """The run's folder, if it is one, and the file with the events."""
+    """Return the run's folder, or ``None`` if it is a bare history, and the file with the
+    events."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -300,7 +312,7 @@ def _located(path: Path) -> tuple[Path | None, Path]:
 
 
 def _plan(folder: Path) -> Plan | None:
-    """The plan of a run; a folder without one is judged like a bare history."""
+    """Return the plan of a run; ``None`` without one, so that it is judged like a bare history."""
     try:
         return plan_file.read(folder)
     except FileNotFoundError:
@@ -314,7 +326,7 @@ def _plan(folder: Path) -> Plan | None:
 def describe(
     verdict: Verdict, findings: Sequence[Finding], folder: Path | None, kept: Kept | None = None
 ) -> str:
-    """The verdict in a few lines for a terminal."""
+    """Return the verdict as a few lines for a terminal."""
     word = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[verdict.valid]
     lines = reasons(verdict, findings)
     if verdict.valid is True:
@@ -335,9 +347,11 @@ def describe(
 
 
 def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
-    """Why a verdict is not valid, a sentence each: every illegal anomaly with its number and its
-    first finding, what clients saw before what the brokers' state shows; then what evidence is
-    missing."""
+    """Return why a verdict is not valid, one sentence each.
+
+    Every illegal anomaly comes with its count and its first finding: first what clients observed,
+    then what the brokers' state shows. The missing evidence follows.
+    """
     lines = []
     anomalies = verdict.anomalies
     for anomaly in sorted(anomalies, key=lambda name: name.startswith(findings_.INVARIANT)):
@@ -349,7 +363,8 @@ def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
 
 
 def _place(f: Finding) -> str:
-    """Key, offset and faults, as far as they are known; a crash has no key."""
+    """Return partition, offset and faults of a finding, as far as they are known; a crash has
+    none."""
     parts = [] if f.key is None else [f"key {f.key}"]
     parts += [] if f.offset is None else [f"offset {f.offset}"]
     parts += [f"fault {', '.join(map(str, f.faults))}"] if f.faults else []

@@ -1,4 +1,4 @@
-"""``faultline clean``: removes all that commands which were killed have left."""
+"""``faultline clean``: removes everything that killed commands left behind."""
 
 import contextlib
 import tempfile
@@ -12,11 +12,11 @@ from harness.app.search import scratch
 from harness.cluster.registry import Entry
 
 CHECK = ".check-"
-"""Begins the name of a judgement's temporary folder in a run's folder."""
+"""The prefix of a judgement's temporary folder in a run's folder."""
 SPARK = ".spark"
-"""Spark's files in a run's folder."""
+"""The folder of Spark's files in a run's folder."""
 _RUNS = ("*", "gates/*/*", "searches/*/*", "shrunk/*")
-"""Where runs' folders are below a results folder."""
+"""Patterns of the runs' folders below a results folder."""
 
 
 def clean(results: Path) -> Removed:
@@ -31,7 +31,7 @@ def clean(results: Path) -> Removed:
 
 
 def _removed(spark: Path) -> bool:
-    """Remove Spark's files from the folder of a run whose own record says that it has ended."""
+    """Remove Spark's files from a run's folder if the run's own record shows that it has ended."""
     with contextlib.suppress(OSError, msgspec.MsgspecError):
         record = (spark.parent / "nodes" / "pids.json").read_bytes()
         entry = msgspec.json.decode(record, type=Entry)

@@ -1,6 +1,6 @@
-"""The command line: verbs, options and exit statuses; what they do is in the modules beside it.
+"""The command line: verbs, options and exit statuses; the work itself is done by other modules.
 
-Imports are kept in the verbs, so that ``--help`` and a refusal come at once.
+The verbs import what they need inside their functions, so that ``--help`` and a refusal come fast.
 """
 
 import dataclasses
@@ -37,16 +37,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """How the command line came to be read."""
+    """How the command line was started."""
 
     is_whole_process: bool
-    """Is there nothing in this process but it, so that another may take its place?"""
+    """True if this process runs nothing else, so that it may be replaced by a pinned process."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a verb and exit: 0 valid, 1 invalid, 2 unknown, 64 a wrong request, 70 faultline failed.
 
-    Whatever is wrong with a request is told in one line.
+    A wrong request is reported in one line.
     """
     with terminal.filtered(), private.writing():
         status = _status_of(arguments)
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _status_of(arguments: Sequence[str] | None) -> int:
-    """Run a verb; its exit status."""
+    """Run a verb and return its exit status."""
     try:
         if pins.is_pinned():
             pins.install()  # before anything binds a clock
@@ -97,7 +97,7 @@ def _refuse(line: str) -> int:
 
 
 def _pin(targets: Iterable[object]) -> None:
-    """Begin again in a pinned process when something is to be simulated."""
+    """Replace this process with a pinned one if a target is simulated."""
     program = click.get_current_context().obj
     if "simulated" in targets and program.is_whole_process:
         try:
@@ -107,17 +107,17 @@ def _pin(targets: Iterable[object]) -> None:
 
 
 def _target_in(path: Path | None) -> object:
-    """The target that a plan file or a run's plan names, as far as it can be read."""
+    """Return the target in a plan file or a run's plan; ``None`` if it cannot be read."""
     try:
         text = path.read_text() if path is not None and path.is_file() else ""
         document = json.loads(text) if path and path.suffix == ".json" else tomllib.loads(text)
         return document.get("target")
     except (OSError, ValueError, AttributeError, RecursionError):
-        return None  # which is told where it is read in earnest
+        return None  # reported later, when the whole file is read
 
 
 def _example(*lines: str) -> str:
-    """The end of a verb's help; ``\\b`` keeps click from filling the lines."""
+    """Return the end of a verb's help; ``\\b`` keeps click from rewrapping the lines."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
@@ -131,7 +131,7 @@ def _judged_by(command: F) -> F:
 
 
 def _plan_options(command: F) -> F:
-    """What ``run`` and ``cluster up`` have in common."""
+    """Add the options that ``run`` and ``cluster up`` have in common."""
     for option in reversed(
         (
             click.option("--target", metavar="NAME",
@@ -151,13 +151,14 @@ def _plan_options(command: F) -> F:
              context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
 @click.version_option(package_name="faultline", prog_name="faultline")
 def faultline() -> None:
-    """Break a broker on purpose, record what its clients saw, and say what it did not keep.
+    """Inject faults into a broker, record what its clients observe, and report the promises it
+    broke.
 
-    Exit status: 0 valid, 1 invalid, 2 unknown (too little evidence), 64 the request is wrong,
-    70 faultline failed.
+    Exit status: 0 valid, 1 invalid, 2 unknown (too little evidence), 64 the request is wrong, 70
+    faultline failed.
     """
     verb = click.get_current_context().invoked_subcommand
-    if verb != "clean" and not pins.is_pinned():  # the process before it has done so
+    if verb != "clean" and not pins.is_pinned():  # the process that it replaced has done so
         leftovers.remove_if_any(lambda line: click.echo(f"faultline: {line}", err=True))
 
 
@@ -196,9 +197,10 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """One test: start a cluster, work and break things, judge, tell.
+    """Run one test: start a cluster, run a workload under faults, judge the history, print the
+    verdict.
 
-    Options win over the plan file, which has the same names.
+    Options override the plan file, which uses the same names.
     """
     _pin([options["target"] or _target_in(plan_file)])
     from harness.app import request, toml_lines
@@ -246,7 +248,7 @@ def replay(
     """Run the plan of a run's folder again: same seed, same faults in the same order.
 
     With --target simulated a red run on another target is simulated, with more seeds until the same
-    anomaly shows: exit status 1 when an anomaly shows, 0 when none does, 2 when that is unknown.
+    anomaly shows: exit status 1 if an anomaly shows, 0 if none does, 2 if that is unknown.
     """
     _pin([target or _target_in(folder / "plan.json")])
     from harness.app import replay as replay_
@@ -293,11 +295,12 @@ def check(
     results: Path,
     as_json: bool,
 ) -> int:
-    """Judge recorded histories again: runs' folders, or bare history.jsonl or Parquet files, or the
+    """Judge recorded histories again: runs' folders, bare history.jsonl or Parquet files, or the
     history.edn of a run of Jepsen's Kafka workload.
 
-    A bare history is judged by the strictest contract unless --set says otherwise. What is judged
-    under other settings than the plan's never replaces the verdict of a run: it is kept beside it.
+    A bare history is judged by the strictest contract unless --set says otherwise. A judgement
+    under other settings than the plan's never replaces the verdict of a run: it is stored
+    separately.
     """
     from checkers.verdict import Verdict, exit_status, merge
     from harness.app import rejudge, request
@@ -345,9 +348,9 @@ def gate(
     require: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """A suite of tests for CI: a matrix of runs, one page, one exit status.
+    """Run a suite of tests for CI: a matrix of runs, one page, one exit status.
 
-    1 when any case is invalid; else 70 when any failed or somebody interrupted; else 2 when any is
+    1 if any case is invalid; else 70 if any failed or the gate was interrupted; else 2 if any is
     unknown or did not fit into the budget; else 0.
     """
     from harness.app.gate import outcome, words
@@ -427,11 +430,11 @@ def search(
     spark: bool,
     as_json: bool,
 ) -> int:
-    """Many simulated runs, a seed each: what neither an option nor the plan file sets is drawn from
-    the seed.
+    """Run many simulations, each with a seed of its own: what neither an option nor the plan file
+    sets is drawn from the seed.
 
-    Exit status 1 when any is invalid; else 70 when any failed, Spark judged any otherwise, or
-    somebody interrupted; else 2 when any is unknown.
+    Exit status 1 if any run is invalid; else 70 if any failed, Spark judged any differently, or the
+    search was interrupted; else 2 if any is unknown.
     """
     _pin(["simulated"])
     from harness.app import program, request
@@ -492,9 +495,11 @@ def shrink(
     results: Path,
     as_json: bool,
 ) -> int:
-    """The smallest plan and schedule that still show a simulated run's anomaly, with a test case.
+    """Find the smallest plan and schedule that still show a simulated run's anomaly, with a test
+    case.
 
-    Exit status 1: what is left shows it, as the run did; 64 when there is none to keep.
+    Exit status 1: the smaller plan shows the anomaly, as the run did; 64 if the run has none to
+    keep.
     """
     _pin(["simulated"])
     from harness.app import program
@@ -523,13 +528,13 @@ def shrink(
 
 @faultline.group()
 def mutants() -> None:
-    """Bugs that can be planted in the broker, to see whether they are found."""
+    """Bugs that can be planted in the broker, to measure whether they are found."""
 
 
 @mutants.command("list", epilog=_example("faultline mutants list"))
 @_json
 def list_(as_json: bool) -> None:
-    """Every mutant: its name, where it comes from, what it must be reported as."""
+    """List every mutant: its name, its source, and the anomaly as which it must be reported."""
     from harness.cluster.mutants import catalogue
 
     if as_json:
@@ -547,7 +552,7 @@ def list_(as_json: bool) -> None:
 @click.argument("name")
 @_json
 def show(name: str, as_json: bool) -> None:
-    """The story of one mutant."""
+    """Show the story of one mutant."""
     from harness.app import request
     from harness.cluster.mutants import catalogue
 
@@ -599,10 +604,10 @@ def score(
     results: Path,
     as_json: bool,
 ) -> int:
-    """How surely each mutant is found: by its own schedule, and by seeds that are drawn.
+    """Measure how reliably each mutant is found: by its own schedule, and by drawn seeds.
 
-    Row by row, into the detection matrix; what stands there already is measured again only by its
-    NAME. Exit status 2 when a schedule does not show its mutant.
+    The detection matrix is updated row by row; a row that exists is measured again only by its
+    NAME. Exit status 2 if a schedule does not show its mutant.
     """
     _pin(["simulated"])
     from harness.app.run import Failed
@@ -635,7 +640,7 @@ def score(
 
 @faultline.group()
 def cluster() -> None:
-    """A cluster to play with; it outlives the command."""
+    """A cluster for experiments; it keeps running after the command has ended."""
 
 
 @cluster.command(
@@ -675,7 +680,7 @@ def up(
 @cluster.command(epilog=_example("faultline cluster status"))
 @_json
 def status(as_json: bool) -> int:
-    """Is a cluster up, and where? Exit status 69 when none is."""
+    """Is a cluster up, and where? Exit status 69 if none is."""
     from harness.app import cluster
 
     there = cluster.status()
@@ -691,8 +696,8 @@ def status(as_json: bool) -> int:
 @cluster.command(epilog=_example("faultline cluster down"))
 @_json
 def down(as_json: bool) -> int | None:
-    """End the cluster and remove its data, also where its keeper was killed or is still starting
-    it."""
+    """Stop the cluster and remove its data, even if its keeper process was killed or is still
+    starting it."""
     from harness.app import cluster
 
     try:
@@ -711,8 +716,8 @@ def down(as_json: bool) -> int | None:
               help="also the temporary folders of the runs in there (results)")  # fmt: skip
 @_json
 def clean(results: Path, as_json: bool) -> None:
-    """Remove what commands that were killed have left: their processes, containers, networks and
-    volumes, temporary folders, and a cluster without its keeper.
+    """Remove what killed commands left behind: processes, containers, networks, volumes, temporary
+    folders, and a cluster whose keeper process is gone.
 
     What belongs to a command that still runs stays; so do results.
     """
@@ -732,7 +737,7 @@ def _plan(
     mutants: Sequence[str],
     options: dict[str, Any],
 ) -> Any:
-    """A plan of a file's fields and, over them, what the command line says."""
+    """Return the plan with a file's fields, overridden by the command line."""
     from harness.app import request
 
     fields = fields | {name: value for name, value in options.items() if value is not None}
@@ -746,8 +751,11 @@ def _plan(
 
 
 def _run(plan: Any, results: Path, *, inline: bool | None, as_json: bool) -> int:
-    """``inline``: ``None`` leaves it to the target, since a simulated run is small, and would be
-    over before a Spark session has begun."""
+    """Run the plan, print the verdict and return the exit status.
+
+    ``inline=None`` chooses by target: a simulated run is small, and would be over before a Spark
+    session has started.
+    """
     from checkers.verdict import exit_status
     from harness.app import catalogue
     from harness.app.check import describe
@@ -776,7 +784,7 @@ def _reproduce(
     inline: bool | None,
     as_json: bool,
 ) -> int:
-    """Does a simulation show what a run on real processes has shown?"""
+    """Test whether a simulation shows the anomaly of a run on real processes."""
     from harness.app import program, reproduce
     from harness.app.run import Failed
     from harness.app.screen import Screen

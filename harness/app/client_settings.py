@@ -1,4 +1,5 @@
-"""Settings of producers and consumers by Kafka's names: which one a misspelt one is like."""
+"""Suggests the setting of a producer or consumer, by Kafka's names, that a misspelt one
+resembles."""
 
 from collections.abc import Mapping
 
@@ -45,11 +46,11 @@ COMMON = (
     "transaction.timeout.ms",
     "transactional.id",
 )
-"""Names that people write; librdkafka does not list its own."""
+"""Settings that users commonly write; librdkafka cannot list its own."""
 
 
 def hint(plan: Plan, refusal: str) -> str:
-    """What to add to a refusal by a client's library that names a setting it does not know."""
+    """Return what to append to a client library's refusal of an unknown setting."""
     for settings in (plan.producer, plan.consumer):
         for name in _mentioned(settings, refusal):
             if name not in COMMON and (close := names.close_to(name, COMMON)):

@@ -1,9 +1,9 @@
-"""A cluster to play with: a detached keeper holds it up, over the end of the command.
+"""A cluster for experiments, which a detached keeper process runs after the command has ended.
 
-The keeper is this module as a program. It is the owner of the nodes, so that no run takes them for
-strays while it lives; SIGTERM ends it and them. Until the cluster is up and ``cluster up`` says so
-on the keeper's standard input, the keeper ends as soon as that input closes: an ``up`` that is
-interrupted or killed leaves no cluster.
+The keeper is this module as a program. It owns the nodes, so that no run takes them for strays
+while the keeper lives; SIGTERM ends the keeper and its nodes. ``cluster up`` writes to the keeper's
+standard input once it has seen that the cluster is up. If that input closes earlier, the keeper
+ends: an ``up`` that is interrupted or killed leaves no cluster.
 """
 
 import asyncio
@@ -34,20 +34,21 @@ from model.roles import broker
 
 START_TIMEOUT_S = 75.0
 STOP_TIMEOUT_S = 90.0
-"""Longer than any target needs: a keeper that is killed leaves its nodes to the next start."""
+"""Longer than any target needs to stop: the nodes of a killed keeper remain until the next
+start."""
 MARK = "FAULTLINE_KEEPS"
-"""The variable that a keeper, and what it starts, has in its environment: the cluster's folder."""
+"""The environment variable, set for a keeper and its children, that names the cluster's folder."""
 KEEP = b"keep\n"
 """What ``up`` writes to the keeper once it has seen that the cluster is up."""
 PORT_MAX = 65_535
 
 
 class Up(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a cluster that is up."""
+    """The state of a cluster that is up."""
 
     bootstrap: str
     folder: str
-    """Holds the nodes' logs and data."""
+    """The folder with the nodes' logs and data."""
     keeper: Known
 
 
@@ -56,12 +57,12 @@ class CannotStart(Exception):
 
 
 def folder() -> Path:
-    """Where the one cluster of this user lives."""
+    """Return the folder of this user's one cluster."""
     return state_folder().parent / "cluster"
 
 
 def status() -> Up | None:
-    """The cluster that is up, if one is."""
+    """Return the cluster that is up; ``None`` if none is."""
     try:
         up = msgspec.json.decode((folder() / "up.json").read_bytes(), type=Up)
     except (OSError, msgspec.MsgspecError):
@@ -70,11 +71,12 @@ def status() -> Up | None:
 
 
 def up(plan: Plan, say: Callable[[str], None], port: int | None = None) -> Up:
-    """Start the cluster of a resolved plan; ``say`` hears of what takes long.
+    """Start the cluster of a resolved plan; long steps are reported through ``say``.
 
-    ``port``: where clients reach the first broker, the next port for the second, and so on. Raises
-    :class:`Refused` when there is a cluster already, or one is started or ended at this moment;
-    :class:`CannotStart` when it does not come up. Whatever ends this call early ends the cluster.
+    Clients reach the first broker at ``port``, the second at the next port, and so on. Raises
+    :class:`Refused` if a cluster is up, or is being started or stopped by another command, and
+    :class:`CannotStart` if the cluster does not come up. Whatever ends this call early also ends
+    the cluster.
     """
     with _locked() as is_ours:
         if not is_ours:
@@ -88,7 +90,7 @@ def up(plan: Plan, say: Callable[[str], None], port: int | None = None) -> Up:
             )
         if port is not None:
             _refuse_ports(plan, port)
-        _end_keepers()  # of a cluster that has lost its files
+        _end_keepers()  # a cluster whose files are lost may still have one
         try:
             asyncio.run(_prepare(plan, say))
         except ClusterError as error:
@@ -106,8 +108,10 @@ def up(plan: Plan, say: Callable[[str], None], port: int | None = None) -> Up:
 
 
 def down() -> bool:
-    """End the cluster, whether :func:`status` can see it or not, and remove its data; was there
-    anything? An ``up`` that is under way ends, too."""
+    """Stop the cluster, even if :func:`status` does not see it, and remove its data.
+
+    Returns whether there was one. An ``up`` in progress ends, too.
+    """
     found = _end_keepers()
     with _locked(STOP_TIMEOUT_S) as is_ours:
         if not is_ours:
@@ -120,8 +124,10 @@ def down() -> bool:
 
 
 def remove_leftovers() -> list[Path]:
-    """The folder of a cluster whose keeper has gone, removed; nothing while a command works on the
-    cluster or it is up."""
+    """Remove the folder of a cluster whose keeper has ended, and return the removed folders.
+
+    Removes nothing while the cluster is up or a command starts or stops it.
+    """
     with _locked() as is_ours:
         home = folder()
         if not is_ours or not home.exists() or _keepers():
@@ -131,7 +137,7 @@ def remove_leftovers() -> list[Path]:
 
 
 def _kept(plan: Plan, home: Path, port: int | None) -> Up:
-    """Start a keeper, and hand the cluster over to it when it is up."""
+    """Start a keeper, and hand the cluster over to it once it is up."""
     (home / "plan.json").write_bytes(msgspec.json.encode(plan))
     command = [sys.executable, "-m", "harness.app.cluster", str(home)]
     with (home / "keeper.log").open("wb") as log:
@@ -169,7 +175,7 @@ def _refuse_ports(plan: Plan, first: int) -> None:
 
 @contextlib.contextmanager
 def _locked(patience_s: float = 0.0) -> Iterator[bool]:
-    """Hold the lock of whoever starts or ends the cluster; is it ours?"""
+    """Try to take the lock for starting or stopping the cluster; yield whether this succeeded."""
     path = folder().parent / "cluster.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -188,9 +194,10 @@ def _locked(patience_s: float = 0.0) -> Iterator[bool]:
 
 
 def _keepers() -> list[psutil.Process]:
-    """The keepers of this user's cluster: by what their environment says, since files can be lost.
+    """Return the keepers of this user's cluster, found by their environment, as their files can be
+    lost.
 
-    What a keeper has started has the same environment, and another program.
+    The children of a keeper have the same environment, but run another program.
     """
     found = []
     for process in psutil.process_iter():
@@ -204,7 +211,7 @@ def _keepers() -> list[psutil.Process]:
 
 
 def _end_keepers() -> bool:
-    """End every keeper, and what a keeper that was killed has left; was there one?"""
+    """End every keeper and remove what killed keepers left; return whether there was one."""
     keepers = _keepers()
     for keeper in keepers:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -232,8 +239,11 @@ async def _prepare(plan: Plan, say: Callable[[str], None]) -> None:
 
 
 async def _keep(home: Path, port: int | None) -> None:
-    """The keeper: start, say so, wait for SIGTERM, stop. A signal, or the end of its standard input
-    before :data:`KEEP`, also ends it while the cluster starts."""
+    """Run the keeper: start the cluster, record that it is up, wait for SIGTERM, stop the cluster.
+
+    While the cluster starts, a signal also ends the keeper, and so does the end of its standard
+    input before :data:`KEEP` arrives.
+    """
     plan = msgspec.json.decode((home / "plan.json").read_bytes(), type=Plan)
     loop, this = asyncio.get_running_loop(), asyncio.current_task()
     assert this is not None, "called from a task"
@@ -261,7 +271,7 @@ async def _keep(home: Path, port: int | None) -> None:
 
 
 def _heard(loop: asyncio.AbstractEventLoop, keeper: "asyncio.Task[Any]") -> None:
-    """On standard input: the word to go on, or its end."""
+    """Handle standard input: cancel the keeper if it ends before :data:`KEEP`."""
     said = os.read(0, len(KEEP))
     loop.remove_reader(0)
     if said != KEEP:

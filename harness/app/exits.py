@@ -1,12 +1,12 @@
-"""The exit status of the whole process: 1 means INVALID, whatever else goes wrong.
+"""Guards the exit status of the whole process: 1 means INVALID, whatever else goes wrong.
 
-Python itself exits with 1 after an exception that nobody handles, also during imports; so do C
-libraries that run out of memory (OpenBLAS calls ``exit(1)``), and click and rich when the reader of
-a pipe has gone. :func:`guard` maps all of them to 70: the only other way out is a status that was
-passed to :func:`leave`. It also makes the standard streams harmless: a closed pipe or a full disk
-behind them must not end a run whose evidence is in files.
+Python itself exits with 1 after an unhandled exception, also during imports. So do C libraries that
+run out of memory (OpenBLAS calls ``exit(1)``), and click and rich when the reader of a pipe has
+closed it. :func:`guard` maps all of these to 70: every other status must be passed to
+:func:`leave`. It also makes the standard streams harmless: a closed pipe or a full disk behind them
+must not end a run whose evidence is in files.
 
-This module imports little, because it comes before everything else.
+This module imports little, because it is imported before everything else.
 """
 
 import atexit
@@ -22,28 +22,30 @@ from typing import Any, NoReturn, TextIO
 FAILED = 70
 """EX_SOFTWARE of sysexits.h: faultline itself failed."""
 PROGRAMS = ("faultline", "cli.py")
-"""What ``sys.argv[0]`` ends in when the command line is all that this process does."""
+"""Last components of ``sys.argv[0]`` if this process runs only the command line."""
 
 _status: int | None = None
 _kept: list[object] = []
-"""What C code refers to, and Python must not free."""
+"""Objects that C code refers to and that Python must not free."""
 
 
 def is_program() -> bool:
-    """Is the command line all that this process does? Tests and scripts import it, too."""
+    """Return whether this process runs only the command line; tests and scripts import it, too."""
     return PurePath(sys.argv[0] if sys.argv else "").name in PROGRAMS
 
 
 def guard() -> None:
-    """From now on this process ends with the status of :func:`leave`, or with 70."""
+    """Make this process end with the status passed to :func:`leave`, and with 70 otherwise."""
     _open_standard_streams()
-    atexit.register(_end)  # the first to be registered is the last to be called
+    atexit.register(_end)  # registered first, so it is called last
     _guard_c_exit()
 
 
 def leave(status: int) -> NoReturn:
-    """Exit with this status; 70 if standard output could not be written, except where its reader
-    closed the pipe."""
+    """Exit with this status, or with 70 if standard output could not be written.
+
+    A pipe that its reader closed does not count as such a failure.
+    """
     global _status
     lost = _lost_output()
     if lost is not None and lost.errno not in (errno.EPIPE, errno.ECONNRESET):
@@ -54,7 +56,8 @@ def leave(status: int) -> NoReturn:
 
 
 def _end() -> None:
-    """Python's last step before it would choose an exit status of its own."""
+    """End the process in the last exit handler, before Python would choose an exit status of its
+    own."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -64,7 +67,7 @@ def _end() -> None:
 
 
 def _guard_c_exit() -> None:
-    """Have ``exit(3)``, which C libraries call when they give up, end in 70."""
+    """Make ``exit(3)``, which C libraries call when they give up, end the process with 70."""
     register = getattr(ctypes.CDLL(None), "on_exit", None)  # glibc has it
     if register is None:
         return
@@ -79,10 +82,10 @@ def _of_c(status: int, _: object) -> None:
 
 
 class _Lenient(io.FileIO):
-    """A standard stream that never fails: what cannot be written is dropped."""
+    """A standard stream that never fails: data that cannot be written is dropped."""
 
     error: OSError | None = None
-    """Why something was dropped first."""
+    """The first error; ``None`` while nothing was dropped."""
 
     def write(self, data: Any, /) -> int:
         view = memoryview(data).cast("B")
@@ -93,7 +96,7 @@ class _Lenient(io.FileIO):
             except OSError as error:
                 self.error = error
                 break
-            if count is None:  # whoever shares the pipe made it non-blocking
+            if count is None:  # another process that shares the pipe made it non-blocking
                 select.select([], [self], [])
             else:
                 written += count
@@ -101,13 +104,16 @@ class _Lenient(io.FileIO):
 
 
 def _open_standard_streams() -> None:
-    """Make standard output and error lenient, and open the standard streams that are closed: the
-    next file to be opened, such as a history, would take their number."""
+    """Make standard output and error lenient, and open closed standard streams on ``/dev/null``.
+
+    Otherwise the next file to be opened, such as a history, would take the number of a closed
+    stream.
+    """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
             os.set_inheritable(number, True)
     if sys.stdin is None:
         sys.stdin = open(0, closefd=False)  # noqa: SIM115 - as long as the process
@@ -121,17 +127,17 @@ def _stream(number: int, before: TextIO | None) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=getattr(before, "encoding", None) or "utf-8",
-        errors="backslashreplace",  # a terminal that has no such letter
+        errors="backslashreplace",  # for a terminal that lacks the character
         line_buffering=is_error or raw.isatty(),
     )
 
 
 def _lost_output() -> OSError | None:
-    """Why standard output was not written in full; ``None`` when it was."""
+    """Return why standard output was not written in full; ``None`` if it was."""
     stream = sys.stdout
     try:
         stream.flush()
     except (OSError, ValueError, AttributeError):
-        return None  # replaced by somebody who knows better
+        return None  # a test or a caller has replaced the stream
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     return raw.error if isinstance(raw, _Lenient) else None

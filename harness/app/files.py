@@ -1,4 +1,4 @@
-"""Files that others may be reading, and that must not be half there when we are killed."""
+"""Writes files atomically: readers and crashes never see half of a file."""
 
 import contextlib
 import errno
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a write to a full disk, or beyond a quota or a limit, ends in."""
+"""Errors of a write to a full disk, or beyond a quota or a limit."""
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all. An :class:`OSError` names the path."""
+    """Write a file atomically. An :class:`OSError` names the path."""
 
     def fill(beside: Path) -> None:
         with beside.open("xb") as file:
@@ -23,30 +23,31 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def write(path: Path, fill: Callable[[Path], None]) -> None:
-    """The same for a file that ``fill`` writes; it is given another path in the same folder."""
+    """Write a file atomically through ``fill``, which receives a temporary path in the same
+    folder."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
-            # One is left of a process that was killed, or it is a link that leads elsewhere.
+            # It may be left from a killed process, or be a link that leads elsewhere.
             beside.unlink(missing_ok=True)
             fill(beside)
             beside.replace(path)
-        except OSError as error:  # a write that fails does not say to which file
+        except OSError as error:  # the error of a failed write does not name its file
             raise named(error, path) from error
     finally:
-        with contextlib.suppress(OSError):  # it is gone, or the disk is read-only
+        with contextlib.suppress(OSError):  # it does not exist, or the disk is read-only
             beside.unlink()
 
 
 def named(error: OSError, path: Path) -> OSError:
-    """The same error with this path in it."""
+    """Return the same error with this path in it."""
     if error.errno is None:
         return OSError(f"{path}: {error}")
     return OSError(error.errno, os.strerror(error.errno), str(path))
 
 
 def described(error: BaseException, folder: Path) -> str:
-    """An error in one line; one that leaves open which file it is about is of one in ``folder``."""
+    """Describe an error in one line; an error of a full disk that names no file gets ``folder``."""
     first = next(iter(str(error).splitlines()), "")
     how = f"{type(error).__name__}: {first}".rstrip(": ")
     if isinstance(error, OSError) and error.errno in FULL and error.filename is None:

@@ -1,9 +1,9 @@
-"""The judgements of a run: which one is its verdict, and where the others are kept.
+"""The judgements of a run: which of them is the verdict, and where the others are stored.
 
 ``verdict.json``, ``findings.parquet`` and ``report.html`` in a run's folder are the judgement under
-the plan's own contract. Every other judgement is kept in a folder of its own, ``judgements/<n>/``,
-with the same three files: one under other settings, one that came to no end, one that is weaker
-than the verdict, and the former verdict where another has taken its place.
+the plan's own contract. Every other judgement has a folder of its own, ``judgements/<n>/``, with
+the same three files: a judgement under other settings, one that did not finish, one that is weaker
+than the verdict, and a former verdict that another has replaced.
 """
 
 import contextlib
@@ -42,11 +42,11 @@ class Kept(NamedTuple):
     """Where the files of a judgement are."""
 
     folder: Path | None
-    """``None``: nowhere, because neither place can be written."""
+    """``None`` if neither the run's folder nor the results folder can be written."""
     is_verdict: bool
-    """Is it the verdict of the run?"""
+    """True if this judgement is the verdict of the run."""
     note: str | None = None
-    """What a user should know of it, in one line: why it is not the verdict, and where it is."""
+    """One line for the user: why the judgement is not the verdict, and where it is stored."""
 
 
 def keep(folder: Path, judged: Judged, results: Path) -> Kept:
@@ -56,7 +56,7 @@ def keep(folder: Path, judged: Judged, results: Path) -> Kept:
         reason = _why_not(judged.verdict, standing)
         is_verdict = reason is None
         if is_verdict and standing is not None and _is_same(folder, standing, judged):
-            with contextlib.suppress(OSError):  # it is there already
+            with contextlib.suppress(OSError):  # the same judgement is stored already
                 _write(folder, judged)
             return Kept(folder, is_verdict)
         try:
@@ -75,7 +75,7 @@ def keep(folder: Path, judged: Judged, results: Path) -> Kept:
 
 
 def read(folder: Path) -> Verdict | None:
-    """The verdict in a folder; ``None`` where there is none, or none that can be read."""
+    """Return the verdict in a folder; ``None`` if there is none or it cannot be read."""
     try:
         return msgspec.json.decode((folder / VERDICT).read_bytes(), type=Verdict)
     except (OSError, msgspec.MsgspecError):
@@ -83,15 +83,17 @@ def read(folder: Path) -> Verdict | None:
 
 
 def anomalies(folder: Path) -> set[str]:
-    """What any judgement of a run found to be illegal."""
+    """Return the illegal anomalies of all judgements of a run."""
     places = [folder, *sorted((folder / FOLDER).glob("*"))]
     found = [verdict.anomalies for place in places if (verdict := read(place)) is not None]
     return {name for names in found for name in names}
 
 
 def contract_of(verdict: Mapping[str, Any]) -> str:
-    """Under which contract a ``verdict.json`` was judged, in a sentence; empty where an older
-    version wrote none."""
+    """Return, in a sentence, the contract of a ``verdict.json``.
+
+    Returns an empty string if an older version did not record it.
+    """
     contract = verdict.get("contract")
     if not isinstance(contract, Mapping) or not contract:
         return ""
@@ -108,7 +110,7 @@ def _plain(value: object) -> object:
 
 
 def _why_not(verdict: Verdict, standing: Verdict | None) -> str | None:
-    """Why a judgement does not become the verdict of its run; ``None`` when it does."""
+    """Return why a judgement does not become the verdict of its run; ``None`` if it does."""
     if verdict.settings:
         changed = ", ".join(f"{name}={value}" for name, value in verdict.settings.items())
         return f"It was judged with {changed} in place of the plan's settings."
@@ -127,7 +129,7 @@ def _note(verdict: Verdict, standing: Verdict | None, reason: str | None, kept: 
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Two judgements of a folder are written one after the other, where the system has locks."""
+    """Serialize the judgements of a folder, where the file system supports locks."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             held = os.open(folder, os.O_RDONLY)
@@ -137,13 +139,14 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _write(folder: Path, judged: Judged) -> None:
-    """Findings before the verdict that counts them, each file whole or not at all."""
+    """Write the findings, then the verdict that counts them, each file atomically."""
     files.write(folder / FINDINGS, lambda path: findings_.write(path, judged.findings))
     files.replace(folder / VERDICT, judged.verdict.to_json())
 
 
 def _is_same(folder: Path, verdict: Verdict, judged: Judged) -> bool:
-    """Do two judgements say the same? How long it took, and by what code, does not count."""
+    """Return whether two judgements are equal, apart from their duration and the version of the
+    code."""
     if verdict_.essence(verdict) != verdict_.essence(judged.verdict):
         return False
     with temporary.folder(None, "faultline-") as place:
@@ -157,7 +160,7 @@ def _is_same(folder: Path, verdict: Verdict, judged: Judged) -> bool:
 
 
 def _beside(home: Path, judged: Judged) -> Path:
-    """Write a judgement into a folder of its own; one that says the same is used again."""
+    """Write a judgement into a folder of its own, or return the folder of an equal one."""
     for place in sorted(home.glob("*")):
         verdict = read(place)
         if verdict is not None and _is_same(place, verdict, judged):
@@ -176,7 +179,7 @@ def _set_aside(folder: Path) -> None:
     if not (folder / VERDICT).exists():
         return
     place = _new(folder / FOLDER)
-    for name in (VERDICT, FINDINGS, PAGE):  # the verdict first: what follows belongs to it
+    for name in (VERDICT, FINDINGS, PAGE):  # the verdict first, as the others belong to it
         with contextlib.suppress(FileNotFoundError):
             (folder / name).rename(place / name)
 
@@ -191,7 +194,8 @@ def _new(home: Path) -> Path:
 
 
 def _elsewhere(folder: Path, judged: Judged, results: Path, error: OSError) -> Kept:
-    """Where a run's folder cannot be written: another user's, or on a read-only or full disk."""
+    """Write a judgement under ``results`` because the run's folder cannot be written: it belongs to
+    another user, or its disk is read-only or full."""
     why = f"{error.filename or folder} cannot be written ({error.strerror})."
     try:
         return Kept(_beside(results / FOLDER / folder.resolve().name, judged), False, why)

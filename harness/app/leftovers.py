@@ -1,9 +1,10 @@
-"""What commands that were killed have left behind, and its end: processes, containers, folders.
+"""Removes the processes and containers that killed commands left behind.
 
-A command that is killed with SIGKILL cannot end its nodes. The next command does, whichever it is
-(:func:`remove_if_any`), and ``faultline clean`` also removes what costs nothing but room
-(:mod:`harness.app.clean`). Everything is proved to be ours and its owner to be gone first: see
-:mod:`harness.cluster.registry` and :mod:`harness.cluster.labels`.
+A command that is killed with SIGKILL cannot stop its nodes. The next command of any kind does so
+(:func:`remove_if_any`). ``faultline clean`` also removes what only uses disk space
+(:mod:`harness.app.clean`). Before anything is removed, it is proved to belong to Faultline and its
+owner is proved to have ended: see :mod:`harness.cluster.registry` and
+:mod:`harness.cluster.labels`.
 """
 
 import contextlib
@@ -30,8 +31,11 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remove(*, asks_engine: bool = False) -> Removed:
-    """End the processes of commands that are gone; and their containers, where a command that is
-    gone is known to have left some, or with ``asks_engine`` wherever an engine answers."""
+    """End the processes of commands that have ended, and remove their containers.
+
+    The container engine is called only if such a command is known to have left containers, or with
+    ``asks_engine``.
+    """
     from harness.cluster import registry
 
     ended = registry.reap()
@@ -51,8 +55,10 @@ def remove(*, asks_engine: bool = False) -> Removed:
 
 
 def remove_if_any(say: Callable[[str], object]) -> None:
-    """The same before another command's work, at no cost where nothing is registered. Whatever goes
-    wrong is said in a line and stops nothing."""
+    """Call :func:`remove` before another command, at no cost if nothing is registered.
+
+    An error is reported in one line, and does not stop the command.
+    """
     try:
         if not any(_registered()):
             return
@@ -65,7 +71,7 @@ def remove_if_any(say: Callable[[str], object]) -> None:
 
 
 def sentences(removed: Removed) -> list[str]:
-    """What was removed, in a line for each kind."""
+    """Return one line for each kind of thing that was removed."""
     kinds = (
         ("ended processes of a command that was killed", removed.processes),
         ("removed from the container engine", removed.engine),
@@ -76,15 +82,18 @@ def sentences(removed: Removed) -> list[str]:
 
 
 def _registered() -> list[str]:
-    """The names of entries, without a look at the processes: most commands find none."""
+    """Return the names of registry entries without checking their processes: there are usually
+    none."""
     with contextlib.suppress(OSError, RuntimeError):  # no folder yet, or no home
         return [path.name for path in state_folder().iterdir()]
     return []
 
 
 def _reap_engine(removed: Callable[[str], object], *, is_needed: bool) -> list[str]:
-    """Remove strays from the engine; what could not be removed. No engine is no fault unless it is
-    known to hold something."""
+    """Remove stray objects from the container engine, and return what could not be removed.
+
+    A missing engine is an error only if it is known to hold something (``is_needed``).
+    """
     from harness.cluster import engine, reaper
 
     try:

@@ -1,4 +1,4 @@
-"""Names that do not exist: what the user probably meant, in a few words."""
+"""Suggests, in a few words, what a user probably meant by an unknown name."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from model.text import brief
 
 LISTED_MAX = 24
-"""So many names are listed in a message; of more, only those that are close."""
+"""The number of names that a message lists at most; of more, it shows only those that are
+similar."""
 CLOSE = 0.6
-"""How much two names must have in common, from 0 to 1."""
+"""How similar two names must be, from 0 to 1."""
 
 
 def close_to(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that look like this one, the most similar first; three at most."""
+    """Return the known names that resemble this one, the most similar first; at most three."""
     plain = {_plain(each): each for each in known}
     wanted = _plain(name)
     found = difflib.get_close_matches(wanted, plain, n=3, cutoff=CLOSE)
@@ -22,13 +23,15 @@ def close_to(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown(name: str, known: Iterable[str], all_of: str = "") -> str:
-    """``no kil; did you mean kill?``; see :func:`hint`."""
+    """Return ``no kil; did you mean kill?``; see :func:`hint`."""
     return f"no {brief(name)}; {hint(name, known, all_of)}"
 
 
 def hint(name: str, known: Iterable[str], all_of: str = "") -> str:
-    """The names that are similar; without any all that there are, or, where these are too many for
-    a line, their number and ``all_of``: how to see them."""
+    """Return the similar names, else all known names, else their number.
+
+    If there are too many names for a line, ``all_of`` says how to list them.
+    """
     known = list(known)
     if close := close_to(name[:200], known):
         return f"did you mean {' or '.join(close)}?"

@@ -1,6 +1,6 @@
-"""What options of the command line may be: numbers with bounds and units.
+"""Option types of the command line: numbers with bounds and units.
 
-click takes ``nan`` for a number above 0, and counts that no machine could serve.
+click accepts ``nan`` as a number above 0, and counts that no machine can handle.
 """
 
 import math
@@ -20,7 +20,7 @@ MINUTES_MAX = 60.0 * 24 * 366
 
 
 def given() -> list[str]:
-    """The options of this command line, which win over those of a plan file."""
+    """Return the options that are on this command line; they override those of a plan file."""
     context = click.get_current_context()
     return [
         name
@@ -31,11 +31,13 @@ def given() -> list[str]:
 
 
 class Command(click.Command):
-    """A command whose options are written once each, but for those that may be repeated: click
-    takes the last of several, and ignores the others."""
+    """A command that rejects repeated options, except those that may be repeated.
+
+    click itself takes the last of several, and ignores the others.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Raises :class:`click.UsageError`."""
+        """Parse the arguments; raises :class:`click.UsageError`."""
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         for option in order:
             if isinstance(option, click.Option) and not option.multiple and order.count(option) > 1:
@@ -45,14 +47,14 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands of that kind."""
+    """A group whose commands are of type :class:`Command`."""
 
     command_class = Command
     group_class = type
 
 
 class Number(click.ParamType[float]):
-    """A number with a unit, which says so when it is none."""
+    """A number with a unit; the error for a bad value names the unit."""
 
     name = "number"
 
@@ -64,7 +66,8 @@ class Number(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The number; the command line has text, defaults are numbers."""
+        """Return the value as a number; values of the command line are text, defaults are
+        numbers."""
         try:
             number = float(value)
         except ValueError:

@@ -1,7 +1,7 @@
-"""``plan.json`` of a run's folder, which may come from another user: read strictly.
+"""Reads ``plan.json`` of a run's folder strictly, as it may come from an untrusted source.
 
-A field that no plan has, a field that comes twice and a number that no run can have are refused:
-the run would be judged or repeated by other rules than its file states.
+An unknown field, a duplicate field and a number that no run can have are refused. Otherwise the run
+would be judged or repeated by other rules than its file states.
 """
 
 from pathlib import Path
@@ -18,8 +18,11 @@ NAME = "plan.json"
 
 
 def read(folder: Path) -> Plan:
-    """The plan of a run's folder. Raises :class:`~harness.app.refused.Refused` for a file that is
-    no plan, and :class:`OSError` for one that cannot be read."""
+    """Return the plan of a run's folder.
+
+    Raises :class:`~harness.app.refused.Refused` for a file that is not a plan, and :class:`OSError`
+    for one that cannot be read.
+    """
     path = folder / NAME
     text = path.read_bytes()
     try:
@@ -27,7 +30,7 @@ def read(folder: Path) -> Plan:
         document = json_fields.loads(text)
     except RecursionError:
         raise Refused(f"{path} is no plan: it is nested too deeply") from None
-    except (msgspec.MsgspecError, ValueError) as error:  # no UTF-8, or a field that comes twice
+    except (msgspec.MsgspecError, ValueError) as error:  # not UTF-8, or a duplicate field
         raise Refused(f"{path} is no plan: {error}") from None
     known = [field.encode_name for field in msgspec.structs.fields(Plan)]
     for name in document:

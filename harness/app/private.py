@@ -1,9 +1,9 @@
-"""What faultline writes belongs to its user alone, whatever the umask is.
+"""Makes everything that faultline writes private to its user, whatever the umask is.
 
-A run's folder holds settings, keys and brokers' data. Within :func:`writing` this process and all
-that it starts (nodes, Spark, a cluster's keeper) make folders of mode 0700 and files of mode 0600.
-Files that the user asked for elsewhere, such as JUnit XML for another user's CI service, get the
-user's own umask back (:func:`as_asked`).
+A run's folder contains settings, keys and brokers' data. Within :func:`writing` this process and
+its children (nodes, Spark, a cluster's keeper) create folders with mode 0700 and files with mode
+0600. Files that the user requests elsewhere, such as JUnit XML for another user's CI service, are
+created with the user's own umask (:func:`as_asked`).
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 UMASK = 0o077
 
 _users: list[int] = []
-"""The umasks before each block of :func:`writing` that this process is in."""
+"""The umask before each active block of :func:`writing`."""
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def writing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def as_asked() -> Iterator[None]:
-    """Within :func:`writing`: make files with the umask that the user has set."""
+    """Within :func:`writing`: create files with the user's own umask."""
     before = os.umask(_users[0]) if _users else None
     try:
         yield

@@ -1,6 +1,7 @@
-"""How this program is called where it was started: what it prints for somebody to paste must work.
+"""Builds command lines of this program that a user can paste into the shell that it was started
+from.
 
-It may have been started by a path that is not on PATH, as ``make`` does.
+The program may have been started by a path that is not on PATH, as ``make`` does.
 """
 
 import os
@@ -13,7 +14,7 @@ NAME = "faultline"
 
 
 def command(*words: object) -> str:
-    """A command line of this program, for the shell and the folder that it was started in."""
+    """Return a command line of this program, for the current shell and folder."""
     return shlex.join([*_program(), *map(str, words)])
 
 
@@ -27,7 +28,10 @@ def _program() -> list[str]:
 
 
 def _is_on_users_path(started: Path) -> bool:
-    """A virtual environment that is not activated is on PATH for us alone."""
+    """Return whether the program is on the user's PATH, not only on that of this process.
+
+    A virtual environment that is not activated may be on PATH for this process alone.
+    """
     found = shutil.which(NAME)
     if found is None or not started.exists() or not Path(found).samefile(started):
         return False
@@ -36,6 +40,7 @@ def _is_on_users_path(started: Path) -> bool:
 
 
 def _short(path: Path) -> str:
-    """Relative where it lies below, absolute elsewhere."""
+    """Return the path relative to the current folder if it is below that, else the absolute
+    path."""
     path, here = path.absolute(), Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,6 +1,6 @@
-"""A request that cannot be obeyed, told in one line.
+"""The exception for a wrong request, reported in one line.
 
-Apart from everything else, because the command line needs it before anything heavy is imported.
+It is in a module of its own because the command line needs it before any large import.
 """
 
 

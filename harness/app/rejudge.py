@@ -1,4 +1,5 @@
-"""What ``faultline check`` does with several histories: judges them, keeps and prints each."""
+"""Implements ``faultline check`` for several histories: judges each, stores and prints its
+verdict."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -21,23 +22,23 @@ class Request:
 
     inline: bool
     settings: Mapping[str, str]
-    """They take the place of the plan's."""
+    """Settings that replace the plan's."""
     results: Path
-    """For judgements whose folder cannot be written."""
+    """The folder for judgements of runs whose own folder cannot be written."""
     describes: bool = True
-    """Print each verdict as it is reached? Otherwise only what goes beside it."""
+    """Print each verdict as soon as it is reached; otherwise print only notes about it."""
 
 
 def judge_all(
     paths: Sequence[Path], request: Request, screen: Screen, say: Callable[[str], None]
 ) -> list[Verdict]:
-    """Judge all of these, on one Spark session; raises :class:`~harness.app.refused.Refused`."""
+    """Judge all histories with one Spark session; raises :class:`~harness.app.refused.Refused`."""
     verdicts: list[Verdict] = []
     with contextlib.ExitStack() as stack:
         try:
-            for path in paths:  # before the first of them takes its time
+            for path in paths:  # fail before the first long judgement
                 folder_of(path)
-            is_one = request.inline or len(paths) == 1  # which starts a session while it reads
+            is_one = request.inline or len(paths) == 1  # starts its own session while it reads
             session = None if is_one else stack.enter_context(session_for(paths))
             for path in paths:
                 with screen.steps() as progress:
@@ -65,7 +66,8 @@ def judge_all(
 
 
 def _render(folder: Path, kept: Kept, screen: Screen) -> None:
-    """The page of a judgement; on a read-only or full disk the verdict has to do."""
+    """Write the report of a judgement, unless the disk is read-only or full; then only the verdict
+    counts."""
     if kept.folder is None:
         return
     try:
@@ -75,6 +77,6 @@ def _render(folder: Path, kept: Kept, screen: Screen) -> None:
 
 
 def _hint(settings: Mapping[str, str]) -> str:
-    """Which setting a misspelt one is like."""
+    """Return the settings that a misspelt setting resembles."""
     like = [each for name in settings if name not in KNOWN for each in names.close_to(name, KNOWN)]
     return f"; did you mean {' or '.join(like)}?" if like else ""

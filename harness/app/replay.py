@@ -1,4 +1,4 @@
-"""Replay: the plan of a run again, with the same seed and the same faults at the same times."""
+"""Replay: repeats the plan of a run with the same seed and the same faults at the same times."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from model.plan import Plan
 
 
 def plan_of(folder: Path) -> Plan:
-    """The plan of a run's folder; raises :class:`Refused` when there is none."""
+    """Return the plan of a run's folder; raises :class:`Refused` if there is none."""
     path = folder / plan_file.NAME
     if (refusal := run_folder.refusal(folder, (path.name,))) is not None:
         raise Refused(refusal)
@@ -27,16 +27,22 @@ def plan_of(folder: Path) -> Plan:
 
 
 def without_faults(plan: Plan) -> Plan | None:
-    """The plan of a run for which no fault was scheduled, so that none is expected; ``None`` for
-    another plan. A search runs such plans; as a run of its own it could only be UNKNOWN."""
+    """Return the plan without its nemeses if no fault was scheduled; ``None`` for any other plan.
+
+    A search runs such plans. A run of its own that expected a fault could only be UNKNOWN.
+    """
     if plan.schedule or not plan.nemesis:
         return None
     return msgspec.structs.replace(plan, nemesis=())
 
 
 def changed(plan: Plan) -> str | None:
-    """What a simulated plan is run with now that is not what it was recorded with, in one line: its
-    history may be another then. ``None``: all is the same, as far as the plan tells."""
+    """Return, in one line, which versions differ from those with which a simulated plan was
+    recorded.
+
+    The history may then differ too. Returns ``None`` if all versions that the plan records are the
+    same.
+    """
     if plan.target != catalogue.SIMULATED.name:
         return None
     now = {"commit": request.commit(), **request.versions()}
@@ -49,11 +55,11 @@ def changed(plan: Plan) -> str | None:
 
 
 def elsewhere(plan: Plan, name: str) -> Plan:
-    """The same plan for another target: the same faults in the same order, and all settings.
+    """Return the same plan for another target: the same faults in the same order, and all settings.
 
-    What only the former target can be told is left out; a client that the other cannot run is
-    replaced by the one that it can. Raises :class:`Refused` for a fault that the other cannot
-    suffer.
+    Options that only the former target has are left out. A client that the new target cannot run is
+    replaced by one that it can. Raises :class:`Refused` for a fault that the new target does not
+    offer.
     """
     request.known("--target", name, catalogue.TARGETS)
     target, workload = catalogue.TARGETS[name], catalogue.WORKLOADS[plan.workload]

@@ -1,9 +1,9 @@
-"""Reproduce: does a simulation show what a red run on real processes has shown?
+"""Reproduce: tests whether a simulation shows what a red run on real processes has shown.
 
 The run's plan is simulated with its own seed and with the seeds after it, until a simulated run
-shows the same anomaly. Each seed is tried with the schedule as it was planned and, where the
-recorded run was late, with the times at which its faults were really applied and healed. The folder
-of the first hit is a simulated run like any other, which ``shrink`` accepts.
+shows the same anomaly. Each seed is tried with the schedule as it was planned. If the recorded run
+was late, the seed is also tried with the times at which its faults were really applied and healed.
+The folder of the first hit is a simulated run like any other, which ``shrink`` accepts.
 """
 
 import functools
@@ -30,22 +30,23 @@ from harness.app.shrink.trials import GLANCE_S, Each
 from model.plan import Plan, ScheduledFault
 
 SEEDS = 10
-"""How many seeds are tried unless the user says otherwise: the run's own, and those after it."""
+"""The default number of seeds: the run's own, and those after it."""
 RATE_HZ_MAX = 20.0
-"""A simulated write costs far more CPU than a real one, and real runs ask for hundreds a second."""
+"""The highest rate of a simulation. A simulated write costs far more CPU time than a real one, and
+real runs ask for hundreds per second."""
 LATE_NS = 250_000_000
-"""A schedule that was carried out within this of its plan is tried as planned only."""
+"""A schedule whose faults all came within this time of the plan is tried only as planned."""
 
 Schedule = Literal["planned", "recorded"]
 Shows = Literal["same", "other", "none"]
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """A simulated run of the plan: a line of the table."""
+    """A simulated run of the plan; one line of the table."""
 
     seed: int
     schedule: Schedule
-    """``recorded``: with the times at which the faults of the recorded run came."""
+    """``recorded``: with the times of the recorded run's faults."""
     status: Status
     anomalies: dict[str, int]
     shows: Shows
@@ -53,27 +54,27 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
-    """What was recorded, what was simulated in its place, and what that showed."""
+    """What was recorded, what was simulated, and what the simulation showed."""
 
     recorded: str
     """The folder of the recorded run."""
     target: str
-    """Where it ran."""
+    """The target of the recorded run."""
     anomalies: dict[str, int]
-    """What it showed."""
+    """The anomalies of the recorded run."""
     changes: tuple[str, ...]
-    """What the simulation does otherwise, a phrase each."""
+    """How the simulation differs from the recorded run, one phrase each."""
     attempts: tuple[Attempt, ...]
     shows: Shows
     folder: str
     """The simulated run that is kept: the first that shows the same anomaly, else the first that
     shows another one, else the first."""
     anomaly: str | None
-    """What to shrink it for; ``None`` when it shows nothing."""
+    """The anomaly for which to shrink the run; ``None`` if it shows none."""
 
 
 def recorded_anomalies(folder: Path) -> dict[str, int]:
-    """What a recorded run has shown, by its own verdict; nothing when it has none or is not red."""
+    """Return the anomalies in a recorded run's verdict; none if it has no verdict or is not red."""
     if (refusal := run_folder.refusal(folder, ("verdict.json", "schedule.jsonl"))) is not None:
         raise Refused(refusal)
     try:
@@ -87,9 +88,11 @@ def recorded_anomalies(folder: Path) -> dict[str, int]:
 
 
 def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
-    """The plan of a run on another target as a simulation carries it out, resolved, and what is
-    different in it, a phrase each. Raises :class:`Refused` when the simulation lacks what the
-    workload needs."""
+    """Return the plan with which a run on another target is simulated, and how it differs.
+
+    The plan is resolved, and each difference is one phrase. Raises :class:`Refused` if the
+    simulation lacks what the workload needs.
+    """
     target, workload = catalogue.SIMULATED, catalogue.WORKLOADS[recorded.workload]
     able = {fault for name in request.offered(target) for fault in catalogue.NEMESES[name].faults}
     schedule = recorded.schedule or ()
@@ -123,8 +126,11 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
 
 
 def as_recorded(schedule: Sequence[ScheduledFault], folder: Path) -> tuple[ScheduledFault, ...]:
-    """The schedule with the times at which the recorded run applied and healed its faults, as far
-    as it did; the same as planned when it was not late."""
+    """Return the schedule with the times at which the recorded run applied and healed its faults.
+
+    Faults without recorded times keep their planned ones. If the run was not late, the planned
+    schedule is returned.
+    """
     try:
         rows = {row.id: row for row in faults.load(folder / "schedule.jsonl")}
     except msgspec.DecodeError as error:
@@ -150,7 +156,8 @@ def as_recorded(schedule: Sequence[ScheduledFault], folder: Path) -> tuple[Sched
 
 
 def plans(plan: Plan, folder: Path, seeds: int) -> Iterator[tuple[Schedule, Plan]]:
-    """What is tried, in this order: each seed with the planned times, then with the recorded."""
+    """Yield the plans to try, in order: each seed with the planned times, then with the recorded
+    ones."""
     planned = plan.schedule or ()
     recorded = as_recorded(planned, folder)
     last_s = max((fault.at_s for fault in recorded), default=0.0)
@@ -172,11 +179,12 @@ def carry_out(
     jobs: int = 1,
     each: Each = one.of_plan,
 ) -> Reproduction:
-    """Simulate the plan of a red run's folder until the same anomaly shows, at most ``seeds``
-    seeds; what is kept is in a new folder under ``results``. The answer does not depend on how many
-    ``jobs`` run at a time.
+    """Simulate the plan of a red run's folder with up to ``seeds`` seeds until it shows the same
+    anomaly.
 
-    Raises :class:`Refused` when the plan cannot be simulated, and :class:`Interrupted`.
+    The best run is kept in a new folder under ``results``. The result does not depend on ``jobs``,
+    the number of runs at a time. Raises :class:`Refused` if the plan cannot be simulated, and
+    :class:`Interrupted`.
     """
     before = replay.plan_of(recorded)
     wanted = recorded_anomalies(recorded)
@@ -220,7 +228,7 @@ def carry_out(
 
 
 def _tried(each: Each, place: Path, number: int, plan: Plan) -> bytes:
-    """In a child."""
+    """Run one attempt in a child process."""
     return msgspec.json.encode(each(plan, place / f"attempt{number}"))
 
 
@@ -233,7 +241,7 @@ def _until_shown(
     jobs: int,
     ending: Sequence[int],
 ) -> list[Ran]:
-    """What came of the attempts, up to the first that shows the same."""
+    """Run the attempts, and return the results up to the first that shows the same anomaly."""
     ran: dict[int, Ran] = {}
     later, first = 0, len(tried)
     with Jobs[int]() as children:
@@ -266,7 +274,7 @@ def _found(answer: bytes, plan: Plan, status: int, place: Path, number: int) -> 
 
 
 def shows(ran: Ran, wanted: Mapping[str, int]) -> Shows:
-    """Does a simulated run show one of these anomalies, another one, or none?"""
+    """Return whether a simulated run shows one of these anomalies, another one, or none."""
     if not wanted.keys().isdisjoint(ran.anomalies):
         return "same"
     return "other" if ran.anomalies else "none"
@@ -277,8 +285,8 @@ def _rank(shown: Shows) -> int:
 
 
 def exit_status(told: Reproduction) -> int:
-    """1 when the simulation shows an anomaly; else 70 when a simulated run failed, 2 when one was
-    unknown, 0 when all were valid."""
+    """Return 1 if the simulation shows an anomaly; else 70 if a simulated run failed, 2 if one was
+    unknown, 0 if all were valid."""
     statuses = {attempt.status for attempt in told.attempts}
     if told.shows != "none":
         return 1
@@ -293,8 +301,10 @@ ANSWERS: Mapping[Shows, str] = {
 
 
 def describe(told: Reproduction, again: str, shrink: str) -> str:
-    """For a terminal: the question, one table of the attempts, and how to go on. ``again`` and
-    ``shrink`` begin commands that take a folder."""
+    """Return the question, a table of the attempts and the next commands as text for a terminal.
+
+    ``again`` and ``shrink`` are the beginnings of commands that take a folder.
+    """
     asked = _listed(told.anomalies)
     rows = [("seed", "schedule", "verdict", "anomalies", "the same?")]
     for attempt in told.attempts:

@@ -1,6 +1,6 @@
-"""What a user asked for becomes a plan: names checked, every default written out, faults drawn.
+"""Turns a user's request into a plan: names checked, defaults written out, faults drawn.
 
-Whatever is impossible is refused here, before anything is started, in one line that says what is
+An impossible request is refused here, before anything is started, in one line that says what is
 wrong and what would be right.
 """
 
@@ -30,33 +30,36 @@ from nemesis.schedule import EVEN, Temper
 ALL = "all"
 NONE = "none"
 TIME_LIMIT_MAX_S = 7 * 24 * 3600
-"""A week. This limit and the next are far above what is of use, and below what would keep a machine
-busy for minutes before anything starts."""
+"""A week. This limit and those below are far above any useful value, and below values that would
+keep a machine busy for minutes before anything starts."""
 CONCURRENCY_MAX = 10_000
 RATE_MAX_HZ = 1_000_000
 BROKERS_MAX = 100
 SEED_MAX = ID_MAX = 2**63 - 1
-"""Numbers that go into files are of 64 bits."""
+"""Numbers that are written to files have at most 64 bits."""
 LONGER_S = (5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0)
-"""Time limits of which one is suggested where no fault can be drawn."""
+"""Time limits that are tried for a suggestion when no fault can be drawn."""
 NAMES_NEEDED = "name faults such as kill,partition, or write none"
 ALL_MUTANTS = "faultline mutants list"
 FIELDS = {"time-limit": "time_limit_s", "rate": "rate_hz", "mutant": "mutants"}
-"""Options whose names in a plan file are not those of the plan's fields."""
+"""Options whose names in a plan file differ from the names of the plan's fields."""
 _SECRET = ("password", "secret", "jaas.config", "private.key", "keystore.key", "key.pem")
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 def from_toml(path: Path) -> dict[str, Any]:
-    """The fields of a plan file: the options' names without dashes before them, tables ``broker``,
-    ``producer``, ``consumer`` and ``options``, and the faults as ``[[schedule]]``."""
+    """Return the fields of a plan file.
+
+    A plan file has the options' names without their dashes, tables ``broker``, ``producer``,
+    ``consumer`` and ``options``, and the faults as ``[[schedule]]``.
+    """
     asked = toml_lines.read(path)
     with toml_lines.about(path):
         return fields_of(asked, str(path))
 
 
 def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of a plan that was read from TOML; ``where`` begins the line of a refusal."""
+    """Return the fields of a plan that was read from TOML; a refusal begins with ``where``."""
     fields = {FIELDS.get(name, name): value for name, value in asked.items()}
     for table in ("broker", "producer", "consumer", "expect"):
         if isinstance(fields.get(table), dict):
@@ -82,8 +85,10 @@ def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _of_the_file_alone(fields: Mapping[str, Any], where: str) -> None:
-    """Check the fields of a plan file that are no part of the plan. A file may come from anywhere,
-    so it may only choose a folder below the current one."""
+    """Check the fields of a plan file that are not part of the plan.
+
+    A file may come from an untrusted source, so it may only choose a folder below the current one.
+    """
     if not isinstance(fields.get("inline", False), bool):
         raise Refused(f"{where}: inline: true or false")
     results = fields.get("results", "results")
@@ -98,7 +103,7 @@ def _of_the_file_alone(fields: Mapping[str, Any], where: str) -> None:
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """``a,b`` as names; raises :class:`Refused` for an empty one."""
+    """Split ``a,b`` into names; raises :class:`Refused` for an empty one."""
     found = tuple(part.strip() for part in text.split(","))
     if not all(found):
         raise Refused(f"--nemesis {text!r}: a name is missing; {NAMES_NEEDED}")
@@ -106,7 +111,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def setting(text: str) -> tuple[str, str, str]:
-    """``broker.KEY=VALUE`` as its three parts; raises :class:`Refused`."""
+    """Split ``broker.KEY=VALUE`` into its three parts; raises :class:`Refused`."""
     name, equals, value = text.partition("=")
     whose, dot, key = name.partition(".")
     if not (equals and dot and key) or whose not in ("broker", "producer", "consumer"):
@@ -115,7 +120,7 @@ def setting(text: str) -> tuple[str, str, str]:
 
 
 def settings_of(texts: Iterable[str]) -> list[tuple[str, str, str]]:
-    """The parts of each; raises :class:`Refused`, also for a setting that is there twice."""
+    """Split each setting; raises :class:`Refused`, also for a setting that occurs twice."""
     found = [setting(text) for text in texts]
     names_ = [f"{whose}.{key}" for whose, key, _ in found]
     for name in names_:
@@ -125,7 +130,7 @@ def settings_of(texts: Iterable[str]) -> list[tuple[str, str, str]]:
 
 
 def plan_of(fields: Mapping[str, Any]) -> Plan:
-    """A plan of these fields, types checked, defaults still open."""
+    """Return a plan with these fields; types are checked, defaults are not yet filled in."""
     if isinstance(fields.get("target"), str):
         known("--target", fields["target"], catalogue.TARGETS)
     fields = {name: value for name, value in fields.items() if name not in ("results", "inline")}
@@ -136,9 +141,11 @@ def plan_of(fields: Mapping[str, Any]) -> Plan:
 
 
 def resolve(plan: Plan, temper: Temper = EVEN, *, may_be_quiet: bool = False) -> Plan:
-    """The plan with all that is needed to run it again, faults that are drawn among it; raises
-    :class:`Refused`, also if no fault can be drawn although some are asked for, unless the plan
-    ``may_be_quiet``: its verdict could only be UNKNOWN."""
+    """Return the plan with everything that is needed to run it again, including the drawn faults.
+
+    Raises :class:`Refused`, also if faults are requested but none can be drawn: the verdict could
+    then only be UNKNOWN. With ``may_be_quiet`` such a plan is accepted.
+    """
     _only_data(plan)
     target = _target(plan)
     known("--workload", plan.workload, catalogue.WORKLOADS)
@@ -186,8 +193,10 @@ def resolve(plan: Plan, temper: Temper = EVEN, *, may_be_quiet: bool = False) ->
 
 
 def check_numbers(plan: Plan) -> None:
-    """Raises :class:`Refused` for a number that no run can have: a plan that was recorded may come
-    from anywhere, and what it says is drawn, judged and repeated."""
+    """Raise :class:`Refused` for a number that no run can have.
+
+    A recorded plan may come from an untrusted source, and it is drawn, judged and repeated.
+    """
     _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
     _check_numbers(plan)
     _check_faults(plan.schedule or ())
@@ -203,7 +212,7 @@ def _check_numbers(plan: Plan) -> None:
 
 
 def too_quiet(plan: Plan, temper: Temper = EVEN) -> str:
-    """Why no fault is drawn, and with which time limit one would be."""
+    """Return why no fault is drawn, and with which time limit one would be."""
     names_ = ", ".join(plan.nemesis)
     for limit_s in LONGER_S:
         if limit_s > plan.time_limit_s:
@@ -220,7 +229,8 @@ def too_quiet(plan: Plan, temper: Temper = EVEN) -> str:
 
 
 def missing_faults(plan: Plan, wanted: Sequence[str]) -> list[str]:
-    """A line for a user who named nemeses that a resolved plan has no fault of."""
+    """Return a line for the user about each requested nemesis without a fault in a resolved
+    plan."""
     faults = {fault.fault for fault in plan.schedule or ()}
     missing = [
         name
@@ -233,7 +243,7 @@ def missing_faults(plan: Plan, wanted: Sequence[str]) -> list[str]:
 
 
 def _check_schedule(resolved: Plan) -> None:
-    """A schedule that a plan brings with it."""
+    """Check a schedule that was part of the request, not drawn."""
     assert resolved.schedule is not None, "the others are drawn"
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
     for entry in resolved.schedule:
@@ -248,10 +258,12 @@ def _check_schedule(resolved: Plan) -> None:
 
 
 def check_targets(plan: Plan) -> None:
-    """Raises :class:`Refused` when a fault of a plan file can strike nothing: the run would find
-    that out, and could only be UNKNOWN."""
+    """Raise :class:`Refused` if a fault of a plan file has no possible target.
+
+    The run itself would find that out, but its verdict could only be UNKNOWN.
+    """
     if not 0 < plan.brokers <= BROKERS_MAX:
-        return  # which is refused where the plan is resolved
+        return  # refused when the plan is resolved
     nodes = [*(broker(number) for number in range(1, plan.brokers + 1)), ZOOKEEPER]
     for entry in plan.schedule or ():
         if (refusal := targets.refusal(entry.targets, nodes)) is not None:
@@ -259,7 +271,7 @@ def check_targets(plan: Plan) -> None:
 
 
 def _check_faults(schedule: Sequence[ScheduledFault]) -> None:
-    """The numbers of faults."""
+    """Check the ids and times of scheduled faults."""
     numbers = set()
     for entry in schedule:
         if entry.id in numbers:
@@ -278,7 +290,7 @@ def _check_faults(schedule: Sequence[ScheduledFault]) -> None:
 
 
 def bare(plan: Plan) -> Plan:
-    """The plan of a cluster that nobody tests; raises :class:`Refused`."""
+    """Return the plan of a cluster that is not tested; raises :class:`Refused`."""
     _only_data(plan)
     target = _target(plan)
     if target.is_virtual:
@@ -299,7 +311,7 @@ def bare(plan: Plan) -> Plan:
 
 
 def _only_data(plan: Plan) -> None:
-    """Raises :class:`Refused` for a setting that does more than configure the run's own cluster."""
+    """Raise :class:`Refused` for a setting that does more than configure the run's own cluster."""
     tables = {whose: getattr(plan, whose) for whose in ("broker", "producer", "consumer")}
     if (refusal := plan_settings.refusal(tables)) is not None:
         raise Refused(refusal)
@@ -317,7 +329,7 @@ def _target(plan: Plan) -> catalogue.Target:
 
 
 def offered(target: catalogue.Target) -> tuple[str, ...]:
-    """The nemeses whose needs a target meets."""
+    """Return the nemeses whose required capabilities a target offers."""
     return tuple(
         name
         for name, package in catalogue.NEMESES.items()
@@ -326,7 +338,7 @@ def offered(target: catalogue.Target) -> tuple[str, ...]:
 
 
 def masked(plan: Plan) -> Plan:
-    """The plan as it may be written to a file: secrets are not."""
+    """Return the plan with its secrets masked, so that it may be written to a file."""
     hidden = {
         whose: {
             key: "***" if any(word in key.lower() for word in _SECRET) else value
@@ -339,7 +351,7 @@ def masked(plan: Plan) -> Plan:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """What the run is made of."""
+    """Return the versions of Faultline, Python and the client libraries."""
     names = ("faultline", "aiokafka", "confluent-kafka", "pyspark", "toxiproxy-python")
     return {
         "python": platform.python_version(),
@@ -350,7 +362,7 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def commit() -> str:
-    """The commit that this is, with ``-dirty`` for changes; empty outside of a repository."""
+    """Return the current commit, with ``-dirty`` for local changes; empty outside a repository."""
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
@@ -399,7 +411,7 @@ def _draw(plan: Plan, temper: Temper) -> tuple[ScheduledFault, ...]:
 
 
 def known(option: str, name: str, there: Iterable[str], all_of: str = "") -> None:
-    """Refuse a name that is not there, with the one that was probably meant."""
+    """Refuse an unknown name, and suggest the one that was probably meant."""
     there = list(there)
     if name not in there:
         raise Refused(f"{option}: {names.unknown(name, there, all_of)}")
@@ -415,12 +427,12 @@ def _positive(option: str, number: float, most: float, unit: str) -> None:
 
 
 class _Odd(ValueError):
-    """A setting that is neither text nor a number; the message begins with its name."""
+    """A setting is neither text nor a number; the message begins with its name."""
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """TOML reads ``min.insync.replicas = 1`` as three tables in each other; Kafka's names are flat,
-    and its values are strings."""
+    """Flatten the nested tables of settings: TOML reads ``min.insync.replicas = 1`` as three nested
+    tables, while Kafka's names are flat and its values are strings."""
     flat: dict[str, str] = {}
     for name, value in table.items():
         if isinstance(value, dict) and value:

@@ -1,4 +1,4 @@
-"""A run: a cluster is started, tested and ended, and what was recorded is judged and told."""
+"""Runs a test: starts a cluster, tests it, stops it, judges the recorded history and reports."""
 
 import asyncio
 import contextlib
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 
 class Failed(Exception):
-    """Faultline itself failed; the message says how, and what is left."""
+    """Faultline itself failed; the message says how, and what data is left."""
 
     def __init__(self, message: str, folder: Path | None = None) -> None:
         super().__init__(message)
         self.folder = folder
-        """Where what is left lies, if there is anything."""
+        """The folder with the data that is left; ``None`` if there is none."""
 
 
 class Interrupted(Failed):
-    """Somebody wanted it to end."""
+    """The user or a signal interrupted the run."""
 
 
 class Done(NamedTuple):
-    """A run that came to its end."""
+    """The result of a run that reached its end."""
 
     judged: Judged
     folder: Path
@@ -53,12 +53,12 @@ class Done(NamedTuple):
 def run(
     plan: Plan, results: Path, *, inline: bool, screen: Screen, spark: "Spark | None" = None
 ) -> Done:
-    """Carry a resolved plan out in a new folder under ``results``, and judge it: in this process,
-    on ``spark``, or on a session of its own.
+    """Run a resolved plan in a new folder under ``results`` and judge its history.
 
-    The nodes' data is kept unless the verdict is valid. Raises :class:`Failed` when the run does
-    not come to its end, :class:`Interrupted` when somebody ended it; by then the cluster has been
-    stopped and the history so far is in the folder.
+    The history is judged in this process, on ``spark``, or on a Spark session of its own. The
+    nodes' data is kept unless the verdict is valid. Raises :class:`Failed` if the run does not
+    reach its end, and :class:`Interrupted` if it is interrupted. By then the cluster has been
+    stopped, and the history so far is in the folder.
     """
     folder = new_folder(results, f"{plan.workload}-seed{plan.seed}", time.gmtime())
     document = msgspec.json.format(msgspec.json.encode(request.masked(plan)), indent=2)
@@ -86,9 +86,9 @@ def run(
 
 
 def new_folder(results: Path, what: str, utc: time.struct_time) -> Path:
-    """``<utc>-<what>``; with a number behind it when two begin in one second.
+    """Create the folder ``<utc>-<what>``, with a number appended if the name is taken.
 
-    Raises :class:`~harness.app.refused.Refused` where no folder can be made.
+    Raises :class:`~harness.app.refused.Refused` if no folder can be created.
     """
     name = f"{time.strftime('%Y%m%dT%H%M%SZ', utc)}-{what}"
     for number in range(1, 1000):
@@ -109,8 +109,10 @@ def new_folder(results: Path, what: str, utc: time.struct_time) -> Path:
 def drive(
     plan: Plan, folder: Path, screen: Screen, start: Callable[[], None] = lambda: None
 ) -> Cluster:
-    """The test of a resolved plan, in the target's own time; the cluster, stopped. ``start`` is
-    called while the test goes on, or after it when threads must not be."""
+    """Run the test of a resolved plan in the target's own time and return the stopped cluster.
+
+    ``start`` is called while the test runs, or after it if the target permits no threads.
+    """
     target = catalogue.TARGETS[plan.target]
     if target.is_virtual:
         test = functools.partial(_test, plan, folder, screen, lambda: None)
@@ -129,7 +131,8 @@ async def _test(
     make: worlds.Make,
     course: worlds.Course,
 ) -> Cluster:
-    """From the first node's start to the last one's end; the cluster, stopped."""
+    """Run the test from the start of the first node to the end of the last; return the stopped
+    cluster."""
     workload = catalogue.WORKLOADS[plan.workload]
     packages = [catalogue.NEMESES[name] for name in plan.nemesis]
     await catalogue.TARGETS[plan.target].prepare(screen.say)
@@ -164,7 +167,8 @@ async def _test(
 
 @contextlib.contextmanager
 def _signals_restored() -> Iterator[None]:
-    """A loop that ends leaves signals to the system, whoever handled them before it."""
+    """Restore the signal handlers afterwards: an event loop that ends resets them to the system's
+    default."""
     before = {number: signal.getsignal(number) for number in signals.ending()}
     try:
         yield
@@ -174,10 +178,11 @@ def _signals_restored() -> Iterator[None]:
 
 
 def _left(folder: Path, error: BaseException) -> str:
-    """How it failed, and what can be done with what there is."""
-    with contextlib.suppress(OSError):  # the disk may be what is full
+    """Write ``crash.txt`` and a report, and return how the run failed and how its history can be
+    judged."""
+    with contextlib.suppress(OSError):  # the disk may be full
         (folder / "crash.txt").write_text("".join(traceback.format_exception(error)))
-    with contextlib.suppress(Exception):  # whatever there is, on a page; not worth another failure
+    with contextlib.suppress(Exception):  # from the files that exist; must not hide the first error
         report.render(folder)
     if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
         how = "interrupted"
@@ -191,8 +196,8 @@ def _left(folder: Path, error: BaseException) -> str:
 
 
 class Spark:
-    """A session that starts while a first workload runs, and is stopped with the block; in place of
-    one that has died, another is started."""
+    """A Spark session that starts while the first workload runs, and stops with the block. A
+    session that has died is replaced."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -205,11 +210,11 @@ class Spark:
         if self._session is not None and self._session.exception() is None:
             from checkers import session
 
-            with contextlib.suppress(Exception):  # what it was needed for is done
+            with contextlib.suppress(Exception):  # the session is no longer needed
                 session.stop(self._session.result())
 
     def start(self) -> None:
-        """Begin to start it, unless one lives or is being started."""
+        """Begin to start a session, unless one is alive or starting."""
         before = self._session
         if before is not None and not _has_ended(before):
             return
@@ -219,7 +224,7 @@ class Spark:
         ).start()
 
     def session(self) -> "SparkSession":
-        """The session, as soon as it is there; raises what kept it from starting."""
+        """Wait for the session and return it; raises the error that kept it from starting."""
         if self._session is None or _has_died(self._session):
             self.start()
         assert self._session is not None
@@ -237,7 +242,7 @@ class Spark:
 
 
 def _has_ended(started: "Future[SparkSession]") -> bool:
-    """Was it tried, and is nothing there that could judge?"""
+    """Return whether the session failed to start or has died."""
     return started.done() and (started.exception() is not None or _has_died(started))
 
 

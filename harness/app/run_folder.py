@@ -1,7 +1,7 @@
-"""Whether the files of a run's folder are what their names say: it may come from somebody else.
+"""Checks the file types in a run's folder, which may come from an untrusted source.
 
-A named pipe would make a reader wait for ever, a device could be read for ever; through a symbolic
-link a file from elsewhere would be shown on the page, or a verdict would be written elsewhere.
+A named pipe would block a reader, and reading a device might never end. Through a symbolic link a
+file from elsewhere would be shown in the report, or a verdict would be written elsewhere.
 """
 
 import stat
@@ -14,16 +14,19 @@ FILES = (
     *("verdict.json", "findings.parquet", "report.html"),
 )
 FOLDERS = ("nodes", "judgements")
-"""Each holds one folder a node, or a judgement."""
+"""Folders with one folder for each node, or for each judgement."""
 OF_EACH = ("log.txt", "server.properties", "verdict.json", "findings.parquet", "report.html")
-"""What those folders hold that is read or written."""
+"""The files in those folders that are read or written."""
 PLAN_BYTES_MAX = 64 << 20
-"""Far more than a schedule of a million faults."""
+"""Far larger than a schedule of a million faults."""
 
 
 def refusal(folder: Path, names: tuple[str, ...] | None = None) -> str | None:
-    """What is wrong with a file of a run's folder, in one line; ``None`` when each is a regular
-    file or does not exist. ``names``: only of these."""
+    """Return which file of a run's folder has a wrong type, in one line.
+
+    Returns ``None`` if each is a regular file or does not exist. ``names`` restricts the check to
+    these files.
+    """
     for path, is_folder in _of(folder) if names is None else ((folder / n, False) for n in names):
         try:
             found = path.lstat()
@@ -39,7 +42,8 @@ def refusal(folder: Path, names: tuple[str, ...] | None = None) -> str | None:
 
 
 def _of(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Each path that is looked at, and whether it is a folder; a folder before what it holds."""
+    """Yield each path to check, and whether it should be a folder; a folder comes before its
+    content."""
     for name in FILES:
         yield folder / name, False
     for name in FOLDERS:

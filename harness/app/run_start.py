@@ -1,7 +1,7 @@
-"""The wall-clock time at which a run started, kept in ``run.json``.
+"""Stores the time of day at which a run started, in ``run.json``.
 
-A history counts nanoseconds from its own second 0, while the nodes' logs show the time of day. This
-file says which time of day second 0 was, so that one can be matched with the other.
+A history counts nanoseconds since the run's start, while the nodes' logs show the time of day. This
+file relates the two.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -16,15 +16,16 @@ FILE = "run.json"
 
 
 class RunStart(msgspec.Struct, frozen=True):
-    """When second 0 of a run's history was."""
+    """The time of day of a run's start, which is second 0 of its history."""
 
     started: datetime
-    """With its offset from UTC."""
+    """The time, with its offset from UTC."""
     clock: Literal["system", "simulated"] = "system"
-    """Whose time of day: this machine's, or that of a simulated world, which begins in 2023."""
+    """The clock: this machine's, or that of a simulation, which begins in 2023."""
 
     def at(self, time_ns: int) -> datetime | None:
-        """The time of day at ``time_ns`` of the history, in UTC; ``None`` beyond the calendar."""
+        """Return the time of day at ``time_ns`` of the history, in UTC; ``None`` beyond the
+        calendar."""
         try:
             return self.started.astimezone(UTC) + timedelta(microseconds=time_ns // 1000)
         except OverflowError:
@@ -32,7 +33,7 @@ class RunStart(msgspec.Struct, frozen=True):
 
 
 def write(folder: Path, wall_ns: int, *, simulated: bool) -> None:
-    """Record that second 0 is now: ``wall_ns`` nanoseconds since 1970."""
+    """Record that the run starts now: ``wall_ns`` nanoseconds since 1970."""
     seconds, rest_ns = divmod(wall_ns, 1_000_000_000)
     started = datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=rest_ns // 1000)
     start = RunStart(started, "simulated" if simulated else "system")
@@ -40,10 +41,10 @@ def write(folder: Path, wall_ns: int, *, simulated: bool) -> None:
 
 
 def read(folder: Path) -> RunStart | None:
-    """The start of a run; ``None`` where the folder does not say, as those of earlier versions.
+    """Return the start of a run; ``None`` if an earlier version did not record it.
 
-    A file that cannot be understood says nothing either: a page without times of day is better than
-    no page.
+    A file that cannot be read also counts as missing: a report without times of day is better than
+    no report.
     """
     try:
         start = msgspec.json.decode((folder / FILE).read_bytes(), type=RunStart)

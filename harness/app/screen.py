@@ -1,4 +1,4 @@
-"""What a user sees while a run goes on: on stderr, a live bar on a terminal, else a line a while.
+"""Shows the progress of a run on stderr: a live bar on a terminal, else a line every few seconds.
 
 Standard output is left to the verdict.
 """
@@ -23,7 +23,7 @@ SPARSE_S = 10.0
 
 
 class Screen:
-    """Progress of one command."""
+    """The progress display of one command."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         # The bar needs control sequences; the text in it is filtered here.
@@ -33,14 +33,17 @@ class Screen:
         self._part: str | None = None
 
     def part(self, name: str) -> "Screen":
-        """For one of several in a row: its name before its progress on a terminal, else silence;
-        what stays is told by whoever has the whole."""
+        """Return a screen for one of several runs in a row.
+
+        On a terminal it shows the run's name before its progress, elsewhere it is silent. Permanent
+        lines are left to the screen of the whole series.
+        """
         part = copy.copy(self)
         part._part = name
         return part
 
     def say(self, line: str) -> None:
-        """One line that stays."""
+        """Print one permanent line."""
         if self._part is None:
             self._console.print(terminal.line(line), markup=False, soft_wrap=True)
 
@@ -55,7 +58,7 @@ class Screen:
     def simulated(
         self, tally: Tally, now_s: Callable[[], float], limit_s: float
     ) -> Iterator[Callable[[], None]]:
-        """Shows a simulated run's progress whenever it is called, but not all too often."""
+        """Yield a function that shows a simulated run's progress when called, at a limited rate."""
         began_s = shown_s = pins.real_s()
         with self._bar(limit_s, of_itself=False) as show:
 
@@ -72,8 +75,10 @@ class Screen:
 
     @contextmanager
     def many(self, total: float) -> Iterator[Callable[[float, str], None]]:
-        """Shows how much of many runs is done, out of ``total``, and a line, whenever it is called,
-        but not all too often."""
+        """Yield a function that shows the progress of many runs out of ``total``, and a line.
+
+        The function may be called often; it updates the display at a limited rate.
+        """
         shown_s = pins.real_s()
         with self._bar(total, of_itself=False) as show:
 
@@ -87,8 +92,10 @@ class Screen:
 
     @contextmanager
     def steps(self) -> Iterator[Callable[[str, float], None]]:
-        """Takes the steps of a judgement, and how much of each is done (0 to 1); without a
-        terminal a step is told once, when it begins."""
+        """Yield a function that shows the step of a judgement, and how much of it is done (0 to 1).
+
+        Without a terminal, each step is printed once, when it begins.
+        """
         told = ""
 
         def tell(step: str, done: float) -> None:
@@ -104,8 +111,10 @@ class Screen:
     def _bar(
         self, total: float, *, of_itself: bool = True
     ) -> Iterator[Callable[[float, str], None]]:
-        """Shows how much of ``total`` is done, and a line beside it; ``of_itself``, by a thread of
-        its own, also between two calls."""
+        """Yield a function that shows how much of ``total`` is done, and a line.
+
+        With ``of_itself`` a thread also refreshes the bar between two calls.
+        """
         if not self._live:
             yield lambda _, line: self.say(line)
             return
@@ -119,7 +128,7 @@ class Screen:
             transient=True,
             expand=True,
             auto_refresh=of_itself,
-            redirect_stdout=False,  # which would go past the filter
+            redirect_stdout=False,  # redirection would bypass the filter
             redirect_stderr=False,
         ) as bar:
             task = bar.add_task("", total=total)
@@ -133,7 +142,7 @@ class Screen:
 
 
 def progress(tally: Tally, now_s: float, limit_s: float) -> str:
-    """A run's state in one line."""
+    """Return a run's state in one line."""
     faults = ", ".join(tally.active.values()) or "none"
     return (
         f"{now_s:.0f} s of {limit_s:.0f} · {tally.phase} · {tally.acked:,} acknowledged,"

@@ -1,4 +1,5 @@
-"""Signals that end a command in good order: Ctrl-C, a service manager's, a terminal that closes."""
+"""Handles the signals that end a command: Ctrl-C, a service manager's, that of a closed
+terminal."""
 
 import contextlib
 import signal
@@ -6,7 +7,7 @@ from collections.abc import Iterator
 
 
 def ending() -> tuple[signal.Signals, ...]:
-    """SIGINT, SIGTERM and SIGHUP; without SIGHUP where it is ignored, as under ``nohup``."""
+    """Return SIGINT, SIGTERM and SIGHUP; without SIGHUP where it is ignored, as under ``nohup``."""
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         return signal.SIGINT, signal.SIGTERM
     return signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -14,7 +15,7 @@ def ending() -> tuple[signal.Signals, ...]:
 
 @contextlib.contextmanager
 def as_interrupts() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise ``KeyboardInterrupt`` within the block, as SIGINT does."""
+    """Raise ``KeyboardInterrupt`` on SIGTERM and SIGHUP within the block, as for SIGINT."""
     numbers = [number for number in ending() if number is not signal.SIGINT]
     before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
@@ -26,7 +27,7 @@ def as_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def ignored() -> Iterator[None]:
-    """Nothing interrupts the block: for a clean-up that takes a bounded time."""
+    """Ignore these signals within the block: for a clean-up that takes a bounded time."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ending()}
     try:
         yield

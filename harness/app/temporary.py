@@ -1,7 +1,8 @@
-"""Folders that go with the block they are made for, and are found again when nobody removed them.
+"""Creates temporary folders that are removed with their block, or by a later command after a crash.
 
-Each holds a file that names its owner. A folder is removed later only when that file proves that
-this program made it, on this machine, and that the owner has gone: names prove nothing.
+Each contains a file that names its owner. A later command removes a folder only if that file proves
+that this program created it on this machine and that the owner has ended: the folder's name alone
+proves nothing.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ OWNER = ".faultline-owner.json"
 
 
 class _Owned(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file holds."""
+    """The content of the owner file."""
 
     owner: Known
     place: dict[str, str]
@@ -27,7 +28,7 @@ class _Owned(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextlib.contextmanager
 def folder(where: Path | None, prefix: str) -> Iterator[Path]:
-    """A new folder in ``where``, by default in the system's place for temporary files."""
+    """Create a folder in ``where``, by default in the system's directory for temporary files."""
     with tempfile.TemporaryDirectory(dir=where, prefix=prefix) as name:
         made = Path(name)
         owner = known(os.getpid())
@@ -38,7 +39,7 @@ def folder(where: Path | None, prefix: str) -> Iterator[Path]:
 
 
 def sweep(where: Path, *patterns: str) -> list[Path]:
-    """Remove the folders with these names that processes which are gone have left; which ones."""
+    """Remove the folders with these names whose owners have ended, and return them."""
     found = [path for pattern in patterns for path in sorted(where.glob(pattern)) if _is_left(path)]
     return [path for path in found if is_removed(path)]
 
@@ -54,6 +55,6 @@ def _is_left(path: Path) -> bool:
 
 
 def is_removed(path: Path) -> bool:
-    """Remove a folder; has it gone?"""
+    """Remove a folder, and return whether it is gone."""
     shutil.rmtree(path, ignore_errors=True)
     return not path.exists()

@@ -1,9 +1,9 @@
-"""What reaches a terminal is text: no control characters of histories, plans, logs, file names.
+"""Keeps control characters of histories, plans, logs and file names out of the terminal.
 
 A terminal obeys escape sequences (C0 and C1 characters) that clear it, rename its window or write
-to the clipboard, and shows text in another order after Unicode's characters for bidirectional text.
-:func:`filtered` puts a filter around standard output and standard error, so that no message has to
-remember this. JSON keeps such characters, by JSON's escapes (:func:`json_text`).
+to the clipboard. After Unicode's characters for bidirectional text it shows text in another order.
+:func:`filtered` puts a filter around standard output and standard error, so that no message needs
+its own protection. JSON keeps such characters as JSON escapes (:func:`json_text`).
 """
 
 import contextlib
@@ -23,21 +23,24 @@ _BREAKS = re.compile("[\t-\r\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def text(raw: str) -> str:
-    """The text with everything replaced that is neither printable nor a new line or a tab."""
+    """Replace every character that is neither printable nor a new line or a tab."""
     if raw.isprintable():
         return raw
     return "".join(c if c.isprintable() or c in _LAYOUT else REPLACEMENT for c in raw)
 
 
 def line(raw: str) -> str:
-    """The text as one line: it cannot pass for several lines of ours."""
+    """Return the text as one line, so that it cannot imitate several lines of output."""
     return text(_BREAKS.sub(" ", raw))
 
 
 def sentence(raw: str) -> str:
-    """A message as one line of bounded length: what it repeats of others may be of any length. A
-    word, such as a number or a name, is cut after :data:`~model.text.BRIEF_MAX` characters; of a
-    path the middle is left out."""
+    """Return a message as one line of bounded length, as the text that it repeats may have any
+    length.
+
+    A word, such as a number or a name, is cut after :data:`~model.text.BRIEF_MAX` characters; a
+    path loses its middle.
+    """
     shown = _LONG_WORD.sub(_cut, line(raw))
     return shown if len(shown) <= SENTENCE_MAX else f"{shown[:SENTENCE_MAX]}…"
 
@@ -57,12 +60,13 @@ def _cut(found: re.Match[str]) -> str:
 
 
 def json_text(value: Any) -> str:
-    """A value as indented JSON, in which characters that are not printable are escaped."""
+    """Return a value as indented JSON in which characters that are not printable are escaped."""
     return escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def escaped(document: str) -> str:
-    """The same JSON document; characters that are not printable can only be within its strings."""
+    """Escape the unprintable characters of a JSON document, which can only be within its
+    strings."""
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() or c in _LAYOUT else _escape(c) for c in document)
@@ -74,7 +78,8 @@ def _escape(character: str) -> str:
 
 
 class Filter(io.TextIOBase):
-    """A text stream that passes on what :func:`text` leaves, in the encoding of the other."""
+    """A text stream that filters its text through :func:`text`, in the encoding of the stream
+    beneath."""
 
     def __init__(self, beneath: TextIO) -> None:
         self.beneath = beneath
@@ -107,9 +112,9 @@ class Filter(io.TextIOBase):
 
 @contextlib.contextmanager
 def filtered() -> Iterator[None]:
-    """Filter all that Python writes to standard output and standard error within the block.
+    """Filter everything that Python writes to standard output and standard error within the block.
 
-    A stream that was closed when the program started stays as it is.
+    A stream that was closed when the program started stays unchanged.
     """
     before = sys.stdout, sys.stderr
     for name, stream in zip(("stdout", "stderr"), before, strict=True):
@@ -122,5 +127,6 @@ def filtered() -> Iterator[None]:
 
 
 def unfiltered(stream: TextIO) -> TextIO:
-    """The stream itself, for a writer of control sequences that filters its text by itself."""
+    """Return the stream beneath the filter, for a writer of control sequences that filters its own
+    text."""
     return stream.beneath if isinstance(stream, Filter) else stream

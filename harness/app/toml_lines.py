@@ -1,4 +1,4 @@
-"""TOML files: how they are read, and the line that a message is about."""
+"""Reads TOML files, and finds the line of a file that an error message is about."""
 
 import re
 import stat
@@ -11,12 +11,13 @@ from typing import Any
 from harness.app.refused import Refused
 
 BYTES_MAX = 16 << 20
-"""Far more than a schedule of ten thousand faults."""
+"""The largest file that is read; far larger than a schedule of ten thousand faults."""
 LINES_MAX = 2000
 CHARACTERS_MAX = 1 << 20
-"""Longer files are not searched: many of their beginnings are parsed."""
+"""Longer files are not searched for a line, because the search parses many prefixes of the file."""
 TRIES_MAX = 100
-"""So many of them at most: a statement may go on for many lines."""
+"""The number of prefixes that are parsed at most, because a statement may extend over many
+lines."""
 
 Path_ = tuple[str | int, ...]
 _KEYS = {"time-limit": ("time-limit", "time_limit_s"), "rate": ("rate", "rate_hz"),
@@ -24,8 +25,11 @@ _KEYS = {"time-limit": ("time-limit", "time_limit_s"), "rate": ("rate", "rate_hz
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The document of a TOML file; raises :class:`~harness.app.refused.Refused`, also for what is
-    no regular file: a pipe keeps a reader waiting, and a device may never end."""
+    """Return the document of a TOML file; raises :class:`~harness.app.refused.Refused`.
+
+    Anything but a regular file is refused: a pipe would block the reader, and a device may never
+    end.
+    """
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
@@ -37,15 +41,15 @@ def read(path: Path) -> dict[str, Any]:
         raise Refused(f"{path}: {error.strerror}") from None
     except RecursionError:
         raise Refused(f"{path}: it is nested too deeply") from None
-    except ValueError as error:  # no TOML, no UTF-8, or a number that Python does not read
+    except ValueError as error:  # not TOML, not UTF-8, or a number that Python does not read
         raise Refused(f"{path}: {error}") from None
 
 
 def line_of(text: str, path: Path_) -> int | None:
-    """The number of the line on which a key's statement or table begins; ``None`` where there is
-    no such key, and in a file that is too long to look for it.
+    """Return the number of the line on which a key's statement or table begins.
 
-    The beginnings of a file that are TOML by themselves have the key from one of them on.
+    Returns ``None`` if there is no such key, and for a file that is too long to search. The search
+    looks for the shortest prefix of the file that is valid TOML and contains the key.
     """
     lines = text.splitlines()
     if not path or len(lines) > LINES_MAX or len(text) > CHARACTERS_MAX:
@@ -56,7 +60,7 @@ def line_of(text: str, path: Path_) -> int | None:
     while low <= high:
         middle = end = (low + high) // 2
         document = None
-        while end <= high and document is None:  # the next that does not end in a statement
+        while end <= high and document is None:  # the next prefix of whole statements
             document = _parsed("\n".join(lines[:end]))
             end += 1
             tries += 1
@@ -88,7 +92,8 @@ def _has(document: Any, path: Path_) -> bool:
 
 
 def _of_set(found: re.Match[str]) -> Iterator[Path_]:
-    """Kafka's names have dots, and may stand unquoted, as tables in each other."""
+    """Yield both forms of a setting: Kafka's names have dots, and unquoted they become nested
+    tables."""
     whose, key = found[1], found[2]
     yield whose, key
     yield whose, *key.split(".")
@@ -100,7 +105,7 @@ def _of_option(found: re.Match[str]) -> Iterator[Path_]:
 
 
 def _of_path(found: re.Match[str]) -> Iterator[Path_]:
-    """``$.matrix[0].target``, as msgspec writes it."""
+    """Parse ``$.matrix[0].target``, as msgspec writes it."""
     parts = re.findall(r"\[(\d+)\]|([^.\[\]]+)", found[1].removeprefix("$."))
     whole: Path_ = tuple(int(number) if number else name for number, name in parts)
     for end in range(len(whole), 0, -1):
@@ -135,14 +140,14 @@ PATTERNS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterator[Pat
      lambda found: iter([("configurations", found[1])])),
     (re.compile(r"^([a-z][\w-]*)\b"), lambda found: iter([(found[1],)])),
 )  # fmt: skip
-"""How messages name what they are about, and where that may be in a file; the first that is there
-counts."""
+"""How messages name their subject, and where that subject may be in a file. The first pattern that
+leads to a line wins."""
 
 
 def located(message: str, path: Path, given: Collection[str] = ()) -> str:
-    """The message with file and line before it, if it is about something in this file.
+    """Prefix the message with file and line, if it is about something in this file.
 
-    ``given``: the options of the command line, which win over the file.
+    ``given`` are the options of the command line, which override the file.
     """
     prefix, short = f"{path}: ", message
     if message.startswith(prefix):
@@ -163,7 +168,7 @@ def located(message: str, path: Path, given: Collection[str] = ()) -> str:
 
 @contextmanager
 def about(path: Path | None, given: Collection[str] = ()) -> Iterator[None]:
-    """In here refusals say which line of this file they are about."""
+    """Within this context, refusals name the line of the file that they are about."""
     try:
         yield
     except Refused as error:

@@ -1,6 +1,6 @@
-"""What drives a test: a loop of asyncio on this machine's clock, or a simulated world.
+"""Runs a test in an asyncio event loop, either in real time or in a simulation.
 
-Either way SIGINT, SIGTERM and SIGHUP end the test in good order, and progress is shown.
+In both cases SIGINT, SIGTERM and SIGHUP end the test cleanly, and progress is shown.
 """
 
 import asyncio
@@ -22,24 +22,24 @@ from model.plan import Plan
 from model.roles import Cluster
 
 Make = Callable[..., Cluster]
-"""Makes the cluster of a plan."""
+"""Creates the cluster of a plan."""
 PATIENCE_S = 600.0
-"""How much virtual time a test may take beside the time limit of its work: far more than its start,
-its recovery and its final reads are given."""
+"""How much virtual time a test may take in addition to the plan's time limit: far more than the
+time limits of its start, its recovery and its final reads."""
 
 
 class Course:
-    """How far a test has come."""
+    """The progress of a test, and its clock."""
 
     def __init__(self) -> None:
         self.tally = Tally()
         self.wall_ns: Callable[[], int] = time.time_ns
-        """The time of day, in nanoseconds since 1970, by a clock that no fault touches."""
+        """The time of day in nanoseconds since 1970, by a clock that no fault touches."""
         self._clock: Callable[[], float] = lambda: 0.0
         self._began_s = 0.0
 
     def begin(self, clock: Callable[[], float]) -> None:
-        """It is second 0 now; ``clock`` goes on from here."""
+        """Set the test's clock to 0; it continues with ``clock``."""
         self._clock = clock
         self._began_s = clock()
 
@@ -48,11 +48,12 @@ class Course:
 
 
 Test = Callable[[Make, Course], Coroutine[Any, Any, Cluster]]
-"""From the first node's start to the last one's end; the cluster, stopped."""
+"""Runs a test from the start of the first node to the end of the last; returns the stopped
+cluster."""
 
 
 def on_the_clock(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen) -> Cluster:
-    """Have it go on in real time."""
+    """Run the test in real time."""
     return asyncio.run(_watched(plan, make, test, screen))
 
 
@@ -68,7 +69,7 @@ async def _watched(plan: Plan, make: Make, test: Test, screen: Screen) -> Cluste
 
 
 def _cancel_on_signals() -> None:
-    """SIGINT, SIGTERM and SIGHUP end the run in good order; a second one is not waited for."""
+    """Let SIGINT, SIGTERM and SIGHUP end the run cleanly; a second signal interrupts it at once."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None, "called from a task"
@@ -84,9 +85,9 @@ def _cancel_on_signals() -> None:
 
 
 def in_a_world(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen) -> Cluster:
-    """Have it go on in a simulated world of the plan's seed.
+    """Run the test in a simulation seeded by the plan.
 
-    Raises what ``World.run`` and the end of a world raise: when nothing can happen any more, say.
+    Raises what ``World.run`` and the end of a simulation raise, for example when it is deadlocked.
     """
     course = Course()
     tally = course.tally
@@ -110,7 +111,7 @@ def in_a_world(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen)
 
 @contextlib.contextmanager
 def asked_to_end() -> Iterator[list[int]]:
-    """The signals that have asked for an end; a second one interrupts whatever goes on."""
+    """Yield a list that collects the ending signals; a second signal interrupts at once."""
     asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:
