@@ -1,1 +1,1 @@
-"""A gate: a matrix of runs with one answer, for CI and for the morning after a night."""
+"""A gate runs a suite of tests for CI and reduces it to one verdict and one exit status."""

@@ -1,4 +1,5 @@
-"""The few numbers of a case that are worth comparing over months, from its run's folder."""
+"""Computes the few figures of a case that are worth comparing over months, from its run's
+folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +14,10 @@ from model.plan import Plan
 
 
 def of_run(folder: Path, verdict: Verdict, plan: Plan) -> dict[str, Any]:
-    """All of them, as fields of a case.
+    """Return all figures of a run as fields of a case.
 
-    What is acknowledged is acknowledged in the main phase: the final one only reads.
+    The throughput counts the main phase only, because the final phase acknowledges nothing: it
+    reads.
     """
     outage = verdict.availability.longest
     again = [recovery.seconds for recovery in verdict.availability.recoveries]
@@ -28,20 +30,20 @@ def of_run(folder: Path, verdict: Verdict, plan: Plan) -> dict[str, Any]:
 
 
 def of_remains(folder: Path) -> dict[str, Any]:
-    """What can be told of a run that did not come to its end."""
+    """Return the figures of a run that did not reach its end."""
     struck = faults.load(folder / "schedule.jsonl")
     return {"faults": tuple(FaultProof(fault.fault, fault.effect.proved) for fault in struck)}
 
 
 def _slowest(seconds: Sequence[float | None]) -> float | None:
-    """``None`` when one of them never came back."""
+    """Return the longest time; ``None`` if any of them is ``None``, which stands for "never"."""
     there = [value for value in seconds if value is not None]
     return round(max(there), 3) if len(there) == len(seconds) else None
 
 
 def _whole_s(path: Path) -> float | None:
-    """From the moment when work had ended and every fault was healed until the cluster was whole;
-    ``None`` when it never was."""
+    """Return the time from the end of the work, with all faults healed, until the cluster was
+    whole; ``None`` if it never was."""
     began_ns = None
     with path.open("rb") as lines:
         for line in lines:

@@ -1,7 +1,7 @@
-"""A gate as JUnit XML, which every CI system reads: a test suite of its cases.
+"""Writes a gate as JUnit XML, which every CI system reads: one test suite with all cases.
 
-Invalid is a failure (the broker's); unknown, failed, and skipped without an excuse are errors (the
-test's).
+An invalid case is a failure (of the broker). A case that is unknown, failed, or was skipped without
+an excuse is an error (of the test).
 """
 
 import re
@@ -14,11 +14,11 @@ from harness.app.gate import words
 from harness.app.gate.outcome import Case, Gate
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML cannot hold, however it is escaped; a broker's last words may have it."""
+"""Characters that XML cannot contain even escaped; a broker's log lines may have them."""
 
 
 def encode(gate: Gate, folder: Path) -> bytes:
-    """The file's content; ``folder`` is the gate's."""
+    """Return the file's content; ``folder`` is the gate's."""
     suite = TestSuite(gate.suite)
     suite.timestamp = gate.began.removesuffix("Z")
     for name, value in _properties(gate).items():
@@ -38,7 +38,7 @@ def encode(gate: Gate, folder: Path) -> bytes:
 
 
 def _properties(gate: Gate) -> dict[str, str]:
-    """Empty values are left out."""
+    """Return the suite's properties, without empty ones."""
     values = {
         "commit": gate.commit,
         "seed": "" if gate.seed is None else str(gate.seed),
@@ -71,7 +71,7 @@ def _results(case: Case) -> list[FinalResult]:
 
 
 def _out(case: Case, folder: Path) -> list[str]:
-    """Where to look, and how to see it again."""
+    """Return the case's figures, its folder and the command that repeats it."""
     if case.status == "skipped":
         return list(case.why)
     named = zip(words.COLUMNS, words.figures(case), strict=True)

@@ -1,7 +1,7 @@
-"""What came of a gate and of each of its cases: values, and the one file that holds them.
+"""The results of a gate and of its cases, and the file ``gate.json`` that stores them.
 
-``gate.json`` is replaced in one step after each case, so that whoever reads it, and whenever the
-gate is killed, finds a whole one that lacks at most the case that was running.
+``gate.json`` is replaced atomically after each case. Readers therefore see a whole file, and so
+does a user after the gate was killed; at most the case that was running is missing.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from harness.app import files
 Status = Literal["valid", "invalid", "unknown", "failed", "skipped"]
 
 STATUSES: tuple[Status, ...] = ("invalid", "failed", "unknown", "skipped", "valid")
-"""In the order in which they deserve a look."""
+"""All statuses, the most urgent first."""
 
 FILE = "gate.json"
 
@@ -35,50 +35,50 @@ class FaultProof(msgspec.Struct, frozen=True):
 
     fault: str
     proved: bool
-    """Was it measured to have bitten?"""
+    """True if the fault was measured to have taken effect."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the matrix, or why there was none."""
+    """One run of the matrix, or the reason why it was not run."""
 
     name: str
-    """Unique within the gate, for people: ``idempotent · kill · acks-1 · processes · seed 3``."""
+    """Unique within the gate, and meant for users: ``idempotent · kill · acks-1 · processes · seed
+    3``."""
     workload: str
     nemesis: tuple[str, ...]
-    """As the suite has it: ``("all",)`` stands for what the target offers."""
+    """The nemeses as in the suite file: ``("all",)`` stands for all that the target offers."""
     configuration: str
     target: str
     seed: int
     mutants: tuple[str, ...] = ()
     status: Status
     why: tuple[str, ...] = ()
-    """A sentence each: the first finding of every illegal anomaly, what evidence is missing, how it
-    failed, or why it was skipped; empty for a valid case."""
+    """One sentence each: the first finding of every illegal anomaly, missing evidence, the failure,
+    or why the case was skipped. Empty for a valid case."""
     excused: bool = False
-    """Skipped on purpose (the machine cannot offer its target, which the suite calls optional): the
-    gate may be valid without it."""
+    """Skipped on purpose: the machine cannot offer its target, which the suite declares optional.
+    The gate may be valid without it."""
     anomalies: dict[str, int] = {}
     allowed: dict[str, int] = {}
     evidence: dict[str, int] = {}
     folder: str | None = None
-    """The run's folder, relative to the gate's; ``None`` when it has been removed, or never was."""
+    """The run's folder, relative to the gate's; ``None`` if it was removed or never created."""
     began_s: float = 0.0
-    """Since the gate began."""
+    """Seconds from the gate's beginning to the case's."""
     seconds: float = 0.0
-    """Cluster start, work, judgement and all."""
+    """The duration, including the start of the cluster and the judgement."""
     throughput_hz: float | None = None
     """Records acknowledged per second of the main phase."""
     unavailable_s: float | None = None
     """The longest time that any partition kept a waiting writer without an acknowledgement."""
     recovery_s: float | None = None
-    """The longest that anything took to come back: from a heal until the slowest partition took a
-    write again, and from the end of all work until the cluster was whole; ``None``: one never did.
-    """
+    """The longest recovery: from a heal until the slowest partition acknowledged a write again, or
+    from the end of all work until the cluster was whole. ``None`` if one never recovered."""
     faults: tuple[FaultProof, ...] = ()
 
     @property
     def kept(self) -> bool:
-        """Is its folder still there?"""
+        """True if the run's folder was kept."""
         return self.folder is not None
 
     @property
@@ -87,23 +87,23 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``gate.json`` holds."""
+    """The content of ``gate.json``."""
 
     suite: str
     name: str
-    """Of its folder; those of one results folder lie beside each other."""
+    """The name of the gate's folder; the folders of one results folder are siblings."""
     began: str
-    """UTC, ``2026-11-20T16:15:00Z``."""
+    """The start in UTC, ``2026-11-20T16:15:00Z``."""
     seconds: float = 0.0
     commit: str = ""
     versions: dict[str, str] = {}
     seed: int | None = None
-    """The seed that was asked for in place of the suite's."""
+    """The seed of the command line, which replaces the suite's; ``None`` if there was none."""
     mutants: tuple[str, ...] = ()
-    """Planted in every case, to try out the gate itself."""
+    """Mutants planted in every case, to test the gate itself."""
     budget_s: float | None = None
     planned: int = 0
-    """How many cases the suite has; with fewer in :attr:`cases` the gate is not at its end."""
+    """The number of cases in the suite; while :attr:`cases` has fewer, the gate is not finished."""
     interrupted: bool = False
     valid: Valid = "unknown"
     cases: tuple[Case, ...] = ()
@@ -113,27 +113,29 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.cases) == self.planned
 
     def counts(self) -> dict[Status, int]:
-        """How many cases ended how; those that nobody ended in are left out."""
+        """Return the number of cases by status, without statuses that no case has."""
         found = Counter(case.status for case in self.cases)
         return {status: found[status] for status in STATUSES if found[status]}
 
 
 def by_urgency(cases: Iterable[Case]) -> list[Case]:
-    """Those that deserve a look first, then in their order; what is excused comes last."""
+    """Sort the cases by urgency, and then by their order; excused cases come last."""
     return sorted(cases, key=lambda case: (case.excused, STATUSES.index(case.status)))
 
 
 def overall(cases: Iterable[Case], *, finished: bool) -> Valid:
-    """The gate's own word: false beats unknown beats true, as for verdicts. Whatever was not tried
-    is unknown unless it is excused; so is a gate in which nothing was tried."""
+    """Return the gate's verdict: false beats unknown beats true, as for verdicts of runs.
+
+    A case that was not run is unknown unless it is excused; so is a gate in which no case was run.
+    """
     cases = [case for case in cases if not case.excused]
     ended = finished and bool(cases)
     return merge([True if ended else "unknown", *(_VALID[case.status] for case in cases)])
 
 
 def exit_status(gate: Gate) -> int:
-    """1: something illegal was seen, whatever else went wrong. 70: a case failed, or the gate was
-    interrupted. 2: a case is unknown or the budget did not reach. 0: all is valid."""
+    """Return 1 if any case is invalid, even if others failed; else 70 if a case failed or the gate
+    was interrupted; else 2 if a case is unknown or did not fit into the budget; else 0."""
     if gate.valid is False:
         return 1
     if gate.interrupted or any(case.status == "failed" for case in gate.cases):
@@ -142,12 +144,12 @@ def exit_status(gate: Gate) -> int:
 
 
 def write(folder: Path, gate: Gate) -> None:
-    """``gate.json`` in one step: a reader sees the old one or the new one."""
+    """Replace ``gate.json`` atomically: a reader sees the old file or the new one."""
     files.replace(folder / FILE, msgspec.json.format(msgspec.json.encode(gate), indent=2) + b"\n")
 
 
 def read(folder: Path) -> Gate | None:
-    """The gate of a folder; ``None`` where there is none that can be read."""
+    """Return the gate of a folder; ``None`` if it has none that can be read."""
     try:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=Gate)
     except (OSError, msgspec.DecodeError):
@@ -155,7 +157,7 @@ def read(folder: Path) -> Gate | None:
 
 
 def earlier(folder: Path, suite: str) -> Sequence[Gate]:
-    """The gates of the same suite in the folders beside this one, oldest first."""
+    """Return the gates of the same suite in sibling folders, oldest first."""
     others = sorted(other for other in folder.parent.iterdir() if other.name != folder.name)
     found = [gate for other in others if (gate := read(other)) is not None and gate.suite == suite]
     return sorted(found, key=lambda gate: gate.began)

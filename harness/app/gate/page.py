@@ -1,4 +1,5 @@
-"""The page of a gate: what was tested, the word, why, and how it went before."""
+"""Renders the page of a gate: the verdict, its reasons, all cases, and trends over earlier
+gates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,50 +17,51 @@ from harness.app.report import faults, findings, plots, sheet
 
 HERE = Path(__file__).parent
 OPENED = 12
-"""Cases that are told in full; further ones have to be clicked on."""
+"""The number of cases that are shown in full; the details of others open on a click."""
 LOOKS = {"invalid": "invalid", "failed": "invalid", "unknown": "unknown", "valid": "valid"}
-"""The colour of a status; one that was skipped has none."""
+"""The colours of statuses; a skipped case has none."""
 MARKS: dict[Status, str] = {
     "valid": "✓", "invalid": "✗", "unknown": "?", "failed": "!", "skipped": "/",
 }  # fmt: skip
-"""The shape of a status: colours alone do not tell everybody apart."""
+"""The symbols of statuses, because some readers cannot tell the colours apart."""
 
 
 class NoGate(Exception):
-    """A folder without a gate in it, in one sentence."""
+    """A folder does not contain a gate; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A case as the page tells it."""
+    """A case as the page shows it."""
 
     case: Case
     anchor: str
     folder: str | None
-    """Of its run, relative to the page; ``None`` when it is not kept."""
+    """The run's folder, relative to the page; ``None`` if it was not kept."""
     link: str | None
-    """Of its report, relative to the page; ``None`` when there is none any more."""
+    """The run's report, relative to the page; ``None`` if it no longer exists."""
     replay: str | None
     headlines: list[findings.Headline]
-    """From the run's own folder, where that is kept."""
+    """The findings in the run's own folder, if that was kept."""
 
     @property
     def why(self) -> list[str]:
-        """What the headlines do not say already."""
+        """The reasons that the headlines do not mention already."""
         said = [headline.finding.why for headline in self.headlines]
         return [text for text in self.case.why if not any(part in text for part in said)]
 
     @property
     def red(self) -> bool:
-        """Has somebody to look into it?"""
+        """True if a user should look into the case."""
         return self.case.status in ("invalid", "failed", "unknown")
 
 
 def render(folder: Path, earlier: Sequence[Gate]) -> Path:
-    """Write ``index.html`` into a gate's folder; the earlier gates of its suite, oldest first.
+    """Write ``index.html`` into a gate's folder and return its path.
 
-    A gate that is still running, or was killed, has a page of the cases that have ended. Returns
-    the page's path. Raises :class:`NoGate` when there is no ``gate.json`` that can be read.
+    ``earlier`` are the earlier gates of the same suite, oldest first. The page of a gate that is
+    still running, or was killed, shows the cases that have ended. Raises :class:`NoGate` if there
+    is no ``gate.json`` that can be read.
     """
     gate = read(folder)
     if gate is None:
@@ -102,12 +104,12 @@ def render(folder: Path, earlier: Sequence[Gate]) -> Path:
 
 
 def word(gate: Gate) -> str:
-    """The gate's answer; unknown while there is none."""
+    """Return the gate's verdict as a word; unknown while there is none."""
     return {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[gate.valid]
 
 
 def tell(folder: Path, case: Case, place: int) -> Told:
-    """A case with what its folder still says about it."""
+    """Return a case with the data that its folder still contains."""
     run = kept(folder, case)
     if run is None:
         return Told(case, f"case-{place}", None, None, None, [])
@@ -120,12 +122,12 @@ def tell(folder: Path, case: Case, place: int) -> Told:
             struck = faults.load(run / "schedule.jsonl")
             found = findings.headlines(findings.load(run / "findings.parquet"), struck)
         except (OSError, pa.ArrowException, msgspec.MsgspecError, LookupError):
-            found = []  # gate.json has the first sentence of each anomaly, too
+            found = []  # gate.json also has the first sentence of each anomaly
     return Told(case, f"case-{place}", case.folder, link, replay, found)
 
 
 def kept(folder: Path, case: Case) -> Path | None:
-    """The folder of a case's run, if it is there and inside the gate's."""
+    """Return the folder of a case's run, if it exists and is inside the gate's folder."""
     if case.folder is None:
         return None
     named, run = Path(case.folder), folder / case.folder
@@ -135,7 +137,7 @@ def kept(folder: Path, case: Case) -> Path | None:
 
 
 def reasons(gate: Gate) -> list[str]:
-    """Why the word is what it is, as far as no anomaly says so."""
+    """Return the reasons for the verdict other than anomalies."""
     found = []
     if not gate.cases:
         found.append("No case has been tried.")
@@ -156,5 +158,5 @@ def reasons(gate: Gate) -> list[str]:
 
 
 def cases(count: int) -> str:
-    """So many cases."""
+    """Return a number of cases as text."""
     return f"{count:,} case" if count == 1 else f"{count:,} cases"

@@ -1,7 +1,7 @@
-"""Runs the cases of a suite in their order, each once, and keeps what came of them.
+"""Runs the cases of a suite in order, each once, and stores their results.
 
-After every case ``gate.json`` says all that is known. What does not fit into the budget any more is
-skipped and told; nothing is tried a second time.
+After every case ``gate.json`` contains everything that is known. A case that no longer fits into
+the budget is skipped and reported; no case is retried.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _STATUS: dict[Any, Status] = {True: "valid", False: "invalid", "unknown": "unkno
 
 
 class Run(Protocol):
-    """How a case is run: :func:`harness.app.run.run`."""
+    """The function that runs a case: :func:`harness.app.run.run`."""
 
     def __call__(
         self, plan: Plan, results: Path, *, inline: bool, screen: Screen, spark: Spark | None
@@ -52,12 +52,12 @@ def carry_out(
     run: Run = run_.run,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> tuple[Gate, Path]:
-    """All cases, as far as budget and patience reach; the gate and its folder in ``results/gates``.
+    """Run all cases, as far as the budget allows; return the gate and its folder in
+    ``results/gates``.
 
-    ``seed`` and ``mutants`` are only told: the cases have them already. An interruption ends the
-    gate in good order. Raises :class:`~harness.app.refused.Refused` when a file that was asked for
-    cannot be written, and :class:`~harness.app.run.Failed` when Spark does not start, before
-    anything runs.
+    ``seed`` and ``mutants`` are only recorded: the cases already contain them. An interruption ends
+    the gate cleanly. Raises :class:`~harness.app.refused.Refused` if a requested file cannot be
+    written, and :class:`~harness.app.run.Failed` if Spark does not start, before any case runs.
     """
     if junit_to is not None:
         junit_to = _made_way(junit_to, suite)
@@ -84,7 +84,7 @@ def carry_out(
 
 @contextlib.contextmanager
 def _started(folder: Path) -> Iterator[Spark]:
-    """Spark for all cases, before the first: without it none of them could be judged."""
+    """Start Spark before the first case, because without it no case can be judged."""
     with Spark(folder) as spark:
         spark.start()
         try:
@@ -95,7 +95,7 @@ def _started(folder: Path) -> Iterator[Spark]:
 
 
 class _Series:
-    """The cases of one gate, one after another."""
+    """The cases of one gate, run one after another."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Series:
         self._ending = ending
         self._began_s = clock_s()
         self._beside: dict[str, list[float]] = {}
-        """By target: the seconds that cases took beside their time limits."""
+        """By target: the seconds that its cases took in addition to their time limits."""
 
     def run(self, gate: Gate, cases: Sequence[Ready]) -> Gate:
         kept = _Sample(self._suite.keep, sum(case.left_out is None for case in cases))
@@ -135,7 +135,7 @@ class _Series:
                 seconds=round(self._now_s(), 3),
                 interrupted=self._ending.asked,
             )
-            with contextlib.suppress(OSError):  # the disk is full, say: told at the end
+            with contextlib.suppress(OSError):  # for example a full disk; reported at the end
                 outcome.write(self._folder, gate)
             if spare is not None:
                 self._remove(self._folder / spare)
@@ -145,7 +145,7 @@ class _Series:
     def _remove(self, folder: Path) -> None:
         try:
             shutil.rmtree(folder)
-        except OSError as error:  # it is no reason to lose the rest
+        except OSError as error:  # a leftover folder must not end the gate
             self._screen.say(f"{folder} could not be removed: {error}")
 
     def _now_s(self) -> float:
@@ -167,7 +167,8 @@ class _Series:
         return _described(ready, began_s=round(began_s, 3), seconds=round(seconds, 3), **fields)
 
     def _needs_s(self, plan: Plan) -> float:
-        """The time limit, and what cases on the same target took beside theirs so far."""
+        """Estimate a case's duration: its time limit, and the median overhead of cases on the same
+        target."""
         beside_s = self._beside.get(plan.target)
         return plan.time_limit_s + (statistics.median(beside_s) if beside_s else 0.0)
 
@@ -176,7 +177,7 @@ class _Series:
         return _described(ready, status="skipped", why=(why,), excused=excused, began_s=began_s)
 
     def _tried(self, plan: Plan, screen: Screen) -> dict[str, Any]:
-        """Run it, and the fields of its case that follow."""
+        """Run a case, and return the fields that describe its result."""
         try:
             with self._ending.at_once():
                 (verdict, findings), folder = self._run(
@@ -207,7 +208,7 @@ class _Series:
         fields: dict[str, Any] = {"status": "failed", "why": (" ".join(why.split()),)}
         if folder is not None:
             fields["folder"] = self._relative(folder)
-            with contextlib.suppress(Exception):  # half-written files; it has failed already
+            with contextlib.suppress(Exception):  # files may be torn; the case has failed anyway
                 fields |= figures.of_remains(folder)
         return fields
 
@@ -230,7 +231,8 @@ def _described(ready: Ready, **fields: Any) -> Case:
 
 
 class _Sample:
-    """Which passes keep their folders: so many, spread evenly over all cases."""
+    """Chooses which valid cases keep their folders: a fixed number, spread evenly over all
+    cases."""
 
     def __init__(self, keep: int, cases: int) -> None:
         self._keep = keep
@@ -239,8 +241,11 @@ class _Sample:
         self._kept = 0
 
     def keeps(self, *, passed: bool) -> bool:
-        """Is the next case's folder kept? All are but those of passes; when one that could have
-        been in the sample does not pass, the next pass takes its place."""
+        """Return whether the next case keeps its folder.
+
+        Every case that did not pass does. If such a case would have been in the sample, the next
+        case that passes takes its place.
+        """
         self._seen += 1
         if not passed:
             return True
@@ -251,8 +256,8 @@ class _Sample:
 
 
 class _Ending:
-    """SIGINT and SIGTERM: they end a case that runs, and no further one begins. What is written
-    between two cases is written to its end."""
+    """Handles SIGINT and SIGTERM: they end the running case, and no further case begins. Files that
+    are written between two cases are completed."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -273,7 +278,7 @@ class _Ending:
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """Here a signal is a KeyboardInterrupt."""
+        """Raise KeyboardInterrupt on a signal within the block."""
         self._at_once = True
         try:
             yield
@@ -287,11 +292,14 @@ class _Ending:
 
 
 def _made_way(path: Path, suite: Suite) -> Path:
-    """Where it lies in truth. No file of an earlier gate is taken for this one's; it can be
-    written; and what is there is nothing that must not be lost."""
+    """Resolve the path of the JUnit file, check that it is writable, and remove an earlier gate's
+    file.
+
+    Refuses a path at which there is anything but a regular file, or a file of the suite itself.
+    """
     try:
         there = path.resolve()
-    except RuntimeError:  # links that lead to each other; Python 3.13 leaves them as they are
+    except RuntimeError:  # a loop of links; Python 3.13 leaves it as it is
         there = path
     try:
         if there.is_symlink() or (there.exists() and not there.is_file()):
@@ -310,7 +318,7 @@ def _made_way(path: Path, suite: Suite) -> Path:
 
 
 def _tell(gate: Gate, folder: Path, screen: Screen, junit_to: Path | None) -> None:
-    """For people and for machines; where one cannot be told, the others are."""
+    """Write the gate's files for users and tools; an error in one does not prevent the others."""
     xml = junit.encode(gate, folder)
     text = summary.markdown(gate, folder)
     steps: list[tuple[str, Callable[[], object]]] = [
@@ -331,7 +339,7 @@ def _tell(gate: Gate, folder: Path, screen: Screen, junit_to: Path | None) -> No
 
 
 def _as_asked(path: Path, content: bytes) -> None:
-    """Write a file that the user wants elsewhere; it has the rights that the user's others have."""
+    """Write a file that the user requested elsewhere, with the user's own umask."""
     with private.as_asked():
         files.replace(path, content)
 

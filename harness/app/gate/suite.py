@@ -1,7 +1,7 @@
-"""A suite file becomes a list of cases: every combination of what its matrices name.
+"""Turns a suite file into a list of cases: every combination of what its matrices name.
 
-Every field is checked, and every case's plan is resolved, before anything is started: what is wrong
-with the last case of a night is told in its first second.
+Every field is checked, and every case's plan is resolved, before anything is started. An error in
+the last case of a night is therefore reported in its first second.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from model.plan import Plan, Target
 from model.text import brief
 
 DEFAULT = "default"
-"""The configuration that changes nothing, unless a suite defines it."""
+"""The configuration without changes, unless a suite defines it."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _TABLES = ("broker", "producer", "consumer", "expect", "options")
@@ -29,8 +29,8 @@ _CONFIGURATION = (
 
 
 class _Matrix(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """``[[matrix]]``: axes are lists; one that is left out has the plan file's value, or the
-    default of ``faultline run``."""
+    """``[[matrix]]``: its axes are lists. An axis that is left out has the plan file's value, or
+    the default of ``faultline run``."""
 
     plan: str | None = None
     workload: list[str] | None = None
@@ -42,7 +42,7 @@ class _Matrix(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
 
 
 class _File(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """The whole file."""
+    """The content of a suite file."""
 
     matrix: list[_Matrix] = []
     name: str | None = None
@@ -56,39 +56,39 @@ class _File(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A case as the suite has it."""
+    """A case as the suite file defines it."""
 
     name: str
     nemesis: tuple[str, ...]
     configuration: str
     plan: Plan
-    """Not yet resolved."""
+    """The plan, not yet resolved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What a suite file asks for."""
+    """The request of a suite file."""
 
     name: str
     cases: tuple[Asked, ...]
     budget_s: float | None
-    """For all of it; ``None``: as long as it takes."""
+    """The time budget for all cases; ``None`` means no limit."""
     inline: bool
     keep: int
-    """How many folders of passes are kept."""
+    """How many folders of valid cases are kept."""
     optional: tuple[str, ...]
-    """Targets whose cases are left out where a machine cannot offer them."""
+    """Targets whose cases are skipped on a machine that cannot offer them."""
     files: tuple[Path, ...]
-    """The suite's own, and its plans'."""
+    """The suite's own file, and its plan files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A case that can be run, or the reason why it is left out."""
+    """A case that can be run, or the reason why it is skipped."""
 
     asked: Asked
     plan: Plan
-    """Resolved, unless it is left out."""
+    """The resolved plan, unless the case is skipped."""
     left_out: str | None = None
 
 
@@ -99,11 +99,11 @@ def load(
     mutants: Sequence[str] = (),
     require: Sequence[str] = (),
 ) -> Suite:
-    """The suite of a TOML file; raises :class:`~harness.app.refused.Refused`.
+    """Return the suite of a TOML file; raises :class:`~harness.app.refused.Refused`.
 
-    ``seed`` takes the place of the first of each matrix's seeds, the next number that of the
-    second, and so on; ``mutants`` are planted in every case; a target of ``require`` is not
-    optional, whatever the suite says.
+    ``seed`` replaces the first seed of each matrix, the next number the second seed, and so on.
+    ``mutants`` are planted in every case. A target in ``require`` is not optional, whatever the
+    suite says.
     """
     document = toml_lines.read(path)
     with toml_lines.about(path, ["--require"]):
@@ -118,7 +118,10 @@ def suite(
     mutants: Sequence[str] = (),
     require: Sequence[str] = (),
 ) -> Suite:
-    """The same of a document that was read; ``path`` is where plan files are looked for beside."""
+    """Return the suite of a parsed document; plan files are looked up relative to ``path``.
+
+    See :func:`load` for the other arguments.
+    """
     file = _checked(document, path)
     name = path.stem if file.name is None else file.name
     if not _NAME.fullmatch(name):
@@ -167,8 +170,11 @@ def suite(
 
 
 def ready(asked: Suite) -> list[Ready]:
-    """Every case with its resolved plan, in order; raises :class:`~harness.app.refused.Refused`,
-    but for a machine that cannot offer an optional target."""
+    """Return every case with its resolved plan, in order; raises
+    :class:`~harness.app.refused.Refused`.
+
+    A case on an optional target that the machine cannot offer is skipped instead.
+    """
     missing = {name: why for name in asked.optional if (why := _missing(name)) is not None}
     found = []
     for case in asked.cases:
@@ -185,7 +191,7 @@ def ready(asked: Suite) -> list[Ready]:
 
 
 def _missing(target: str) -> str | None:
-    """Why this machine cannot offer a target; ``None`` when it can."""
+    """Return why this machine cannot offer a target; ``None`` if it can."""
     try:
         request.resolve(Plan(target=cast(Target, target)))
     except Refused as error:
@@ -194,7 +200,8 @@ def _missing(target: str) -> str | None:
 
 
 def _checked(document: Mapping[str, Any], path: Path) -> _File:
-    """Names first, since their refusals can tell what would be right."""
+    """Check the document, names before types, because a refusal of a name can suggest the right
+    one."""
     _only(document, _names(_File), str(path))
     tables = document.get("matrix")
     for number, table in enumerate(tables if isinstance(tables, list) else (), start=1):
@@ -221,7 +228,7 @@ def _checked(document: Mapping[str, Any], path: Path) -> _File:
 
 
 def _configuration(fields: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A configuration as fields of a plan."""
+    """Return a configuration as fields of a plan."""
     _only(fields, _CONFIGURATION, where)
     changed = request.fields_of(fields, where)
     _plan(changed, where)
@@ -302,7 +309,7 @@ def _cases(
 
 
 def _over(base: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a plan with others over them; of tables each entry by itself."""
+    """Merge the fields of two plans; the second wins, and tables are merged entry by entry."""
     both = {**base, **fields}
     for table in _TABLES:
         if table in base and table in fields:
@@ -328,7 +335,8 @@ def _known(where: str, name: str, known: Iterable[str]) -> None:
 
 
 def _spoken(error: msgspec.ValidationError) -> str:
-    """``Expected `array`, got `str` - at `$.matrix[0].target` `` with the place first."""
+    """Return a message such as ``Expected `array`, got `str` - at `$.matrix[0].target` `` with the
+    place first."""
     what, _, at = str(error).partition(" - at ")
     place = at.strip("`").removeprefix("$.")
     return f"{place}: {what}" if place else what

@@ -1,4 +1,4 @@
-"""A gate as a page of GitHub's Markdown, for the summary of a CI job."""
+"""Writes a gate as a page in GitHub's Markdown, for the summary of a CI job."""
 
 import html
 import re
@@ -11,11 +11,11 @@ _MARKS = {"valid": "✅", "invalid": "❌", "unknown": "❔", "failed": "💥", 
 _WORDS = {True: "✅ valid", False: "❌ invalid", "unknown": "❔ unknown"}
 _SPECIAL = re.compile(r"([\\`*_\[\]|~])")
 WHY_MAX = 3
-"""Sentences told of a case; all are in its folder."""
+"""The number of sentences shown for a case; the others are in its folder."""
 
 
 def markdown(gate: Gate, folder: Path) -> str:
-    """The word, what needs a look, and a table of all cases."""
+    """Return the verdict, the cases that need attention, and a table of all cases."""
     lines = [f"## Faultline gate {_text(words.headline(gate))}: {_WORDS[gate.valid]}", ""]
     cases = by_urgency(gate.cases)
     for case in cases:
@@ -44,5 +44,5 @@ def _told(case: Case, folder: Path) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """As it is, whatever it holds: histories and logs have a say in it."""
+    """Escape Markdown and HTML: the text may contain parts of histories and logs."""
     return _SPECIAL.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))

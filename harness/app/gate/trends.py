@@ -1,4 +1,4 @@
-"""How a suite went from gate to gate: small multiples over the same gates, oldest first."""
+"""Plots how a suite's figures changed from gate to gate: small multiples over the same gates."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from harness.app.report import faults, sheet
 from harness.app.report.plots import ACKED, FAILED, READ, UNKNOWN, Drawn, frame
 
 GATES = 40
-"""As many as can be told apart on a narrow screen; the last ones."""
+"""The number of latest gates that are plotted: as many as a narrow screen shows distinctly."""
 TICKS = 3
 HEIGHT = 190
 TOLD = 3
-"""Cases under one point of the mouse that are named."""
+"""The number of cases that a tooltip names."""
 CASE = "#8b949e"
 NO_VERDICT = "no verdict"
 
@@ -26,7 +26,7 @@ Measure = Callable[[Case], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Something measured in every case, and which of a gate's values speaks for it."""
+    """A figure of every case, and how a gate's values are reduced to one."""
 
     title: str
     unit: str
@@ -35,7 +35,7 @@ class Trend:
     spoken: str
     colour: str
     least: float
-    """The axis reaches this far at least, lest noise fill it."""
+    """The smallest upper end of the axis, so that noise does not fill the plot."""
 
 
 TRENDS = (
@@ -50,19 +50,19 @@ TRENDS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A gate in numbers."""
+    """The figures of one gate."""
 
     when: str
     commit: str
     gate: Gate
     anomalies: dict[str, int]
-    """Cases that show each."""
+    """The number of cases that show each anomaly."""
     values: tuple[float | None, ...]
-    """In the order of :data:`TRENDS`."""
+    """The values in the order of :data:`TRENDS`."""
 
 
 def rows(gates: Sequence[Gate]) -> list[Row]:
-    """The last of the gates, oldest first."""
+    """Return the figures of the latest gates, oldest first."""
     return [
         Row(
             moment(gate.began),
@@ -79,28 +79,29 @@ def rows(gates: Sequence[Gate]) -> list[Row]:
 
 
 def anomalies(gate: Gate) -> dict[str, int]:
-    """How many cases show each anomaly."""
+    """Return the number of cases that show each anomaly."""
     kinds = sorted({kind for case in gate.cases for kind in case.anomalies})
     return {kind: sum(kind in case.anomalies for case in gate.cases) for kind in kinds}
 
 
 def measured(gate: Gate, of: Measure) -> list[float]:
-    """The values of the cases that have one."""
+    """Return the values of the cases that have one."""
     return [value for case in gate.cases if (value := of(case)) is not None]
 
 
 def moment(began: str) -> str:
-    """A gate's beginning for a reader."""
+    """Format the start time of a gate."""
     return began.replace("T", " ").removesuffix("Z")[:16]
 
 
 def short(commit: str) -> str:
-    """A commit as one speaks of it; what follows the hash (that it is not clean) stays."""
+    """Shorten a commit's hash; the suffix for local changes stays."""
     return commit[:9] + commit[40:]
 
 
 def draw(gates: Sequence[Gate]) -> tuple[str, list[Drawn]]:
-    """The script that draws the plots, and the plots; a plot of nothing is a sentence instead."""
+    """Return the script that draws the plots, and the plots; an empty plot is replaced by a
+    sentence."""
     found = rows(gates)
     shared = Range1d(start=-0.6, end=len(found) - 0.4)
     parts = [_anomalies(found, shared), *(_trend(place, found, shared) for place in range(3))]
@@ -190,7 +191,7 @@ def _trend(place: int, found: Sequence[Row], shared: Range1d) -> tuple[Any, Draw
 
 
 def compared(trend: Trend, values: Sequence[float | None]) -> str:
-    """The last gate's value against those before it, in a sentence."""
+    """Compare the last gate's value with those before it, in a sentence."""
     *others, now = values
     before = [value for value in others if value is not None]
     if now is None and not before:
@@ -209,7 +210,7 @@ def compared(trend: Trend, values: Sequence[float | None]) -> str:
 
 
 def written(value: float | None, unit: str) -> str:
-    """A value with its unit and as many digits as are worth reading; a dash for none."""
+    """Format a value with its unit and a useful number of digits; a dash stands for none."""
     if value is None:
         return "—"
     digits = 0 if value >= 100 else 1 if value >= 1 or value == 0 else 2 if value >= 0.1 else 3
@@ -225,7 +226,8 @@ def _named(found: Sequence[Row]) -> dict[str, list[Any]]:
 
 
 def _frame(found: Sequence[Row], shared: Range1d, top: float) -> Any:
-    """Gates from left to right, some of them named by date and commit."""
+    """Return an empty plot of gates from left to right, some of them labelled with date and
+    commit."""
     plot = frame(HEIGHT, shared, y_range=Range1d(start=0.0, end=1.12 * top or 1.0))
     plot.min_border_left = 44
     plot.min_border_right = 34

@@ -1,4 +1,4 @@
-"""A gate in words for a terminal: a line for each case, and a table of all."""
+"""Writes a gate as text for a terminal: one line per case, and a table of all cases."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ COLUMNS = ("seconds", "acked/s", "longest wait", "recovery", "faults proved")
 
 
 def figures(case: Case) -> tuple[str, ...]:
-    """In the order of :data:`COLUMNS`; a dash for what was not measured."""
+    """Return the figures in the order of :data:`COLUMNS`; a dash for what was not measured."""
     if case.status == "skipped":
         return (NOTHING,) * len(COLUMNS)
     return (
@@ -24,7 +24,7 @@ def figures(case: Case) -> tuple[str, ...]:
 
 
 def line(case: Case, number: int, planned: int) -> str:
-    """For the progress of a gate: what has just ended, and how."""
+    """Return a progress line: the case that has just ended, and its result."""
     place = f"[{number:{len(str(planned))}}/{planned}]"
     seconds, acked, wait, recovery, proved = figures(case)
     if case.status == "skipped":
@@ -39,14 +39,14 @@ def line(case: Case, number: int, planned: int) -> str:
 
 
 def headline(gate: Gate) -> str:
-    """The gate in one line, without its word."""
+    """Return the gate's counts and duration in one line, without its verdict."""
     counts = ", ".join(f"{count} {status}" for status, count in gate.counts().items())
     ended = "interrupted after" if gate.interrupted else "in"
     return f"{gate.suite}: {counts or 'no case'} of {gate.planned} {ended} {clock(gate.seconds)}"
 
 
 def table(gate: Gate, folder: Path) -> str:
-    """The word first, then every case, those that need a look before the others."""
+    """Return the verdict and a table of all cases, the most urgent first."""
     word = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[gate.valid]
     lines = [f"{word:9}{headline(gate)}", f"{'':9}{folder / 'index.html'}", ""]
     cases = by_urgency(gate.cases)
@@ -62,14 +62,14 @@ def table(gate: Gate, folder: Path) -> str:
 
 
 def clock(seconds: float) -> str:
-    """``9:05 min``; hours where there are any."""
+    """Format a duration as ``9:05 min``, with hours if there are any."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
 
 
 def replay(case: Case, folder: Path) -> str | None:
-    """The command that runs a case again; ``None`` when its plan is gone."""
+    """Return the command that runs a case again; ``None`` if its plan was removed."""
     return None if case.folder is None else program.command("replay", folder / case.folder)
 
 
