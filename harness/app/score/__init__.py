@@ -1,1 +1,2 @@
-"""Score: how surely each planted bug is found, by a schedule of its own and by chance."""
+"""A score measures how reliably each planted bug is found, by its own schedule and by drawn
+seeds."""

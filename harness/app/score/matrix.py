@@ -1,7 +1,7 @@
-"""The detection matrix: rows of measurements in a file, and the page that is written from it.
+"""The detection matrix: a file with rows of measurements, and the page that is generated from it.
 
-The page is never written by hand, and the rows are replaced one by one, so that a score that is
-interrupted goes on where it was.
+The page is never edited by hand. Rows are replaced one by one, so that a score that is interrupted
+can be continued.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,106 +15,107 @@ from harness.app.search.outcome import Status
 
 DATA, PAGE = "detection-matrix.json", "detection-matrix.md"
 FIRST = 1
-"""The tier of those that must be found by chance, too."""
+"""The tier of the mutants that drawn seeds must find, too."""
 
 
 class Scripted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the plan of a mutant's own has shown."""
+    """What the plan written for a mutant has shown."""
 
     without: Status
-    """Of the correct broker, every fault proved."""
+    """The verdict on the correct broker, with every fault proved."""
     anomalies: dict[str, int]
-    """With the bug planted: how many findings of each, illegal ones."""
+    """The number of illegal findings by anomaly, with the bug planted."""
     faults: int
     cpu_seconds: float
-    """Of both runs."""
+    """The CPU time of both runs."""
     commit: str | None = None
-    """What was measured; none outside of a repository."""
+    """The commit that was measured; ``None`` outside a repository."""
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a search has shown, with plans drawn from seeds."""
+    """What a search with plans drawn from seeds has shown."""
 
     seed: int
-    """The first one."""
+    """The first seed."""
     runs: int
     found: int
-    """In how many of them something illegal was found."""
+    """The number of runs with an illegal finding."""
     first: int | None
-    """The first run of these, counted from 1."""
+    """The first of those runs, counted from 1; ``None`` if there is none."""
     failed: int
     anomalies: dict[str, int]
-    """In how many runs each was found."""
+    """The number of runs with each anomaly."""
     cpu_seconds: float
     workload: str = "idempotent"
-    """That was asked of all of them."""
+    """The workload of all runs."""
     commit: str | None = None
-    """What was measured; none outside of a repository."""
+    """The commit that was measured; ``None`` outside a repository."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A mutant, and how surely it is found."""
+    """A mutant, and how reliably it is found."""
 
     name: str
     source: str
     tier: int
     symptom: str
-    """What it must be reported as."""
+    """The anomaly as which it must be reported."""
     scripted: Scripted | None = None
     drawn: Drawn | None = None
 
     @property
     def is_shown(self) -> bool:
-        """By its schedule, as its story has it, which is green without it."""
+        """True if its schedule shows its symptom, and is valid without the mutant."""
         seen = self.scripted
         return seen is not None and seen.without == "valid" and self.symptom in seen.anomalies
 
     @property
     def is_found(self) -> bool:
-        """By chance."""
+        """True if drawn seeds found it."""
         return self.drawn is not None and self.drawn.found > 0
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """A loss that follows from a configuration: found, and judged by what was promised."""
+    """A loss that follows from a configuration: it must be found, and judged by what was
+    promised."""
 
     name: str
     status: Status
-    """By its own contract."""
+    """The verdict by its own contract."""
     allowed: dict[str, int]
     strict: dict[str, int]
-    """What is illegal by the strictest contract."""
+    """The illegal findings by the strictest contract."""
 
     @property
     def is_told_apart(self) -> bool:
-        """Found under both, permitted by one only."""
+        """True if the loss is found under both contracts, and permitted by one only."""
         return self.status == "valid" and bool(self.allowed) and bool(self.strict)
 
 
 class Matrix(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known."""
+    """All rows and controls."""
 
     rows: dict[str, Row] = {}
     controls: dict[str, Control] = {}
 
     def with_row(self, row: Row) -> "Matrix":
-        """This one instead of the one of its name."""
+        """Return the matrix with this row, which replaces one of the same name."""
         rows = self.rows | {row.name: row}
         return msgspec.structs.replace(self, rows=dict(sorted(rows.items())))
 
     def with_control(self, control: Control) -> "Matrix":
-        """The same of a control."""
+        """Return the matrix with this control, which replaces one of the same name."""
         controls = self.controls | {control.name: control}
         return msgspec.structs.replace(self, controls=dict(sorted(controls.items())))
 
     def of(self, names: Iterable[str]) -> "Matrix":
-        """Without mutants that there are no more."""
+        """Return the matrix without mutants that no longer exist."""
         kept = {name: self.rows[name] for name in names if name in self.rows}
         return msgspec.structs.replace(self, rows=kept)
 
 
 def read(folder: Path) -> Matrix:
-    """What has been measured before; raises :class:`Refused` for a file that is none of ours."""
+    """Return the matrix measured so far; raises :class:`Refused` for a file of another kind."""
     path = folder / DATA
     if not path.exists():
         return Matrix()
@@ -125,15 +126,15 @@ def read(folder: Path) -> Matrix:
 
 
 def write(matrix: Matrix, folder: Path) -> None:
-    """Both files."""
+    """Write the data file and the page."""
     document = msgspec.json.format(msgspec.json.encode(matrix), indent=2)
-    with private.as_asked():  # they are documents of the repository
+    with private.as_asked():  # they belong to the repository
         files.replace(folder / DATA, document + b"\n")
         files.replace(folder / PAGE, page(matrix).encode())
 
 
 def page(matrix: Matrix) -> str:
-    """The matrix for a reader."""
+    """Return the matrix as a page in Markdown."""
     rows = sorted(matrix.rows.values(), key=lambda row: (row.source, row.name))
     return "\n".join([*_HEAD, *_summary(rows), "", *_mutants(rows), *_controls(matrix), ""])
 

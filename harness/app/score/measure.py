@@ -1,6 +1,6 @@
-"""Measure: a mutant's plan with it and without it, then seeds until it was found often enough.
+"""Measures a mutant: its plan with and without it, then drawn seeds until it is found often enough.
 
-All of it is simulated, each run in a child process, so that a row can be measured again anywhere.
+All runs are simulated, each in a child process, so that a row can be measured again on any machine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ RUNS = 200
 ENOUGH = 3
 COMMIT_DIGITS = 9
 UNSEEN = ("control", "protocol")
-"""Kinds of mutants that no anomaly is expected of."""
+"""Kinds of mutants that need not show any anomaly."""
 STRICTEST: Mapping[str, str] = {
     "broker.transaction.version": "2",
     "broker.unclean.leader.election.enable": "false",
@@ -56,22 +56,22 @@ ELSEWHERE: Mapping[str, str] = dict.fromkeys(
     ),
     "fencing",
 )
-"""Of which workload seeds are drawn, where it is another than that of the mutant's own schedule:
-that has one takeover, and this is about nothing else."""
+"""The workload with which seeds are drawn for a mutant, if it differs from that of the mutant's own
+schedule. That one contains a single takeover of a transactional id, this one many."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is to be measured, and how well."""
+    """The request: which mutants to measure, and how thoroughly."""
 
     names: Sequence[str] = ()
-    """Mutants and controls; none: all of which nothing is known yet."""
+    """Mutants and controls; empty means all that were not measured yet."""
     examples: Path
-    """Where the plans are: ``mutants/`` and ``plans/``."""
+    """The folder with the plans in ``mutants/`` and ``plans/``."""
     output: Path
     results: Path
     draws: bool = True
-    """Are seeds drawn, too?"""
+    """True if seeds are drawn, too."""
     seed: int = 1
     runs: int = RUNS
     enough: int = ENOUGH
@@ -79,9 +79,11 @@ class Asked:
 
 
 def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matrix:
-    """Measure row by row; what has been measured is in the files at once. Raises
-    :class:`Refused` for a name or a plan that there is not, and
-    :class:`~harness.app.run.Interrupted`: a row that was begun is as it was before."""
+    """Measure row by row, and write each row to the files at once.
+
+    Raises :class:`Refused` for an unknown name or a missing plan, and
+    :class:`~harness.app.run.Interrupted`; an unfinished row then keeps its former values.
+    """
     wanted = {name: known[name] for name in known if known[name].kind not in UNSEEN}
     controls = [name for name in CONTROLS if _control_plan(asked, name).exists()]
     if unknown := [name for name in asked.names if name not in wanted and name not in controls]:
@@ -105,7 +107,8 @@ def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matr
 
 
 def missed(matrix: Matrix) -> list[str]:
-    """Mutants that their own schedule does not show, and controls that are not told apart."""
+    """Return the mutants that their own schedules do not show, and the controls that are judged
+    alike."""
     rows = [name for name, row in matrix.rows.items() if not row.is_shown]
     return rows + [name for name, control in matrix.controls.items() if not control.is_told_apart]
 
@@ -187,7 +190,7 @@ def _drawn(asked: Asked, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
 
 
 def _commit() -> str | None:
-    """In short, with ``-dirty`` for changes."""
+    """Return the shortened commit, with ``-dirty`` for local changes."""
     number, _, rest = request.commit().partition("-")
     return "-".join(part for part in (number[:COMMIT_DIGITS], rest) if part) or None
 
@@ -203,7 +206,8 @@ def _control(asked: Asked, name: str) -> Control:
 
 
 def _judged_twice(plan: Plan, folder: Path) -> Ran:
-    """By its own contract, with what the strictest one has as its anomalies."""
+    """Judge a run by its own contract, and take the anomalies from a judgement by the strictest
+    one."""
     ran = one.of_plan(plan, folder)
     if ran.status == "failed":
         return ran

@@ -1,1 +1,2 @@
-"""Search: many simulated runs over seeds, each with a plan of its own, judged as they end."""
+"""A search simulates many runs, each with a seed and a plan of its own, and judges each as it
+ends."""

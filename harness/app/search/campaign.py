@@ -1,4 +1,4 @@
-"""Many runs, a seed each, on several cores: the odd ones are kept, the others counted."""
+"""Runs many simulations, one seed each, on several cores; keeps the runs that are not valid."""
 
 import os
 import shutil
@@ -21,45 +21,46 @@ from harness.app.search.together import Together
 
 RUNS = 100
 RED_KEPT_MAX = 50
-"""Folders of runs that are not valid; of further ones the seed is told, which makes them again."""
+"""The number of invalid, unknown and failed runs whose folders are kept. Of further ones only the
+seed is reported, which reproduces them."""
 GLANCE_S = 0.25
 NOTED_EVERY_S = 10.0
-"""How often what there is so far is written down, for nobody knows what may end a search."""
+"""How often the summary so far is written, because a search may be killed at any time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a search is to do."""
+    """The parameters of a search."""
 
     pinned: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of a plan, as options and plan files have them; all else is drawn."""
+    """Fields of a plan, as in options and plan files; all others are drawn."""
     first: int = 1
     """The first seed; the others follow it."""
     runs: int | None = None
-    """How many at most; ``None``: as many as there is time for."""
+    """The maximum number of runs; ``None`` means as many as the time allows."""
     minutes: float | None = None
-    """After so many no run begins any more; ``None``: no matter how long it takes."""
+    """The time after which no run begins; ``None`` means no limit."""
     jobs: int = 1
     keep: int = 0
-    """Of how many passes the folders are kept."""
+    """The number of valid runs whose folders are kept."""
     enough: int | None = 1
-    """With so many runs invalid or failed no other begins; ``None``: with any number."""
+    """After this many invalid or failed runs no other begins; ``None`` means no limit."""
     spark: bool = False
-    """Are all histories judged once more at the end, in one Spark job?"""
+    """True if all histories are judged again at the end, in one Spark job."""
 
 
 Each = Callable[[int, Mapping[str, Any], Path], Ran]
-"""Carries out the run of a seed, with what is pinned, in a folder."""
+"""Runs a seed with the pinned fields in a folder."""
 
 
 def carry_out(asked: Asked, results: Path, screen: Screen, each: Each = one.of_seed) -> Summary:
     """Run the search in a new folder under ``results/searches``.
 
-    SIGINT or SIGTERM ends it at once, with a summary of what there is. Raises
-    :class:`~harness.app.refused.Refused` when nothing can be drawn with what is pinned, and
-    :class:`~harness.app.run.Failed` when Spark was to judge and did not.
+    SIGINT or SIGTERM ends it at once, with a summary of the runs so far. Raises
+    :class:`~harness.app.refused.Refused` if no plan can be drawn with the pinned fields, and
+    :class:`~harness.app.run.Failed` if Spark was requested and did not judge.
     """
-    plan = draw.plan_of(asked.first, asked.pinned)  # refused here, and not in a child
+    plan = draw.plan_of(asked.first, asked.pinned)  # raises Refused here, not in a child
     draw.refuse_quiet(asked.first, asked.pinned)
     request.commit()
     what = f"{plan.workload}-seed{asked.first}"
@@ -83,7 +84,7 @@ def carry_out(asked: Asked, results: Path, screen: Screen, each: Each = one.of_s
 def _drive(
     search: "_Search", jobs: Jobs[int], count: int, ending: Sequence[int], screen: Screen
 ) -> None:
-    """Until nothing more is wanted, or somebody wants it to end."""
+    """Run seeds until no more are wanted, or a signal ends the search."""
     with screen.many(search.share_max) as show:
         while True:
             while search.wants_more and len(jobs) < count and not ending:
@@ -113,10 +114,10 @@ class _Search:
         self._red = 0
         self._began_s = self._noted_s = time.monotonic()
         self.stopped: Stopped = "interrupted"
-        """As long as it has come to no end of its own."""
+        """``interrupted`` until the search reaches an end of its own."""
         self._together: Together | None = None
 
-    # When to go on.
+    # Starting and ending runs.
 
     @property
     def wants_more(self) -> bool:
@@ -156,7 +157,7 @@ class _Search:
         jobs.start(seed, work, folder / SAID)
 
     def take(self, ended: Ended[int]) -> None:
-        """A run is over, or its process is."""
+        """Record the result of a child process that has ended."""
         if ended.status == 0:
             ran = msgspec.json.decode(ended.answer, type=Ran)
         else:
@@ -171,13 +172,13 @@ class _Search:
         self._ran.append(ran)
 
     def note_down(self) -> None:
-        """What there is so far, now and then."""
+        """Write the summary so far, from time to time."""
         if time.monotonic() - self._noted_s >= NOTED_EVERY_S:
             outcome.write(self.summary())
             self._noted_s = time.monotonic()
 
     def judge_together(self, screen: Screen) -> None:
-        """By Spark, all that were judged one by one."""
+        """Judge again, with Spark, all histories that were judged one by one."""
         folders = [self._aside(run.seed) for run in self._ran if run.status != "failed"]
         screen.say(f"{len(folders):,} histories, judged together …")
         try:
@@ -189,7 +190,7 @@ class _Search:
         if not self._together.differ:
             shutil.rmtree(self._aside(0).parent, ignore_errors=True)
 
-    # What there is to tell.
+    # Progress and summary.
 
     @property
     def share_max(self) -> float:
@@ -235,5 +236,5 @@ class _Search:
 
 
 def cores() -> int:
-    """That this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))

@@ -1,8 +1,8 @@
-"""A seed becomes a plan: everything that a plan can vary is drawn from it, swarm-style.
+"""Draws a plan from a seed: everything that a plan can vary is drawn, as in swarm testing.
 
-Each run leaves some kinds of trouble out and overdoes others, so that a thousand runs see more than
-a thousand repetitions of the average one. Every draw is made whether it is wanted or not: what a
-user pins changes nothing else.
+Each run leaves some kinds of faults out and has many of others, so that a thousand runs cover more
+than a thousand repetitions of the average run. Each value is drawn whether it is used or not, so
+that a setting that a user pins does not change any other draw.
 """
 
 import random
@@ -16,50 +16,56 @@ from nemesis.schedule import Temper
 from workloads.package import Workload
 
 TIME_LIMIT_S = 40.0
-"""Of work. With five seconds of calm at either end there is time for four faults and more."""
+"""The duration of the workload. With five seconds without faults at either end there is time for
+four faults and more."""
 FAULTS_MIN = 4
-"""Some kinds of trouble take long or seldom have room: with too few faults all kinds take part."""
+"""Some kinds of faults take long or rarely fit in. If fewer faults than this are drawn, all kinds
+take part."""
 CALM = (0.3, 0.6, 1.0, 1.5)
-"""How long pauses between faults are, in parts of what a single run has."""
+"""The length of pauses between faults, relative to a single run's."""
 GRUDGES = (0.0, 0.0, 0.4, 0.8)
-"""How likely a fault strikes whom the last one struck."""
+"""The probability that a fault has the target of the fault before it."""
 WEIGHTS = (0.0, 0.3, 0.6, 0.9)
-"""How likely a period of a schedule belongs to one fault alone, by itself."""
+"""The base probability that a period of a schedule belongs to one fault alone."""
 CLIENTS_CLOCKS_S = (0, 0, 0, -200_000, -30, 300)
-"""How far ahead clients' clocks are: records that are older than a day when they come are a
-mirror's, or of a machine that was set wrong. Nothing that a broker decides may hang by it."""
+"""How far clients' clocks are ahead. Records whose timestamps are more than a day old come from a
+mirror, or from a machine with a wrong clock. No decision of a broker may depend on them."""
 RATE_HZ_MAX = 15.0
-"""Operations a second, at most; batches bring the records, and each operation costs CPU time."""
+"""The maximum number of operations per second; batches provide the records, and each operation
+costs CPU time."""
 PARTITIONS_MAX = 12
-"""Of all topics together: each is fetched by its followers all the time."""
+"""The maximum number of partitions of all topics, because followers fetch each of them all the
+time."""
 PROTOCOLS = (None, None, None, "epochs-by-question")
-"""How a follower finds where its log and the leader's part, beside the way that is ours."""
+"""How a follower finds the offset at which its log diverges from the leader's. ``None`` stands for
+the broker's default protocol."""
 QUIET_SEEDS = 5
-"""So many seeds are tried before it is said that none draws a fault."""
+"""The number of seeds that are tried before a request is refused because no fault is drawn."""
 OWN = ("nemesis", "seed", "results", "inline")
-"""Fields of a plan file that are a search's own business."""
+"""Fields of a plan file that the search itself handles."""
 
 
 class Layout(NamedTuple):
-    """How many there are of what, and what of other draws follows from that."""
+    """The numbers of brokers and replicas, and the draws that depend on them."""
 
     brokers: int
     replication_factor: int
     min_isr: int
     weight: float
     always: tuple[str, ...] = ()
-    """Kinds of trouble that no run leaves out, if it has drawn ones."""
+    """Kinds of faults that no run with drawn nemeses leaves out."""
     alone: tuple[float, ...] = WEIGHTS
-    """How likely a period of a schedule belongs to one fault alone."""
+    """The probabilities that a period of a schedule belongs to one fault alone."""
     synced: float = 0.25
-    """How likely records are synced before they are answered for."""
+    """The probability that records are synced before they are acknowledged."""
     segment_bytes: tuple[int, ...] = (2048, 16384, 1 << 30, 1 << 30)
 
 
 SINGLE = Layout(
     3, 1, 1, 2, always=("power",), alone=(max(WEIGHTS),), synced=0.9, segment_bytes=(2048, 16384)
 )
-"""What is on its disk is all that there is of a partition: the disk is what such runs are about."""
+"""A layout with one replica: its disk holds the only copy of a partition, so these runs test the
+disk."""
 LAYOUTS = (
     Layout(3, 3, 2, 8),
     Layout(3, 3, 1, 3),
@@ -70,13 +76,17 @@ LAYOUTS = (
     Layout(5, 3, 2, 2),
     Layout(5, 5, 3, 1),
 )
-"""None in which each of several replicas is needed for a write: that would be mostly waiting."""
+"""The layouts that are drawn. None requires all of several replicas for a write, because such a run
+would mostly wait."""
 
 
 def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
-    """The plan of a seed, resolved, schedule and all; ``pinned`` are a plan's fields, as options
-    and plan files have them. Raises :class:`~harness.app.refused.Refused`."""
-    request.plan_of(pinned)  # of the right types, before anything is made of them
+    """Return the resolved plan of a seed, including its schedule.
+
+    ``pinned`` are fields of a plan, as in options and plan files. Raises
+    :class:`~harness.app.refused.Refused`.
+    """
+    request.plan_of(pinned)  # checks their types before they are used
     rng = random.Random(f"{seed}:search")
     layout = _layout(rng, pinned)
     options = _options(rng, layout)
@@ -93,7 +103,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "nemesis": _nemesis(rng, wanted, layout.always),
     }
     if "schedule" in pinned:
-        drawn["nemesis"] = wanted  # for it says itself which faults there are
+        drawn["nemesis"] = wanted  # the schedule itself determines the faults
     parts: dict[str, dict[str, Any]] = {
         "broker": _broker(rng, layout),
         "producer": _producer(rng),
@@ -112,7 +122,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
     protocol = rng.choice(PROTOCOLS)
     if protocol is not None:
-        # The first of all: what somebody plants stands, whatever it replaces.
+        # First in order, so that a mutant of the user overrides it.
         planted = tuple(name for name in fixed.get("mutants", ()) if name != protocol)
         fixed["mutants"] = (protocol, *planted)
     plan = request.resolve(request.plan_of(drawn | fixed), temper, may_be_quiet=True)
@@ -124,8 +134,11 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
 
 
 def refuse_quiet(seed: int, pinned: Mapping[str, Any]) -> None:
-    """Raise :class:`~harness.app.refused.Refused` if none of a few seeds draws a fault, although
-    some are asked for: the verdicts of such a search could only be UNKNOWN."""
+    """Raise :class:`~harness.app.refused.Refused` if none of a few seeds draws any of the requested
+    faults.
+
+    The verdicts of such a search could only be UNKNOWN.
+    """
     plans = (plan_of(seed + number, pinned) for number in range(QUIET_SEEDS))
     if all(plan.nemesis and not plan.schedule for plan in plans):
         raise Refused(request.too_quiet(plan_of(seed, pinned)))
@@ -134,10 +147,11 @@ def refuse_quiet(seed: int, pinned: Mapping[str, Any]) -> None:
 def _of_workload(
     workload: Workload | None, parts: Mapping[str, Mapping[str, Any]], seed: int
 ) -> dict[str, dict[str, Any]]:
-    """Without the options that a workload does not have, and with what only it varies."""
+    """Remove options that the workload does not have, and add those that only this workload
+    varies."""
     drawn = {part: dict(fields) for part, fields in parts.items()}
     if workload is None:
-        return drawn  # and refused, with the name that is pinned
+        return drawn  # refused later, with the pinned name
     known = {**workload.options, **catalogue.SIMULATED.options}
     drawn["options"] = {name: drawn["options"][name] for name in drawn["options"] if name in known}
     for part, fields in workload.vary(random.Random(f"{seed}:search:{workload.name}")).items():
@@ -146,7 +160,8 @@ def _of_workload(
 
 
 def _layout(rng: random.Random, pinned: Mapping[str, Any]) -> Layout:
-    """One of those that agree with what is pinned, or else the pinned numbers by themselves."""
+    """Choose a layout that agrees with the pinned fields, else build one from the pinned
+    numbers."""
     brokers = pinned.get("brokers")
     broker, options = pinned.get("broker", {}), pinned.get("options", {})
     factor = options.get("replication_factor")
@@ -210,7 +225,8 @@ def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
 
 
 def _clocks(rng: random.Random, parts: Mapping[str, dict[str, Any]]) -> None:
-    """What time clients have, and how often brokers look whose time is over."""
+    """Draw the offset of the clients' clocks, and how often brokers look for expired producer
+    ids."""
     parts["options"]["clients_clock_s"] = rng.choice(CLIENTS_CLOCKS_S)
     check_ms = rng.choice((1000, 1000, 600_000))
     parts["broker"]["producer.id.expiration.check.interval.ms"] = str(check_ms)
@@ -228,7 +244,8 @@ def _producer(rng: random.Random) -> dict[str, str]:
 
 
 def _nemesis(rng: random.Random, wanted: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
-    """Some of what is wanted, these ``always``; what is wanted by name is all taken."""
+    """Choose some of the possible nemeses, and ``always`` these; names that the user wants are all
+    taken."""
     possible = request.offered(catalogue.SIMULATED)
     share = rng.uniform(0.3, 1.0)
     taken = [name for name in possible if rng.random() < share]
@@ -240,7 +257,7 @@ def _nemesis(rng: random.Random, wanted: Sequence[str], always: Sequence[str]) -
 
 
 def described(plan: Plan) -> str:
-    """What was drawn, in a few words for a line."""
+    """Return a short description of the drawn plan for one line."""
     faults = ", ".join(dict.fromkeys(fault.fault for fault in plan.schedule or ()))
     options = plan.options
     return (

@@ -1,9 +1,9 @@
-"""Children of this process, each of which does one thing and hands back bytes.
+"""Runs functions in child processes, each of which returns bytes.
 
-A child begins as a copy of its parent: with everything imported, and all of them in the same state,
-so that what it does depends on its task alone. It has a process group of its own: Ctrl-C is for the
-parent to deal with. One that runs away is ended by the limit on its CPU time, one that waits in
-vain by the clock, and none outlives its parent.
+A child begins as a copy of its parent, with everything imported. All children start in the same
+state, so that the result of a child depends on its task alone. Each child has its own process
+group: Ctrl-C is left to the parent. A limit on CPU time ends a child that loops, a timer ends one
+that hangs, and no child outlives its parent.
 """
 
 import contextlib
@@ -21,26 +21,28 @@ from pathlib import Path
 from typing import Generic, NamedTuple, NoReturn, Self, TypeVar
 
 SAID = "said.txt"
-"""What a child prints, in the folder that it works in."""
+"""The file for a child's output, in the folder in which it works."""
 CPU_S_MAX = 300
-"""A hundred times what a run of a search takes."""
+"""The limit on a child's CPU time: a hundred times that of a search's run."""
 GRACE_S = 5
-"""After it the signal that ends a child leaves it no word."""
+"""The CPU seconds after the limit until the kernel kills the child, which then leaves no
+message."""
 CLOCK_S_MAX = 1800
-"""It waits for nobody, but may have to share its core with many others."""
+"""The limit on a child's duration: it waits for no other process, but may share its core with
+many."""
 _PR_SET_PDEATHSIG = 1
 
 Key = TypeVar("Key")
 
 
 class Ended(NamedTuple, Generic[Key]):
-    """A child that is gone."""
+    """A child process that has ended."""
 
     key: Key
     answer: bytes
-    """All that it handed back; empty when it did not come so far."""
+    """The bytes that it returned; empty if it did not finish."""
     status: int
-    """Of its exit; negative: the signal that ended it."""
+    """The exit status; negative if a signal ended it."""
 
 
 @dataclass(slots=True)
@@ -51,7 +53,7 @@ class _Child(Generic[Key]):
 
 
 class Jobs(Generic[Key]):
-    """Children under way. Leaving the block ends those that are left."""
+    """The running child processes; leaving the block kills those that still run."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -74,7 +76,7 @@ class Jobs(Generic[Key]):
         return len(self._children)
 
     def start(self, key: Key, work: Callable[[], bytes], words: Path) -> None:
-        """Fork a child that does ``work``; what it prints goes to the file ``words``."""
+        """Fork a child that runs ``work``; its output goes to the file ``words``."""
         sys.stdout.flush()
         sys.stderr.flush()
         reading, writing = os.pipe()
@@ -86,7 +88,7 @@ class Jobs(Generic[Key]):
         self._selector.register(reading, selectors.EVENT_READ)
 
     def ended(self, patience_s: float) -> Iterator[Ended[Key]]:
-        """Those that have ended; waits for one, but no longer than this."""
+        """Yield the children that have ended; wait for one, but no longer than ``patience_s``."""
         for ready, _ in self._selector.select(patience_s):
             child = self._children[ready.fd]
             if data := os.read(ready.fd, 1 << 20):
@@ -100,7 +102,7 @@ class Jobs(Generic[Key]):
 
 
 def how_ended(status: int, said: Path) -> str:
-    """How a child came to its end that has not handed anything back."""
+    """Return why a child ended that returned no result."""
     lines = said.read_text(errors="replace").split("\n") if said.exists() else []
     last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
     limits = {
@@ -117,13 +119,13 @@ def how_ended(status: int, said: Path) -> str:
 
 
 def drop_if_empty(said: Path) -> None:
-    """A file in which nothing was said is of no use to anybody."""
+    """Remove an output file that is empty."""
     if said.exists() and not said.stat().st_size:
         said.unlink()
 
 
 def _live(work: Callable[[], bytes], writing: int, words: Path) -> NoReturn:
-    """A child's whole life."""
+    """Run the task in the child process, and exit."""
     status = 1
     try:
         os.setpgid(0, 0)
@@ -137,7 +139,7 @@ def _live(work: Callable[[], bytes], writing: int, words: Path) -> NoReturn:
         os.dup2(said, 2)
         faulthandler.enable(2)
         for number in (signal.SIGXCPU, signal.SIGALRM):
-            faulthandler.register(number, 2, chain=True)  # says where it is, and ends it
+            faulthandler.register(number, 2, chain=True)  # writes the stack, then ends the child
         signal.setitimer(signal.ITIMER_REAL, CLOCK_S_MAX)
         answer = memoryview(work())
         while answer:

@@ -1,4 +1,4 @@
-"""One run of a search: the plan of its seed in a folder of its own, judged in this process."""
+"""Runs one simulation of a search in a folder of its own, and judges it in this process."""
 
 import contextlib
 import io
@@ -27,13 +27,15 @@ _STATUS: Mapping[bool | str, Status] = {True: "valid", False: "invalid", "unknow
 
 
 def of_seed(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
-    """Carry out what the seed draws; see :func:`of_plan`."""
+    """Run the plan that is drawn from the seed; see :func:`of_plan`."""
     return of_plan(draw.plan_of(seed, pinned), folder)
 
 
 def of_plan(plan: Plan, folder: Path) -> Ran:
-    """Carry a resolved plan out in this folder, which exists. All that a run leaves is in there
-    but its report; nodes' data when it is not valid."""
+    """Run a resolved plan in this folder, which exists, and judge its history.
+
+    The folder then contains everything but the report, and the nodes' data if the run is not valid.
+    """
     began_s = time.process_time()
     document = msgspec.json.format(msgspec.json.encode(request.masked(plan)), indent=2)
     (folder / "plan.json").write_bytes(document + b"\n")
@@ -43,7 +45,7 @@ def of_plan(plan: Plan, folder: Path) -> Ran:
         verdict, findings = examine(folder, inline=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this run's
         text = "".join(traceback.format_exception(error))
-        with contextlib.suppress(OSError):  # the disk may be what is full
+        with contextlib.suppress(OSError):  # the disk may be full
             (folder / "crash.txt").write_text(text)
         return Ran(
             seed=plan.seed,
@@ -74,12 +76,13 @@ def of_plan(plan: Plan, folder: Path) -> Ran:
 
 
 def finish(folder: Path) -> None:
-    """A run that is kept gets its page."""
+    """Write the report of a run that is kept."""
     report.render(folder)
 
 
 def _seen_s(record: Path) -> dict[str, tuple[float, float]]:
-    """By anomaly, when white-box checks saw it first: it is witnessed by one snapshot."""
+    """Return, by anomaly, when an invariant check first saw it; its only witness is one
+    snapshot."""
     found: dict[str, tuple[float, float]] = {}
     for seen in violation.read(record).violations:
         found.setdefault(findings_.called(seen), (seen.time_ns / 1e9, seen.time_ns / 1e9))
@@ -91,7 +94,11 @@ class _Stamp(msgspec.Struct):
 
 
 def _witnessed_s(findings: Sequence[Finding], history: Path) -> dict[str, tuple[float, float]]:
-    """By anomaly; the witnesses are events, and an event's index is its line."""
+    """Return, by illegal anomaly, the times of the witnesses of the finding that was complete
+    first.
+
+    Witnesses are events, and an event's index is its line.
+    """
     illegal = [finding for finding in findings if not finding.legal and finding.ops]
     if not illegal:
         return {}
@@ -111,7 +118,7 @@ def _at_s(line: bytes) -> float:
 
 
 def _until_s(history: Path) -> float:
-    """When the last event was."""
+    """Return the time of the last event."""
     if not history.exists():
         return 0.0
     lines = history.read_bytes().splitlines()

@@ -1,6 +1,6 @@
-"""What came of a search and of each of its runs: values, and the file that holds them.
+"""The results of a search and of its runs, and the file ``search.json`` that stores them.
 
-``search.json`` is replaced in one step, so that whoever reads it finds a whole one.
+``search.json`` is replaced atomically, so that readers always see a whole file.
 """
 
 from collections import Counter
@@ -14,50 +14,51 @@ from harness.app import files
 from harness.app.search.together import Together
 
 Status = Literal["valid", "invalid", "unknown", "failed"]
-"""``failed``: Faultline's own doing, or a world in which nothing could happen any more."""
+"""The result of a run. ``failed``: an error of Faultline itself, or a deadlocked simulation."""
 Stopped = Literal["done", "found", "time", "interrupted"]
-"""All runs that were asked for; enough was found; the minutes were over; somebody ended it,
-or it still goes on."""
+"""Why a search ended: all requested runs are done, enough was found, the time was over, or it was
+interrupted. A search that still runs also counts as interrupted."""
 
 FILE = "search.json"
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One run."""
+    """The result of one run."""
 
     seed: int
     status: Status
     plan: str = ""
-    """What was drawn, in a few words."""
+    """A short description of the drawn plan."""
     why: tuple[str, ...] = ()
-    """A sentence each: the first finding of each illegal anomaly, what evidence is missing, or how
-    it failed."""
+    """One sentence each: the first finding of each illegal anomaly, missing evidence, or the
+    failure."""
     anomalies: dict[str, int] = {}
     allowed: dict[str, int] = {}
     simulated_seconds: float = 0.0
-    """Until the last event of its history."""
+    """Virtual time of the last event of the history."""
     acked: int = 0
     faults: int = 0
     faults_effective: int = 0
     snapshots: int = 0
-    """That white-box checks judged."""
+    """The number of snapshots that the invariant checks judged."""
     cpu_seconds: float = 0.0
     witnessed_s: dict[str, tuple[float, float]] = {}
-    """Of each illegal anomaly, the finding that was complete first: when its first witness was, and
-    its last."""
+    """By illegal anomaly, of the finding that was complete first: the times of its first and last
+    witness."""
     folder: str | None = None
-    """Where it was kept; without one, its seed makes it again."""
+    """The folder, if it was kept; otherwise the seed reproduces the run."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``search.json`` holds, and ``--json`` prints."""
+    """The content of ``search.json``, which ``--json`` also prints."""
 
     runs: int
     simulated_seconds: float
     acked: int
     faults_effective: int
     snapshots: int = 0
-    """Of the brokers' state and ZooKeeper's, judged while they ran."""
+    """The number of snapshots of the brokers' and ZooKeeper's state that were judged during the
+    runs."""
     unknown: int
     failed: int
     findings: tuple[Ran, ...]
@@ -65,23 +66,22 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     doubtful: tuple[Ran, ...]
     """The unknown and the failed runs, by seed."""
     anomalies: dict[str, int]
-    """In how many runs each was found."""
+    """The number of runs in which each anomaly was found."""
     allowed: dict[str, int]
-    """The same of what their contracts permit."""
+    """The number of runs with each anomaly that their contracts permit."""
     least: dict[str, float]
-    """The smallest that any run has of simulated seconds, acknowledged records, effective
-    faults."""
+    """The minima over all runs of simulated seconds, acknowledged records and effective faults."""
     seconds: float
     cpu_seconds: float
-    """Of all runs; the search itself takes little."""
+    """The CPU time of all runs; the search itself takes little."""
     stopped: Stopped
     seed: int
-    """The first one."""
+    """The first seed."""
     pinned: dict[str, Any]
-    """What was not drawn."""
+    """The fields that were not drawn."""
     folder: str
     together: Together | None = None
-    """How all histories were judged in one Spark job, where that was asked for."""
+    """The result of judging all histories in one Spark job, if that was requested."""
 
 
 def summary(
@@ -94,7 +94,7 @@ def summary(
     folder: Path,
     together: Together | None = None,
 ) -> Summary:
-    """Of these runs, in any order."""
+    """Return the summary of these runs, which may be in any order."""
     ran = sorted(ran, key=lambda run: run.seed)
     told = [run for run in ran if run.status != "failed"]
     return Summary(
@@ -128,8 +128,8 @@ def _in_runs(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def exit_status(summary: Summary) -> int:
-    """1 when anything was found, else 70 when a run failed, two judgements differ or somebody
-    interrupted, else 2 when a run is unknown, else 0."""
+    """Return 1 if an anomaly was found, else 70 if a run failed, two judgements differ or the
+    search was interrupted, else 2 if a run is unknown, else 0."""
     if summary.findings:
         return 1
     differ = summary.together is not None and summary.together.differ
@@ -139,13 +139,14 @@ def exit_status(summary: Summary) -> int:
 
 
 def write(summary: Summary) -> None:
-    """``search.json`` in its folder."""
+    """Write ``search.json`` into its folder."""
     document = msgspec.json.format(msgspec.json.encode(summary), indent=2)
     files.replace(Path(summary.folder) / FILE, document + b"\n")
 
 
 def describe(summary: Summary, again: str) -> str:
-    """For a terminal; ``again`` begins a command that repeats a folder."""
+    """Return the summary as text for a terminal; ``again`` begins a command that repeats a
+    folder."""
     hours = summary.simulated_seconds / 3600
     lines = [
         f"{summary.runs:,} runs, {hours:.1f} simulated hours · {summary.acked:,} acknowledged ·"

@@ -1,6 +1,6 @@
-"""Where runs of a search take place: in memory, since most of what they write is thrown away.
+"""Runs of a search work in memory if possible, because most of their files are deleted.
 
-A run makes hundreds of small files, and making them on a disk is an eighth of what it costs.
+A run creates hundreds of small files; on a disk this takes an eighth of the run's time.
 """
 
 import contextlib
@@ -14,14 +14,15 @@ from pathlib import Path
 MEMORY = Path("/dev/shm")
 PREFIX = "faultline-"
 BYTES_MIN = 256 << 20
-"""Far more than a few runs write; where there is less, they go to the disk."""
+"""The free memory that is required, far more than a few runs write; with less, runs use the
+disk."""
 
 
 @contextlib.contextmanager
 def scratch(other: Path, memory: Path = MEMORY) -> Iterator[Path]:
-    """A new folder, which goes with the block; below ``other`` where memory has no room.
+    """Create a folder that is removed with the block; below ``other`` if memory has no room.
 
-    What a search left there that was killed goes first: whoever lives holds a lock.
+    Folders that killed searches left there are removed first: a search that is alive holds a lock.
     """
     with contextlib.ExitStack() as stack:
         where = memory if _has_room(memory) else other
@@ -29,7 +30,7 @@ def scratch(other: Path, memory: Path = MEMORY) -> Iterator[Path]:
         held = os.open(made, os.O_RDONLY)
         stack.callback(os.close, held)
         fcntl.flock(held, fcntl.LOCK_SH)
-        folder = made.rename(where / f"{PREFIX}{made.name[1:]}")  # swept from now on, if not held
+        folder = made.rename(where / f"{PREFIX}{made.name[1:]}")  # sweep() sees it from now on
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         sweep(where)
         yield folder
@@ -43,10 +44,10 @@ def _has_room(memory: Path) -> bool:
 
 
 def sweep(where: Path) -> list[Path]:
-    """Remove the folders of this user that no process holds any more; which ones."""
+    """Remove this user's folders that no process holds any more, and return them."""
     removed = []
     for folder in sorted(where.glob(f"{PREFIX}*")):
-        with contextlib.suppress(OSError):  # held, or just gone
+        with contextlib.suppress(OSError):  # locked, or just removed
             held = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 if os.fstat(held).st_uid != os.getuid():

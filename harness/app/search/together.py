@@ -1,7 +1,7 @@
-"""The histories of a whole search judged once more, all in one Spark job: do the judgements agree?
+"""Judges the histories of a whole search again in one Spark job, and compares the judgements.
 
-Each run was judged in its own process as it ended, by the executor without Spark. What that read
-and what it said is put aside, and compared with what the job says of the same.
+Each run was judged in its own process as it ended, by the executor without Spark. The input and the
+result of that judgement are stored, and compared with the result of the Spark job.
 """
 
 import shutil
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PARTS = ("plan.json", "history.parquet", violation.FILE, "verdict.json", "findings.parquet")
-"""Of a run's folder: what judging takes, and what it says."""
+"""The files of a run's folder that a judgement reads and writes."""
 
 
 class Together(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """The result of the comparison."""
 
     histories: int
     seconds: float
-    """With the start of Spark."""
+    """The duration, including the start of Spark."""
     differ: tuple[str, ...]
-    """The folders of which the two judgements are not the same; they are kept."""
+    """The folders whose two judgements differ; they are kept."""
 
 
 def put_aside(folder: Path, place: Path) -> None:
-    """Copy what is needed of a judged run's folder to a new folder ``place``."""
+    """Copy the files of a judged run that are needed to a new folder ``place``."""
     place.mkdir(parents=True)
     for name in PARTS:
         shutil.copy(folder / name, place / name)
 
 
 def judge(folders: Sequence[Path], session: "SparkSession | None" = None) -> Together:
-    """All of these, which were put aside; those that agree are gone afterwards.
+    """Judge these stored histories again, and remove the folders whose judgements agree.
 
     Without ``session``, Spark is started and stopped. Raises :class:`~checkers.session.NoSpark`,
-    and whatever comes of a job that crashes.
+    and the error of a job that crashes.
     """
     began_s = time.monotonic()
     differ = []
@@ -65,7 +65,7 @@ def judge(folders: Sequence[Path], session: "SparkSession | None" = None) -> Tog
 
 
 def _judged(folders: Sequence[Path], session: "SparkSession | None") -> list[Judged]:
-    from checkers import session as session_  # a search that wants no Spark imports none
+    from checkers import session as session_  # a search without Spark must not import it
 
     size = sum((folder / "history.parquet").stat().st_size for folder in folders)
     with temporary.folder(None, "faultline-together-") as scratch:
@@ -79,7 +79,7 @@ def _judged(folders: Sequence[Path], session: "SparkSession | None") -> list[Jud
 
 
 def _is_same(folder: Path, judged: Judged) -> bool:
-    """Verdict and findings, to the last word; how long a checker took is its own affair."""
+    """Return whether verdict and findings are equal, apart from the duration of the checkers."""
     said = msgspec.json.decode((folder / "verdict.json").read_bytes(), type=Verdict)
     if essence(said) != essence(judged.verdict):
         return False

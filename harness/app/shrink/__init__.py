@@ -1,1 +1,1 @@
-"""Shrink: the smallest plan and schedule that still show an anomaly."""
+"""Shrinking finds the smallest plan and schedule that still show an anomaly."""

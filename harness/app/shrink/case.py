@@ -1,4 +1,4 @@
-"""A test case of a shrunk plan: one file for pytest, with everything in it."""
+"""Writes a shrunk plan as a test case: one self-contained file for pytest."""
 
 import json
 import re
@@ -66,14 +66,15 @@ def test_no_{name}(tmp_path: Path) -> None:
 
 
 def write(folder: Path, plan: Plan, anomaly: str) -> Path:
-    """``test_<anomaly>_seed<n>.py`` in this folder; its path."""
+    """Write ``test_<anomaly>_seed<n>.py`` into this folder, and return its path."""
     path = folder / f"test_{_name(anomaly)}_seed{plan.seed}.py"
     path.write_text(text(plan, anomaly))
     return path
 
 
 def text(plan: Plan, anomaly: str) -> str:
-    """The case: red while the bug is there; or, with a planted bug, green while it is found."""
+    """Return the test case. It is red while the bug exists; with a planted bug, green while it is
+    found."""
     small = msgspec.structs.replace(request.masked(plan), versions={}, commit="")
     document = msgspec.json.format(msgspec.json.encode(small), indent=2).decode()
     correct = protocols(plan.mutants)
@@ -86,5 +87,5 @@ def text(plan: Plan, anomaly: str) -> str:
 
 
 def _name(anomaly: str) -> str:
-    """For a function or a file."""
+    """Return the anomaly's name in a form that suits functions and files."""
     return re.sub(r"\W", "_", anomaly).lower()

@@ -1,6 +1,7 @@
-"""What could be left out of a plan: for each kind of part, smaller plans, the boldest first.
+"""Generates smaller plans: for each kind of part, plans without some parts, the boldest first.
 
-A plan that differs in anything takes another course: reductions are guesses, and a trial tells.
+Any change of a plan changes the course of the simulation. Reductions are therefore guesses, which a
+trial confirms or rejects.
 """
 
 import math
@@ -14,19 +15,19 @@ from harness.app import catalogue
 from model.plan import Plan, ScheduledFault
 
 FIRST_FAULT_S = 2.0
-"""Early enough; before it, topics are made."""
+"""The earliest time of a fault; before it, topics are created."""
 GAP_S = 0.5
 DURATION_S_MIN = 0.5
 TIME_LIMIT_S_MIN = 3.0
 AFTER_S = 1.0
-"""How long work goes on after what a finding hangs on."""
+"""How long work continues after the last event on which a finding depends."""
 _LEADER = re.compile(r"leader:[\w.]+-\d+")
 
 Item = TypeVar("Item")
 
 
 class Seen(NamedTuple):
-    """When the anomaly was witnessed in the run of a plan: by its first event, and its last."""
+    """The times of the first and the last event that witnessed the anomaly in a run."""
 
     first_s: float = math.inf
     last_s: float = math.inf
@@ -36,7 +37,7 @@ Reduction = Callable[[Plan, Seen], Iterator[Plan]]
 
 
 def shorter(plan: Plan, seen: Seen) -> Iterator[Plan]:
-    """Work ends soon after what the finding hangs on; faults that were to come later are gone."""
+    """End the work soon after the finding's witnesses, without the faults that would come later."""
     limits = (
         seen.first_s + AFTER_S,
         seen.last_s + AFTER_S,
@@ -52,13 +53,13 @@ def shorter(plan: Plan, seen: Seen) -> Iterator[Plan]:
 
 
 def fewer_faults(plan: Plan, seen: Seen) -> Iterator[Plan]:
-    """Without any, without a half, … without a single one."""
+    """Remove all faults, then each half, and so on, down to each single fault."""
     for left in without_parts(_faults(plan)):
         yield _with(plan, left)
 
 
 def smaller_cluster(plan: Plan, seen: Seen) -> Iterator[Plan]:
-    """One topic of one partition on three brokers, or a step towards it."""
+    """Reduce to one topic with one partition on three brokers, or take a step towards it."""
     options = plan.options
     one_topic = {
         name: count
@@ -90,7 +91,7 @@ def smaller_cluster(plan: Plan, seen: Seen) -> Iterator[Plan]:
 
 
 def fewer_operations(plan: Plan, seen: Seen) -> Iterator[Plan]:
-    """Fewer clients, which write less at a time, and less often."""
+    """Use fewer clients, smaller batches and lower rates."""
     for clients in (2, 3, 4):
         if clients < plan.concurrency:
             yield msgspec.structs.replace(plan, concurrency=clients)
@@ -103,7 +104,7 @@ def fewer_operations(plan: Plan, seen: Seen) -> Iterator[Plan]:
 
 
 def plainer_settings(plan: Plan, seen: Seen) -> Iterator[Plan]:
-    """Settings as they are by themselves: all of them, halves, quarters."""
+    """Reset settings to their defaults: all of them, then halves, then quarters."""
     standard = _standard(plan)
     odd = [
         (part, name)
@@ -119,7 +120,7 @@ def plainer_settings(plan: Plan, seen: Seen) -> Iterator[Plan]:
 
 
 def briefer_faults(plan: Plan, seen: Seen) -> Iterator[Plan]:
-    """Half as long, all of them or one."""
+    """Halve the duration of all faults, or of one."""
     faults = _faults(plan)
     briefer = [
         msgspec.structs.replace(
@@ -138,7 +139,7 @@ def briefer_faults(plan: Plan, seen: Seen) -> Iterator[Plan]:
 
 
 def earlier_faults(plan: Plan, seen: Seen) -> Iterator[Plan]:
-    """The first of them begins at once, and pauses between them are short."""
+    """Start the first fault at once, and shorten the pauses between faults."""
     faults = _faults(plan)
     if not faults:
         return
@@ -167,12 +168,15 @@ REDUCTIONS: Sequence[Reduction] = (
     shorter,
     plainer_settings,
 )
-"""In the order in which they pay: a short run makes every later trial cheap."""
+"""The order in which they pay: a short run makes every later trial cheap."""
 
 
 def without_parts(items: Sequence[Item], parts_max: int | None = None) -> Iterator[list[Item]]:
-    """What is left without all of them, without each half, each quarter, … each single one (delta
-    debugging); ``parts_max`` bounds in how many parts they are cut."""
+    """Yield the items without all, without each half, each quarter, and so on, down to each single
+    item (delta debugging).
+
+    ``parts_max`` bounds the number of parts into which the items are divided.
+    """
     parts, count = 1, len(items)
     while count and parts <= (parts_max or count):
         for part in range(parts):
@@ -188,19 +192,19 @@ def _faults(plan: Plan) -> list[ScheduledFault]:
 
 
 def _with(plan: Plan, faults: Sequence[ScheduledFault], **changes: Any) -> Plan:
-    """With these faults, and no kind of trouble that is in none of them."""
+    """Return the plan with these faults, and without nemeses that have no fault left."""
     names = {fault.fault for fault in faults}
     nemesis = tuple(name for name in plan.nemesis if names & {*catalogue.NEMESES[name].faults})
     return msgspec.structs.replace(plan, schedule=tuple(faults), nemesis=nemesis, **changes)
 
 
 def _at_the_first(targets: Any) -> Any:
-    """The leader of another partition becomes the leader of the only one."""
+    """Replace the leader of any partition as a target by the leader of the only one."""
     return _LEADER.sub("leader:topic0-0", targets) if isinstance(targets, str) else targets
 
 
 def _standard(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
-    """What a plan of this shape has where nobody says otherwise."""
+    """Return the default settings of a plan with this plan's target, workload and sizes."""
     target, workload = catalogue.TARGETS[plan.target], catalogue.WORKLOADS[plan.workload]
     shape = ("default.replication.factor", "min.insync.replicas")
     options = {**workload.options, **target.options}

@@ -1,8 +1,8 @@
-"""From a run that showed an anomaly to a small one that does: greedy, by trial.
+"""Shrinks a run that showed an anomaly to a small one that still shows it: greedily, by trial.
 
-Every kind of reduction is tried in turn, the boldest first, and again as long as it helps; the
-whole round is repeated until nothing helps any more, or the time is over. A folder, a page and a
-test case are what comes of it.
+Each kind of reduction is tried in order, the boldest first, and again as long as it helps. The
+whole round is repeated until no reduction helps or the time is over. The result is a folder, a
+report and a test case.
 """
 
 import shutil
@@ -31,11 +31,11 @@ MINUTES = 10.0
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
-    """How large a plan is, in what is shrunk."""
+    """The size of a plan, in the dimensions that are shrunk."""
 
     faults: int
     seconds: float
-    """Of work."""
+    """The duration of the workload."""
     brokers: int
     topics: int
     clients: int
@@ -43,25 +43,25 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``shrink.json`` holds, and ``--json`` prints."""
+    """The content of ``shrink.json``, which ``--json`` also prints."""
 
     anomaly: str
     before: Size
     after: Size
     of: str
-    """The folder that it began with."""
+    """The folder of the original run."""
     folder: str
     case: str
-    """The test case in it."""
+    """The test case in the new folder."""
     trials: int
     seconds: float
     is_minimal: bool
-    """Was nothing left to try? Otherwise the time was over."""
+    """True if no reduction was left to try; otherwise the time was over."""
     why: tuple[str, ...]
 
 
 def size(plan: Plan) -> Size:
-    """Of this plan."""
+    """Return the size of a plan."""
     topics = sum(int(plan.options.get(name, 0)) for name in ("topics", "late_topics"))
     return Size(
         faults=len(plan.schedule or ()),
@@ -85,8 +85,8 @@ def carry_out(
 ) -> Shrunk:
     """Shrink the plan of a run's folder, in a new folder under ``results/shrunk``.
 
-    ``anomaly``: which is to be kept; by default one that the run shows. Raises
-    :class:`~harness.app.refused.Refused` when the plan cannot be simulated or shows none, and
+    ``anomaly`` is the one to keep; by default the most severe that the run shows. Raises
+    :class:`~harness.app.refused.Refused` if the plan cannot be simulated or shows no anomaly, and
     :class:`~harness.app.run.Interrupted`.
     """
     began_s = time.monotonic()
@@ -143,7 +143,7 @@ def carry_out(
 
 
 def _reduced(best: Shown, trials: Trials, screen: Screen) -> tuple[Shown, bool]:
-    """The smallest that was found, and whether nothing else was left to try."""
+    """Return the smallest plan that was found, and whether no reduction was left to try."""
     try:
         while True:
             before = best.plan
@@ -158,7 +158,7 @@ def _reduced(best: Shown, trials: Trials, screen: Screen) -> tuple[Shown, bool]:
 
 
 def words(of: Size) -> str:
-    """A size, for a line."""
+    """Format a size for one line."""
     return (
         f"{of.faults} faults in {of.seconds:g} s, {of.brokers} brokers, {of.topics} topics,"
         f" {of.clients} clients at {of.rate_hz:g} Hz"
@@ -166,7 +166,8 @@ def words(of: Size) -> str:
 
 
 def describe(shrunk: Shrunk, again: str) -> str:
-    """For a terminal; ``again`` begins a command that repeats a folder."""
+    """Return the result as text for a terminal; ``again`` begins a command that repeats a
+    folder."""
     end = "" if shrunk.is_minimal else "; the time was over before everything was tried"
     return "\n".join(
         (
@@ -181,7 +182,7 @@ def describe(shrunk: Shrunk, again: str) -> str:
 
 
 def _of_the_correct(plan: Plan, place: Path, each: Each) -> Ran:
-    """What the plan shows without its bugs."""
+    """Run the plan without its planted bugs."""
     folder = place / "correct"
     folder.mkdir()
     correct = msgspec.structs.replace(plan, mutants=protocols(plan.mutants))
@@ -189,7 +190,7 @@ def _of_the_correct(plan: Plan, place: Path, each: Each) -> Ran:
 
 
 def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> str:
-    """The anomaly to keep. ``changed``: what is not as it was recorded."""
+    """Return the anomaly to keep. ``changed`` says which versions differ from the recorded ones."""
     if ran.status == "failed":
         raise Failed(f"{origin}: run again, it came to no end: {ran.why[0]}")
     if not ran.anomalies:
@@ -205,8 +206,8 @@ def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> st
 
 
 def _refuse_unknown(origin: Path, wanted: str) -> None:
-    """Refuse an anomaly that no judgement of the run found, or that has no such name, before the
-    run is repeated."""
+    """Refuse an unknown anomaly, or one that no judgement of the run found, before the run is
+    repeated."""
     if found := judgements.anomalies(origin):
         if wanted not in found:
             raise Refused(f"--anomaly {wanted}: the run shows {', '.join(sorted(found))}")
@@ -215,8 +216,8 @@ def _refuse_unknown(origin: Path, wanted: str) -> None:
 
 
 def severity(anomaly: str) -> tuple[bool, bool, str]:
-    """The order of anomalies, the one that says most first: what is lost before what follows from
-    it, and what clients saw before what only the brokers' state shows."""
+    """Return a sort key for anomalies, the most important first: lost writes, then what clients
+    observed, then what only the brokers' state shows."""
     return anomaly != "lost-write", anomaly.startswith(INVARIANT), anomaly
 
 

@@ -1,7 +1,7 @@
-"""Plans are tried out, several at a time, until one still shows the anomaly.
+"""Tries out plans, several at a time, until one still shows the anomaly.
 
-A plan that is smaller takes another course, and may miss by chance: each is tried with a few seeds.
-The answer does not depend on which trial ends first.
+A smaller plan changes the course of the simulation and may miss the anomaly by chance, so each is
+tried with a few seeds. The result does not depend on which trial ends first.
 """
 
 import functools
@@ -24,42 +24,45 @@ from harness.app.shrink.reductions import Seen
 from model.plan import Plan
 
 SEEDS = 2
-"""How many seeds a plan is tried with: its own, and others."""
+"""The number of seeds with which a plan is tried: its own, and others."""
 GLANCE_S = 0.25
 
 Each = Callable[[Plan, Path], Ran]
-"""Carries a plan out in a folder."""
+"""Runs a plan in a folder."""
 
 
 class Shown(NamedTuple):
-    """A plan that showed the anomaly, and when."""
+    """A plan that showed the anomaly, and the times of its witnesses."""
 
     plan: Plan
     seen: Seen
 
 
 class NoTime(Exception):
-    """The time for trials is over, or somebody has no patience."""
+    """The time for trials is over, or the user has interrupted them."""
 
 
 @dataclass
 class Trials:
-    """Tries plans in child processes, in folders under ``scratch`` that go with them."""
+    """Tries plans in child processes, in folders under ``scratch`` that are removed afterwards."""
 
     anomaly: str
     scratch: Path
     jobs: int
     deadline_s: float
-    """By ``time.monotonic``."""
+    """The deadline on the clock of ``time.monotonic``."""
     asked_to_end: Sequence[int] = ()
-    """Not empty once somebody wants it to end."""
+    """Not empty once a signal has requested the end."""
     each: Each = one.of_plan
     count: int = 0
-    """Trials so far."""
+    """The number of trials so far."""
 
     def first(self, plans: Sequence[Plan]) -> Shown | None:
-        """The first of these that shows the anomaly, in their order, each with its own seed before
-        any with another; raises :class:`NoTime`."""
+        """Return the first of these plans that shows the anomaly; ``None`` if none does.
+
+        All plans are tried with their own seeds before any is tried with another seed. Raises
+        :class:`NoTime`.
+        """
         attempts = [
             msgspec.structs.replace(plan, seed=plan.seed + number * 1_000_003)
             for number in range(SEEDS)
@@ -96,13 +99,18 @@ class Trials:
         jobs.start(number, functools.partial(_tried, self.each, plan, folder), folder / SAID)
 
     def _shows(self, ran: Ran) -> bool:
-        """Also that every fault that is left still bites: what shows nothing is no part of it."""
+        """Return whether the run shows the anomaly and every remaining fault took effect.
+
+        A fault without effect does not contribute to the anomaly.
+        """
         return self.anomaly in ran.anomalies and ran.faults == ran.faults_effective
 
 
 def carried_out(plan: Plan, folder: Path, each: Each) -> Ran:
-    """One plan in a child, which leaves everything in the folder. Raises
-    :class:`~harness.app.run.Failed` when the child comes to no end of its own."""
+    """Run one plan in a child process, which leaves all files in the folder.
+
+    Raises :class:`~harness.app.run.Failed` if the child does not return a result.
+    """
     said = folder / SAID
     with Jobs[str]() as jobs:
         jobs.start("it", lambda: msgspec.json.encode(each(plan, folder)), said)
@@ -115,7 +123,7 @@ def carried_out(plan: Plan, folder: Path, each: Each) -> Ran:
 
 
 def _tried(each: Each, plan: Plan, folder: Path) -> bytes:
-    """In the child."""
+    """Run one trial in the child process."""
     try:
         return msgspec.json.encode(each(plan, folder))
     finally:
