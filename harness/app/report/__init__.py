@@ -1,4 +1,4 @@
-"""A run's folder told on one page that needs no network."""
+"""Renders a run's folder as one HTML page that needs no network."""
 
 from harness.app.report.page import render
 

@@ -1,4 +1,4 @@
-"""How long partitions let writers wait around a fault, and after its healing."""
+"""Measures how long writers waited for partitions during a fault and after its heal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,36 +12,39 @@ from harness.app.report.faults import Fault
 
 SENDING = ("send", "txn")
 RECOVERY_NS = 5_000_000_000
-"""A partition that nobody writes to within this time of a healing tells nothing about it."""
+"""A partition without a write within this time after a heal shows nothing about the recovery."""
 
 
 class Waits(NamedTuple):
-    """When writers waited for one partition: from the first write asked for after an
-    acknowledgement to the next acknowledgement, in nanoseconds, ascending."""
+    """The waits of writers for one partition, in nanoseconds, ascending.
+
+    A wait begins with the first write that is invoked after an acknowledgement, and ends with the
+    next acknowledgement.
+    """
 
     begin: Ints
     end: Ints
     acked: npt.NDArray[np.bool_]
-    """False for a last wait that ended with the last write's failure."""
+    """False for a final wait that ended with the failure of the last write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a fault did to the acknowledgements; ``None`` where nothing could be measured."""
+    """The effect of a fault on acknowledgements; ``None`` where nothing could be measured."""
 
     fault: Fault
     acked_per_s: float | None
-    """Records acknowledged per second while it was active."""
+    """Records acknowledged per second while the fault was active."""
     wait_s: float | None
-    """The longest wait for one partition that touches the fault."""
+    """The longest wait for one partition that overlaps the fault."""
     wait_key: str
     recovery_s: float | None
-    """How long the slowest partition's writers waited from the healing on for their next
+    """How long the writers of the slowest partition waited after the heal for their next
     acknowledgement."""
 
 
 def waits(columns: Columns) -> dict[str, Waits]:
-    """Of each partition that was written to."""
+    """Return the waits of each partition that was written to."""
     sending = [code for code, name in enumerate(columns.f_names) if name in SENDING]
     mine = np.isin(columns.f, sending) & (columns.key > NO_KEY)
     found = {}
@@ -56,7 +59,7 @@ def waits(columns: Columns) -> dict[str, Waits]:
 
 
 def between(asked: Ints, acked: Ints, last_ns: int) -> Waits:
-    """The waits of one partition; ``last_ns`` is when its last write came to an end."""
+    """Return the waits of one partition; ``last_ns`` is when its last write ended."""
     opens = np.concatenate(([np.iinfo(np.int64).min], acked))
     closes = np.concatenate((acked, [last_ns]))
     first = np.searchsorted(asked, opens)
@@ -67,7 +70,7 @@ def between(asked: Ints, acked: Ints, last_ns: int) -> Waits:
 
 
 def impacts(columns: Columns, faults: Sequence[Fault]) -> list[Impact]:
-    """The impact of each fault that was applied."""
+    """Return the impact of each fault that was applied."""
     end_ns = int(columns.time_ns[-1]) if len(columns) else 0
     by_key = waits(columns)
     acked = (columns.type == OK) & (columns.sent > 0)
@@ -96,18 +99,21 @@ def impacts(columns: Columns, faults: Sequence[Fault]) -> list[Impact]:
 
 
 def wait_ns(found: Waits, window: tuple[int, int]) -> int:
-    """The longest wait that reaches into the window; 0 if none.
+    """Return the longest wait that overlaps the window; 0 if there is none.
 
-    The whole wait counts, also its part before or after the window: a partition that comes back
-    five seconds after the healing let its writers wait for those, too.
+    The whole wait counts, including its part before or after the window: a partition that comes
+    back five seconds after the heal made its writers wait for those seconds, too.
     """
     touching = (found.begin < window[1]) & (found.end > window[0])
     return int((found.end - found.begin)[touching].max(initial=0))
 
 
 def recovery_ns(found: Sequence[Waits], healed_ns: int | None) -> int | None:
-    """From the healing, or the first write asked for after it, to the next acknowledgement, where
-    that took longest; ``None`` when some partition never acknowledged, or none was written to."""
+    """Return the longest time to the next acknowledgement, from the heal or the first write after
+    it.
+
+    Returns ``None`` if some partition never acknowledged again, or none was written to.
+    """
     if healed_ns is None:
         return None
     times = []

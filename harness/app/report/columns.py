@@ -1,4 +1,4 @@
-"""A history as numpy columns: one pass over the file, some 90 bytes an event, no object kept."""
+"""Reads a history into numpy columns in one pass, with about 90 bytes and no object per event."""
 
 from array import array
 from collections import Counter
@@ -16,18 +16,18 @@ TYPES: tuple[OpType, ...] = ("invoke", "ok", "fail", "info")
 INVOKE, OK, FAIL, INFO = range(4)
 
 NO_KEY, SEVERAL_KEYS = -1, -2
-"""In :attr:`Columns.key`: the event touches no partition, or more than one."""
+"""Values of :attr:`Columns.key` for an event that touches no partition, or more than one."""
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The events of a history in their order, by column; codes point into the name lists."""
+    """The events of a history in order, as columns; codes are positions in the name lists."""
 
     path: Path
     at: Ints
-    """Where the event's line begins in the file, in bytes."""
+    """The byte offset of the event's line in the file."""
     line: Ints
     """The number of that line in the file, from 1."""
     index: Ints
@@ -38,32 +38,32 @@ class Columns:
     f: Ints
     key: Ints
     sent: Ints
-    """Records that this event, an ``ok``, says were acknowledged."""
+    """The number of records that this event, an ``ok``, acknowledges."""
     read: Ints
-    """Records that this event, an ``ok``, says were read."""
+    """The number of records that this event, an ``ok``, delivers."""
     latency_ns: Ints
-    """Of a completion: since its invocation; -1 for other events."""
+    """For a completion: the time since its invocation; -1 for other events."""
     f_names: tuple[str, ...]
     key_names: tuple[str, ...]
     errors: Counter[tuple[str, str]]
-    """How often an operation ended in (type, error)."""
+    """How often operations ended in each (type, error)."""
 
     def __len__(self) -> int:
         return len(self.index)
 
     def row_of(self, index: int) -> int | None:
-        """The row of the event with this index, ``None`` when the history lacks it."""
+        """Return the row of the event with this index; ``None`` if the history lacks it."""
         if index < len(self.index) and self.index[index] == index:
-            return index  # how a recorder numbers them
+            return index  # as the recorder numbers them
         found = np.flatnonzero(self.index == index)
         return int(found[0]) if len(found) else None
 
     def op(self, row: int) -> Op:
-        """The whole event of a row, read again from the file."""
+        """Read the whole event of a row from the file."""
         return history.decode(self._bytes(row))
 
     def text(self, row: int) -> str:
-        """The line of a row as it is in the file, without its end."""
+        """Return the line of a row as in the file, without its line end."""
         return self._bytes(row).decode(errors="replace").rstrip("\r\n")
 
     def _bytes(self, row: int) -> bytes:
@@ -72,12 +72,12 @@ class Columns:
             return file.readline()
 
     def clients(self) -> npt.NDArray[np.bool_]:
-        """Which rows are operations of clients, not of the nemesis."""
+        """Return which rows are operations of clients, not of the nemesis."""
         return np.not_equal(self.process, NEMESIS)
 
 
 class _Names:
-    """Small numbers for names, in the order of their first use."""
+    """Assigns small numbers to names, in the order of their first use."""
 
     def __init__(self) -> None:
         self.codes: dict[str, int] = {}
@@ -90,7 +90,8 @@ class _Names:
 
 
 def keys_of(value: Any) -> list[str]:
-    """The partitions that micro-operations touch, each once, in order; none for another value."""
+    """Return the partitions that micro-operations touch, each once, in order; none for another
+    value."""
     found: dict[str, None] = {}
     for micro in value if isinstance(value, list) else ():
         match micro:
@@ -110,7 +111,7 @@ def keys_of(value: Any) -> list[str]:
 
 
 def records_of(value: Any) -> tuple[int, int]:
-    """How many records the micro-operations of a completed event sent and read."""
+    """Return how many records the micro-operations of a completed event sent and read."""
     sent = read = 0
     for micro in value if isinstance(value, list) else ():
         match micro:
@@ -124,10 +125,10 @@ def records_of(value: Any) -> tuple[int, int]:
 
 
 def load(path: Path) -> Columns:
-    """The columns of a ``history.jsonl``; a missing file is an empty history.
+    """Return the columns of a ``history.jsonl``; a missing file is an empty history.
 
-    A torn last line, left by a writer that was killed, ends it. Raises
-    :class:`model.history.BadHistory` for any other line that is no event.
+    Reading stops at a torn last line, left by a writer that was killed. Raises
+    :class:`model.history.BadHistory` for any other line that is not an event.
     """
     numbers = {
         name: array("q") for name in ("at", "line", "index", "time_ns", "process", "type", "f")

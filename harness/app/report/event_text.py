@@ -1,4 +1,4 @@
-"""What an event did, in a phrase."""
+"""Describes an event in a phrase."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,19 +11,21 @@ from harness.app.report.faults import spoken
 from model.op import Op
 
 RANGES = 6
-"""Stretches of one operation's records that are written out."""
+"""The number of ranges of an operation's records that are written out."""
 ROWS = 400
-"""How many records of a longer poll are looked at: those around the offset."""
+"""The number of records of a longer poll that are described: those around the offset."""
 CHARACTERS = 600
-"""How long such a phrase becomes: a transaction may touch a hundred partitions."""
+"""The maximum length of a phrase, as a transaction may touch a hundred partitions."""
 
 Record = tuple[str, int]
-"""Partition and value."""
+"""A partition and a value."""
 
 
 def shared_records(ops: Iterable[Op]) -> set[Record]:
-    """The records that several witnesses speak of: the argument rests on them, whatever partition
-    the finding itself is about."""
+    """Return the records that several witnesses contain.
+
+    The finding's argument rests on them, even if they are in another partition than the finding's.
+    """
     seen: set[Record] = set()
     shared: set[Record] = set()
     for op in ops:
@@ -51,7 +53,7 @@ def _records_of(value: Any) -> Iterator[Record]:
 
 
 def struck(value: Any) -> str:
-    """What the nemesis did, in a phrase."""
+    """Describe an event of the nemesis."""
     if not isinstance(value, dict):
         return "" if value is None else _short(value)
     if "node" in value:
@@ -70,8 +72,11 @@ def struck(value: Any) -> str:
 def described(
     value: Any, key: str | None, offset: int | None, shared: AbstractSet[Record] = frozenset()
 ) -> str:
-    """What an event did, as far as it touches the partition or delivers one of the ``shared``
-    records: of many records, the stretches around the offset, or around the shared ones."""
+    """Describe an event, as far as it touches the partition or delivers one of the ``shared``
+    records.
+
+    Of many records, only those around the offset or the shared records are written.
+    """
     if not isinstance(value, list):
         return "" if value is None else _short(value)
     parts = []
@@ -103,8 +108,10 @@ def described(
 
 
 def _offset_of(where: str, rows: Any, shared: AbstractSet[Record]) -> int | None:
-    """The offset at which a poll delivered the first of the shared records; -1 for one that the
-    client did not say, ``None`` when it delivered none of them."""
+    """Return the offset at which a poll delivered the first of the shared records.
+
+    Returns -1 if the client did not report the offset, and ``None`` if it delivered none of them.
+    """
     if not shared or not isinstance(rows, list):
         return None
     for row in rows:
@@ -131,17 +138,18 @@ def _records(rows: Any, offset: int | None) -> str:
 
 
 def _near(rows: Sequence[Any], offset: int | None) -> int:
-    """Where to begin with :data:`ROWS` rows of a long poll, so that the offset is among them."""
+    """Return the first of :data:`ROWS` rows of a long poll to show, so that the offset is among
+    them."""
     place = 0
     if offset is not None:
         at = (n for n, row in enumerate(rows) if isinstance(row, list) and row[:1] >= [offset])
-        with contextlib.suppress(TypeError):  # an offset that is no number
+        with contextlib.suppress(TypeError):  # an offset that is not a number
             place = next(at, len(rows))
     return max(0, min(place - ROWS // 2, len(rows) - ROWS))
 
 
 def _ranges(records: Sequence[tuple[Any, Any]], offset: int | None) -> str:
-    """Values and their offsets, written as ranges where both count up."""
+    """Format values and their offsets, as ranges where both are consecutive."""
     ranges: list[list[tuple[Any, Any]]] = []
     for at, number in records:
         if ranges and _next(ranges[-1][-1], (at, number)):
@@ -162,7 +170,7 @@ def _ranges(records: Sequence[tuple[Any, Any]], offset: int | None) -> str:
 
 
 def _next(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    """Does the second record follow the first, by value and, where known, by offset?"""
+    """Return whether the second record follows the first, by value and, if known, by offset."""
     return all(
         (isinstance(a, int) and isinstance(b, int) and b == a + 1) or (a is None and b is None)
         for a, b in zip(one, other, strict=True)

@@ -1,4 +1,4 @@
-"""The faults of a run: what was struck, when, and how that was proved."""
+"""The faults of a run: their targets and times, and how their effect was proved."""
 
 import re
 from collections.abc import Iterator
@@ -16,18 +16,18 @@ PALETTE = (
 )  # fmt: skip
 
 LATE_NS = 500_000_000
-"""From here on a page says that a fault came late: a shorter delay moves no fault of a plan."""
+"""Shorter delays are not reported, because they do not change what a planned fault does."""
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """Whether the fault's mechanism was measured to have worked."""
+    """Whether the fault's mechanism was measured to have worked, and how."""
 
     proved: bool = False
     how: str = ""
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A line of ``schedule.jsonl``; times in nanoseconds since the run began."""
+    """A line of ``schedule.jsonl``; times are in nanoseconds since the run began."""
 
     id: int
     fault: str
@@ -37,19 +37,22 @@ class Fault(msgspec.Struct, frozen=True):
     healed_ns: int | None = None
     effect: Effect = Effect()
     late_ns: int | None = None
-    """How much later than planned it was asked for."""
+    """How much later than planned it was requested."""
     overran_ns: int | None = None
     """How much longer than planned it lasted."""
 
     def unpunctual(self) -> str:
-        """By how much the fault left its plan, from :data:`LATE_NS` on; empty where it kept to the
-        plan, or where an earlier version did not record it."""
+        """Return by how much the fault deviated from its plan, if by at least :data:`LATE_NS`.
+
+        Returns an empty string otherwise, and where an earlier version did not record it.
+        """
         parts = ((self.late_ns, "late"), (self.overran_ns, "too long"))
         found = [f"{ns / 1e9:.1f} s {word}" for ns, word in parts if ns and ns >= LATE_NS]
         return ", ".join(found)
 
     def window_ns(self, end_ns: int) -> tuple[int, int] | None:
-        """From the application to the healing, or to the run's end; ``None`` if never applied."""
+        """Return the time from application to heal, or to the run's end; ``None`` if never
+        applied."""
         if self.applied_ns is None:
             return None
         healed_ns = end_ns if self.healed_ns is None else self.healed_ns
@@ -57,7 +60,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def load(path: Path) -> list[Fault]:
-    """The faults of a ``schedule.jsonl`` by their time; none when there is no file."""
+    """Return the faults of a ``schedule.jsonl`` by time; none if there is no file."""
     decoder = msgspec.json.Decoder(Fault)
     found = []
     for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
@@ -85,13 +88,13 @@ def _strings(targets: Any) -> Iterator[str]:
 
 
 def nodes(fault: Fault) -> list[str]:
-    """The nodes that the targets name, however they are nested; each once, in order."""
+    """Return the nodes that the targets name, at any depth of nesting; each once, in order."""
     named = dict.fromkeys(found for text in _strings(fault.targets) for found in NODE.findall(text))
     return list(named)
 
 
 def spoken(targets: Any) -> str:
-    """Targets for a reader: names as they are, anything nested as compact JSON."""
+    """Format targets: names as they are, anything nested as compact JSON."""
     match targets:
         case None:
             return ""
@@ -104,12 +107,13 @@ def spoken(targets: Any) -> str:
 
 
 def colours(faults: list[Fault]) -> dict[str, str]:
-    """A colour per kind of fault, the same for the same set of kinds."""
+    """Assign a colour to each kind of fault; the same set of kinds has the same colours."""
     kinds = sorted({fault.fault for fault in faults})
     return {kind: PALETTE[place % len(PALETTE)] for place, kind in enumerate(kinds)}
 
 
 def lanes(faults: list[Fault], brokers: int) -> list[str]:
-    """The lanes of the plot: every broker, then ZooKeeper, clients and whoever else was struck."""
+    """Return the lanes of the plot: every broker, then ZooKeeper, clients and other affected
+    nodes."""
     known = [broker(number) for number in range(1, brokers + 1)]
     return list(dict.fromkeys([*known, ZOOKEEPER, CLIENTS, *(n for f in faults for n in nodes(f))]))

@@ -1,4 +1,4 @@
-"""Findings by anomaly, each with the operations around its witnesses."""
+"""Groups findings by anomaly, each with the operations around its witnesses."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -21,14 +21,16 @@ from model.finding import Finding
 from model.op import NEMESIS, Op
 
 SHOWN = 20
-"""Rows of one anomaly on the page, each a finding or several in a row."""
+"""The number of rows per anomaly on the page; each is one finding or several at adjacent
+offsets."""
 DETAILED = 60
-"""Findings of a page whose witnesses and surroundings are shown: those that come first."""
+"""The number of findings of a page that are shown with witnesses and surroundings: the first
+ones."""
 WITNESSES = 6
 AROUND = 3
-"""Events of the same partition shown before and after a witness; so many faults, too."""
+"""The number of events of the same partition, and of faults, shown before and after a witness."""
 SEARCHED = 4000
-"""How far to look for them, in events."""
+"""How many events are searched for them."""
 
 MEANING = {
     "lost-write": "An acknowledged record is missing from the log: a reader went past its offset.",
@@ -97,45 +99,45 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """An event that a finding rests on."""
+    """An event that supports a finding."""
 
     index: int
     line: Line | None
-    """``None`` when the history has no such event."""
+    """``None`` if the history has no such event."""
     near: list[Near]
-    """The faults at that moment, or the one that had ended last."""
+    """The faults active at that moment, or the one that ended last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A finding as the page shows it, with those at the offsets right behind it."""
+    """A finding as the page shows it, together with those at the offsets that follow."""
 
     number: int
-    """Its place on the page, from 1."""
+    """The number of the finding on the page, from 1."""
     finding: Finding
     count: int
-    """Findings at neighbouring offsets of the same partition, this one among them."""
+    """The number of findings at adjacent offsets of the same partition, including this one."""
     offset_last: int | None
-    """Where the last of them lies."""
+    """The offset of the last of them."""
     seconds: float | None
-    """When its first witness was recorded."""
+    """When the first witness was recorded."""
     own: list[Fault]
     """The faults of this finding alone."""
     blamed: list[Fault]
-    """The faults of all of them."""
+    """The faults of all findings of this row."""
     witnesses: list[Witness]
-    """Those of this finding, in the order of its argument, up to :data:`WITNESSES`."""
+    """The witnesses of this finding, in the order of its argument, up to :data:`WITNESSES`."""
     lines: list[Line | None]
     """The events around the witnesses; ``None`` where some are left out."""
 
     @property
     def others(self) -> list[Fault]:
-        """Faults that are not this finding's own, but those of findings right behind it."""
+        """The faults of the other findings of this row only."""
         return [fault for fault in self.blamed if fault not in self.own]
 
     @property
     def witnesses_left(self) -> int:
-        """How many witnesses are not shown."""
+        """The number of witnesses that are not shown."""
         return len(self.finding.ops) - len(self.witnesses)
 
 
@@ -151,30 +153,30 @@ class Group:
 
     @property
     def left(self) -> int:
-        """How many findings the page does not show."""
+        """The number of findings that the page does not show."""
         return self.total - sum(shown.count for shown in self.shown)
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """An illegal anomaly in short."""
+    """The summary of an illegal anomaly."""
 
     anomaly: str
     meaning: str
     total: int
     finding: Finding
-    """The first of them."""
+    """The first finding."""
     blamed: list[Fault]
-    """The faults that were active between its witnesses."""
+    """The faults that were active between the witnesses of the first finding."""
 
 
 def load(path: Path) -> pa.Table | None:
-    """The table of ``findings.parquet``, ``None`` when there is none."""
+    """Return the table of ``findings.parquet``; ``None`` if there is no file."""
     return pq.read_table(path) if path.exists() else None
 
 
 def groups(table: pa.Table | None, columns: Columns, faults: Sequence[Fault]) -> list[Group]:
-    """Illegal anomalies first, the most frequent of each kind before the others."""
+    """Return the groups, illegal anomalies first, and the most frequent first among equals."""
     if table is None or not table.num_rows:
         return []
     by_id = {fault.id: fault for fault in faults}
@@ -208,7 +210,7 @@ def groups(table: pa.Table | None, columns: Columns, faults: Sequence[Fault]) ->
 
 
 def headlines(table: pa.Table | None, faults: Sequence[Fault]) -> list[Headline]:
-    """The first finding of each illegal anomaly, the most frequent first."""
+    """Return the first finding of each illegal anomaly, the most frequent anomaly first."""
     if table is None or not table.num_rows:
         return []
     by_id = {fault.id: fault for fault in faults}
@@ -227,8 +229,11 @@ def _meaning(anomaly: str) -> str:
 
 
 def _by_anomaly(table: pa.Table) -> list[tuple[str, bool, pa.Table]]:
-    """(anomaly, legal, its rows): illegal ones first, what clients saw before what the brokers'
-    state shows, the most frequent before the others."""
+    """Return (anomaly, legal, its rows), ordered by importance.
+
+    Illegal anomalies come first, then what clients observed before what the brokers' state shows,
+    then the most frequent.
+    """
     counted = table.group_by(["legal", "anomaly"]).aggregate([([], "count_all")]).to_pylist()
     counted.sort(
         key=lambda row: (
@@ -249,8 +254,10 @@ def _by_anomaly(table: pa.Table) -> list[tuple[str, bool, pa.Table]]:
 
 
 def stretches(rows: pa.Table) -> list[tuple[int, int]]:
-    """Where findings of one partition lie next to each other (several values may claim one
-    offset): (first row, count)."""
+    """Return (first row, count) of each run of findings at adjacent offsets of one partition.
+
+    Several findings may be about the same offset, which may hold several values.
+    """
     found: list[tuple[int, int]] = []
     before: tuple[str | None, int | None] = (None, None)
     places = zip(rows["key"].to_pylist(), rows["offset"].to_pylist(), strict=True)
@@ -272,7 +279,7 @@ def _finding(row: dict[str, Any]) -> Finding:
 def _around(
     finding: Finding, columns: Columns, faults: Sequence[Fault]
 ) -> tuple[list[Witness], list[Line | None]]:
-    """A finding's witnesses, and the events around them."""
+    """Return a finding's witnesses, and the events around them."""
     told = [(index, columns.row_of(index)) for index in finding.ops[:WITNESSES]]
     ops = {row: columns.op(row) for _, row in told if row is not None}
     shared = shared_records(ops.values())
@@ -295,12 +302,12 @@ def _around(
 
 
 def _first_s(witnesses: Sequence[Witness]) -> float | None:
-    """When the first of these events was recorded."""
+    """Return when the first of these events was recorded."""
     return min((each.line.seconds for each in witnesses if each.line), default=None)
 
 
 def _left_out(columns: Columns, before: int, after: int, key: str | None) -> bool:
-    """Is there an event of the partition between two shown ones that is not shown?"""
+    """Return whether an event of the partition between two shown ones is not shown."""
     if key is None:
         return after - before > 1
     code = _code(columns, key)
@@ -308,7 +315,8 @@ def _left_out(columns: Columns, before: int, after: int, key: str | None) -> boo
 
 
 def neighbours(columns: Columns, row: int, key: str | None) -> list[int]:
-    """The row and some before and after it that touch the partition, the nemesis' among them."""
+    """Return the row and some rows before and after it that touch the partition, with the
+    nemesis's."""
     if key is None:
         return list(range(max(0, row - AROUND), min(len(columns), row + AROUND + 1)))
     code = _code(columns, key)
@@ -344,7 +352,7 @@ def _line(op: Op, finding: Finding, shared: AbstractSet[Record], *, witness: boo
         what = struck(op.value)
     else:
         what = described(op.value, finding.key, finding.offset, shared)
-        if witness and not what:  # it speaks of other partitions alone
+        if witness and not what:  # it touches only other partitions
             what = described(op.value, None, None)
     return Line(
         index=op.index,

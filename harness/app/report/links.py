@@ -1,4 +1,4 @@
-"""Links from a page to the other files of its folder, as far as they are there."""
+"""Links from a page to the other files of its folder, if they exist."""
 
 import os
 from pathlib import Path
@@ -9,8 +9,11 @@ FILES = ("plan.json", "run.json", "schedule.jsonl", "history.jsonl", "findings.p
 
 
 def files(folder: Path, page: Path) -> list[tuple[str, str]]:
-    """Name and link of each file of a run's folder that a reader may want to open, from the folder
-    of a page: that of a further judgement has a verdict and findings of its own."""
+    """Return name and link of each file of a run's folder that a reader may want to open.
+
+    Links start from the folder of ``page``. The page of a further judgement links to its own
+    verdict and findings.
+    """
     found = []
     for name in FILES:
         of = page if (page / name).is_file() else folder
@@ -20,5 +23,5 @@ def files(folder: Path, page: Path) -> list[tuple[str, str]]:
 
 
 def to(path: Path, page: Path) -> str:
-    """A file, as a page in a folder links it."""
+    """Return the link from a page's folder to a file."""
     return quote(Path(os.path.relpath(path, page)).as_posix())

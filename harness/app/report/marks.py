@@ -1,4 +1,4 @@
-"""Findings as marks on the time axis: when the first witness of each was recorded."""
+"""Shows findings as marks on the time axis, at the time of each finding's first witness."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from harness.app.report.columns import Columns, Ints
 LOST = "lost records (when they were acknowledged)"
 FOUND = "other illegal findings (first witness)"
 LOSSES = ("lost-write", "torn-transaction", "stale-key")
-"""Anomalies whose first witness is the write of a record that is gone."""
+"""Anomalies whose first witness is the write of a record that was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,17 @@ class Mark:
     """The findings of one anomaly within one bin of the time axis."""
 
     seconds: float
-    """Of the first of them."""
+    """The time of the first of them."""
     anomaly: str
     meaning: str
     count: int
     first: str
-    """Where the first of them is: partition and offset."""
+    """Partition and offset of the first of them."""
 
 
 def of(table: pa.Table | None, columns: Columns, edges: npt.NDArray[np.float64]) -> list[Mark]:
-    """A mark for each anomaly and bin that has an illegal finding, or a record that was lost as the
-    configuration allows."""
+    """Return a mark for each anomaly and bin with an illegal finding or a permitted loss of
+    records."""
     if table is None or not table.num_rows or not len(columns):
         return []
     wanted = pc.or_(pc.invert(table["legal"]), pc.is_in(table["anomaly"], pa.array(LOSSES)))
@@ -53,7 +53,7 @@ def of(table: pa.Table | None, columns: Columns, edges: npt.NDArray[np.float64])
 
 
 def _times_s(columns: Columns, ops: Ints) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """When these events were recorded, and which of them the history has."""
+    """Return when these events were recorded, and which of them exist in the history."""
     order = np.argsort(columns.index, kind="stable")
     rows = np.minimum(np.searchsorted(columns.index[order], ops), len(order) - 1)
     known = columns.index[order][rows] == ops

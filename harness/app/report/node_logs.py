@@ -1,7 +1,8 @@
-"""What the nodes logged: links to their logs, and the lines from around a finding's witnesses.
+"""The logs of nodes: links to them, and the lines from around a finding's witnesses.
 
-A line is matched by its time of day, so that the run's start must be known. Nodes log in UTC, each
-by its own clock: on one machine, and in a simulation, all clocks agree until a fault moves one.
+A line is matched by its time of day, so the start time of the run must be known. Nodes log in UTC,
+each by its own clock. On one machine, and in a simulation, all clocks agree until a fault moves
+one.
 """
 
 import contextlib
@@ -23,24 +24,27 @@ from harness.app.run_start import RunStart
 FOLDER = "nodes"
 LOG = "log.txt"
 LINES = 24
-"""Lines that are quoted around the witnesses of one finding."""
+"""The number of lines that are quoted around the witnesses of one finding."""
 SCANNED = 3000
-"""Lines of one log that are looked at for one finding: those nearest to its witnesses."""
+"""The number of lines of one log that are examined for one finding: those nearest to its
+witnesses."""
 AROUND_NS = 1_500_000_000
 """How long before the first witness, and after the last one, a line may be."""
 AGAIN_NS = 1_000_000_000
-"""Lines that say the same are one line when they are no further apart."""
+"""Lines with the same text are merged if they are no further apart."""
 CHARACTERS = 300
 FOLLOWING = 4
-"""Lines without a time, such as those of a traceback, that are quoted with the line before them."""
+"""The number of lines without a time, such as those of a traceback, that are quoted with the line
+before them."""
 BYTES_MAX = 256 << 20
-"""Of one log; what follows in a larger one is not looked at."""
+"""How much of one log is read; the rest of a larger one is ignored."""
 
 _STAMPS = (
     re.compile(rb"\[?(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"),
     re.compile(rb'\{.{0,600}?"time":"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z'),
 )
-"""How the time begins a line: Python's, Kafka's (in brackets) and ISO's; then Toxiproxy's JSON."""
+"""How a line begins with its time: Python's, Kafka's (in brackets) and ISO's form; then Toxiproxy's
+JSON."""
 _STAMP_TEXT = re.compile(r"\[?\d{4}-\d\d-\d\d[ T][\d:.,]{8,18}Z?\]? ?")
 _PARTITION = re.compile(r"(?<![\w.-])(?!broker-\d+(?![\w.-]))[\w.]+(?:-[\w.]+)*-\d+(?=: |,| |$)")
 """A word that brokers write for a partition: a topic and a number."""
@@ -56,32 +60,34 @@ class NodeLog:
     node: str
     path: Path
     link: str
-    """From the run's folder."""
+    """The link from the page's folder."""
     bytes: int
     others: tuple[tuple[str, str], ...]
-    """Further files of the node, such as its settings: name and link."""
+    """Other files of the node, such as its settings: name and link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A line of a log."""
+    """A log line, possibly repeated."""
 
     node: str
     time_ns: int
-    """Since the run began, by the node's own clock."""
+    """Nanoseconds since the run began, by the node's own clock."""
     text: str
     number: int
-    """Of the line in the log, from 1."""
+    """The number of the line in the log, from 1."""
     is_about: bool
-    """Does it name the partition?"""
+    """True if it names the partition."""
     is_about_another: bool = False
-    """Does it name other partitions alone?"""
+    """True if it names only other partitions."""
     times: int = 1
-    """How often the node said so in a row, but for numbers: this is the first time."""
+    """How often the node logged the same text in a row, apart from numbers; this is the first
+    time."""
 
     @property
     def rank(self) -> int:
-        """How much a reader wants to see it, from 0: lines of the partition, warnings, others."""
+        """How important the line is to a reader, from 0: lines of the partition, warnings,
+        others."""
         return 0 if self.is_about else 1 if _GRAVE.search(self.text) else 2
 
 
@@ -90,14 +96,17 @@ class Excerpt:
     """The lines of all logs from around some witnesses."""
 
     lines: list[Said]
-    """In the order of time."""
+    """The quoted lines, by time."""
     left: int
-    """Lines of the same time span that are not quoted."""
+    """The number of lines of the same time span that are not quoted."""
 
 
 def find(folder: Path, page: Path | None = None) -> list[NodeLog]:
-    """The logs of a run's folder, by the names of their nodes; links that lead out are left out.
-    ``page``: the folder of the page that links them, if it is another one."""
+    """Return the logs of a run's folder, by the names of their nodes.
+
+    Links that lead out of the folder are ignored. ``page`` is the folder of the page that links to
+    the logs, if it is another one.
+    """
     nodes = folder / FOLDER
     found = []
     for path in sorted(nodes.glob(f"*/{LOG}")):
@@ -114,7 +123,7 @@ def find(folder: Path, page: Path | None = None) -> list[NodeLog]:
 
 
 class Logs:
-    """The lines of all logs, by time; each log is read when the first excerpt is asked for."""
+    """The lines of all logs, by time; each log is read when the first excerpt is requested."""
 
     def __init__(self, found: Sequence[NodeLog], start: RunStart | None) -> None:
         self._found = found
@@ -123,13 +132,15 @@ class Logs:
 
     @property
     def are_timed(self) -> bool:
-        """Is it known when the run began, so that lines can be matched with events?"""
+        """True if the start time of the run is known, so that lines can be matched with events."""
         return self._start is not None
 
     def around(self, witnesses_ns: Sequence[int], key: str | None) -> Excerpt:
-        """What the nodes said from shortly before the first of these times to shortly after the
-        last: lines that name the partition first, then warnings, then the nearest ones. Lines that
-        are about other partitions alone are left out."""
+        """Return the lines from shortly before the first of these times to shortly after the last.
+
+        Lines that name the partition take precedence, then warnings, then the lines nearest in
+        time. Lines that are only about other partitions are left out.
+        """
         if self._start is None or not witnesses_ns:
             return Excerpt([], 0)
         if self._stamped is None:
@@ -155,7 +166,7 @@ class Logs:
 
 
 def repeats(lines: Iterable[Said]) -> Iterator[Said]:
-    """Lines of one node, with those that say the same within a second, but for numbers, as one."""
+    """Merge lines of one node that have the same text, apart from numbers, within a second."""
     first: Said | None = None
     for said in lines:
         if first is not None and _is_again(first, said):
@@ -177,7 +188,7 @@ def _is_again(first: Said, said: Said) -> bool:
 
 
 class _Stamped:
-    """The lines of a log that bear a time."""
+    """The lines of a log that begin with a time."""
 
     def __init__(self, log: NodeLog, start_ns: int) -> None:
         self._log = log
@@ -193,11 +204,11 @@ class _Stamped:
         self._number: Ints = np.frombuffer(numbers, dtype=np.int64)
 
     def within(self, begin_ns: int, end_ns: int) -> Ints:
-        """The rows of this time span; clocks that jump leave no order to rely on."""
+        """Return the rows of this time span; they need not be in order, because clocks may jump."""
         return np.flatnonzero((self.time_ns >= begin_ns) & (self.time_ns <= end_ns))
 
     def read(self, rows: Sequence[int], key: str | None) -> Iterable[Said]:
-        """The lines of these rows, each with what follows it without a time."""
+        """Return the lines of these rows, each with the following lines that have no time."""
         names = _names(key) if key else None
         with self._log.path.open("rb") as file:
             for row in rows:
@@ -224,7 +235,7 @@ class _Stamped:
 
 
 def _plain(text: str) -> str:
-    """A line without its time, which has a column of its own; of JSON, what it says."""
+    """Return a line without its time, which has its own column; for JSON, its message."""
     if text.startswith("{"):
         with contextlib.suppress(msgspec.DecodeError):
             said = msgspec.json.decode(text.encode(), type=dict[str, Any])
@@ -234,13 +245,13 @@ def _plain(text: str) -> str:
 
 
 def _names(key: str) -> re.Pattern[str]:
-    """Finds a partition by its name on the brokers: there, a topic that was deleted and created
-    again has the same name as before."""
+    """Return a pattern for the partition's name on the brokers, where every incarnation of a topic
+    has the same name."""
     return re.compile(rf"(?<![\w.-]){re.escape(_INCARNATION.sub('', key))}(?![\w.-])")
 
 
 def _lines(path: Path) -> Iterable[tuple[int, bytes]]:
-    """Where each line begins, and the beginning of it."""
+    """Yield the offset of each line, and the line's beginning."""
     at = 0
     with path.open("rb") as file:
         for line in file:
@@ -251,7 +262,7 @@ def _lines(path: Path) -> Iterable[tuple[int, bytes]]:
 
 
 def stamp(line: bytes) -> int | None:
-    """The time that a line bears, in nanoseconds since 1970; ``None`` when it bears none."""
+    """Return the time of a line in nanoseconds since 1970; ``None`` if it has none."""
     found = next((match for form in _STAMPS if (match := form.match(line))), None)
     if found is None:
         return None

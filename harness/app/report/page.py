@@ -1,4 +1,4 @@
-"""Puts the page together: reads the folder, computes, fills the template."""
+"""Renders the report of a run: reads its folder, computes the figures, fills the template."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -25,15 +25,14 @@ from harness.app.report import (
 from harness.app.run_start import RunStart
 
 CRASH = "crash"
-"""The end of a client's life is recorded with this error, but no broker gave it."""
+"""The error of events that record the end of a client process; no broker returned it."""
 
 
 def render(folder: Path, judged: Path | None = None) -> Path:
-    """Write ``report.html`` into a run's folder, from whatever of its files there is.
+    """Write ``report.html`` into a run's folder, from those of its files that exist.
 
-    ``judged``: the folder of another judgement than the run's verdict, which gets the page.
-
-    Returns the page's path. Raises :class:`model.history.BadHistory` or
+    ``judged`` is the folder of a judgement other than the run's verdict; the page is then written
+    there. Returns the page's path. Raises :class:`model.history.BadHistory` or
     :class:`msgspec.DecodeError` for a file that cannot be read.
     """
     plan: dict[str, Any] = _json(folder / "plan.json")
@@ -107,8 +106,10 @@ def render(folder: Path, judged: Path | None = None) -> Path:
 
 
 def clock(start: RunStart | None) -> Callable[[int | None], str]:
-    """Writes the time of day of a moment of the run: with the date where that is not the start's,
-    and nothing at all where the start is unknown."""
+    """Return a function that formats the time of day of a moment of the run.
+
+    The date is included if it is not the start's. Without a known start the text is empty.
+    """
 
     def written(time_ns: int | None) -> str:
         at = None if start is None or time_ns is None else start.at(time_ns)
@@ -123,20 +124,20 @@ def clock(start: RunStart | None) -> Callable[[int | None], str]:
 
 
 def unseen_of(verdict: Mapping[str, Any]) -> dict[int, int]:
-    """By second, the changes that the verdict has; none in verdicts of earlier versions."""
+    """Return the changes by second in a verdict; none in verdicts of earlier versions."""
     changes = verdict.get("consumption", {}).get("unseen_changes", {})
     return {int(second): by for second, by in changes.items()}
 
 
 def witnesses_s(group: findings.Group | None) -> list[float]:
-    """When the witnesses of a group's first finding were recorded."""
+    """Return when the witnesses of a group's first finding were recorded."""
     if group is None:
         return []
     return [each.line.seconds for each in group.shown[0].witnesses if each.line is not None]
 
 
 def settings(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every setting of a plan as (dotted name, value); secrets are masked."""
+    """Yield every setting of a plan as (dotted name, value); secrets are masked."""
     for name, value in plan.items():
         full = f"{prefix}{name}"
         if sheet.secret(full):

@@ -28,33 +28,34 @@ LOST_INK, FOUND_INK = "#e11d48", "#f97316"
 MARKS_INK = {LOST: LOST_INK, FOUND: FOUND_INK}
 WITNESS = "witnesses of the first finding (dashed)"
 FINDINGS = "findings"
-"""The lane of the marks, below those of the nodes."""
+"""The lane of the marks, below the lanes of the nodes."""
 MARKS = 2000
-"""Failed and unknown operations drawn one by one in the latency plot."""
+"""The number of failed and unknown operations that the latency plot shows individually."""
 
 Floats = npt.NDArray[np.float64]
 
 
 def script() -> str:
-    """The part of Bokeh that the plots need, to be put into the page."""
+    """Return the part of Bokeh that the plots need, for inclusion in the page."""
     (source, *_) = Resources(mode="inline", components=["bokeh"]).js_raw
     return str(source)
 
 
 def edges_s(columns: Columns) -> Floats:
-    """The borders of the bins over the whole run, in seconds."""
+    """Return the edges of the bins over the whole run, in seconds."""
     end_s = max(float(columns.time_ns.max()) / 1e9, BIN_S) if len(columns) else BIN_S
     return np.linspace(0.0, end_s, min(BINS_MAX, round(end_s / BIN_S)) + 1)
 
 
 def per_second(columns: Columns, edges: Floats, weights: Ints) -> Floats:
-    """The sum of the weights in each bin, per second."""
+    """Return the sum of the weights in each bin, per second."""
     sums, _ = np.histogram(columns.time_ns / 1e9, bins=edges, weights=weights)
     return np.asarray(sums / np.diff(edges), dtype=np.float64)
 
 
 def quantiles(times_s: Floats, values: Floats, edges: Floats, at: Sequence[float]) -> list[Floats]:
-    """The quantiles of the values in each bin, one array per quantile; NaN in an empty bin."""
+    """Return the quantiles of the values in each bin, one array per quantile; NaN for an empty
+    bin."""
     bins = np.clip(np.searchsorted(edges, times_s, side="right") - 1, 0, len(edges) - 2)
     order = np.argsort(bins, kind="stable")
     borders = np.searchsorted(bins[order], np.arange(len(edges)))
@@ -67,7 +68,7 @@ def quantiles(times_s: Floats, values: Floats, edges: Floats, at: Sequence[float
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A plot for the page: its place there, what its colours mean, and a remark."""
+    """A plot of the page: its HTML element, the meaning of its colours, and a note."""
 
     title: str
     div: str
@@ -85,11 +86,11 @@ def draw(
     witnesses_s: Sequence[float] = (),
     unseen: Mapping[int, int] | None = None,
 ) -> tuple[str, list[Drawn]]:
-    """The script that draws the plots, and the plots; the work itself ends after ``main_s``.
+    """Return the script that draws the plots, and the plots.
 
-    ``marks`` are findings, and ``witnesses_s`` the times of the events that the first of them rests
-    on. ``unseen``: by second, how the number of acknowledged records that no client had
-    read changed.
+    The workload ends after ``main_s``. ``marks`` are findings, and ``witnesses_s`` the times of the
+    events that witness the first of them. ``unseen`` maps each second to the change in the number
+    of acknowledged records that no client had read.
     """
     edges = edges_s(columns)
     shared = Range1d(start=0.0, end=float(edges[-1]), bounds=(0.0, float(edges[-1])))
@@ -127,7 +128,7 @@ def draw(
 
 
 def frame(height: int, x_range: Range1d, **more: Any) -> Any:
-    """An empty plot in the page's own colours, as wide as its place there."""
+    """Return an empty plot in the page's colours, as wide as its place in the page."""
     plot: Any = figure(
         height=height,
         sizing_mode="stretch_width",
@@ -154,13 +155,13 @@ def frame(height: int, x_range: Range1d, **more: Any) -> Any:
 
 
 def _asking(columns: Columns) -> npt.NDArray[np.bool_]:
-    """Operations of clients; a crash is an end of a client's life, asked of nobody."""
+    """Return which rows are requests of clients; a crash is only the end of a client process."""
     crash = [code for code, name in enumerate(columns.f_names) if name == "crash"]
     return columns.clients() & ~np.isin(columns.f, crash)
 
 
 def rates(columns: Columns, edges: Floats) -> list[Floats]:
-    """Per second, in the order of :data:`RATES`."""
+    """Return the rates per second, in the order of :data:`RATES`."""
     clients = _asking(columns)
     counted = (
         columns.sent,
@@ -172,10 +173,10 @@ def rates(columns: Columns, edges: Floats) -> list[Floats]:
 
 
 def ceiling(by_name: Mapping[str, Floats], edges: Floats, main_s: float | None) -> float:
-    """Where the axis of rates ends: readable while the work went on.
+    """Return the upper end of the axis of rates, so that the main phase is readable.
 
     Readers that start from the beginning (all of them, at the end) read a hundred times faster than
-    anybody writes; an axis that shows such a burst shows nothing else.
+    any client writes. On an axis that shows such a burst nothing else is visible.
     """
     main = edges[:-1] < (edges[-1] if main_s is None else main_s)
     tops = [
@@ -187,7 +188,7 @@ def ceiling(by_name: Mapping[str, Floats], edges: Floats, main_s: float | None) 
 
 
 def beyond(by_name: Mapping[str, Floats], edges: Floats, top: float) -> str:
-    """What the axis cuts off, in one sentence; nothing when it cuts nothing off."""
+    """Return what the axis cuts off, in one sentence; empty if it cuts nothing off."""
     name, highest = max(by_name.items(), key=lambda rate: float(rate[1].max()))
     if highest.max() <= top:
         return ""
@@ -219,8 +220,10 @@ def _throughput(by_name: Mapping[str, Floats], edges: Floats, shared: Range1d, t
 
 
 def running(changes: Mapping[int, int], end_s: float) -> tuple[Floats, Floats]:
-    """Seconds, and the running sum of the changes up to the end of each: the steps of a curve that
-    begins with nothing and reaches to the end of the run."""
+    """Return seconds, and the running sum of the changes up to the end of each second.
+
+    They are the steps of a curve that begins at zero and extends to the end of the run.
+    """
     at = sorted(changes)
     sums = np.cumsum([changes[second] for second in at], dtype=np.float64)
     ends = np.minimum(np.array(at, dtype=np.float64) + 1.0, end_s)
@@ -304,7 +307,7 @@ def _lanes(
 
 
 def _marked(plot: Any, marks: Sequence[Mark], height: float | str) -> HoverTool:
-    """A cross for each mark, at this height of the plot."""
+    """Draw a cross for each mark at this height of the plot, and return its tooltip."""
     data = {
         "s": [mark.seconds for mark in marks],
         "y": [height] * len(marks),
@@ -323,7 +326,7 @@ def _marked(plot: Any, marks: Sequence[Mark], height: float | str) -> HoverTool:
 def bands(
     faults: Sequence[Fault], colours: Mapping[str, str], end_s: float
 ) -> dict[str, list[float | str]]:
-    """From when to when each fault lasted, in seconds, and its colour; none that never did."""
+    """Return start, end and colour of each fault that was applied, with times in seconds."""
     data: dict[str, list[float | str]] = {"from": [], "to": [], "colour": []}
     for fault in faults:
         window = fault.window_ns(int(end_s * 1e9))
@@ -335,7 +338,7 @@ def bands(
 
 
 def _bands(plot: Any, data: dict[str, list[float | str]]) -> None:
-    """Behind the lines; one glyph for all, as a model for each costs more than all the rest."""
+    """Draw the faults behind the lines, with one glyph for all: a model for each costs far more."""
     plot.vstrip(
         x0="from", x1="to", source=ColumnDataSource(data), fill_color="colour", fill_alpha=0.16,
         line_color=None, level="underlay",

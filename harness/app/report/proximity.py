@@ -1,4 +1,5 @@
-"""How a moment of the run relates to its faults: which one lasted, or which one had ended last."""
+"""Relates a moment of a run to its faults: those active at that moment, or the one that ended
+last."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ class Near:
 
     fault: Fault
     relation: str
-    """What the fault was doing at that moment, in a phrase that follows its name."""
+    """The state of the fault at that moment, as a phrase that follows its name."""
 
 
 def near(faults: Sequence[Fault], time_ns: int) -> list[Near]:
-    """All faults that lasted at a moment; without any, the one that was healed last before it.
+    """Return all faults that were active at a moment; if there is none, the last one healed before
+    it.
 
-    None at all when no fault had been asked for by then.
+    The result is empty if no fault had been requested by then.
     """
     lasting = [Near(fault, text) for fault in faults if (text := _lasting(fault, time_ns))]
     if lasting:
@@ -50,13 +52,14 @@ def _lasting(fault: Fault, time_ns: int) -> str:
 
 
 def _end_ns(fault: Fault, time_ns: int) -> int | None:
-    """When a fault ended, if that was before this moment; one without effect ended as it began."""
+    """Return when a fault ended, if before this moment; a fault without effect ended when it
+    began."""
     end_ns = fault.asked_ns if fault.applied_ns is None else fault.healed_ns
     return end_ns if end_ns is not None and end_ns <= time_ns else None
 
 
 def _ago(ns: int) -> str:
-    """A time span in words as short as its precision allows."""
+    """Format a time span briefly."""
     if ns < 1_000_000_000:
         return f"{ns / 1e6:,.0f} ms" if ns >= 1_000_000 else "less than 1 ms"
     return f"{ns / 1e9:,.1f} s"

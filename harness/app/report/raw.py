@@ -1,4 +1,4 @@
-"""Raw events: the lines of ``history.jsonl`` that the page quotes, each below an anchor."""
+"""Raw events: the lines of ``history.jsonl`` that the page quotes, each with an anchor."""
 
 import re
 from collections.abc import Iterable
@@ -10,11 +10,13 @@ from harness.app.report.findings import Shown
 from model.finding import Finding
 
 EVENTS = 100
-"""How many lines a page quotes; the others are in ``history.jsonl``."""
+"""The number of lines that a page quotes; the others are in ``history.jsonl``."""
 CHARACTERS = 1600
-"""How much of a line; a poll may have delivered thousands of records."""
+"""The number of characters of a line that are quoted; a poll may have delivered thousands of
+records."""
 HEAD = 240
-"""How much of the beginning of a longer line, so that its index, time and process are there."""
+"""The number of characters from the beginning of a longer line, with its index, time and
+process."""
 
 
 class Part(NamedTuple):
@@ -22,9 +24,9 @@ class Part(NamedTuple):
 
     text: str
     is_hit: bool = False
-    """Is it the record that the finding is about?"""
+    """True if this is the record that the finding is about."""
     begins: bool = False
-    """Are there characters before it that are not quoted?"""
+    """True if characters before this part are not quoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +35,22 @@ class RawEvent:
 
     index: int
     line: int
-    """Its number in the file, from 1."""
+    """The number of the line in the file, from 1."""
     time_ns: int
     parts: tuple["Part", ...]
-    """The line, or the stretches of it that are quoted."""
+    """The line, or the parts of it that are quoted."""
     left: int
-    """Characters that are not quoted."""
+    """The number of characters that are not quoted."""
     number: int
-    """Of the finding that it witnesses, on the page; of the first one, if there are several."""
+    """The number on the page of the first finding that this event witnesses."""
 
 
 def quote(columns: Columns, shown: Iterable[Shown]) -> list[RawEvent]:
-    """The witnesses of these findings in the order of the history, up to :data:`EVENTS` of them:
-    those of the first findings."""
+    """Return the witnesses of these findings in the order of the history, up to :data:`EVENTS` of
+    them.
+
+    The first findings take precedence.
+    """
     wanted: dict[int, Shown] = {}
     for each in shown:
         for witness in each.witnesses:
@@ -71,8 +76,11 @@ def _event(columns: Columns, row: int, shown: Shown) -> RawEvent:
 
 
 def hit(text: str, finding: Finding) -> tuple[int, int] | None:
-    """From where to where a line speaks of the finding's record: by offset and value, else by
-    offset, else by value, each behind the name of the partition where the line has it."""
+    """Return the position of the finding's record in a line.
+
+    The search is by offset and value, else by offset, else by value, and starts after the name of
+    the partition if the line contains it.
+    """
     begin = max(0, text.find(f'"{finding.key}"')) if finding.key else 0
     offset, value = finding.offset, finding.value
     wanted = []
@@ -90,7 +98,8 @@ def hit(text: str, finding: Finding) -> tuple[int, int] | None:
 
 
 def stretches(text: str, finding: Finding) -> tuple[Part, ...]:
-    """The whole line; of a long one its beginning, and what surrounds the finding's record."""
+    """Return the whole line; of a long one its beginning, and the text around the finding's
+    record."""
     found = hit(text, finding)
     if len(text) <= CHARACTERS:
         return _split(text, 0, found)
@@ -103,7 +112,8 @@ def stretches(text: str, finding: Finding) -> tuple[Part, ...]:
 
 
 def _split(stretch: str, begin: int, found: tuple[int, int] | None) -> tuple[Part, ...]:
-    """A stretch that begins at this place of its line, with the record as a part of its own."""
+    """Split a stretch that begins at this position of its line, so that the record is a separate
+    part."""
     start, end = (0, 0) if found is None else (found[0] - begin, found[1] - begin)
     if not 0 <= start < end <= len(stretch):
         return (Part(stretch, begins=begin > 0),)

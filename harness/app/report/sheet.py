@@ -1,4 +1,4 @@
-"""What every page of ours has in common: escaping, masking, and how values are written."""
+"""What all pages have in common: escaping, masking of secrets, and the formatting of values."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,8 @@ _ASSIGNED = re.compile(
 
 
 def environment(beside: Sequence[Path] = ()) -> jinja2.Environment:
-    """Templates of this folder and of others: everything is escaped, and secrets are masked."""
+    """Return a template environment for this folder and others: all text is escaped, secrets are
+    masked."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*beside, HERE]),
         autoescape=True,
@@ -44,30 +45,32 @@ def environment(beside: Sequence[Path] = ()) -> jinja2.Environment:
 
 
 def style(*names: str, beside: Path = HERE) -> Markup:
-    """Style sheets one after the other, each from this folder or the other."""
+    """Concatenate style sheets, each from this folder or from ``beside``."""
     found = [path if (path := HERE / name).exists() else beside / name for name in names]
     return Markup("\n".join(path.read_text() for path in found))
 
 
 def write(path: Path, html: str) -> Path:
-    """Write a page whole or not at all."""
+    """Write a page atomically."""
     files.replace(path, html.encode())
     return path
 
 
 def secret(name: str) -> bool:
-    """Is a setting of this name nobody's business?"""
+    """Return whether the value of a setting with this name must be masked."""
     return any(word in name.lower() for word in SECRET)
 
 
 def masked(text: str) -> str:
-    """The text with the value of each ``name=value`` masked whose name is that of a secret, up to
-    the next setting: rather too much than a word of it left."""
+    """Mask the value of each ``name=value`` whose name is that of a secret, up to the next setting.
+
+    If the end is unclear, it masks too much rather than too little.
+    """
     return _ASSIGNED.sub(rf"\1{MASK}", text) if secret(text) else text
 
 
 def _finalized(value: Any) -> Any:
-    """What an expression of a template puts into the page."""
+    """Return the value of a template's expression as it is put into the page."""
     return visible(masked(value)) if _is_text(value) else value
 
 
@@ -76,8 +79,11 @@ def _is_text(value: Any) -> bool:
 
 
 def visible(text: str) -> str:
-    """The text with characters that would not show, or would turn what follows around, written as
-    escapes: a log or a history may hold any."""
+    """Write characters as escapes that are invisible or change the direction of the text after
+    them.
+
+    Logs and histories may contain any characters.
+    """
     if text.isprintable():
         return text
     return "".join(
@@ -86,22 +92,22 @@ def visible(text: str) -> str:
 
 
 def seconds(value: float | None, digits: int = 2) -> str:
-    """Seconds for a reader; a dash for what was not measured."""
+    """Format seconds; a dash stands for what was not measured."""
     return "—" if value is None else f"{value:,.{digits}f} s"
 
 
 def nanoseconds(value: int | None, digits: int = 2) -> str:
-    """A point in time of the run for a reader."""
+    """Format a point in time of the run."""
     return seconds(None if value is None else value / 1e9, digits)
 
 
 def duration(value: float) -> str:
-    """A whole run's length for a reader."""
+    """Format the duration of a whole run."""
     return f"{value:.1f} s" if value < 120 else str(timedelta(seconds=round(value)))
 
 
 def size(count: int) -> str:
-    """The size of a file for a reader."""
+    """Format the size of a file."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:,.0f} {unit}"
@@ -110,5 +116,5 @@ def size(count: int) -> str:
 
 
 def number(value: Any) -> str:
-    """A count with its thousands apart; anything else as it is."""
+    """Format a count with thousands separators; any other value as it is."""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""The order of things around a finding: its witnesses, the faults, and what the nodes logged."""
+"""The sequence of events around a finding: its witnesses, the faults, and the nodes' log lines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from harness.app.report.findings import Shown
 from harness.app.report.node_logs import AROUND_NS, Logs
 
 TIMELINES = 12
-"""How many findings of a page have one: those that come first."""
+"""The number of findings of a page that have a timeline: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +23,22 @@ class Moment:
     fault: Fault | None = None
     event: int | None = None
     is_about: bool = False
-    """Of a line of a log: does it name the partition?"""
+    """For a log line: whether it names the partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happened around a finding, in the order of time."""
+    """The events around a finding, in the order of time."""
 
     moments: list[Moment]
     left: int
-    """Lines of the logs that are not quoted."""
+    """The number of log lines that are not quoted."""
     moved: list[Fault]
-    """Faults that moved a clock, so that the times of their nodes' logs may be wrong."""
+    """Faults that moved a clock, so that the times in the logs of their nodes may be wrong."""
 
 
 def of(shown: Shown, faults: Sequence[Fault], logs: Logs) -> Timeline | None:
-    """The timeline of a finding; ``None`` when it has no witness, or no log can be matched."""
+    """Return the timeline of a finding; ``None`` if it has no witness, or no log can be matched."""
     lines = [witness.line for witness in shown.witnesses if witness.line is not None]
     if not lines or not logs.are_timed:
         return None
