@@ -1,1 +1,1 @@
-"""What is measured, how, and the tables it prints: always as ratios within one run."""
+"""The benchmarks, their methods and the tables they print; results are compared within one run."""

@@ -1,4 +1,4 @@
-"""``python -m bench``: all that is promised about speed and memory, in one run and one table.
+"""``python -m bench``: measures everything that is promised about speed and memory, in one table.
 
 Exit status 1: a promise was not kept.
 """
@@ -24,7 +24,7 @@ CORES = 2
 
 
 def main() -> int:
-    """Measure, print the table, keep it."""
+    """Measure, print the table and store it."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--short", action="store_true", help="one small round: does it run?")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "bench")

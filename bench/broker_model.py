@@ -1,10 +1,10 @@
-"""Random histories of a broker that keeps every promise: plain and transactional producers, readers
-that are assigned keys, watermarks, deleted records, and final reads of everything.
+"""Generates random histories of a broker that keeps every promise, for tests of the checkers.
 
-The logs are a model: a list of entries per key, of which readers are given those that are
-committed. Clients act one step at a time, in an order that chance decides, and some of their
-operations end in doubt before or after they took effect. A checker must find nothing in what they
-record.
+The histories contain plain and transactional producers, readers that are assigned partitions,
+watermarks, deleted records, and final reads of everything. The logs are a model: a list of entries
+per partition, of which readers receive the committed ones. Clients act one step at a time, in
+random order, and some of their operations end in doubt before or after they took effect. A checker
+must find nothing in such a history.
 """
 
 import random
@@ -14,7 +14,7 @@ from typing import Any
 from model.op import Op, OpType
 
 RECORDS_MAX = 6
-"""Delivered at most by one poll and key."""
+"""The maximum number of records that one poll delivers per partition."""
 
 
 @dataclass
@@ -22,25 +22,25 @@ class Entry:
     """One offset of a log."""
 
     value: int | None
-    """``None`` for a marker, and for an offset that holds nothing."""
+    """``None`` for a marker, and for an offset without a record."""
     txn: int | None = None
-    """The invocation of the transaction that wrote it, by index."""
+    """The index of the invocation of the transaction that wrote it."""
 
 
 @dataclass
 class Write:
-    """One record that some operation tried to write."""
+    """A record that an operation tried to write."""
 
     key: str
     value: int
     process: int
     invoked: int
-    """Index of the invocation."""
+    """The index of the invocation."""
     txn: bool
     offset: int | None = None
-    """Where it is in the log, if it is there."""
+    """The offset in the log; ``None`` if it is not there."""
     completed: int | None = None
-    """Index of the completion."""
+    """The index of the completion."""
     outcome: OpType | None = None
     aborted: bool = False
 
@@ -59,14 +59,15 @@ class _Running:
 
 @dataclass
 class Model:
-    """Makes one history. ``events`` and ``writes`` hold all of it once :meth:`run` has ended."""
+    """Generates one history. ``events`` and ``writes`` are complete once :meth:`run` has
+    returned."""
 
     rng: random.Random
     keys: int = 3
     doubt: float = 0.15
-    """How often an operation does not end in ``ok``."""
+    """The probability that an operation does not end in ``ok``."""
     deletes: float = 0.01
-    """How often an operation is a deletion of records."""
+    """The probability that an operation is a deletion of records."""
 
     def __post_init__(self) -> None:
         self.names = [f"t{n // 2}-{n % 2}" for n in range(self.keys)]
@@ -88,7 +89,7 @@ class Model:
         self._next_process = len(kinds)
 
     def run(self, operations: int) -> list[Op]:
-        """So many operations, then the final reads."""
+        """Generate this many operations, then the final reads."""
         begun = 0
         while begun < operations or self._running:
             if self._late and self.rng.random() < 0.1:
@@ -115,7 +116,7 @@ class Model:
         return index
 
     def _retire(self, process: int) -> None:
-        """A process whose operation ended in doubt never acts again; another takes its place."""
+        """Replace a process whose operation ended in doubt, as it never acts again."""
         self._kinds[self._next_process] = self._kinds.pop(process)
         self._next_process += 1
 
@@ -189,12 +190,12 @@ class Model:
         log.append(Entry(write.value, txn))
 
     def _land(self, batch: list[Write]) -> None:
-        """The records of a send that nobody waits for any more."""
+        """Append the records of a send that its client no longer waits for."""
         for write in batch:
             self._append(write)
 
     def _step_of_send(self, process: int, running: _Running) -> None:
-        """All records land at once, and then the operation ends."""
+        """Append all records in one step, and end the operation in the next."""
         waiting = [write for write in running.writes if write.offset is None]
         if not running.done:
             count = len(waiting)
@@ -259,7 +260,8 @@ class Model:
             self._retire(process)
 
     def _end_txn(self, running: _Running, *, aborts: bool) -> None:
-        """A marker in each partition; from now on its records can be read, or never."""
+        """Write a marker to each partition; from now on the records are visible, or never will
+        be."""
         self._open.discard(running.index)
         if aborts:
             self._aborted.add(running.index)
@@ -299,12 +301,12 @@ class Model:
     # Reads
 
     def _stable(self, key: str) -> int:
-        """The last stable offset."""
+        """Return the last stable offset."""
         log = self.logs[key]
         return next((n for n, entry in enumerate(log) if entry.txn in self._open), len(log))
 
     def _deliver(self, positions: dict[str, int], most: int = RECORDS_MAX) -> dict[str, Any]:
-        """The next records of each key, in an order of keys that chance decides."""
+        """Return the next records of each partition, in random order of partitions."""
         found: dict[str, Any] = {}
         for key in self.rng.sample(sorted(positions), len(positions)):
             begin = max(positions[key], self.starts[key])
@@ -333,7 +335,7 @@ class Model:
 
 
 def history(rng: random.Random) -> Model:
-    """A history of a random size and shape."""
+    """Generate a history of random size and shape."""
     model = Model(
         rng,
         keys=rng.randint(1, 4),

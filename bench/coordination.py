@@ -1,4 +1,4 @@
-"""What coordinators do for librdkafka: transactions, the rebalance of a group, and a failover."""
+"""Measures coordinators with librdkafka: transactions, the rebalance of a group, and a failover."""
 
 import threading
 import time
@@ -9,18 +9,19 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from bench.librdkafka import TIMEOUT_S, Failed
 
 RECORDS = 10
-"""Of one transaction."""
+"""The number of records in one transaction."""
 VALUE = b"x" * 100
 LOOK_MS = 200
-"""How often a producer asks who leads, and tries a broker again that is gone."""
+"""How often a producer refreshes its metadata, and the longest pause between attempts to
+reconnect."""
 HEARTBEAT_MS = 100
-"""By its answer a member learns that another has joined."""
+"""The heartbeat interval: a member learns from a heartbeat's response that another has joined."""
 _RETRY_S = 0.1
 _POLL_S = 0.1
 
 
 def producer(address: str, name: str) -> Producer:
-    """One with this transactional id, ready for its first transaction."""
+    """Create a producer with this transactional id, ready for its first transaction."""
     made = Producer(
         {
             "bootstrap.servers": address,
@@ -28,7 +29,7 @@ def producer(address: str, name: str) -> Producer:
             "linger.ms": 0,
             "topic.metadata.refresh.interval.ms": LOOK_MS,
             "reconnect.backoff.max.ms": LOOK_MS,
-            "log_level": 2,  # that a broker is gone is meant
+            "log_level": 2,  # the loss of a broker is intended
         }
     )
     made.init_transactions(TIMEOUT_S)
@@ -36,7 +37,7 @@ def producer(address: str, name: str) -> Producer:
 
 
 def transactions(made: Producer, topic: str, *, count: int, partitions: int) -> float:
-    """Seconds for so many transactions, one after another."""
+    """Return the seconds for this many transactions, one after another."""
     begun = time.perf_counter()
     for _ in range(count):
         _transact(made, topic, partitions)
@@ -51,7 +52,7 @@ def _transact(made: Producer, topic: str, partitions: int) -> None:
 
 
 def failover(made: Producer, topic: str, kill: Callable[[], None], *, partitions: int) -> float:
-    """Seconds from the death of a broker to the next transaction that is acknowledged."""
+    """Return the seconds from the kill of a broker to the next acknowledged transaction."""
     _transact(made, topic, partitions)
     kill()
     begun = time.perf_counter()
@@ -73,9 +74,9 @@ def failover(made: Producer, topic: str, kill: Callable[[], None], *, partitions
 
 
 def rebalance(address: str, topic: str, *, members: int, partitions: int) -> float:
-    """Seconds from the last member's join to the moment at which each has been told its share.
+    """Return the seconds from the last member's join until each member has its share of partitions.
 
-    All but one are members already, with all partitions shared among them.
+    The other members have joined before, and share all partitions.
     """
     group = _Group(address, topic, partitions)
     try:
@@ -91,7 +92,7 @@ def rebalance(address: str, topic: str, *, members: int, partitions: int) -> flo
 
 
 class _Group:
-    """Members, each polled by a thread of its own."""
+    """The members of a group, each polled by its own thread."""
 
     def __init__(self, address: str, topic: str, partitions: int) -> None:
         self._settings = {
@@ -104,7 +105,7 @@ class _Group:
         self._topic = topic
         self._partitions = partitions
         self._shares: dict[int, int] = {}
-        """By member: how many partitions it owns."""
+        """By member: the number of partitions that it owns."""
         self._changed = threading.Condition()
         self._is_over = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -115,7 +116,7 @@ class _Group:
         thread.start()
 
     def wait(self, members: int) -> None:
-        """Until all partitions are shared evenly among so many."""
+        """Wait until all partitions are shared evenly among this many members."""
         least = self._partitions // members
 
         def is_shared() -> bool:

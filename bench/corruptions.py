@@ -1,8 +1,9 @@
-"""Corruptions of a correct history, each of which no broker that keeps its promises can explain.
+"""Corrupts correct histories in ways that no broker that keeps its promises can explain.
 
-Each takes a :class:`Work` (a history with all that is known of how it came about) and changes it in
-one place that chance chooses; it returns False where the history has no such place. What is chosen
-is decidable: the final reads are complete, and other events prove what the changed one denies.
+Each corruption takes a :class:`Work` (a history with everything that is known about its origin) and
+changes it in one random place. It returns False if the history has no suitable place. The
+corruption is decidable: the final reads are complete, and other events prove what the changed one
+denies.
 """
 
 import random
@@ -15,16 +16,16 @@ from bench.broker_model import Model, Write
 from model.op import NEMESIS, Op
 
 NOBODYS = 10**15
-"""Values from here on are sent by nobody."""
+"""Values from here on are never sent."""
 
 Records = list[list[Any]]
 
 
 class Delivery(NamedTuple):
-    """The records of one key that one micro-operation delivered."""
+    """The records of one partition that one micro-operation delivered."""
 
     at: int
-    """Index of the completion."""
+    """The index of the completion."""
     process: int
     f: str
     kind: str
@@ -34,7 +35,7 @@ class Delivery(NamedTuple):
 
 
 class Work:
-    """A history that is being corrupted, and the model that made it."""
+    """A history that is being corrupted, and the model that created it."""
 
     def __init__(self, model: Model, rng: random.Random) -> None:
         self.model, self.rng = model, rng
@@ -43,7 +44,7 @@ class Work:
             for op in model.events
         ]
         self.deleted = {op.value[0][1] for op in self.ops if op.f == "delete-records"}
-        """Keys of which records were deleted: one without a known offset may be one of them."""
+        """Partitions with deleted records: a record without a known offset may be one of them."""
         self.invoked: dict[int, int] = {}
         begun: dict[int, int] = {}
         for op in self.ops:
@@ -53,7 +54,7 @@ class Work:
                 self.invoked[op.index] = begun[op.process]
 
     def deliveries(self) -> Iterator[Delivery]:
-        """All of them, in the order of events."""
+        """Yield all deliveries, in the order of events."""
         for op in self.ops:
             if op.type == "invoke" or op.f not in ("poll", "txn"):
                 continue
@@ -63,11 +64,11 @@ class Work:
                         yield Delivery(op.index, op.process, op.f, op.type, key, records)
 
     def final(self, key: str) -> list[Delivery]:
-        """What the final reader was given of a key."""
+        """Return what the final reader received of a partition."""
         return [d for d in self.deliveries() if d.process == self.model.final and d.key == key]
 
     def of_readers(self) -> list[Delivery]:
-        """What plain polls gave to others than the final reader."""
+        """Return what plain polls delivered to readers other than the final one."""
         return [
             d
             for d in self.deliveries()
@@ -75,7 +76,7 @@ class Work:
         ]
 
     def committed(self, *outcomes: str) -> list[Write]:
-        """The records that final readers are given, by the outcome of their operation."""
+        """Return the records that final readers receive, by the outcome of their operation."""
         return [
             write
             for write in self.model.writes.values()
@@ -86,17 +87,18 @@ class Work:
         ]
 
     def pick(self, choices: list[Any]) -> Any:
-        """One of them by chance, or ``None`` of none."""
+        """Return a random choice, or ``None`` if there is none."""
         return self.rng.choice(choices) if choices else None
 
     def remove(self, value: int, *, final_only: bool = False) -> None:
-        """Nobody was given this value."""
+        """Remove this value from all deliveries, or from the final reader's only."""
         for delivery in self.deliveries():
             if not final_only or delivery.process == self.model.final:
                 delivery.records[:] = [r for r in delivery.records if r[1] != value]
 
     def insert_finally(self, key: str, value: int) -> None:
-        """The final reader was given a value where its log has nothing, or at its end."""
+        """Deliver a value to the final reader at an offset where its log has no record, or at its
+        end."""
         log = self.model.logs[key]
         start = self.model.starts[key]
         free = [n for n, entry in enumerate(log) if entry.value is None and n >= start]
@@ -112,7 +114,7 @@ class Work:
                 op.value[0][2:] = [end + 1, end + 1]
 
     def place_finally(self, key: str, offset: int, value: int) -> None:
-        """The final reader was given a value at an offset, in the order of the log."""
+        """Deliver a value to the final reader at an offset, in the order of the log."""
         for delivery in self.final(key):
             offsets = [record[0] for record in delivery.records if record[0] is not None]
             if offsets and offsets[-1] > offset:
@@ -123,7 +125,7 @@ class Work:
         last.value[0][1].setdefault(key, []).append([offset, value])
 
     def swap(self, one: Write, other: Write) -> None:
-        """Two records have each other's place, in all that anybody knows."""
+        """Swap the offsets of two records in all deliveries and acknowledgements."""
         other_value = {one.value: other.value, other.value: one.value}
         for delivery in self.deliveries():
             for record in delivery.records:
@@ -141,16 +143,20 @@ class Work:
                         yield micro_op
 
     def ack_of(self, write: Write) -> list[Any] | None:
-        """The micro-operation that states the offset of a record."""
+        """Return the micro-operation that states the offset of a record."""
         return next((m for m in self._acks() if m[2][1] == write.value), None)
 
     def probes(self) -> list[Op]:
-        """The answers that state watermarks."""
+        """Return the completions that state watermarks."""
         return [op for op in self.ops if op.f == "watermarks" and op.type == "ok"]
 
     def open_after(self) -> list[tuple[Write, int]]:
-        """Records of committed transactions, each with an event after which the transaction was
-        certainly open: the send began of a record that lies before one of its records."""
+        """Return records of committed transactions, each with an event at which its transaction was
+        open.
+
+        That event is the invocation that sent a record which precedes one of the transaction's
+        records in the log, so the transaction cannot have ended before.
+        """
         writes = [w for w in self.model.writes.values() if w.offset is not None]
         shown = {w.value for w in self.committed("ok", "info")}
         found = []
@@ -175,7 +181,7 @@ Corruption = Callable[[Work], bool]
 
 
 def lose(work: Work) -> bool:
-    """An acknowledged record is given to nobody."""
+    """An acknowledged record is never delivered."""
     write = work.pick(
         [w for w in work.committed() if w.key not in work.deleted or work.ack_of(w) is not None]
     )
@@ -186,7 +192,7 @@ def lose(work: Work) -> bool:
 
 
 def lose_after_read(work: Work) -> bool:
-    """A record that was read is gone in the end."""
+    """A record that was read is missing from the final read."""
     read = {r[1] for d in work.of_readers() for r in d.records}
     write = work.pick([w for w in work.committed() if w.value in read])
     if write is None:
@@ -214,7 +220,7 @@ def acknowledge_nothing(work: Work) -> bool:
 
 
 def tear(work: Work) -> bool:
-    """One record of a transaction that was committed is given to nobody, another is."""
+    """One record of a committed transaction is never delivered, while another is."""
     by_txn: dict[int, list[Write]] = {}
     for write in work.committed("ok", "info"):
         if write.txn:
@@ -236,13 +242,13 @@ def double(work: Work) -> bool:
 
 
 def invent(work: Work) -> bool:
-    """A value is read that nobody sent."""
+    """A value is read that was never sent."""
     work.insert_finally(work.rng.choice(work.model.names), NOBODYS + work.rng.randrange(1000))
     return True
 
 
 def invent_without_offset(work: Work) -> bool:
-    """A value is read that nobody sent, and its offset is not stated."""
+    """A value is read that was never sent, and its offset is not stated."""
     delivery = work.pick(list(work.deliveries()))
     if delivery is None:
         return False
@@ -251,7 +257,7 @@ def invent_without_offset(work: Work) -> bool:
 
 
 def misroute(work: Work) -> bool:
-    """A record is read from another key than it was sent to."""
+    """A record is read from another partition than the one it was sent to."""
     write = work.pick(work.committed("ok", "info"))
     others = [key for key in work.model.names if write is not None and key != write.key]
     if not others:
@@ -271,7 +277,7 @@ def read_failed(work: Work) -> bool:
 
 
 def read_aborted(work: Work) -> bool:
-    """The record of an aborted transaction is read, where it is in the log."""
+    """The record of an aborted transaction is read at its place in the log."""
     write = work.pick(
         [
             w
@@ -291,7 +297,7 @@ def _pairs(work: Work, fits: Callable[[Write, Write], bool]) -> list[tuple[Write
 
 
 def reorder_own(work: Work) -> bool:
-    """A process's later record lies before its earlier one."""
+    """A process's later record is in the log before its earlier one."""
     pair = work.pick(_pairs(work, lambda a, b: a.process == b.process and a.invoked < b.invoked))
     if pair is None:
         return False
@@ -300,7 +306,7 @@ def reorder_own(work: Work) -> bool:
 
 
 def reorder_within(work: Work) -> bool:
-    """The records of one operation lie in another order than it sent them."""
+    """The records of one operation are in the log in another order than it sent them."""
     pair = work.pick(_pairs(work, lambda a, b: a.invoked == b.invoked and a.value < b.value))
     if pair is None:
         return False
@@ -309,7 +315,7 @@ def reorder_within(work: Work) -> bool:
 
 
 def reorder_in_time(work: Work) -> bool:
-    """A record lies before one that was acknowledged before its send began."""
+    """A record is in the log before one that was acknowledged before the record's send began."""
     pair = work.pick(
         _pairs(
             work,
@@ -333,7 +339,7 @@ def skip_within(work: Work) -> bool:
 
 
 def _is_kept(work: Work, delivery: Delivery) -> bool:
-    """Are all of its records there in the end?"""
+    """Return whether all records of the delivery are still in the log at the end."""
     return delivery.process != work.model.final and all(
         record[0] is not None and record[0] >= work.model.starts[delivery.key]
         for record in delivery.records
@@ -341,7 +347,8 @@ def _is_kept(work: Work, delivery: Delivery) -> bool:
 
 
 def _consecutive(work: Work) -> list[tuple[Delivery, Delivery]]:
-    """Deliveries of one key to one reader, with no assignment between them."""
+    """Return pairs of successive deliveries of a partition to a reader, without an assignment
+    between."""
     last: dict[tuple[int, str], Delivery] = {}
     found = []
     deliveries: dict[int, list[Delivery]] = {}
@@ -359,7 +366,7 @@ def _consecutive(work: Work) -> list[tuple[Delivery, Delivery]]:
 
 
 def skip_between(work: Work) -> bool:
-    """A reader that goes on leaves out the record between two polls."""
+    """A reader that continues leaves out the record between two polls."""
     pairs = [(a, b) for a, b in _consecutive(work) if len(a.records) > 1 and _is_kept(work, a)]
     pair = work.pick(pairs)
     if pair is None:
@@ -379,7 +386,7 @@ def repeat_within(work: Work) -> bool:
 
 
 def repeat_between(work: Work) -> bool:
-    """A poll begins with the record that the poll before it ended with."""
+    """A poll begins with the last record of the poll before it."""
     pair = work.pick(_consecutive(work))
     if pair is None:
         return False
@@ -429,7 +436,7 @@ def read_own(work: Work) -> bool:
 
 
 def acknowledge_elsewhere(work: Work) -> bool:
-    """A record is acknowledged at the offset of another."""
+    """A record is acknowledged at the offset of another record."""
     writes = [w for w in work.committed() if work.ack_of(w) is not None]
     write = work.pick(writes)
     others = [w for w in work.committed() if write is not None and w.key == write.key]
@@ -443,7 +450,7 @@ def acknowledge_elsewhere(work: Work) -> bool:
 
 
 def disagree(work: Work) -> bool:
-    """A reader is given a value, which was sent and never landed, in the place of another."""
+    """A reader receives, in the place of a record, a value that was sent but never written."""
     never = [
         w
         for w in work.model.writes.values()
@@ -468,7 +475,10 @@ def disagree(work: Work) -> bool:
 
 
 def _later_probe(work: Work, end: str, before: str) -> tuple[dict[str, int], int] | None:
-    """The ends that a probe states, and what one had stated before it was asked."""
+    """Return the ends that a probe states, and an end that an earlier probe had stated.
+
+    The earlier probe completed before the later one was invoked.
+    """
     probes = work.probes()
     found = [
         (later.value[0][2], earlier.value[0][2][before])
@@ -484,7 +494,7 @@ def _later_probe(work: Work, end: str, before: str) -> tuple[dict[str, int], int
 
 
 def regress_high(work: Work) -> bool:
-    """A high watermark is less than one that was stated before."""
+    """A high watermark is lower than one that was stated before."""
     choice = _later_probe(work, "high", "high")
     if choice is None:
         return False
@@ -494,7 +504,7 @@ def regress_high(work: Work) -> bool:
 
 
 def regress_stable(work: Work) -> bool:
-    """A last stable offset is less than one that was stated before."""
+    """A last stable offset is lower than one that was stated before."""
     choice = _later_probe(work, "stable", "stable")
     if choice is None:
         return False
@@ -504,7 +514,7 @@ def regress_stable(work: Work) -> bool:
 
 
 def regress_start(work: Work) -> bool:
-    """A log start is less than one that was stated before."""
+    """A log start offset is lower than one that was stated before."""
     choice = _later_probe(work, "start", "start")
     if choice is None:
         return False
@@ -514,7 +524,8 @@ def regress_start(work: Work) -> bool:
 
 
 def end_below_acknowledged(work: Work) -> bool:
-    """A high watermark is at or below a record that had been acknowledged before it was asked."""
+    """A high watermark is at or below the offset of a record acknowledged before it was
+    requested."""
     found = [
         (probe.value[0][2], write.offset)
         for probe in work.probes()
@@ -530,7 +541,7 @@ def end_below_acknowledged(work: Work) -> bool:
 
 
 def stable_above_open(work: Work) -> bool:
-    """A last stable offset is above the record of a transaction that is open."""
+    """A last stable offset is above the record of an open transaction."""
     found = [
         (probe.value[0][2], write.offset)
         for write, until in work.open_after()
@@ -547,7 +558,7 @@ def stable_above_open(work: Work) -> bool:
 
 
 def read_open(work: Work) -> bool:
-    """A record of a transaction is read while that is open."""
+    """A record of a transaction is read while the transaction is open."""
     found = [
         (op, write)
         for write, until in work.open_after()
@@ -563,7 +574,7 @@ def read_open(work: Work) -> bool:
 
 
 def restore_deleted(work: Work) -> bool:
-    """The final reader is given a record that was deleted."""
+    """The final reader receives a record that was deleted."""
     write = work.pick(
         [
             w
@@ -597,7 +608,7 @@ def read_in_a_circle(work: Work) -> bool:
 
 
 def crash(work: Work) -> bool:
-    """A broker ends by itself."""
+    """A broker exits unexpectedly."""
     end = work.ops[-1]
     value = {"node": "broker-1", "serves": True, "status": 1, "last_line": "out of memory"}
     work.ops.append(
@@ -649,7 +660,7 @@ CORRUPTIONS: tuple[Corruption, ...] = (
 
 
 def corrupt(model: Model, rng: random.Random, count: int) -> tuple[list[Op], list[str]]:
-    """The history with up to so many corruptions, and their names in the order of their making."""
+    """Return the history with up to ``count`` corruptions, and their names in order."""
     work = Work(model, rng)
     made: list[str] = []
     for corruption in rng.sample(CORRUPTIONS, len(CORRUPTIONS)):

@@ -1,15 +1,15 @@
-"""How many wrong answers about consumer groups the checkers find.
+"""Measures how many wrong answers about consumer groups the checkers find.
 
     python -m bench.group_corruptions results/*-groups-seed*
 
 Each trial takes the history of a correct run, plants one wrong observation of one kind at a random
-place, and judges it. Only such observations count of which the oracle (:mod:`bench.group_history`)
-says that no correct Kafka could have produced them; the others are listed with the reason. A trial
-counts as found when the verdict is INVALID.
+place, and judges it. An observation only counts if the oracle (:mod:`bench.group_history`) says
+that no correct Kafka could have produced it; the others are listed with the reason. A trial counts
+as found if the verdict is INVALID.
 
-The runs are folders of simulated runs of ``groups``, ``offsets`` or ``exactly-once`` that were
-VALID, as ``faultline search --workload groups --keep 20`` keeps them. Exit status 1: less than
-``LEAST`` of the trials of some kind were found.
+The runs are folders of VALID simulated runs of ``groups``, ``offsets`` or ``exactly-once``, such as
+``faultline search --workload groups --keep 20`` keeps. Exit status 1: less than ``LEAST`` of the
+trials of some kind were found.
 """
 
 import argparse
@@ -33,11 +33,11 @@ from model.plan import Plan
 
 LEAST = 0.9
 PLACES = 10
-"""At how many places a trial may look for something to corrupt."""
+"""The number of places that a trial tries before it gives up."""
 
 
 def source_of(folder: Path) -> Source:
-    """A recorded run."""
+    """Load a recorded run."""
     path = folder / "plan.json"
     plan = msgspec.json.decode(path.read_bytes(), type=Plan) if path.exists() else None
     partitions = int((plan.broker if plan else {}).get("offsets.topic.num.partitions", "50"))
@@ -47,7 +47,7 @@ def source_of(folder: Path) -> Source:
 
 
 def illegal(events: Iterable[dict[str, Any]], plan: Plan | None, scratch: Path) -> list[str]:
-    """The anomalies of a history."""
+    """Return the illegal anomalies of a history."""
     path = scratch / "history.jsonl"
     path.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
     made = tables.tables(tables.read(path, lambda done: None))
@@ -59,7 +59,7 @@ def illegal(events: Iterable[dict[str, Any]], plan: Plan | None, scratch: Path) 
 
 @dataclass
 class Score:
-    """What came of the trials of one kind."""
+    """The results of the trials of one kind."""
 
     planted: int = 0
     found: int = 0
@@ -75,7 +75,7 @@ def measure(
     say: Callable[[str], None],
     kinds: Iterable[str] = KINDS,
 ) -> dict[str, Score]:
-    """So many trials of each of these kinds in each source."""
+    """Run ``each`` trials of each of these kinds on each source."""
     scores = {kind: Score() for kind in kinds}
     with tempfile.TemporaryDirectory(prefix="faultline-bench-") as scratch:
         for source in sources:
@@ -97,13 +97,13 @@ def measure(
 
 
 def _planted(plant: Plant, source: Source, rng: random.Random) -> Trial:
-    """At the first of some places where there is something to corrupt."""
+    """Plant a corruption at the first place that has something to corrupt."""
     trials = (plant(source, rng) for _ in range(PLACES))
     return next((trial for trial in trials if trial is not None), None)
 
 
 def table(scores: dict[str, Score]) -> str:
-    """What was found of each kind."""
+    """Return the results of each kind as a table."""
     lines = [f"{'kind':34} {'planted':>8} {'found':>6} {'share':>6}  undecidable"]
     for kind, score in scores.items():
         share = f"{score.found / score.planted:6.0%}" if score.planted else "     -"
@@ -113,7 +113,7 @@ def table(scores: dict[str, Score]) -> str:
 
 
 def main() -> int:
-    """Measure, print the table and what was missed."""
+    """Measure, and print the table and the corruptions that were missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.group_corruptions", description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path, help="folders of correct runs")
     parser.add_argument("--each", type=int, default=3, help="trials of a kind in a run")

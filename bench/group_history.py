@@ -1,18 +1,18 @@
-"""What a history says of consumer groups, and which answers a correct Kafka could have given.
+"""An oracle for consumer groups: which answers a correct Kafka could have given in a history.
 
-The rules are the oracle of :mod:`bench.group_corruptions`. They are written without the checkers'
-code, so that each can be tried against the other:
+The rules are the oracle of :mod:`bench.group_corruptions`. They do not use the checkers' code, so
+that each can be tested against the other:
 
 1. The coordinator of a group answers with the last committed offset. Commits are ordered by real
-   time where one ended before the other began. A commit in doubt may take effect at any later time.
-2. A former coordinator answers from memory until it hears of its successor. It can only tell what
-   was committed when the leader of the group's partition changed. The brokers' own logs say when
-   that was; without logs it may have been at any time while a fault was active.
-3. A former coordinator has forgotten everything once it restarts, has heard once it leads again,
-   and hears at the latest ``HEARS_S`` after the last fault.
-4. A member begins at the committed offset, or at the start of the log where nothing is committed.
-5. A group whose clients commit by themselves commits what no operation tells. Once an offset was
-   found, something is committed.
+   time if one ended before the other began. A commit in doubt may take effect at any later time.
+2. A former coordinator answers from memory until it learns of its successor. It only knows what was
+   committed when the leader of the group's partition changed. The brokers' own logs show when that
+   was; without logs it may have been at any time while a fault was active.
+3. A former coordinator has forgotten everything once it restarts, and knows its successor once it
+   leads again, and at the latest ``HEARS_S`` after the last fault.
+4. A member begins at the committed offset, or at the start of the log if nothing is committed.
+5. A group whose clients commit automatically commits offsets that no operation states. Once an
+   offset was found, one is committed.
 """
 
 import itertools
@@ -30,28 +30,28 @@ import msgspec
 from model.op import NEMESIS
 
 NEVER = 1 << 60
-"""The place of an event that did not come."""
+"""The place of an event that never came."""
 HEARS_S = 15.0
-"""How long after the last fault a former coordinator may not have heard of its successor."""
+"""How long after the last fault a former coordinator may not know of its successor."""
 LOG_S = 0.5
-"""How exactly the times of brokers' logs can be compared with those of a history."""
+"""How precisely the times of brokers' logs can be compared with those of a history."""
 
 Partition = tuple[str, str]
-"""A group and a key."""
+"""A group and a partition."""
 
 
 class Operation(NamedTuple):
-    """An operation of a client, by the places of its events in the history."""
+    """An operation of a client, with the places of its events in the history."""
 
     process: int
     f: str
     begin: int
     end: int
-    """``NEVER`` without a completion."""
+    """``NEVER`` if it has no completion."""
     type: str
     asked: Any
     told: Any
-    """The micro-operations of the completion; of the invocation when there is none."""
+    """The micro-operations of the completion; those of the invocation if there is none."""
 
 
 class Commit(NamedTuple):
@@ -64,7 +64,7 @@ class Commit(NamedTuple):
     """``NEVER`` while it is in doubt."""
     operation: Operation
     is_any: bool = False
-    """Nobody knows the offset."""
+    """True if the offset is unknown."""
 
     @property
     def is_certain(self) -> bool:
@@ -72,7 +72,7 @@ class Commit(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A key of an answer to ``committed``."""
+    """A partition in the answer to ``committed``."""
 
     operation: Operation
     group: str
@@ -86,7 +86,7 @@ class Answer(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A key that a member was assigned."""
+    """A partition that was assigned to a member."""
 
     operation: Operation
     group: str
@@ -94,37 +94,37 @@ class Given(NamedTuple):
     key: str
     position: int | None
     micro_op: int
-    """The place of the assignment among the micro-operations of its operation."""
+    """The position of the assignment among the micro-operations of its operation."""
     since: int
     """The event at which the member's previous poll began."""
 
 
 class Change(NamedTuple):
-    """The leader of a partition of ``__consumer_offsets`` is another."""
+    """A change of the leader of a partition of ``__consumer_offsets``."""
 
     time_ns: int
     former: int
-    """The broker that led until then."""
+    """The broker that was the leader until then."""
 
 
 @dataclass
 class Brokers:
-    """What the brokers' logs tell of leaders."""
+    """What the brokers' logs say about leaders."""
 
     changes: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))
     """By topic and partition, in the order of leader epochs."""
     fresh: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """By broker: times at which it started, or took over some partition of offsets."""
+    """By broker: times at which it started, or became the leader of some partition of offsets."""
 
 
 def offset_of(place: Any) -> int | None:
-    """The offset of a committed place, without its metadata."""
+    """Return the offset of a committed place, without its metadata."""
     offset: int | None = place[0] if isinstance(place, list) else place
     return offset
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """The events of a ``history.jsonl``, as plain objects that may be changed."""
+    """Read the events of a ``history.jsonl`` as plain objects that may be changed."""
     with path.open("rb") as lines:
         return [msgspec.json.decode(line) for line in lines if line.strip()]
 
@@ -132,11 +132,11 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 _LED = re.compile(r"(?P<tp>\S+): leader (?P<leader>\d+), epoch (?P<epoch>\d+), ISR")
 _FRESH = re.compile(r"broker \d+ started on|__consumer_offsets-\d+ is read")
 _BEGAN = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
-"""When every simulated run begins, by the clocks in it."""
+"""When every simulated run begins, by its own clocks."""
 
 
 def read_logs(folder: Path) -> Brokers:
-    """The leaders of a simulated run, from the logs of its brokers."""
+    """Read the changes of leaders of a simulated run from the logs of its brokers."""
     led: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
     brokers = Brokers()
     for path in sorted(folder.glob("broker-*/log.txt")):
@@ -164,8 +164,8 @@ def _ns(when: str) -> int:
 
 
 def coordinating_partition(group: str, partitions: int) -> str:
-    """The partition of ``__consumer_offsets`` whose leader coordinates a group: Java's string hash
-    of its name, modulo the number of partitions."""
+    """Return the partition of ``__consumer_offsets`` whose leader coordinates a group: Java's
+    string hash of the group's name, modulo the number of partitions."""
     number = 0
     for character in group:
         number = (31 * number + ord(character)) % (1 << 32)
@@ -174,7 +174,7 @@ def coordinating_partition(group: str, partitions: int) -> str:
 
 
 class GroupHistory:
-    """The operations of a history, by what they say of groups."""
+    """What the operations of a history say about groups."""
 
     def __init__(
         self,
@@ -196,14 +196,14 @@ class GroupHistory:
         self.answers: list[Answer] = []
         self.given: list[Given] = []
         self._reach: dict[Partition, list[tuple[int, int]]] = defaultdict(list)
-        """Events that brought members a record, and the last offset by then."""
+        """By group and partition: events that delivered records to members, and the last offset by
+        then."""
         self.read: dict[str, dict[int, int]] = defaultdict(dict)
-        """By key: the value at each offset that somebody read."""
+        """By partition: the value at each offset that a client read."""
         self.acked: dict[str, set[int]] = defaultdict(set)
-        """By key: the offsets that were acknowledged."""
+        """By partition: the offsets that were acknowledged."""
         self._open: dict[Any, list[tuple[Partition, int]]] = defaultdict(list)
-        """By what decides it: commits of transactions that were acknowledged, and may not have
-        taken effect yet."""
+        """By producer: commits in acknowledged transactions that may not have taken effect yet."""
         self._has_id: set[int] = set()
         self._follow()
         for key, offsets in self.acked.items():
@@ -214,21 +214,22 @@ class GroupHistory:
                 self.commits[answer.group, answer.key].append(some)
 
     def is_automatic(self, group: str) -> bool:
-        """Do clients of this group commit by themselves?"""
+        """Return whether clients of this group commit automatically."""
         return "auto" in self.modes[group]
 
     def firm(self, key: str, begin: int, end: int) -> list[int]:
-        """The offsets in ``begin … end - 1`` of records that were acknowledged and read."""
+        """Return the offsets in ``begin … end - 1`` of records that were acknowledged and read."""
         return sorted(offset for offset in self.acked[key] if begin <= offset < end)
 
     def reach(self, of: Partition, end: int) -> int:
-        """The last offset that the group's members were given up to an event; -1 for none."""
+        """Return the last offset that the group's members had received by an event; -1 if there is
+        none."""
         known = self._reach[of]
         count = bisect_right(known, (end, NEVER))
         return known[count - 1][1] if count else -1
 
     def possible(self, of: Partition, offset: int | None, begin: int, end: int) -> bool:
-        """Rule 1: may the coordinator in office tell this offset between these events?"""
+        """Rule 1: may the current coordinator return this offset between these events?"""
         commits = [commit for commit in self.commits[of] if commit.begin < end]
         latest = max((c.begin for c in commits if c.end < begin), default=-1)
         if offset is None and latest < 0:
@@ -239,7 +240,8 @@ class GroupHistory:
         )
 
     def possibly_stale(self, of: Partition, offset: int | None, begin: int) -> bool:
-        """Rules 2 and 3: may a former coordinator have remembered this offset at this event?"""
+        """Rules 2 and 3: may a former coordinator still have remembered this offset at this
+        event?"""
         now_ns = self.times[begin]
         return any(
             self.possible(of, offset, self.place(from_ns), self.place(to_ns))
@@ -248,11 +250,12 @@ class GroupHistory:
         )
 
     def place(self, time_ns: float) -> int:
-        """The first event at or after a time."""
+        """Return the first event at or after a time."""
         return bisect_left(self.times, time_ns)
 
     def _changes_before(self, group: str, now_ns: int) -> Iterator[tuple[float, float, int | None]]:
-        """When a coordinator may have been replaced, from and to, and which broker it was."""
+        """Yield the times (from, to) at which a coordinator may have been replaced, and the former
+        broker."""
         if self.brokers is None:
             for from_ns, to_ns in self.faults:
                 yield from_ns - LOG_S * 1e9, min(to_ns + HEARS_S * 1e9, now_ns), None
@@ -348,8 +351,11 @@ class GroupHistory:
             )
 
     def _ends_with(self, operation: Operation, of: Partition) -> None:
-        """A commit in a transaction takes effect before the next one by the same producer is
-        acknowledged. A process has one producer, or one for each key."""
+        """Give the earlier commits of a producer's transactions their end.
+
+        A commit in a transaction takes effect before the next transaction of the same producer is
+        acknowledged. A process has one producer, or one for each partition.
+        """
         process = operation.process
         producer = process if process in self._has_id else (process, of[1])
         earlier = self._open[producer]
@@ -363,7 +369,8 @@ class GroupHistory:
         self._open[producer].append((of, len(self.commits[of])))
 
     def _listener_in_doubt(self, operation: Operation, owners: dict[int, dict[str, str]]) -> None:
-        """A listener may have committed in an operation whose end nobody knows."""
+        """Record that a rebalance listener may have committed in an operation whose outcome is
+        unknown."""
         if operation.type == "info" and operation.f != "crash":
             for key, group in owners[operation.process].items():
                 if "listener" in self.modes[group]:
@@ -372,14 +379,14 @@ class GroupHistory:
 
 
 def _lists(value: Any) -> list[list[Any]]:
-    """Those micro-operations that are lists."""
+    """Return the micro-operations that are lists."""
     if not isinstance(value, list):
         return []
     return [each for each in value if isinstance(each, list)]
 
 
 def _operations(events: Sequence[dict[str, Any]]) -> Iterator[Operation]:
-    """In the order of their last events."""
+    """Yield the operations in the order of their last events."""
     begun: dict[int, int] = {}
     unfinished = NEVER
     for place, event in enumerate(events):
@@ -402,7 +409,7 @@ def _operations(events: Sequence[dict[str, Any]]) -> Iterator[Operation]:
 
 
 def _faults(events: Iterable[dict[str, Any]]) -> Iterator[tuple[int, int]]:
-    """When each fault was active."""
+    """Yield the start and the end of each fault."""
     begun: dict[int, int] = {}
     ended: dict[int, int] = {}
     for event in events:

@@ -1,7 +1,7 @@
 """Kinds of wrong answers about consumer groups, each planted in a copy of a correct history.
 
-A kind looks for a random place and asks the oracle (:mod:`bench.group_history`) whether a correct
-Kafka could have answered so. If not, it changes the observation there and nowhere else.
+A kind chooses a random place and asks the oracle (:mod:`bench.group_history`) whether a correct
+Kafka could have given that answer. If not, it changes the observation there and nowhere else.
 """
 
 import copy
@@ -19,16 +19,16 @@ Events = list[dict[str, Any]]
 
 
 class Corruption(NamedTuple):
-    """One wrong observation."""
+    """A history with one wrong observation."""
 
     events: Events
-    """The whole history with it."""
+    """The whole history, including the wrong observation."""
     what: str
-    """In words."""
+    """A description of the change."""
 
 
 class Undecidable(NamedTuple):
-    """A correct Kafka could have answered so."""
+    """A correct Kafka could have given this answer."""
 
     why: str
 
@@ -46,7 +46,7 @@ class Source:
     plan: Plan | None
 
     def changed(self, *places: int) -> Events:
-        """Its events, of which those at some places may be changed."""
+        """Return the events of the run; those at ``places`` are copies that may be changed."""
         events = list(self.history.events)
         for place in places:
             events[place] = copy.deepcopy(events[place])
@@ -57,7 +57,7 @@ class Source:
 
 
 def _told(source: Source, answer: Answer, place: Any, what: str) -> Corruption:
-    """The answer tells something else of its key."""
+    """Change the committed offset that an answer states for its partition."""
     events = source.changed(answer.operation.end)
     for micro_op in events[answer.operation.end]["value"]:
         if micro_op[0] == "committed" and micro_op[1] == answer.group:
@@ -82,7 +82,7 @@ def _explained(source: Source, answer: Answer, offset: int | None) -> Undecidabl
 
 
 def answered_as_nothing(source: Source, rng: random.Random) -> Trial:
-    """A fetch finds nothing committed, though something is."""
+    """A fetch finds no committed offset, although there is one."""
     answers = [each for each in source.history.answers if each.offset is not None]
     if not answers:
         return None
@@ -91,7 +91,7 @@ def answered_as_nothing(source: Source, rng: random.Random) -> Trial:
 
 
 def answered_with_former_offset(source: Source, rng: random.Random) -> Trial:
-    """A fetch finds an offset that was overwritten before it was asked for."""
+    """A fetch finds an offset that was overwritten before the fetch was invoked."""
     history = source.history
     answers = [each for each in history.answers if _former(history, each)]
     if not answers:
@@ -104,7 +104,7 @@ def answered_with_former_offset(source: Source, rng: random.Random) -> Trial:
 
 
 def _former(history: GroupHistory, answer: Answer) -> list[Commit]:
-    """Commits of other offsets that ended before an answer was asked for."""
+    """Return commits of other offsets that ended before an answer was requested."""
     return [
         commit
         for commit in history.commits[answer.group, answer.key]
@@ -122,7 +122,7 @@ def _place_of(commit: Commit, key: str, group: str) -> Any:
 
 
 def answered_with_other_partitions_offset(source: Source, rng: random.Random) -> Trial:
-    """A fetch finds an offset that was committed of another partition only."""
+    """A fetch finds an offset that was committed only for another partition."""
     history = source.history
     if not history.answers:
         return None
@@ -144,7 +144,7 @@ def answered_with_other_partitions_offset(source: Source, rng: random.Random) ->
 
 
 def answered_with_other_metadata(source: Source, rng: random.Random) -> Trial:
-    """A fetch finds the offset with metadata that were committed with another one."""
+    """A fetch finds the offset with metadata that was committed with another offset."""
     answers = [each for each in source.history.answers if isinstance(each.place, list)]
     if not answers:
         return None
@@ -165,7 +165,7 @@ def answered_with_other_metadata(source: Source, rng: random.Random) -> Trial:
 
 
 def commit_lost_at_failover(source: Source, rng: random.Random) -> Trial:
-    """From a change of leaders on, nobody finds the last commit before it, until the next one."""
+    """After a change of leaders no fetch finds the last commit before it, until the next commit."""
     history = source.history
     found = [each for each in history.commits.items() if each[1]]
     if not found:
@@ -202,18 +202,20 @@ def commit_lost_at_failover(source: Source, rng: random.Random) -> Trial:
     return Corruption(events, f"{of}: {lost.offset} is {former.offset} in {len(later)} answers")
 
 
-# Where members begin.
+# Start positions of members.
 
 
 class Beginning(NamedTuple):
-    """Where a member began, and the first poll that brought it something of the key."""
+    """The position at which a member began, and its first poll that delivered records of the
+    partition."""
 
     given: Given
     offset: int
     polled: int
     """The event of that poll, or ``NEVER``."""
     until: int
-    """The event at which it was told of the key again, or ``NEVER``."""
+    """The next event that assigns or revokes the partition, or the next operation without ``ok``;
+    else ``NEVER``."""
 
 
 def _beginnings(history: GroupHistory) -> Iterator[Beginning]:
@@ -240,7 +242,8 @@ def _beginnings(history: GroupHistory) -> Iterator[Beginning]:
 
 
 def _begin_at(source: Source, beginning: Beginning, offset: int) -> Events:
-    """The member begins at this offset, and its first poll brings what follows."""
+    """Change the history so that the member begins at this offset and its first poll starts
+    there."""
     given, history = beginning.given, source.history
     at = given.operation.end
     places = (at,) if beginning.polled == NEVER else (at, beginning.polled)
@@ -260,7 +263,7 @@ def _begin_at(source: Source, beginning: Beginning, offset: int) -> Events:
 
 
 def _polled(source: Source, beginning: Beginning) -> list[int]:
-    """The offsets of the first poll."""
+    """Return the offsets that the first poll delivered."""
     if beginning.polled == NEVER:
         return []
     event = source.history.events[beginning.polled]
@@ -300,17 +303,17 @@ def _gap(source: Source, rng: random.Random, *, is_first: bool) -> Trial:
 
 
 def gap_after_rebalance(source: Source, rng: random.Random) -> Trial:
-    """A member begins behind the committed offset, and leaves records out."""
+    """A member begins after the committed offset, and skips records."""
     return _gap(source, rng, is_first=False)
 
 
 def gap_at_first_join(source: Source, rng: random.Random) -> Trial:
-    """A member begins behind the start of the log, though nothing was ever committed."""
+    """A member begins after the start of the log, although nothing was ever committed."""
     return _gap(source, rng, is_first=True)
 
 
 def redelivery(source: Source, rng: random.Random) -> Trial:
-    """A member begins before the committed offset, and is given records again."""
+    """A member begins before the committed offset, and receives records again."""
     history = source.history
     found = [
         each
@@ -340,7 +343,7 @@ def redelivery(source: Source, rng: random.Random) -> Trial:
 
 
 def double_owner(source: Source, rng: random.Random) -> Trial:
-    """One generation gives a key to two members."""
+    """One generation assigns a partition to two members."""
     history = source.history
     generations: dict[tuple[str, int], list[Given]] = defaultdict(list)
     for given in history.given:
@@ -368,7 +371,7 @@ def double_owner(source: Source, rng: random.Random) -> Trial:
 
 
 def former_owners_commit(source: Source, rng: random.Random) -> Trial:
-    """A commit is accepted that was refused, as the key had been given to another member."""
+    """A commit is accepted that was rejected because the partition belonged to another member."""
     history = source.history
     found = []
     for operation in history.operations:
@@ -424,7 +427,7 @@ def _micro_ops(value: Any) -> list[list[Any]]:
 
 
 def commit_of_undelivered(source: Source, rng: random.Random) -> Trial:
-    """A member commits beyond what its group was given."""
+    """A member commits an offset beyond what its group has received."""
     history = source.history
     found = []
     for of, commits in history.commits.items():
@@ -472,4 +475,4 @@ KINDS: dict[str, Plant] = {
     "commit of a former owner": former_owners_commit,
     "commit of what was not delivered": commit_of_undelivered,
 }
-"""By name."""
+"""All kinds, by name."""

@@ -1,8 +1,9 @@
-"""Histories of any length from a simulated log that keeps every promise, with defects to order.
+"""Generates histories of any length from a simulated log, with a requested number of defects.
 
     python bench/histories.py history.jsonl --operations 1000000 --lost 3 --doubled 2 --phantom 1
 
-A test of the checkers themselves: without defects they must find nothing, and with them just those.
+It tests the checkers themselves: without defects they must find nothing, and with defects exactly
+those.
 """
 
 import argparse
@@ -17,19 +18,19 @@ from model.op import NEMESIS, Op
 
 POLL_RECORDS_MAX = 40
 PHANTOM_FROM = 10**12
-"""Values from here on are sent by nobody."""
+"""Values from here on are never sent."""
 
 
 @dataclass
 class _Reader:
     keys: list[str] | None = None
-    """Assigned; ``None`` before the first assignment."""
+    """The assigned partitions; ``None`` before the first assignment."""
     positions: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
 class _Pending:
-    """An operation under way, and how it will end."""
+    """An operation in progress, and how it will end."""
 
     f: str
     asked: list[Any]
@@ -39,21 +40,22 @@ class _Pending:
 
 @dataclass
 class World:
-    """A log per key, writers and readers, a clock; every step makes one event."""
+    """A log per partition, writers and readers, and a clock; every step creates one event."""
 
     rng: random.Random
     keys: int = 3
     writers: int = 3
     readers: int = 2
     doubt: float = 0.05
-    """How often a send ends in doubt, or certainly fails."""
+    """The probability that a send ends in doubt, or certainly fails."""
     restarts: float = 0.02
-    """How often a reader begins anew, in doubt or with other keys, instead of polling on."""
+    """The probability that a reader restarts, in doubt or with other partitions, instead of
+    polling."""
     faults: bool = True
     lost: int = 0
     doubled: int = 0
     phantom: int = 0
-    """Defects to plant, spread over ``span`` records."""
+    """The numbers of defects to plant, spread over ``span`` records."""
     span: int = 1
 
     def __post_init__(self) -> None:
@@ -75,7 +77,7 @@ class World:
         self._defects = dict(zip(places, kinds, strict=True))
 
     def events(self, operations: int) -> Iterator[Op]:
-        """So many operations under way and done, then the final reads of every key."""
+        """Yield this many operations, then the final reads of every partition."""
         begun = 0
         while begun < operations:
             yield from self._sometimes()
@@ -111,7 +113,7 @@ class World:
         return self._next_process - 1
 
     def _sometimes(self) -> Iterator[Op]:
-        """A late record lands; a fault begins or ends."""
+        """From time to time, append a late record, or begin or heal a fault."""
         if self._late and self.rng.random() < 0.05:
             self._land_late(self._late.pop(self.rng.randrange(len(self._late))))
         if self.faults and self.rng.random() < 0.002:
@@ -133,7 +135,7 @@ class World:
         self._broken = None
 
     def _append(self, key: str, value: int) -> int:
-        """The offset at which the log has the value; now and then it leaves a hole before it."""
+        """Append the value and return its offset; sometimes leave a hole before it."""
         log = self._logs[key]
         if self.rng.random() < 0.02:
             log.append(None)
@@ -158,7 +160,7 @@ class World:
             )
         pending = _Pending("send", [["send", key, value] for value in values], fate)
         if fate in ("ok", "lands", "lands in part") and self.rng.random() < 0.5:
-            self._land(pending)  # else when it completes
+            self._land(pending)  # otherwise at completion
         return pending
 
     def _land(self, pending: _Pending) -> None:
@@ -173,7 +175,7 @@ class World:
             self._append(key, value)
 
     def _plant(self, key: str, value: int, *, certain: bool) -> None:
-        """The next defect, when its time has come and this record is acknowledged."""
+        """Plant the next defect that is due, if this record will be acknowledged."""
         due = [place for place in self._defects if place <= value]
         if certain and due:
             kind = self._defects.pop(due[0])

@@ -1,4 +1,4 @@
-"""What judging takes: CPU seconds of many keys, and memory for many operations.
+"""Measures the cost of judging: CPU seconds for many partitions, and memory for many operations.
 
     python -m bench.judging history.jsonl
 
@@ -22,21 +22,23 @@ from model import history
 from model.op import Op
 
 FEW_OPERATIONS = 100
-"""Judging so many takes what the interpreter and its libraries take."""
+"""A history so small that judging it costs only the interpreter and its libraries."""
 
 
 class Judged(msgspec.Struct):
-    """What a process took that judged one history."""
+    """The cost of a process that judged one history."""
 
     cpu_s: float
-    """Also of the process that reads half of a large file."""
+    """Includes the CPU time of the process that reads half of a large file."""
     peak_mb: float
-    """The most memory that it had at a time."""
+    """The peak of its resident memory."""
 
 
 def with_readers(keys: int) -> Iterator[Op]:
-    """A record for each key, and a process that is assigned that key alone and reads it to its
-    end."""
+    """Yield a history with one record per partition, and one process per partition.
+
+    Each process is assigned that partition alone and reads it to its end.
+    """
     events: list[tuple[int, str, Any, Any]] = []
 
     def operation(process: int, f: str, asked: Any, answered: Any) -> None:
@@ -56,20 +58,21 @@ def with_readers(keys: int) -> Iterator[Op]:
 
 
 def plain(operations: int) -> Iterator[Op]:
-    """Writers and readers of some keys, as the workload ``idempotent`` has them."""
+    """Yield a history of writers and readers of some partitions, like those of the ``idempotent``
+    workload."""
     made = World(random.Random(1), keys=12, writers=8, doubt=0.002, restarts=0.0)
     return made.events(operations)
 
 
 def judge(path: Path) -> Judged:
-    """Judge a history of which nothing is wrong, in a process of its own."""
+    """Judge a correct history in a process of its own."""
     command = (sys.executable, "-m", "bench.judging", str(path))
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return msgspec.json.decode(done.stdout, type=Judged)
 
 
 def cpu_s(folder: Path, keys: int) -> float:
-    """CPU seconds of judging so many keys with a reader each."""
+    """Return the CPU seconds of judging this many partitions with a reader each."""
     path = folder / "keys.jsonl"
     history.write(path, with_readers(keys))
     judged = judge(path)
@@ -78,7 +81,7 @@ def cpu_s(folder: Path, keys: int) -> float:
 
 
 def peak_mb(folder: Path, operations: int) -> float:
-    """Memory of judging plain operations beyond that of judging a few, for each million."""
+    """Return the memory per million operations, beyond that of judging a few operations."""
     peaks = []
     for count in (FEW_OPERATIONS, operations):
         path = folder / "operations.jsonl"
@@ -90,11 +93,11 @@ def peak_mb(folder: Path, operations: int) -> float:
 
 
 def main() -> None:
-    """Judge the history that is named, and print what it took."""
+    """Judge the named history, and print the cost."""
     verdict = check.judge(Path(sys.argv[1]), inline=True)
     assert verdict.valid is True, f"it is correct: {verdict.anomalies} {verdict.unknown_because}"
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    # ru_maxrss also counts the process that this one was forked from; this does not.
+    # ru_maxrss also counts the process that this one was forked from; VmHWM does not.
     status = Path("/proc/self/status").read_text().splitlines()
     [peak_kb] = [int(line.split()[1]) for line in status if line.startswith("VmHWM:")]
     judged = Judged(sum(one.ru_utime + one.ru_stime for one in used), peak_kb * 1024 / 1e6)

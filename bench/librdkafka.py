@@ -1,4 +1,5 @@
-"""Load by librdkafka through its Python client, set up to stand in the broker's way least."""
+"""Generates load with librdkafka's Python client, configured so that the broker is the
+bottleneck."""
 
 import time
 from collections.abc import Sequence
@@ -9,9 +10,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 TIMEOUT_S = 60.0
 
 CALL_RECORDS = 2_000
-"""Per call: enough to make Python's share small, few enough to stay in the CPU's cache."""
+"""Records per call: enough to make Python's share small, few enough to stay in the CPU's cache."""
 _AHEAD_BYTES = 64_000_000
-"""What may wait in the producer's queue."""
+"""The maximum number of bytes in the producer's queue."""
 
 PRODUCER_SETTINGS = {
     "linger.ms": 5,
@@ -19,25 +20,25 @@ PRODUCER_SETTINGS = {
     "queue.buffering.max.messages": 0,
     "queue.buffering.max.kbytes": 1_000_000,
     "delivery.report.only.error": True,
-    "log_level": 4,  # warnings: at the end it tells of events that nobody asked for
+    "log_level": 4,  # warnings: at the end it logs events that no application reads
 }
 CONSUMER_SETTINGS = {
     "group.id": "bench",
     "enable.auto.commit": False,
-    # A full queue stops fetching for this long; the default, one second, is what limits a
-    # consumer that is quicker than a broker far away.
+    # A full queue stops fetching for this long. The default, one second, would be the bottleneck
+    # of a consumer whose broker is near.
     "fetch.queue.backoff.ms": 1,
-    # With the default, 100,000, what is queued no longer fits into the CPU's cache.
+    # With the default, 100,000, the queue no longer fits into the CPU's cache.
     "queued.min.messages": 20_000,
 }
 
 
 class Failed(Exception):
-    """The measured thing did not do what it should."""
+    """The measured operation failed."""
 
 
 def create(address: str, topic: str, *, partitions: int = 1, replicas: int = 1) -> None:
-    """Make a topic and wait until each of its partitions has a leader."""
+    """Create a topic and wait until each of its partitions has a leader."""
     admin = AdminClient({"bootstrap.servers": address})
     made = admin.create_topics([NewTopic(topic, partitions, replicas)], request_timeout=TIMEOUT_S)
     made[topic].result(TIMEOUT_S)
@@ -51,7 +52,7 @@ def create(address: str, topic: str, *, partitions: int = 1, replicas: int = 1) 
 
 
 def delete(address: str, topic: str) -> None:
-    """Remove a topic, so that its dirty pages are not written back during the next measurement."""
+    """Delete a topic, so that its dirty pages are not written back during the next measurement."""
     admin = AdminClient({"bootstrap.servers": address})
     admin.delete_topics([topic])[topic].result(TIMEOUT_S)
 
@@ -59,7 +60,7 @@ def delete(address: str, topic: str) -> None:
 def produce(
     address: str, topic: str, *, value_bytes: int, count: int, acks: str, partitions: int = 1
 ) -> float:
-    """Seconds from the first record to the last acknowledgement, in batches of many records."""
+    """Return the seconds from the first record to the last acknowledgement, in large batches."""
     producer = Producer({"bootstrap.servers": address, "acks": acks, **PRODUCER_SETTINGS})
     producer.list_topics(topic, timeout=TIMEOUT_S)
     records = [{"value": b"x" * value_bytes}] * CALL_RECORDS
@@ -84,7 +85,7 @@ def produce(
 
 
 def consume(address: str, topic: str, *, count: int) -> float:
-    """Seconds from the assignment to the last record, each of them an object of Python."""
+    """Return the seconds from the assignment to the last record; each record is a Python object."""
     consumer = Consumer({"bootstrap.servers": address, **CONSUMER_SETTINGS})
     try:
         begun = time.perf_counter()
@@ -101,7 +102,8 @@ def consume(address: str, topic: str, *, count: int) -> float:
 
 
 def produce_alone(address: str, topic: str, *, value_bytes: int, count: int) -> Sequence[float]:
-    """Seconds for each of so many records with acks=all, none sent before the last is answered."""
+    """Return the seconds of each record with acks=all, sent after the previous one is
+    acknowledged."""
     producer = Producer({"bootstrap.servers": address, "acks": "all", "linger.ms": 0})
     value = b"x" * value_bytes
     took: list[float] = []

@@ -1,4 +1,4 @@
-"""The processes that are measured: started in a scratch folder, ended by their own handles."""
+"""The measured processes: started in a temporary folder, ended through their own handles."""
 
 import json
 import os
@@ -19,7 +19,7 @@ STOP_TIMEOUT_S = 15.0
 BROKER = ("-m", "broker_impl")
 NO_SETTINGS: Mapping[str, object] = {}
 TICK_MS = 500
-"""Of ZooKeeper, as in the clusters that are tested: a session lasts up to a tick longer than its
+"""ZooKeeper's tick time, as in the tested clusters: a session lasts up to one tick longer than its
 timeout."""
 
 _POLL_S = 0.02
@@ -27,7 +27,7 @@ _POLL_S = 0.02
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One process that listens."""
+    """A process that listens on a port."""
 
     name: str
     process: "subprocess.Popen[bytes]"
@@ -35,16 +35,16 @@ class Node:
 
     @property
     def address(self) -> str:
-        """Where it listens, host:port."""
+        """The listening address, host:port."""
         return f"127.0.0.1:{self.port}"
 
     def cpu_s(self) -> float:
-        """CPU seconds it has used."""
+        """Return the CPU seconds that it has used."""
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
 
     def resident_mb(self) -> float:
-        """Memory it holds (RSS), in 10^6 bytes."""
+        """Return its resident memory (RSS), in 10^6 bytes."""
         return float(psutil.Process(self.process.pid).memory_info().rss) / 1e6
 
 
@@ -67,7 +67,7 @@ class Nodes:
         self.stop(*reversed(self._running))
 
     def zookeeper(self, name: str) -> Node:
-        """A ZooKeeper of its own."""
+        """Start a ZooKeeper."""
         data = str(self._folder / name / "data")
         arguments = ("--listen", "127.0.0.1:0", "--data", data, "--tick-ms", str(TICK_MS))
         return self._start(name, ("-m", "broker_impl.zookeeper", *arguments))
@@ -75,23 +75,23 @@ class Nodes:
     def cluster(
         self, name: str, brokers: int, settings: Mapping[str, object] = NO_SETTINGS
     ) -> list[Node]:
-        """A ZooKeeper and so many brokers with default settings, but for where they are and for
-        these."""
+        """Start a ZooKeeper and this many brokers, with default settings except addresses and
+        ``settings``."""
         zookeeper = self.zookeeper(f"{name}-zookeeper")
         return [self._broker(f"{name}-{n}", n, zookeeper, settings) for n in range(1, brokers + 1)]
 
     def null_broker(self, topics: list[str]) -> Node:
-        """The broker that stores nothing; it has these topics from the start."""
+        """Start the broker that stores nothing; it has these topics from the start."""
         return self._start("null", ("-m", "bench.null_broker", *topics))
 
     def kill(self, node: Node) -> None:
-        """End this one without a word."""
+        """Kill a process with SIGKILL."""
         node.process.kill()
         node.process.wait()
         self._running.remove(node)
 
     def stop(self, *nodes: Node) -> None:
-        """End these: as they are asked, else by force."""
+        """Stop these processes with SIGTERM, and kill those that do not end."""
         for node in nodes:
             node.process.terminate()
         for node in nodes:

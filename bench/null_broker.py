@@ -1,6 +1,7 @@
-"""A broker that stores nothing: our loop, our codec, our request handling, and no log.
+"""A broker that stores nothing: this project's event loop, codec and request handling without a
+log.
 
-What it reaches is what the rest of a broker may cost at most: the peer of the produce benchmark.
+It is the peer of the produce benchmark: its rate is the most that a broker with a log can reach.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from broker_impl.wire.types import TopicPartition
 
 
 class NullReplicas:
-    """Every partition is led here, and every append is forgotten."""
+    """Leads every partition and forgets every append."""
 
     def __init__(self) -> None:
         self._end: dict[TopicPartition, int] = {}
@@ -33,18 +34,18 @@ class NullReplicas:
     def append(
         self, tp: TopicPartition, records: memoryview, *, acks: int, guard: int | None = None
     ) -> AppendResult:
-        """Read the header, as any broker must; count."""
+        """Read the header, as any broker must, and count the records."""
         base = self._end.get(tp, 0)
         self._end[tp] = base + batch.parse_header(records).count
         return AppendResult(base_offset=base, last_offset=self._end[tp] - 1, log_start_offset=0)
 
     def acknowledged(self, tp: TopicPartition, result: AppendResult) -> ErrorCode:
-        """At once."""
+        """Acknowledge at once."""
         return ErrorCode.NONE
 
 
 async def main(port_file: Path, topics: list[str]) -> None:
-    """Listen on a free port, tell it as a broker does, serve until ended."""
+    """Listen on a free port, write it to the port file as a broker does, and serve until ended."""
     tune_malloc()
     config = parse(
         {

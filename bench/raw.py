@@ -1,4 +1,5 @@
-"""Load by our own codec over a blocking socket: what a client costs that does nothing at all."""
+"""Generates load with this project's codec over a blocking socket: a client that costs next to
+nothing."""
 
 import itertools
 import socket
@@ -25,7 +26,7 @@ _FETCH_BYTES = 1_000_000
 
 
 class Connection:
-    """One connection; several requests may be under way."""
+    """A connection on which several requests may be in flight."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -48,13 +49,13 @@ class Connection:
         self._socket.sendall(b"".join(frame))
 
     def receive(self, api_key: int, version: int) -> Any:
-        """The answer to the oldest request; its buffers are valid until the next call."""
+        """Return the response to the oldest request; its buffers are valid until the next call."""
         size = int.from_bytes(self._read(4), "big")
         _, body = decode_response(self._read(size), api_key, version)
         return response_module(api_key).decode(body, version)
 
     def request(self, message: Any, version: int) -> Any:
-        """Send, and wait for the answer."""
+        """Send a request, and wait for the response."""
         self.send(message, version)
         return self.receive(import_module(type(message).__module__).API_KEY, version)
 
@@ -72,7 +73,7 @@ class Connection:
 
 
 def leader(address: str, topic: str) -> str:
-    """Where the leader of partition 0 listens."""
+    """Return the address of the leader of partition 0."""
     with Connection(address) as connection:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
         answer = connection.request(request, _METADATA_VERSION)
@@ -81,14 +82,14 @@ def leader(address: str, topic: str) -> str:
 
 
 def consume(address: str, topic: str, *, count: int) -> float:
-    """Seconds to fetch so many records; nothing but batch headers is looked at.
+    """Return the seconds to fetch this many records, of which only the batch headers are read.
 
-    Two requests are always under way, one in each half of the log: so the broker need not wait
-    until the client has learnt where its next fetch starts.
+    Two requests are always in flight, one in each half of the log, so that the broker need not wait
+    until the client knows where its next fetch starts.
     """
     begun = time.perf_counter()
     with Connection(leader(address, topic)) as connection:
-        under_way: deque[tuple[int, int]] = deque()  # where it starts, where to stop
+        under_way: deque[tuple[int, int]] = deque()  # first offset, end offset
         for start, stop in ((0, count // 2), (count // 2, count)):
             connection.send(_fetch(topic, start), _FETCH_VERSION)
             under_way.append((start, stop))
@@ -123,7 +124,8 @@ def _fetch(topic: str, offset: int) -> FetchRequest:
 
 
 def produce_alone(address: str, topic: str, *, value_bytes: int, count: int) -> Sequence[float]:
-    """Seconds for each of so many records with acks=all, none sent before the last is answered."""
+    """Return the seconds of each record with acks=all, sent after the previous one is
+    acknowledged."""
     record = batch.Record(value=b"x" * value_bytes, timestamp_ms=int(time.time() * 1000))
     records = batch.encode_batch([record])
     request = ProduceRequest(

@@ -1,7 +1,7 @@
-"""What is measured, in which order, and what is promised about it.
+"""Defines what is measured, in which order, and what is promised about it.
 
-Every round measures every variant once, one after the other, so that whatever else the machine does
-hits all of them alike.
+Every round measures every variant once, one after the other, so that any other load of the machine
+affects all of them alike.
 """
 
 import os
@@ -17,7 +17,7 @@ from bench.nodes import TICK_MS, Node, Nodes
 from bench.table import Bar, Series
 
 SIZES = {"1 KB": 1000, "100 B": 100}
-"""Bytes of a record's value."""
+"""The sizes of record values in bytes."""
 ONE = "1 KB"
 CLIENTS = {"librdkafka": librdkafka, "raw": raw}
 LONE, LONE_TOPIC = "lone produce, acks=all", "lone-produce"
@@ -26,7 +26,7 @@ TRANSACTIONS = "transactions of 10 records to 3 partitions, RF 3"
 REBALANCE, REBALANCE_MEMBERS, REBALANCE_PARTITIONS = "rebalance", 4, 32
 FAILOVER = "failover to the next transaction"
 SESSION_S = 6.0
-"""Of ZooKeeper, where a broker is to be missed."""
+"""The ZooKeeper session timeout where the failure of a broker must be noticed."""
 IDLE = "memory of an idle broker"
 IDLE_S = 60.0
 IDLE_PARTITIONS = 10
@@ -75,17 +75,17 @@ class Extent:
 
     rounds: int
     counts: Mapping[str, int]
-    """Records of one produce, by size."""
+    """The number of records in one produce measurement, by size."""
     replicated: int
-    """Records of one replicated produce."""
+    """The number of records in one replicated produce measurement."""
     alone: int
-    """Lone produces of one round."""
+    """The number of single-record produces in one round."""
     transactions: int
-    """Of one round."""
+    """The number of transactions in one round."""
     keys: int
-    """Of the history with a reader for each of them."""
+    """The number of partitions in the history that has a reader for each partition."""
     operations: int
-    """Of the history that is judged for its memory."""
+    """The number of operations in the history that is judged to measure memory."""
 
 
 FULL = Extent(5, {"1 KB": 600_000, "100 B": 3_000_000}, 300_000, 1000, 500, 100_000, 1_000_000)
@@ -93,7 +93,7 @@ SHORT = Extent(1, {"1 KB": 100_000, "100 B": 500_000}, 50_000, 200, 100, 10_000,
 
 
 class Notes:
-    """The figures as they come in."""
+    """Collects figures as they are measured."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -103,7 +103,7 @@ class Notes:
         self._wall_s: dict[str, float] = {}
 
     def add(self, what: str, unit: str, value: float) -> None:
-        """One more figure of this."""
+        """Add a figure of this series."""
         self._values.setdefault(what, []).append(value)
         self._units[what] = unit
         self._say(f"{what}: {value:,.4g} {unit}")
@@ -115,7 +115,8 @@ class Notes:
         measure: Callable[[], float],
         nodes: Mapping[str, Sequence[Node]],
     ) -> float:
-        """One more rate: of what ``measure`` moves in the seconds that it returns."""
+        """Measure a rate and the CPU time used: ``measure`` moves ``megabytes`` and returns the
+        seconds."""
         before = {name: _cpu_s(group) for name, group in nodes.items()}
         client, begun = time.process_time(), time.perf_counter()
         rate = megabytes / measure()
@@ -129,7 +130,7 @@ class Notes:
         return rate
 
     def series(self) -> tuple[Series, ...]:
-        """All of it."""
+        """Return all series."""
         return tuple(
             Series(
                 what,
@@ -145,7 +146,7 @@ class Notes:
 
 
 def measure(folder: Path, extent: Extent, say: Callable[[str], None]) -> tuple[Series, ...]:
-    """Every figure, with scratch files in this folder."""
+    """Measure every figure, with temporary files in this folder."""
     notes = Notes(say)
     with Nodes(folder) as nodes:
         _throughput(nodes, folder, extent, notes)
@@ -166,11 +167,12 @@ def measure(folder: Path, extent: Extent, say: Callable[[str], None]) -> tuple[S
 
 
 def bars(series: Sequence[Series]) -> tuple[Bar, ...]:
-    """Every promise, and what became of it."""
+    """Return every promise with its result."""
     of = {row.what: row for row in series}
 
     def share(what: str, other: str) -> float:
-        """In percent; the median over the rounds of what was measured moments apart."""
+        """Return a ratio in percent: the median over rounds of figures measured right after each
+        other."""
         pairs = zip(of[what].values, of[other].values, strict=True)
         return 100 * median(ours / theirs for ours, theirs in pairs)
 
@@ -263,7 +265,7 @@ def _round(
 
 
 def _append(path: Path, megabytes: int) -> float:
-    """Seconds to append so many blocks of 1 MB to a new file."""
+    """Return the seconds to append this many blocks of 1 MB to a new file."""
     block = b"x" * 1_000_000
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
     try:

@@ -1,4 +1,4 @@
-"""What was measured as values, and the one table that shows it."""
+"""The results of a benchmark as values, and the table that shows them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The same thing measured several times."""
+    """The repeated measurements of one figure."""
 
     what: str
     unit: str
     values: tuple[float, ...]
     cores: tuple[tuple[str, float], ...] = ()
-    """By process: CPU seconds per second, over all the rounds."""
+    """By process: CPU seconds per second, over all rounds."""
 
     @property
     def typical(self) -> float:
@@ -23,7 +23,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a figure has to reach: at least the limit, or at most."""
+    """A limit that a figure must reach as a minimum, or as a maximum with ``at_most``."""
 
     what: str
     unit: str
@@ -33,33 +33,33 @@ class Bar:
 
     @property
     def is_met(self) -> bool:
-        """Is it reached?"""
+        """True if the figure keeps the limit."""
         return self.figure <= self.limit if self.at_most else self.figure >= self.limit
 
     @property
     def wanted(self) -> str:
-        """The limit in words."""
+        """The limit as text."""
         return f"{'≤' if self.at_most else '≥'} {shown(self.limit)} {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One run of the benchmark."""
+    """The result of one run of the benchmark."""
 
     facts: tuple[tuple[str, str], ...]
     """Machine, versions, date: name and value."""
     method: tuple[str, ...]
-    """Sentences."""
+    """Sentences that describe the method."""
     series: tuple[Series, ...]
     bars: tuple[Bar, ...]
 
     @property
     def all_met(self) -> bool:
-        """Is every bar reached?"""
+        """True if every bar is met."""
         return all(bar.is_met for bar in self.bars)
 
     def markdown(self) -> str:
-        """The whole of it as a page: bars first, then what they come from, then how."""
+        """Return the result as a page: bars first, then the series, then the method."""
         lines = ["# Benchmark", ""]
         lines += [f"- {name}: {value}" for name, value in self.facts]
         lines += ["", "| bar | wanted | measured | |", "|---|---:|---:|---|"]
@@ -83,7 +83,7 @@ class Result:
 
 
 def shown(number: float) -> str:
-    """Three significant digits of what is small, whole numbers of what is large."""
+    """Format a small number with three significant digits, a large one as a whole number."""
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 

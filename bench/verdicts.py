@@ -1,10 +1,10 @@
-"""How many random histories are judged rightly: correct ones, and such with corruptions.
+"""Measures how many random histories are judged correctly: correct ones, and corrupted ones.
 
     python -m bench.verdicts --count 5000
 
 A correct history that is not valid is a false alarm, a corrupted one that is not invalid a miss.
-Each is printed with its seed. Ends with status 1 if there is a false alarm, or if more than one
-corrupted history of a thousand is missed.
+Each is printed with its seed. The exit status is 1 if there is a false alarm, or if more than one
+corrupted history in a thousand is missed.
 """
 
 import argparse

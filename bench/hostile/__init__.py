@@ -1,1 +1,1 @@
-"""Hostile inputs for the command line, and the rules that each answer to them follows."""
+"""Hostile inputs for the command line, and the rules that every answer to them must follow."""

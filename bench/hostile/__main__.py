@@ -1,9 +1,9 @@
-"""How the command line answers hostile inputs.
+"""Tests how the command line answers hostile inputs.
 
     python -m bench.hostile --count 300
 
-No input may end in a traceback, in status 1 without an anomaly, or be accepted silently. Prints
-each one that does, and ends with status 1 if there is any.
+No input may end in a traceback or in status 1 without an anomaly, or be accepted silently. Each one
+that does is printed, and the exit status is 1 if there is any.
 """
 
 import argparse

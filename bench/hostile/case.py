@@ -1,4 +1,4 @@
-"""One hostile input, and the rules that every answer to it must follow."""
+"""Defines a hostile input, and the rules that every answer to it must follow."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ READS = frozenset({VALID, UNKNOWN})
 DOUBTS = frozenset({UNKNOWN, INVALID})
 ANY = frozenset({VALID, INVALID, UNKNOWN, REFUSED})
 LINE_MAX = 1100
-"""Longest line of a refusal or a verdict, in characters."""
+"""The longest permitted line of a refusal or a verdict, in characters."""
 
 
 @dataclass(frozen=True)
@@ -22,31 +22,33 @@ class Case:
     arguments: tuple[str, ...]
     prepare: Callable[[Path], None] = lambda folder: None
     may: frozenset[int] = REFUSES
-    """The exit statuses that are right."""
+    """The permitted exit statuses."""
     mentions: str = ""
-    """What a verdict must say unless the input is refused: nothing is ignored in silence."""
+    """Text that a verdict must contain unless the input is refused, so that nothing is silently
+    ignored."""
     history: str | None = None
-    """The history that is judged, whose events a finding must name."""
+    """The history that is judged; findings must name events in it."""
     shows_help: bool = False
-    """Is the answer the help of a command, in many lines?"""
+    """True if the answer is the help of a command, with many lines."""
     shell: str | None = None
-    """A shell command in which ``{}`` stands for the command line: it needs its own process."""
+    """A shell command in which ``{}`` stands for the command line; such a case needs its own
+    process."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the command line answered."""
+    """The answer of the command line."""
 
     status: int | None
-    """``None``: it did not end in time."""
+    """``None`` if it did not end in time."""
     out: str
     err: str
     witnesses_exist: bool = True
-    """Does every finding name events that the history has?"""
+    """True if every finding names events that exist in the history."""
 
 
 def file(name: str, content: bytes | str) -> Callable[[Path], None]:
-    """Prepare one file."""
+    """Return a function that creates one file."""
 
     def prepare(folder: Path) -> None:
         path = folder / name
@@ -57,7 +59,7 @@ def file(name: str, content: bytes | str) -> Callable[[Path], None]:
 
 
 def both(*prepare: Callable[[Path], None]) -> Callable[[Path], None]:
-    """Prepare one thing after the other."""
+    """Return a function that prepares one thing after the other."""
 
     def together(folder: Path) -> None:
         for each in prepare:
@@ -67,7 +69,7 @@ def both(*prepare: Callable[[Path], None]) -> Callable[[Path], None]:
 
 
 def complaints(case: Case, answer: Answer) -> list[str]:
-    """What is wrong with an answer, a sentence each."""
+    """Return what is wrong with an answer, one sentence each."""
     return list(_complaints(case, answer))
 
 

@@ -1,4 +1,4 @@
-"""Hostile command lines, and what surrounds a process."""
+"""Hostile command lines and process environments."""
 
 from collections.abc import Iterator
 
@@ -67,7 +67,7 @@ TEXTS = (
 
 
 def command_lines() -> Iterator[Case]:
-    """Verbs, options and their values."""
+    """Yield verbs, options and values."""
     for verb, options in OPTIONS.items():
         words = tuple(verb.split())
         for option in options:
@@ -176,7 +176,7 @@ def _wrong_numbers() -> Iterator[Case]:
 
 
 def _repeated() -> Iterator[Case]:
-    """Options that are there twice, and ones that contradict each other."""
+    """Yield options that occur twice or contradict each other."""
     for verb, options in OPTIONS.items():
         for option in options:
             if option in ("--mutant", "--set", "--require", "--anomaly"):
@@ -248,7 +248,7 @@ def _repeated() -> Iterator[Case]:
 
 
 def processes() -> Iterator[Case]:
-    """Limits and standard streams of a process."""
+    """Yield limits and standard streams of a process."""
     check = ("check", "history.jsonl", "--inline")
     prepare = file("history.jsonl", TEXT)
     valid = frozenset({VALID})

@@ -28,7 +28,7 @@ def _edn(name: str, text: str | bytes, **more: Any) -> Case:
 
 
 def edn() -> Iterator[Case]:
-    """What the reader of EDN meets, and printed data does not hold."""
+    """Yield EDN that a reader may encounter but that printed data does not contain."""
     valid = frozenset({VALID})
     yield _edn("as it is", EDN_TEXT, may=valid)
     yield _edn("empty", "")
@@ -144,7 +144,7 @@ def edn() -> Iterator[Case]:
 
 
 def _more() -> Iterator[Case]:
-    """Fields that nothing knows, answers to other questions, numbers without bounds, long texts."""
+    """Yield unknown fields, answers to other questions, unbounded numbers and long texts."""
     for key in (":node", ":Index", '"index"', "index/x", ":x/index", "7", '"\\u001b[2J"', "nil"):
         text = EDN_TEXT.replace("{:index 3", "{" + f'{key} "n1" :index 3')
         name = key.lstrip(":").strip('"')
@@ -213,7 +213,7 @@ def _more() -> Iterator[Case]:
 
 
 def mutated(rng: random.Random, count: int) -> Iterator[Case]:
-    """Single characters are changed, doubled and removed."""
+    """Yield histories in which single characters are changed, doubled or removed."""
     for number in range(count):
         text = list(EDN_TEXT)
         for _ in range(rng.choice((1, 1, 2, 5))):

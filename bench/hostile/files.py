@@ -1,4 +1,4 @@
-"""Whole files that are no histories, or strange ones, and what stands in the place of a file."""
+"""Hostile files: whole files that are not valid histories, and special files in their place."""
 
 import bz2
 import gzip
@@ -22,7 +22,7 @@ def _doubled(events: list[Any]) -> bytes:
 
 
 def whole_files() -> Iterator[Case]:
-    """Encodings, nesting, and what is no event."""
+    """Yield other encodings and nestings, and content that is not an event."""
     yield check("empty", b"")
     yield check("only blank lines", b"\n \n\t\n")
     yield check("a byte order mark", b"\xef\xbb\xbf" + TEXT)
@@ -124,7 +124,7 @@ def _link(to: str) -> Any:
 
 def _socket(folder: Path) -> None:
     here = os.open(folder, os.O_RDONLY)
-    with socket.socket(socket.AF_UNIX) as bound:  # a path of its own may be too long
+    with socket.socket(socket.AF_UNIX) as bound:  # the socket's own path may be too long
         bound.bind(f"/proc/self/fd/{here}/{NAME}")
     os.close(here)
 
@@ -134,7 +134,8 @@ def _compressed(name: str, content: bytes) -> Case:
 
 
 def _folder(name: str) -> Callable[[Path], None]:
-    """A run's folder in which this stands for the history."""
+    """Return a function that creates a run's folder in which ``name`` takes the place of the
+    history."""
 
     def prepare(folder: Path) -> None:
         run = folder / "run"
@@ -187,7 +188,7 @@ def _linked(folder: Path) -> None:
 
 
 def special_files() -> Iterator[Case]:
-    """What stands in the place of a file."""
+    """Yield special files in the place of a regular one."""
     arguments = ("check", NAME, "--inline")
     yield Case("a folder in place of the file", arguments, lambda folder: (folder / NAME).mkdir())
     yield Case("a named pipe", arguments, lambda folder: os.mkfifo(folder / NAME))

@@ -1,4 +1,4 @@
-"""Runs' folders with other files in them than a run leaves."""
+"""Hostile run folders: their files differ from those that a run writes."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def _plan() -> dict[str, Any]:
 
 
 def folders() -> Iterator[Case]:
-    """A run's folder that is judged and replayed, with other files in it than a run leaves."""
+    """Yield run folders with hostile files, which are judged and replayed."""
     check = ("check", "run", "--inline", "--results", "r")
     may = frozenset({VALID, UNKNOWN, REFUSED})
     base = both(file("run/history.jsonl", TEXT), file("run/plan.json", json.dumps(_plan())))

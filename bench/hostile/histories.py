@@ -135,11 +135,11 @@ WRONG: dict[str, Any] = {
     "lone surrogate": "\ud800",
     "escape": "\x1b]0;owned\x07",
 }
-"""What is put in the place of every part of an event."""
+"""The values that replace every part of an event."""
 
 
 def line(event: Any) -> bytes:
-    """One line of a history."""
+    """Return one line of a history."""
     return json.dumps(event, separators=(",", ":")).encode() + b"\n"
 
 
@@ -148,14 +148,14 @@ TEXT = b"".join(LINES)
 
 
 def check(name: str, content: bytes | str, **more: Any) -> Case:
-    """Judge a bare history."""
+    """Return a case that judges a bare history."""
     more = {"history": NAME, **more}
     path = more["history"]
     return Case(name, ("check", path, "--inline"), file(path, content), **more)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every part of a value, itself included."""
+    """Yield the path to every part of a value, including the value itself."""
     yield path
     inner = value.items() if isinstance(value, dict) else ()
     for key, part in enumerate(value) if isinstance(value, list) else inner:
@@ -163,7 +163,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def put(value: Any, path: tuple[Any, ...], part: Any) -> Any:
-    """A copy with another part in this place."""
+    """Return a copy with another value at this path."""
     if not path:
         return part
     changed = copy.deepcopy(value)
@@ -175,10 +175,10 @@ def put(value: Any, path: tuple[Any, ...], part: Any) -> Any:
 
 
 def wrong_types() -> Iterator[Case]:
-    """Something else in the place of every part of every event.
+    """Yield histories in which every part of every event is replaced by something else.
 
-    Text in the place of text and a number in that of a number may be another valid history; all
-    else is refused, or mentioned.
+    A string in place of a string and a number in place of a number may give another valid history;
+    every other replacement must be refused or mentioned.
     """
     for row, event in enumerate(EVENTS):
         for path in places(event):
@@ -194,13 +194,13 @@ def wrong_types() -> Iterator[Case]:
 
 
 def may_stay(event: dict[str, Any], path: tuple[Any, ...], wrong: Any) -> bool:
-    """Can the history be valid, or one with an anomaly, with this in that place?"""
+    """Return whether the history can be valid, or have an anomaly, with this value at that path."""
     before: Any = event
     for step in path:
         before = before[step]
     nemesis = event["process"] == -1
     if path[:1] == ("value",) and nemesis:
-        return path[1:] != ("id",) or isinstance(wrong, int)  # the rest is for people to read
+        return path[1:] != ("id",) or isinstance(wrong, int)  # the rest is only for readers
     if path == ("error",):
         return wrong is None or isinstance(wrong, str)
     if isinstance(before, str) and isinstance(wrong, str):
@@ -210,15 +210,18 @@ def may_stay(event: dict[str, Any], path: tuple[Any, ...], wrong: Any) -> bool:
     if wrong is None:
         return isinstance(before, dict | list | None) or _may_be_null(event, path)
     if event["type"] == "ok" and len(path) == 3 and type(wrong) is int and abs(wrong) < 1 << 63:
-        return event["value"][path[1]][0] == "send"  # another value, which is judged and doubted
+        return event["value"][path[1]][0] == "send"  # another value
     if event["f"] == "committed" and len(path) == 4 and type(wrong) is int:
         return True  # an offset without metadata
     return isinstance(before, dict | list | None) and type(wrong) is type(before)
 
 
 def _may_be_null(event: dict[str, Any], path: tuple[Any, ...]) -> bool:
-    """Is null in this place what a client does not say? Offsets, generations, positions, ends of
-    logs, options, how it commits, and the parts of an answer to init."""
+    """Return whether null at this path stands for a value that the client did not report.
+
+    Clients may leave out offsets, generations, positions, ends of logs, options, the way of
+    committing, and the parts of an answer to ``init``.
+    """
     if path[:1] != ("value",) or len(path) < 3:
         return False
     name, place = event["value"][path[1]][0], path[2:]
@@ -238,7 +241,7 @@ def _may_be_null(event: dict[str, Any], path: tuple[Any, ...]) -> bool:
 
 
 def truncated() -> Iterator[Case]:
-    """The last line is torn, or an earlier one."""
+    """Yield histories in which the last line is torn, or an earlier one."""
     for row, text in enumerate(LINES):
         for at in sorted({*range(1, len(text), 7), len(text) - 1}):
             name = f"line {row + 1} is cut behind {at} bytes"
@@ -252,7 +255,7 @@ def truncated() -> Iterator[Case]:
 
 
 def mutated(rng: random.Random, count: int) -> Iterator[Case]:
-    """Single bytes are changed, doubled, swapped and removed."""
+    """Yield histories in which single bytes are changed, doubled, flipped or removed."""
     for number in range(count):
         text = bytearray(TEXT)
         for _ in range(rng.choice((1, 1, 2, 5))):

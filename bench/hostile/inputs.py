@@ -1,4 +1,4 @@
-"""All kinds of hostile inputs, and a sample of them."""
+"""Collects all kinds of hostile inputs, and draws samples of them."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -7,7 +7,7 @@ from bench.hostile import commands, edn, files, folders, histories, json_texts, 
 from bench.hostile.case import Case
 
 MUTATED = 400
-"""How many random mutations of one file there are to choose from."""
+"""The number of random mutations of one file from which a sample is drawn."""
 
 Pool = Callable[[random.Random], Iterable[Case]]
 
@@ -34,7 +34,8 @@ KINDS = tuple(POOLS)
 
 
 def sample(seed: int, count: int | None, kinds: Sequence[str] = KINDS) -> list[Case]:
-    """As many of each kind, as far as there are so many; ``None``: all that there are."""
+    """Draw equally many inputs of each kind, as far as it has enough; ``count=None`` returns
+    all."""
     rng = random.Random(seed)
     pools = sorted((list(POOLS[kind](rng)) for kind in kinds), key=len)
     if count is None:

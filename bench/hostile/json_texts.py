@@ -1,4 +1,4 @@
-"""Hostile texts of JSON: what a decoder takes, converts or overlooks without a word.
+"""Hostile JSON texts: what a decoder silently accepts, converts or ignores.
 
 Each case differs from a valid history in a few characters of one line.
 """
@@ -11,7 +11,7 @@ from bench.hostile.case import ANY, READS, REFUSES, Case
 from bench.hostile.histories import EVENTS, LINES, TEXT, check, line, places
 
 MARK = "\ue000"
-"""Stands where a token is put."""
+"""A placeholder for a token."""
 NUMBERS = {
     "2^53+1": "9007199254740993",
     "2^63-1": "9223372036854775807",
@@ -19,7 +19,7 @@ NUMBERS = {
     "an exponent": "1e2",
     "a point": "1.0",
 }
-"""Tokens that some decoder takes for a whole number."""
+"""Tokens that some decoders accept as an integer."""
 NO_NUMBERS = {
     "2^63": "9223372036854775808",
     "-2^63-1": "-9223372036854775809",
@@ -72,7 +72,7 @@ NO_TEXTS = {
 
 
 def doubled() -> Iterator[Case]:
-    """Every name of every object of every event comes twice."""
+    """Yield each event with each name of each object occurring twice."""
     for row, event in enumerate(EVENTS):
         for path in places(event):
             inner = _at(event, path)
@@ -84,7 +84,7 @@ def doubled() -> Iterator[Case]:
 
 
 def tokens() -> Iterator[Case]:
-    """Other tokens in the place of every number and every text."""
+    """Yield other tokens in the place of every number and every string."""
     for row, event in enumerate(EVENTS):
         for path in places(event):
             value = _at(event, path)
@@ -105,7 +105,7 @@ def tokens() -> Iterator[Case]:
 
 
 def shapes() -> Iterator[Case]:
-    """Encodings, lengths, depths, and fields that nothing knows."""
+    """Yield other encodings, lengths and depths, and unknown fields."""
     for name in ("utf-16-le", "utf-16-be", "utf-32", "cp037"):
         yield check(f"all in {name}", TEXT.decode().encode(name))
     accents = TEXT.replace(b'"NotLeader"', '"Änderung"'.encode("latin-1"))
@@ -182,13 +182,15 @@ def _odd(token: str) -> str:
 
 
 def _marked(event: Any, path: tuple[Any, ...]) -> str:
-    """The line of an event with a mark as text in one place."""
+    """Return the line of an event with the mark as a string in one place."""
     return _text(event, path, lambda value: f'"{MARK}"')
 
 
 def _twice(event: Any, path: tuple[Any, ...], colon: str, *, by_escape: bool) -> str:
-    """The line of an event with one name twice: with a colon of that look, or with one letter of
-    the first name as an escape."""
+    """Return the line of an event with one name twice.
+
+    The first one is followed by ``colon``, or has one letter written as an escape.
+    """
     *before, name = path
 
     def inner(found: dict[str, Any]) -> str:
@@ -201,7 +203,7 @@ def _twice(event: Any, path: tuple[Any, ...], colon: str, *, by_escape: bool) ->
 
 
 def _text(value: Any, path: tuple[Any, ...], write: Any) -> str:
-    """A value as compact JSON, with another text in one place."""
+    """Return a value as compact JSON, with another text in one place."""
     if not path:
         text: str = write(value)
         return text

@@ -19,7 +19,7 @@ Change = Callable[[pa.Table], pa.Table]
 
 
 def _written(change: Change, **options: Any) -> Callable[[Path], None]:
-    """Prepare a Parquet file of the valid history, changed."""
+    """Return a function that writes the valid history, changed, as a Parquet file."""
 
     def prepare(folder: Path) -> None:
         (folder / "lines.jsonl").write_bytes(TEXT)
@@ -47,7 +47,7 @@ def _cast(name: str, kind: pa.DataType) -> Change:
 
 
 def _cell(name: str, row: int, value: Any) -> Change:
-    """Another value in one row."""
+    """Replace the value in one row."""
 
     def change(table: pa.Table) -> pa.Table:
         values = table[name].to_pylist()
@@ -59,7 +59,7 @@ def _cell(name: str, row: int, value: Any) -> Change:
 
 
 def _nested(edit: Callable[[list[Any]], Any]) -> Change:
-    """The nested column is changed, as Python values."""
+    """Change the nested column as Python values."""
 
     def change(table: pa.Table) -> pa.Table:
         values = table["value"].to_pylist()
@@ -70,7 +70,7 @@ def _nested(edit: Callable[[list[Any]], Any]) -> Change:
 
 
 def _set(row: int, name: str, value: Any, record: int | None = None) -> Change:
-    """A field of the first micro-operation of a row, or of one of its records."""
+    """Set a field of the last micro-operation of a row, or of one of its records."""
 
     def edit(values: list[Any]) -> None:
         op = values[row][-1]
@@ -80,7 +80,7 @@ def _set(row: int, name: str, value: Any, record: int | None = None) -> Change:
 
 
 def parquet() -> Iterator[Case]:
-    """Other schemas, other encodings, and cells that no history of lines could have."""
+    """Yield other schemas and encodings, and cells that a history of lines cannot have."""
     valid = frozenset({VALID})
     same: Change = lambda table: table  # noqa: E731
     yield _parquet("as it is", same, valid)
@@ -202,7 +202,7 @@ def parquet() -> Iterator[Case]:
 
 
 def _more() -> Iterator[Case]:
-    """Other codecs, types, metadata, and fields within fields."""
+    """Yield other codecs, types and metadata, and nested unknown fields."""
     valid, may = frozenset({VALID}), frozenset({VALID, REFUSED})
     same: Change = lambda table: table  # noqa: E731
     for codec in ("none", "snappy", "gzip", "brotli", "lz4"):
@@ -262,12 +262,12 @@ def _as(name: str, kind: pa.DataType) -> Change:
 
 
 def _same(name: str, number: int) -> Change:
-    """One number in all rows."""
+    """Set one number in all rows."""
     return lambda table: _with(table, name, pa.array([number] * len(table), pa.uint64()))
 
 
 def _raw(name: str, content: bytes) -> Change:
-    """Bytes that are no text in a column that says that it is text."""
+    """Store bytes that are not valid text in a column that is declared as text."""
 
     def change(table: pa.Table) -> pa.Table:
         column = pa.array([content] * len(table), pa.binary())
@@ -308,7 +308,7 @@ def _columns(columns: dict[str, pa.Array]) -> Change:
 
 
 def _micro(name: str, kind: pa.DataType, value: Any = None) -> Change:
-    """A field of micro-operations has another type."""
+    """Change the type of a field of micro-operations."""
 
     def change(table: pa.Table) -> pa.Table:
         old = parse.SCHEMA.field("value").type.value_type
@@ -323,7 +323,7 @@ def _micro(name: str, kind: pa.DataType, value: Any = None) -> Change:
 
 
 def _plain_record(name: str, value: Any) -> Change:
-    """A field of a record in a column whose fields may all be null."""
+    """Set a field of a record, in a column whose fields may all be null."""
 
     def change(table: pa.Table) -> pa.Table:
         values = table["value"].to_pylist()
@@ -335,7 +335,7 @@ def _plain_record(name: str, value: Any) -> Change:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without dictionaries, and with nulls everywhere."""
+    """Return the type without dictionaries, and with nulls permitted everywhere."""
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_list(kind):
@@ -360,7 +360,7 @@ def _renamed(folder: Path) -> None:
 
 
 def mutated(rng: random.Random, count: int) -> Iterator[Case]:
-    """Single bytes of a Parquet file are changed."""
+    """Yield Parquet files in which single bytes are changed."""
     for number in range(count):
         seed = rng.random()
         yield Case(

@@ -1,4 +1,4 @@
-"""Runs the command line on hostile inputs: in this process, or in its own where that is needed."""
+"""Runs the command line on hostile inputs: in this process, or in one of its own if necessary."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ from checkers import tables
 from harness.app import check, cli
 
 LIMIT_S = 180
-"""How long an answer may take: some inputs are run, on a machine that may be busy."""
+"""The time limit of an answer; some inputs start a run, on a machine that may be busy."""
 PROGRAM = f"{shlex.quote(sys.executable)} -m harness.app.cli"
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,7 +27,7 @@ class _Late(BaseException):
 
 
 def answer(case: Case) -> Answer:
-    """What the command line says to this, in a new folder that is removed."""
+    """Run the command line of a case in a new folder, and return its answer."""
     with tempfile.TemporaryDirectory(prefix="faultline-hostile-") as name:
         folder = Path(name)
         case.prepare(folder)
@@ -52,7 +52,7 @@ def _of_function(case: Case, folder: Path) -> Answer:
 
 
 def witnesses_exist(path: Path) -> bool:
-    """Does every illegal finding about a history name events that it has?"""
+    """Return whether all illegal findings about a history name events that exist in it."""
     history = tables.read(path, lambda done: None)
     indices = set(history["index"].to_pylist())
     found = check.examine(path, inline=True).findings

@@ -7,7 +7,7 @@ from bench.hostile.case import ANY, REFUSES, Case, file
 
 RUN = ("run", "plan.toml", "--results", "r")
 PLAN = 'target = "simulated"\nnemesis = "none"\ntime-limit = 1\nrate = 5\n'
-"""A plan whose run is over at once, if it is accepted."""
+"""A plan whose run ends at once if it is accepted."""
 SUITE = '[[matrix]]\ntarget = ["simulated"]\nnemesis = [["none"]]\ntime-limit = 1\n'
 VALUES = {
     "empty text": '""',
@@ -70,7 +70,7 @@ RIGHT = {
     "schedule": ("list",),
     "inline": ("true",),
 }
-"""The values above that are right: such plans would be run, and are left out."""
+"""The values above that are valid; such plans would be run, and are left out."""
 
 
 def _toml(name: str, text: str | bytes, arguments: tuple[str, ...] = RUN, **more: Any) -> Case:
@@ -82,7 +82,7 @@ def _without(name: str) -> str:
 
 
 def plans() -> Iterator[Case]:
-    """Plan files."""
+    """Yield hostile plan files."""
     for name in NAMES:
         for what, value in VALUES.items():
             if what not in RIGHT[name]:
@@ -159,7 +159,7 @@ def plans() -> Iterator[Case]:
 
 
 def _syntax(kind: str, path: str, arguments: tuple[str, ...], text: str) -> Iterator[Case]:
-    """What is wrong with any TOML file."""
+    """Yield errors that any TOML file can have."""
     for name, content in {
         "an unknown key": "surprise = 1\n" + text,
         "a key with escapes": '"\\u001b]0;a" = 1\n' + text,
@@ -197,7 +197,7 @@ KILL = PLAN.replace('"none"', '"kill"') + FAULT
 
 
 def _tables(kind: str, path: str, arguments: tuple[str, ...], text: str) -> Iterator[Case]:
-    """Tables that are there twice, have no name, or have a strange one."""
+    """Yield tables that are duplicate, or have no name or a strange one."""
     for name, more in {
         "an unknown table": "[surprise]\na = 1\n",
         "an unknown list of tables": "[[surprise]]\na = 1\n",
@@ -228,7 +228,7 @@ def _tables(kind: str, path: str, arguments: tuple[str, ...], text: str) -> Iter
 
 
 def suites() -> Iterator[Case]:
-    """Suite files."""
+    """Yield hostile suite files."""
     gate = ("gate", "suite.toml", "--results", "r")
     yield from _syntax("suite", "suite.toml", gate, SUITE)
     yield from _tables("suite", "suite.toml", gate, SUITE)
