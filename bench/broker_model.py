@@ -59,8 +59,7 @@ class _Running:
 
 @dataclass
 class Model:
-    """Generates one history. ``events`` and ``writes`` are complete once :meth:`run` has
-    returned."""
+    """Generates one history; ``events`` and ``writes`` are complete once :meth:`run` has ended."""
 
     rng: random.Random
     keys: int = 3
@@ -260,8 +259,7 @@ class Model:
             self._retire(process)
 
     def _end_txn(self, running: _Running, *, aborts: bool) -> None:
-        """Write a marker to each partition; from now on the records are visible, or never will
-        be."""
+        """Write a marker to each partition, which makes the records visible, or aborts them."""
         self._open.discard(running.index)
         if aborts:
             self._aborted.add(running.index)

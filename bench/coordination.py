@@ -12,8 +12,7 @@ RECORDS = 10
 """The number of records in one transaction."""
 VALUE = b"x" * 100
 LOOK_MS = 200
-"""How often a producer refreshes its metadata, and the longest pause between attempts to
-reconnect."""
+"""How often a producer refreshes its metadata, and how long it waits at most to reconnect."""
 HEARTBEAT_MS = 100
 """The heartbeat interval: a member learns from a heartbeat's response that another has joined."""
 _RETRY_S = 0.1

@@ -97,8 +97,7 @@ class Work:
                 delivery.records[:] = [r for r in delivery.records if r[1] != value]
 
     def insert_finally(self, key: str, value: int) -> None:
-        """Deliver a value to the final reader at an offset where its log has no record, or at its
-        end."""
+        """Deliver a value to the final reader in a hole of its log, or at the log's end."""
         log = self.model.logs[key]
         start = self.model.starts[key]
         free = [n for n, entry in enumerate(log) if entry.value is None and n >= start]
@@ -151,11 +150,11 @@ class Work:
         return [op for op in self.ops if op.f == "watermarks" and op.type == "ok"]
 
     def open_after(self) -> list[tuple[Write, int]]:
-        """Return records of committed transactions, each with an event at which its transaction was
-        open.
+        """Return records of committed transactions, each with an event before the transaction
+        ended.
 
         That event is the invocation that sent a record which precedes one of the transaction's
-        records in the log, so the transaction cannot have ended before.
+        records in the log, so the transaction cannot have ended before it.
         """
         writes = [w for w in self.model.writes.values() if w.offset is not None]
         shown = {w.value for w in self.committed("ok", "info")}
@@ -347,8 +346,7 @@ def _is_kept(work: Work, delivery: Delivery) -> bool:
 
 
 def _consecutive(work: Work) -> list[tuple[Delivery, Delivery]]:
-    """Return pairs of successive deliveries of a partition to a reader, without an assignment
-    between."""
+    """Return pairs of successive deliveries of a partition to a reader within one assignment."""
     last: dict[tuple[int, str], Delivery] = {}
     found = []
     deliveries: dict[int, list[Delivery]] = {}
@@ -524,8 +522,7 @@ def regress_start(work: Work) -> bool:
 
 
 def end_below_acknowledged(work: Work) -> bool:
-    """A high watermark is at or below the offset of a record acknowledged before it was
-    requested."""
+    """A high watermark, requested after a record was acknowledged, is not above its offset."""
     found = [
         (probe.value[0][2], write.offset)
         for probe in work.probes()

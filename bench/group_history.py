@@ -164,8 +164,10 @@ def _ns(when: str) -> int:
 
 
 def coordinating_partition(group: str, partitions: int) -> str:
-    """Return the partition of ``__consumer_offsets`` whose leader coordinates a group: Java's
-    string hash of the group's name, modulo the number of partitions."""
+    """Return the partition of ``__consumer_offsets`` whose leader coordinates a group.
+
+    It is Java's string hash of the group's name, modulo the number of partitions.
+    """
     number = 0
     for character in group:
         number = (31 * number + ord(character)) % (1 << 32)
@@ -196,8 +198,7 @@ class GroupHistory:
         self.answers: list[Answer] = []
         self.given: list[Given] = []
         self._reach: dict[Partition, list[tuple[int, int]]] = defaultdict(list)
-        """By group and partition: events that delivered records to members, and the last offset by
-        then."""
+        """By group and partition: events that delivered records, and the last offset by then."""
         self.read: dict[str, dict[int, int]] = defaultdict(dict)
         """By partition: the value at each offset that a client read."""
         self.acked: dict[str, set[int]] = defaultdict(set)
@@ -222,8 +223,7 @@ class GroupHistory:
         return sorted(offset for offset in self.acked[key] if begin <= offset < end)
 
     def reach(self, of: Partition, end: int) -> int:
-        """Return the last offset that the group's members had received by an event; -1 if there is
-        none."""
+        """Return the last offset that the group's members had received by an event; -1 for none."""
         known = self._reach[of]
         count = bisect_right(known, (end, NEVER))
         return known[count - 1][1] if count else -1
@@ -240,8 +240,7 @@ class GroupHistory:
         )
 
     def possibly_stale(self, of: Partition, offset: int | None, begin: int) -> bool:
-        """Rules 2 and 3: may a former coordinator still have remembered this offset at this
-        event?"""
+        """Rules 2 and 3: may a former coordinator have remembered this offset at this event?"""
         now_ns = self.times[begin]
         return any(
             self.possible(of, offset, self.place(from_ns), self.place(to_ns))
@@ -254,8 +253,7 @@ class GroupHistory:
         return bisect_left(self.times, time_ns)
 
     def _changes_before(self, group: str, now_ns: int) -> Iterator[tuple[float, float, int | None]]:
-        """Yield the times (from, to) at which a coordinator may have been replaced, and the former
-        broker."""
+        """Yield when (from, to) a coordinator may have been replaced, and the former broker."""
         if self.brokers is None:
             for from_ns, to_ns in self.faults:
                 yield from_ns - LOG_S * 1e9, min(to_ns + HEARS_S * 1e9, now_ns), None
@@ -369,8 +367,7 @@ class GroupHistory:
         self._open[producer].append((of, len(self.commits[of])))
 
     def _listener_in_doubt(self, operation: Operation, owners: dict[int, dict[str, str]]) -> None:
-        """Record that a rebalance listener may have committed in an operation whose outcome is
-        unknown."""
+        """Record that a listener may have committed in an operation with unknown outcome."""
         if operation.type == "info" and operation.f != "crash":
             for key, group in owners[operation.process].items():
                 if "listener" in self.modes[group]:

@@ -206,16 +206,14 @@ def commit_lost_at_failover(source: Source, rng: random.Random) -> Trial:
 
 
 class Beginning(NamedTuple):
-    """The position at which a member began, and its first poll that delivered records of the
-    partition."""
+    """Where a member began, and its first poll that delivered records of the partition."""
 
     given: Given
     offset: int
     polled: int
     """The event of that poll, or ``NEVER``."""
     until: int
-    """The next event that assigns or revokes the partition, or the next operation without ``ok``;
-    else ``NEVER``."""
+    """The next event that assigns or revokes the partition, or is not ``ok``; or ``NEVER``."""
 
 
 def _beginnings(history: GroupHistory) -> Iterator[Beginning]:
@@ -242,8 +240,7 @@ def _beginnings(history: GroupHistory) -> Iterator[Beginning]:
 
 
 def _begin_at(source: Source, beginning: Beginning, offset: int) -> Events:
-    """Change the history so that the member begins at this offset and its first poll starts
-    there."""
+    """Change the history so that the member begins, and its first poll starts, at this offset."""
     given, history = beginning.given, source.history
     at = given.operation.end
     places = (at,) if beginning.polled == NEVER else (at, beginning.polled)

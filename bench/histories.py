@@ -49,8 +49,7 @@ class World:
     doubt: float = 0.05
     """The probability that a send ends in doubt, or certainly fails."""
     restarts: float = 0.02
-    """The probability that a reader restarts, in doubt or with other partitions, instead of
-    polling."""
+    """The probability that a reader is given other partitions, or ends in doubt, at a poll."""
     faults: bool = True
     lost: int = 0
     doubled: int = 0

@@ -58,8 +58,7 @@ def with_readers(keys: int) -> Iterator[Op]:
 
 
 def plain(operations: int) -> Iterator[Op]:
-    """Yield a history of writers and readers of some partitions, like those of the ``idempotent``
-    workload."""
+    """Yield a history of writers and readers like those of the ``idempotent`` workload."""
     made = World(random.Random(1), keys=12, writers=8, doubt=0.002, restarts=0.0)
     return made.events(operations)
 

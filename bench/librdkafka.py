@@ -1,5 +1,4 @@
-"""Generates load with librdkafka's Python client, configured so that the broker is the
-bottleneck."""
+"""Generates load with librdkafka's Python client, tuned so that the broker is the bottleneck."""
 
 import time
 from collections.abc import Sequence
@@ -102,8 +101,7 @@ def consume(address: str, topic: str, *, count: int) -> float:
 
 
 def produce_alone(address: str, topic: str, *, value_bytes: int, count: int) -> Sequence[float]:
-    """Return the seconds of each record with acks=all, sent after the previous one is
-    acknowledged."""
+    """Return the seconds of each record with acks=all, sent after the one before is answered."""
     producer = Producer({"bootstrap.servers": address, "acks": "all", "linger.ms": 0})
     value = b"x" * value_bytes
     took: list[float] = []

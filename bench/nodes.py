@@ -19,8 +19,10 @@ STOP_TIMEOUT_S = 15.0
 BROKER = ("-m", "broker_impl")
 NO_SETTINGS: Mapping[str, object] = {}
 TICK_MS = 500
-"""ZooKeeper's tick time, as in the tested clusters: a session lasts up to one tick longer than its
-timeout."""
+"""ZooKeeper's tick time, as in the tested clusters.
+
+A session lasts up to one tick longer than its timeout.
+"""
 
 _POLL_S = 0.02
 
@@ -75,8 +77,7 @@ class Nodes:
     def cluster(
         self, name: str, brokers: int, settings: Mapping[str, object] = NO_SETTINGS
     ) -> list[Node]:
-        """Start a ZooKeeper and this many brokers, with default settings except addresses and
-        ``settings``."""
+        """Start a ZooKeeper and this many brokers with default settings, except for these."""
         zookeeper = self.zookeeper(f"{name}-zookeeper")
         return [self._broker(f"{name}-{n}", n, zookeeper, settings) for n in range(1, brokers + 1)]
 

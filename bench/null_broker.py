@@ -1,5 +1,4 @@
-"""A broker that stores nothing: this project's event loop, codec and request handling without a
-log.
+"""A broker that stores nothing: it has this project's event loop and request handling, but no log.
 
 It is the peer of the produce benchmark: its rate is the most that a broker with a log can reach.
 """

@@ -1,5 +1,4 @@
-"""Generates load with this project's codec over a blocking socket: a client that costs next to
-nothing."""
+"""Generates load with this project's codec on a blocking socket: a client with almost no cost."""
 
 import itertools
 import socket
@@ -124,8 +123,7 @@ def _fetch(topic: str, offset: int) -> FetchRequest:
 
 
 def produce_alone(address: str, topic: str, *, value_bytes: int, count: int) -> Sequence[float]:
-    """Return the seconds of each record with acks=all, sent after the previous one is
-    acknowledged."""
+    """Return the seconds of each record with acks=all, sent after the one before is answered."""
     record = batch.Record(value=b"x" * value_bytes, timestamp_ms=int(time.time() * 1000))
     records = batch.encode_batch([record])
     request = ProduceRequest(

@@ -115,8 +115,7 @@ class Notes:
         measure: Callable[[], float],
         nodes: Mapping[str, Sequence[Node]],
     ) -> float:
-        """Measure a rate and the CPU time used: ``measure`` moves ``megabytes`` and returns the
-        seconds."""
+        """Measure a rate and the CPU time: ``measure`` returns the seconds for ``megabytes``."""
         before = {name: _cpu_s(group) for name, group in nodes.items()}
         client, begun = time.process_time(), time.perf_counter()
         rate = megabytes / measure()
@@ -171,8 +170,7 @@ def bars(series: Sequence[Series]) -> tuple[Bar, ...]:
     of = {row.what: row for row in series}
 
     def share(what: str, other: str) -> float:
-        """Return a ratio in percent: the median over rounds of figures measured right after each
-        other."""
+        """Return a ratio in percent: the median over rounds of figures measured in succession."""
         pairs = zip(of[what].values, of[other].values, strict=True)
         return 100 * median(ours / theirs for ours, theirs in pairs)
 

@@ -1,5 +1,4 @@
-"""Runs one ZooKeeper, one broker and a librdkafka client: writes ten records and reads them
-back."""
+"""Starts one ZooKeeper and one broker, writes ten records with librdkafka and reads them back."""
 
 import socket
 import subprocess
@@ -14,8 +13,7 @@ TOPIC = "greetings"
 
 
 def free_port() -> int:
-    """Return a port that is free now: good enough here; the harness reserves ports
-    (docs/adr/0011)."""
+    """Return a port that is free now; the harness reserves its ports (docs/adr/0011)."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -7,14 +7,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 
 BOOTSTRAP = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9092"
-TOPIC = f"numbers-{time.time_ns()}"  # a new one each time
+TOPIC = f"numbers-{time.time_ns()}"  # a new topic each time
 RECORDS, PARTITIONS, REPLICAS = 100_000, 6, 3
 PATIENCE_S = 60
 
 
 def wait_for_brokers(admin: AdminClient) -> None:
-    """Wait until three brokers are registered; containers start long before the cluster is
-    ready."""
+    """Wait until three brokers are registered, long after the containers have started."""
     for _ in range(PATIENCE_S):
         try:
             if len(admin.list_topics(timeout=1).brokers) >= REPLICAS:
@@ -26,8 +25,7 @@ def wait_for_brokers(admin: AdminClient) -> None:
 
 
 def produce() -> list[list[int]]:
-    """Send each number to the partition that the partitioner chooses; return the acknowledged
-    numbers by partition."""
+    """Send each number by its key, and return the acknowledged numbers by partition."""
     sent: list[list[int]] = [[] for _ in range(PARTITIONS)]
 
     def acknowledged(error: KafkaError | None, message: Message) -> None:

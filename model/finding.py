@@ -7,8 +7,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A row of ``findings.parquet``."""
 
     anomaly: str
-    """The anomaly's id: Jepsen's where it has one (``lost-write``), else that of
-    docs/anomalies.md."""
+    """The anomaly's id: Jepsen's if it has one (``lost-write``), else that of docs/anomalies.md."""
     legal: bool = False
     """Permitted by the run's configured contract: counted, but no reason to fail."""
     key: str | None = None
@@ -19,8 +18,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     offset: int | None = None
     value: int | None = None
     ops: tuple[int, ...] = ()
-    """Indices of the events that witness the finding, in the order in which the argument uses
-    them."""
+    """Indices of the events that witness the finding, in the order of its argument."""
     faults: tuple[int, ...] = ()
     """Ids of the faults that were active between the witnesses (the blame window)."""
     why: str = ""

@@ -51,8 +51,7 @@ class Context(msgspec.Struct, frozen=True):
     """How long work may continue past its planned end, because faults planned for it are late."""
 
     def only(self, first: int, end: int) -> "Context":
-        """Return this context restricted to the threads from ``first`` up to, but not including,
-        ``end``."""
+        """Return this context restricted to the threads from ``first`` to before ``end``."""
         free = tuple(p for p in self.free if first <= p % self.concurrency < end)
         return Context(self.now_s, free, self.concurrency, self.rng, self.overtime_s)
 
@@ -111,8 +110,7 @@ class Stagger(msgspec.Struct, frozen=True):
 
 
 class Until(msgspec.Struct, frozen=True):
-    """Ends ``end_s`` seconds after the run began, or with the overtime at that moment, even if
-    ``of`` has further operations."""
+    """Ends at ``end_s`` seconds of the run, plus any overtime, even if ``of`` could continue."""
 
     end_s: float
     of: Generator

@@ -1,5 +1,4 @@
-"""The combined effect of all active faults on the links between two nodes, as the target records
-it."""
+"""The combined effect of all active faults on the links between two nodes, as recorded."""
 
 from dataclasses import dataclass
 

@@ -17,16 +17,17 @@ cluster, and false for an auxiliary process.
 """
 
 RECOVER = "recover"
-"""The nemesis's event after the last heal, ``{"recovered": bool}``: whether every node was up and
-every partition had a leader and a full ISR in time."""
+"""The nemesis's event after the last heal, ``{"recovered": bool}``.
+
+The value is true if every node was up, and every partition had a leader and a full ISR, in time.
+"""
 
 MicroOp = list[Any]
-"""A part of an operation's value, in Jepsen's shapes: ``["send", key, value]``, completed as
-``["send", key, [offset, value]]``, and ``["poll"]``, completed as ``["poll", {key: [[offset,
-value], …]}]``.
+"""A part of an operation's value, in the shapes of Jepsen.
 
-A key is a string that names one partition, ``topic-partition``. Values are integers, unique per
-partition.
+``["send", key, value]`` is completed as ``["send", key, [offset, value]]``, and ``["poll"]`` as
+``["poll", {key: [[offset, value], …]}]``. A key is a string that names one partition,
+``topic-partition``. Values are integers, unique per partition.
 """
 
 
@@ -40,8 +41,7 @@ class Op(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     process: int
     """The logical client. A process that ends in ``info`` never acts again; the nemesis is -1."""
     type: OpType
-    """``fail`` means that the operation certainly did not happen; ``info`` means that it may
-    have."""
+    """``fail`` means that the operation certainly did not happen; ``info``: it may have."""
     f: str
     """send, poll, txn, assign, subscribe, commit, crash, or a fault's name."""
     value: Any = None

@@ -19,10 +19,10 @@ MOST_OF_OTHERS = (1 << 31) - 1
 
 
 def refusal(options: Mapping[str, Any], least: Mapping[str, float]) -> str | None:
-    """Return why the first bad option is too small, too large or not a number; ``None`` if all are
-    good.
+    """Return why an option is too small, too large or not a number; ``None`` if all are good.
 
     ``least`` maps each option to its smallest allowed value. An integer there requires an integer.
+    Only the first bad option is reported.
     """
     for name, smallest in least.items():
         number, whole = options[name], isinstance(smallest, int)

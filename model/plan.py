@@ -18,8 +18,10 @@ class ScheduledFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     fault: str
     """The fault's name, such as ``partition-one``."""
     targets: Any = None
-    """What the fault affects, in the fault's own notation: node ids, ``leader:orders-0``,
-    ``controller``, ``group-coordinator:billing``."""
+    """What the fault affects, in the fault's own notation.
+
+    Examples: node ids, ``leader:orders-0``, ``controller``, ``group-coordinator:billing``.
+    """
     options: dict[str, Any] = {}
 
 
@@ -42,8 +44,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     producer: dict[str, str] = {}
     consumer: dict[str, str] = {}
     expect: dict[str, str] = {}
-    """Settings (``broker.KEY`` …) that the verdict uses instead of the plan's own, where the plan
-    promises more than its settings do."""
+    """Settings (``broker.KEY`` …) that the verdict uses instead of the plan's own.
+
+    They are for plans that promise more than their settings do.
+    """
     options: dict[str, Any] = {}
     """The workload's own settings (topics, partitions, …)."""
     schedule: tuple[ScheduledFault, ...] | None = None

@@ -80,8 +80,7 @@ CHOICES: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Settings that are permitted although their names contain a forbidden word, with the fixed values
-that they may have."""
+"""Permitted settings whose names contain a forbidden word, with the values that they may have."""
 
 TEXT = frozenset(
     {
@@ -91,8 +90,7 @@ TEXT = frozenset(
         *("ssl.keystore.certificate.chain", "ssl.truststore.certificates"),
     }
 )
-"""Settings whose values are plain text that is not interpreted, in addition to passwords and
-secrets."""
+"""Settings with plain text that is not interpreted, in addition to passwords and secrets."""
 
 MECHANISMS = re.compile(r"PLAIN|SCRAM-SHA-(256|512)", re.IGNORECASE)
 """The SASL mechanisms that need no commands, tickets or token services."""
@@ -107,10 +105,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def refusal(settings: Mapping[str, Mapping[str, str]]) -> str | None:
-    """Return why a plan may not contain these settings, in one line that names the first such
-    setting.
+    """Return why a plan may not contain these settings, in one line; ``None`` if it may.
 
-    Returns ``None`` if it may. ``settings`` maps names to values for each of ``broker``,
+    The line names the first such setting. ``settings`` maps names to values for each of ``broker``,
     ``producer`` and ``consumer``.
     """
     for whose, table in settings.items():
@@ -160,8 +157,10 @@ def _of_value(name: str, value: str) -> str | None:
 
 
 def _starts_kinit(table: Mapping[str, str]) -> str | None:
-    """Return the name of a setting that enables SASL with the default mechanism, GSSAPI, for which
-    librdkafka runs ``kinit`` in a shell; ``None`` if there is none."""
+    """Return the setting that enables SASL with its default mechanism; ``None`` if there is none.
+
+    The default is GSSAPI, for which librdkafka runs ``kinit`` in a shell.
+    """
     plain = {name.lower().replace("_", "."): (name, value) for name, value in table.items()}
     name, value = plain.get(_PROTOCOL, ("", ""))
     is_sasl = value.strip().lower().startswith("sasl")

@@ -13,8 +13,7 @@ from model.link_faults import LinkFaults
 from model.op import Op
 
 NodeId = str
-"""The name of a node: ``broker-1`` … ``broker-N``, ``zookeeper``; ``clients`` stands for all
-clients."""
+"""A node's name: ``broker-1`` … ``broker-N``, ``zookeeper``; ``clients`` stands for all clients."""
 
 Coordinated = Literal["group", "transaction"]
 """What a broker can be the coordinator of."""
@@ -39,13 +38,11 @@ def client(name: str) -> NodeId:
 
 
 class Client(Protocol):
-    """A logical process of a workload; it lives until it closes or an operation ends in
-    ``info``."""
+    """A logical process of a workload; it ends with :meth:`close` or an operation in ``info``."""
 
     @property
     def alive(self) -> bool:
-        """False once the client must not act again, although none of its operations ended in
-        ``info``."""
+        """False once the client must not act again, even if no operation ended in ``info``."""
         ...
 
     async def open(self) -> None: ...
@@ -68,13 +65,11 @@ class Cluster(Protocol):
     @property
     def brokers(self) -> tuple[NodeId, ...]: ...
     def bootstrap(self, client: str | None = None) -> str:
-        """Return ``host:port,…`` for clients; ``client`` selects the listeners of that client
-        alone."""
+        """Return ``host:port,…`` for clients; ``client`` selects that client's own listeners."""
         ...
 
     async def start(self) -> None:
-        """Start the cluster; return once a controller is elected and a replicated topic can be
-        written."""
+        """Start; return once a controller is elected and a replicated topic can be written."""
         ...
 
     async def stop(self) -> None:
@@ -82,8 +77,7 @@ class Cluster(Protocol):
         ...
 
     async def recover(self, timeout_s: float) -> bool:
-        """Start the nodes that are down, and wait until every partition has a leader and a full
-        ISR.
+        """Start the nodes that are down; wait until every partition has a leader and a full ISR.
 
         Call this after all faults are healed. Returns whether the cluster reached that state in
         time.
@@ -101,8 +95,7 @@ class CanKill(Protocol):
 @runtime_checkable
 class CanRestart(Protocol):
     async def stop_node(self, node: NodeId) -> int:
-        """Stop the node cleanly (SIGTERM) and return its exit status; negative if it had to be
-        killed."""
+        """Stop the node with SIGTERM; return its exit status, negative if it had to be killed."""
         ...
 
     async def start_node(self, node: NodeId) -> None: ...
@@ -118,8 +111,11 @@ class CanPause(Protocol):
 
 @runtime_checkable
 class CanCut(Protocol):
-    """A target whose links can be cut. Links are directed: cutting ``a → b`` drops the bytes that a
-    sends to b, regardless of which of them opened the connection."""
+    """A target whose links can be cut.
+
+    Links are directed: cutting ``a → b`` drops the bytes that a sends to b, regardless of which of
+    them opened the connection.
+    """
 
     async def cut(self, source: NodeId, target: NodeId) -> None: ...
     async def heal(self, source: NodeId, target: NodeId) -> None:
@@ -128,8 +124,7 @@ class CanCut(Protocol):
 
     async def heal_all(self) -> None: ...
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
-        """Return what the active faults do to the links between two nodes, as the target recorded
-        it."""
+        """Return the recorded effect of the active faults on the links between two nodes."""
         ...
 
     async def answers(self, node: NodeId) -> bool:
@@ -137,11 +132,11 @@ class CanCut(Protocol):
         ...
 
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
-        """Measure whether a probe through the links between two nodes stayed unanswered although
-        the probed node answered a probe that bypasses them.
+        """Measure whether the links between two nodes are cut; ``None`` if that cannot be decided.
 
-        Returns ``None`` when this cannot be decided: the node is down, or another fault makes the
-        links too slow to wait for.
+        They are cut if a probe through them stays unanswered although the probed node answers a
+        probe that bypasses them. This cannot be decided if the node is down, or if another fault
+        makes the links too slow to wait for.
         """
         ...
 
@@ -187,8 +182,11 @@ class CanDisconnect(Protocol):
         ...
 
     async def is_disconnected(self, node: NodeId) -> bool:
-        """Measure whether the node is on no network of the cluster and leaves a probe that bypasses
-        the mesh unanswered."""
+        """Measure whether the node is off the network.
+
+        It is if it is on no network of the cluster and leaves a probe that bypasses the mesh
+        unanswered.
+        """
         ...
 
 
@@ -226,13 +224,14 @@ class Strain:
     memory_bytes: int
     """The current memory limit, as the container engine reports it; 0 means none."""
     throttled_periods: int
-    """The number of scheduler periods since the node's start in which it was throttled at its CPU
-    limit."""
+    """The number of scheduler periods since the node's start in which its CPU was throttled."""
     memory_used_bytes: int
     """The memory in use; 0 while the node is down."""
     memory_met: int
-    """A counter since the node's start that grows whenever the kernel reclaims pages because the
-    node reached its memory limit; 0 while the node is down."""
+    """Grows whenever the kernel reclaims pages because the node reached its memory limit.
+
+    Counted since the node's start; 0 while it is down.
+    """
     oom_killed: bool
     """True if the kernel's OOM killer ended the node's present or most recent process."""
 
@@ -243,8 +242,7 @@ class CanSqueeze(Protocol):
 
     async def squeeze_cpu(self, node: NodeId, cpus: float) -> None: ...
     async def squeeze_memory(self, node: NodeId, bytes_: int) -> None:
-        """Limit the node's memory; an exit by the kernel's OOM killer is expected until
-        :meth:`release`."""
+        """Limit the node's memory; an exit by the OOM killer is expected until :meth:`release`."""
         ...
 
     async def release(self, node: NodeId) -> None:
@@ -278,8 +276,7 @@ class CanDropPackets(Protocol):
 
 @runtime_checkable
 class CanLosePower(Protocol):
-    """A target that can cut a node's power: unsynced writes are lost, and peers are not
-    notified."""
+    """A target that can cut a node's power: unsynced writes are lost, peers are not notified."""
 
     async def power_off(self, node: NodeId, after: int = 0, renaming: str = "") -> None:
         """Cut the power of the node's machine, at once unless ``after`` or ``renaming`` is given.
@@ -305,8 +302,7 @@ class CanLosePower(Protocol):
 
 @runtime_checkable
 class CanSlowDisk(Protocol):
-    """A target that can slow a node's disk: every operation takes longer, and the node waits for
-    it."""
+    """A target that can slow a node's disk; the node waits for each slow operation."""
 
     async def slow_disk(self, node: NodeId, seconds: float) -> None: ...
     async def quicken_disk(self, node: NodeId) -> None:
@@ -368,8 +364,7 @@ class CanSetClock(Protocol):
         ...
 
     async def clock_ahead_s(self, node: NodeId) -> float:
-        """Measure how far the node's wall clock is ahead of the harness's; negative if it is
-        behind."""
+        """Measure how far the node's wall clock is ahead of the harness's; negative if behind."""
         ...
 
 
@@ -392,14 +387,17 @@ class CanMeddle(Protocol):
     async def meddle(
         self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
     ) -> int:
-        """Intercept the first message of one of these APIs (``Produce``, …) on these links, which
-        lead from the client of the request to its server. Return a number that identifies this
-        interception.
+        """Intercept the first message of one of these APIs on these links; return its number.
 
-        ``what`` is one of these. ``hold-request`` and ``hold-response`` delay the message and all
-        that follows it on its connection. ``drop-response`` loses a response and resets its
-        connection. ``corrupt-request`` flips one bit of the request. Raises ``ValueError`` for an
-        unknown API.
+        Each link leads from the client of a request to its server. ``apis`` are names such as
+        ``Produce``. The number identifies the interception in other calls. ``what`` is one of:
+
+        - ``hold-request``, ``hold-response``: delay the message and all that follows it on its
+          connection;
+        - ``drop-response``: lose the response and reset its connection;
+        - ``corrupt-request``: flip one bit of the request.
+
+        Raises ``ValueError`` for an unknown API.
         """
         ...
 
@@ -412,8 +410,7 @@ class CanMeddle(Protocol):
         ...
 
     async def let_go(self, number: int) -> None:
-        """Deliver the held message if its connection still exists, and intercept no further
-        message."""
+        """Deliver the held message if its connection still exists; intercept no further message."""
         ...
 
     async def let_all_go(self) -> None: ...
@@ -421,8 +418,7 @@ class CanMeddle(Protocol):
 
 @runtime_checkable
 class CanHalt(Protocol):
-    """A target that can hold a node at a named point of its code while the rest of the node
-    continues."""
+    """A target that can hold a node at a named point of its code; its other tasks continue."""
 
     async def halt(self, node: NodeId, point: str) -> None:
         """Hold every task of the node that reaches this point from now on.
@@ -447,8 +443,11 @@ class HasHealth(Protocol):
     """The health of a cluster according to ZooKeeper's current data."""
 
     async def is_whole(self) -> bool:
-        """Return whether every broker is registered, a controller is elected, and every partition
-        has a leader, a full ISR and no reassignment in progress."""
+        """Return whether the cluster is completely healthy.
+
+        It is if every broker is registered, a controller is elected, and every partition has a
+        leader, a full ISR and no reassignment in progress.
+        """
         ...
 
     async def registration(self, node: NodeId) -> int | None:
@@ -478,8 +477,11 @@ class HasRoles(Protocol):
         ...
 
     async def coordinator(self, of: Coordinated, name: str) -> NodeId | None:
-        """Return the coordinator of a group or a transactional id: the current leader, according to
-        ZooKeeper, of the partition of the internal topic that the name maps to."""
+        """Return the coordinator of a group or a transactional id.
+
+        It is the current leader, according to ZooKeeper, of the partition of the internal topic
+        that the name maps to.
+        """
         ...
 
 
@@ -490,8 +492,7 @@ class Partition:
     key: str
     """``topic-partition``."""
     replicas: tuple[NodeId, ...]
-    """The assigned replicas, the preferred leader first; includes replicas being added or
-    removed."""
+    """The assigned replicas, the preferred leader first, with those being added or removed."""
     leader: NodeId | None
     leader_epoch: int
     isr: tuple[NodeId, ...]
@@ -515,8 +516,7 @@ class Partition:
 
     @property
     def is_whole(self) -> bool:
-        """True if the partition has a leader, all its replicas are in sync and no reassignment is
-        running."""
+        """True if it has a leader, all its replicas are in sync and no reassignment is running."""
         in_sync = sorted(self.isr) == sorted(self.replicas)
         return self.leader is not None and in_sync and not self.is_moving
 
@@ -530,13 +530,12 @@ class CanAdminister(Protocol):
     """
 
     async def partitions(self) -> Sequence[Partition]:
-        """Return every partition of every topic according to ZooKeeper; empty when it does not
+        """Return all partitions of all topics according to ZooKeeper; none if it does not
         answer."""
         ...
 
     async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Mapping[str, str]:
-        """Reassign partitions to the given replicas; ``None`` cancels the reassignment of a
-        partition."""
+        """Reassign partitions to these replicas; ``None`` cancels a partition's reassignment."""
         ...
 
     async def elect_preferred(self, keys: Sequence[str]) -> Mapping[str, str]:
@@ -569,6 +568,5 @@ class HasExits(Protocol):
 @runtime_checkable
 class HasData(Protocol):
     def drop_data(self) -> None:
-        """Remove the nodes' stored data but keep their logs; call this after
-        :meth:`Cluster.stop`."""
+        """Remove the nodes' data but keep their logs; to be called after :meth:`Cluster.stop`."""
         ...

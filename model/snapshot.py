@@ -64,8 +64,7 @@ class Producer(NamedTuple):
 
 
 class Batches(msgspec.Struct, frozen=True):
-    """The first ``count`` batches of ``all``, a list that only grows, so that snapshots can share
-    it."""
+    """The first ``count`` batches of ``all``, a list that only grows and that snapshots share."""
 
     all: Sequence[Batch]
     count: int
@@ -98,8 +97,10 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     """All batches in the log, and possibly earlier ones that retention has deleted."""
     epochs: tuple[EpochStart, ...] = ()
     log_number: int = 0
-    """Counts the logs of this partition on this broker since its last start. It changes when a
-    replica is deleted and created again."""
+    """Counts the logs of this partition on this broker since its last start.
+
+    It changes when a replica is deleted and created again.
+    """
     cuts: tuple[int, ...] = ()
     """The offsets at which the log was truncated since the broker's last start, oldest first.
     Without them, a truncation that is followed at once by a fetch would go unnoticed."""
@@ -110,8 +111,10 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     state_version: int = -1
     """The version of the partition state znode from which ``isr`` was taken."""
     exposed: int = 0
-    """The highest end offset that clients received from this leader in its epoch (ListOffsets); 0
-    if none did."""
+    """The highest end offset that clients received from this leader in its epoch; 0 for none.
+
+    The offset was part of a ListOffsets response.
+    """
     producers: Mapping[int, Producer] | None = None
     """The producer state by producer id; ``None`` if the snapshot does not include it."""
 
@@ -126,8 +129,7 @@ class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     term: int | None = None
     """The controller epoch in which this broker is the controller; ``None`` if it is not."""
     told: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By partition: the epoch of the leader that the broker returns to clients in Metadata
-    responses."""
+    """By partition: the leader's epoch that the broker returns to clients in Metadata responses."""
     replicas: Mapping[str, ReplicaState]
     """The replicas by partition (``topic-partition``)."""
     compactions: Mapping[str, Compaction] = {}

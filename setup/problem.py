@@ -4,8 +4,7 @@ import sys
 
 
 class CannotGoOn(Exception):
-    """Something required is missing and cannot be installed; the message says, in one sentence,
-    what to install."""
+    """Something required is missing and cannot be installed; the message says what to install."""
 
 
 def say(what: str) -> None:

@@ -1,5 +1,4 @@
-"""Provides the pinned toxiproxy-server: the machine's, else built by Go, else the released
-binary."""
+"""Provides the pinned toxiproxy-server: the machine's, one built by Go, or the released binary."""
 
 import os
 import platform
@@ -17,8 +16,7 @@ RELEASES = "https://github.com/Shopify/toxiproxy/releases/download"
 
 
 def version(program: Path) -> str | None:
-    """Return the version of a toxiproxy-server, ``None`` if it does not run or the version is
-    unknown.
+    """Return the version of a toxiproxy-server; ``None`` if it does not run or is unknown.
 
     A binary that was built by a plain ``go install`` reports its version as "git". The version is
     then in the build information that Go stores in every binary.
@@ -36,8 +34,7 @@ def version(program: Path) -> str | None:
 
 
 def built_from(binary: bytes) -> str | None:
-    """Return the module version from which a Go binary was built (as ``go version -m`` reads
-    it)."""
+    """Return the module version from which a Go binary was built, as ``go version -m`` does."""
     found = re.search(rb"mod\t" + re.escape(MODULE.encode()) + rb"\tv(\d+\.\d+\.\d+)\b", binary)
     return found[1].decode() if found else None
 

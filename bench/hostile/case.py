@@ -24,15 +24,13 @@ class Case:
     may: frozenset[int] = REFUSES
     """The permitted exit statuses."""
     mentions: str = ""
-    """Text that a verdict must contain unless the input is refused, so that nothing is silently
-    ignored."""
+    """Text that a verdict must contain unless the input is refused: nothing is silently ignored."""
     history: str | None = None
     """The history that is judged; findings must name events in it."""
     shows_help: bool = False
     """True if the answer is the help of a command, with many lines."""
     shell: str | None = None
-    """A shell command in which ``{}`` stands for the command line; such a case needs its own
-    process."""
+    """A shell command in which ``{}`` stands for the command line; it runs in its own process."""
 
 
 @dataclass(frozen=True)

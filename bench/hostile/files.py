@@ -134,8 +134,7 @@ def _compressed(name: str, content: bytes) -> Case:
 
 
 def _folder(name: str) -> Callable[[Path], None]:
-    """Return a function that creates a run's folder in which ``name`` takes the place of the
-    history."""
+    """Return a function that creates a run's folder with ``name`` in place of its history."""
 
     def prepare(folder: Path) -> None:
         run = folder / "run"

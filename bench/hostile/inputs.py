@@ -34,8 +34,7 @@ KINDS = tuple(POOLS)
 
 
 def sample(seed: int, count: int | None, kinds: Sequence[str] = KINDS) -> list[Case]:
-    """Draw equally many inputs of each kind, as far as it has enough; ``count=None`` returns
-    all."""
+    """Draw the same number of inputs of each kind, as far as possible; ``count=None``: all."""
     rng = random.Random(seed)
     pools = sorted((list(POOLS[kind](rng)) for kind in kinds), key=len)
     if count is None:

@@ -59,8 +59,7 @@ class Target:
     kind: type
     """The class of its clusters, which determines the capabilities that it offers."""
     make: Callable[..., Cluster]
-    """Creates the cluster of a plan in a run's folder, with its own random generator; does not
-    start it.
+    """Creates the cluster of a plan in a run's folder, with its own random generator, unstarted.
 
     For a virtual target it also receives the simulation as ``stage``.
     """
@@ -71,8 +70,7 @@ class Target:
     consumer: Mapping[str, str] = field(default_factory=dict)
     """Default consumer settings, which the plan may override."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of this target with their defaults, and workload options for which it has other
-    defaults."""
+    """This target's options with defaults, and workload options that have other defaults here."""
     refusal: Callable[[], str | None] = lambda: None
     """Returns why the target is not available on this machine; ``None`` if it is."""
     refuse: Callable[[Plan], str | None] = lambda plan: None

@@ -95,8 +95,7 @@ def examined(
     progress: Progress = lambda step, done: None,
     results: Path = RESULTS,
 ) -> Examined:
-    """Judge a run's folder or a bare history: ``history.jsonl``, Parquet, or Jepsen's
-    ``history.edn``.
+    """Judge a run's folder or a bare history: ``history.jsonl``, Parquet, Jepsen's ``history.edn``.
 
     A bare history is judged by the strictest contract. A test's folder in Jepsen's store stands for
     the history in it. ``settings`` (``producer.acks`` …) replace the plan's. Without ``session``,
@@ -240,8 +239,7 @@ def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
 
 @contextmanager
 def _scratch(folder: Path | None) -> Iterator[Path]:
-    """Create a folder for Spark's files: in the run's folder if that can be written, as it has
-    room."""
+    """Create a folder for Spark's files, in the run's folder if possible, because that has room."""
     with ExitStack() as stack:
         made: Path | None = None
         if folder is not None:
@@ -288,8 +286,7 @@ def folder_of(path: Path) -> Path | None:
 
 
 def _located(path: Path) -> tuple[Path | None, Path]:
-    """Return the run's folder, or ``None`` if it is a bare history, and the file with the
-    events."""
+    """Return the run's folder (``None`` for a bare history) and the file with the events."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -299,7 +296,7 @@ def _located(path: Path) -> tuple[Path | None, Path]:
         raise BadHistory(f"{path} cannot be read: {why}") from None
     if stat.S_ISREG(mode):
         return None, path
-    if not stat.S_ISDIR(mode):  # a pipe would keep a reader waiting, and is read only once
+    if not stat.S_ISDIR(mode):  # a pipe would block the reader, and can be read only once
         raise BadHistory(f"{path} is neither a file nor a folder: write the history to a file")
     if (refusal := run_folder.refusal(path)) is not None:
         raise BadHistory(refusal)
@@ -363,8 +360,7 @@ def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
 
 
 def _place(f: Finding) -> str:
-    """Return partition, offset and faults of a finding, as far as they are known; a crash has
-    none."""
+    """Return a finding's partition, offset and faults, if known; a crash has no partition."""
     parts = [] if f.key is None else [f"key {f.key}"]
     parts += [] if f.offset is None else [f"offset {f.offset}"]
     parts += [f"fault {', '.join(map(str, f.faults))}"] if f.faults else []

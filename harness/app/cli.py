@@ -28,7 +28,7 @@ try:
     from harness.app import options as options_
     from harness.app.refused import Refused
     from harness.simulation import pins
-except KeyboardInterrupt:  # which may take seconds on a busy machine
+except KeyboardInterrupt:  # the imports may take seconds on a busy machine
     print("faultline: interrupted", file=sys.stderr)
     sys.exit(FAILED)
 
@@ -82,7 +82,7 @@ def _status_of(arguments: Sequence[str] | None) -> int:
     except ImportError as error:  # numpy's message has many lines, and the reason in its last one
         reason = str(error).strip().splitlines() or ["unknown"]
         status = _fail(f"a library cannot be loaded: {reason[-1]}")
-    except SystemExit as error:  # a library's own way out, with a status of its own
+    except SystemExit as error:  # a library called sys.exit with a status of its own
         status = 0 if not error.code else _fail(f"a library ended it with {error.code!r}")
     except Exception as error:  # noqa: BLE001 - Python's own status for it, 1, means invalid
         click.echo(traceback.format_exc(), err=True)
@@ -151,8 +151,7 @@ def _plan_options(command: F) -> F:
              context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
 @click.version_option(package_name="faultline", prog_name="faultline")
 def faultline() -> None:
-    """Inject faults into a broker, record what its clients observe, and report the promises it
-    broke.
+    """Inject faults into a broker, record what clients observe, report which promises it broke.
 
     Exit status: 0 valid, 1 invalid, 2 unknown (too little evidence), 64 the request is wrong, 70
     faultline failed.
@@ -197,8 +196,7 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Run one test: start a cluster, run a workload under faults, judge the history, print the
-    verdict.
+    """Run one test: start a cluster, run a workload under faults, judge the history.
 
     Options override the plan file, which uses the same names.
     """
@@ -295,11 +293,11 @@ def check(
     results: Path,
     as_json: bool,
 ) -> int:
-    """Judge recorded histories again: runs' folders, bare history.jsonl or Parquet files, or the
-    history.edn of a run of Jepsen's Kafka workload.
+    """Judge recorded histories again: folders of runs, or bare files.
 
-    A bare history is judged by the strictest contract unless --set says otherwise. A judgement
-    under other settings than the plan's never replaces the verdict of a run: it is stored
+    A bare file is a history.jsonl, a Parquet file, or the history.edn of a run of Jepsen's Kafka
+    workload. A bare history is judged by the strictest contract unless --set says otherwise. A
+    judgement under other settings than the plan's never replaces the verdict of a run: it is stored
     separately.
     """
     from checkers.verdict import Verdict, exit_status, merge
@@ -430,11 +428,11 @@ def search(
     spark: bool,
     as_json: bool,
 ) -> int:
-    """Run many simulations, each with a seed of its own: what neither an option nor the plan file
-    sets is drawn from the seed.
+    """Run many simulations, each with a plan drawn from its own seed.
 
-    Exit status 1 if any run is invalid; else 70 if any failed, Spark judged any differently, or the
-    search was interrupted; else 2 if any is unknown.
+    Only what neither an option nor the plan file sets is drawn. Exit status 1 if any run is
+    invalid; else 70 if any failed, Spark judged any differently, or the search was interrupted;
+    else 2 if any is unknown.
     """
     _pin(["simulated"])
     from harness.app import program, request
@@ -495,8 +493,7 @@ def shrink(
     results: Path,
     as_json: bool,
 ) -> int:
-    """Find the smallest plan and schedule that still show a simulated run's anomaly, with a test
-    case.
+    """Find the smallest plan that still shows a simulated run's anomaly, and write a test case.
 
     Exit status 1: the smaller plan shows the anomaly, as the run did; 64 if the run has none to
     keep.
@@ -696,8 +693,7 @@ def status(as_json: bool) -> int:
 @cluster.command(epilog=_example("faultline cluster down"))
 @_json
 def down(as_json: bool) -> int | None:
-    """Stop the cluster and remove its data, even if its keeper process was killed or is still
-    starting it."""
+    """Stop the cluster and remove its data, even if its keeper was killed or still starts it."""
     from harness.app import cluster
 
     try:
@@ -716,10 +712,11 @@ def down(as_json: bool) -> int | None:
               help="also the temporary folders of the runs in there (results)")  # fmt: skip
 @_json
 def clean(results: Path, as_json: bool) -> None:
-    """Remove what killed commands left behind: processes, containers, networks, volumes, temporary
-    folders, and a cluster whose keeper process is gone.
+    """Remove what killed commands left behind.
 
-    What belongs to a command that still runs stays; so do results.
+    This includes their processes, containers, networks, volumes and temporary folders, and a
+    cluster whose keeper process is gone. What belongs to a command that still runs stays; so do
+    results.
     """
     from harness.app import clean as clean_
 

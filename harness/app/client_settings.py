@@ -1,5 +1,4 @@
-"""Suggests the setting of a producer or consumer, by Kafka's names, that a misspelt one
-resembles."""
+"""Suggests the producer or consumer setting, by Kafka's names, that a misspelt one resembles."""
 
 from collections.abc import Mapping
 

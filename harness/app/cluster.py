@@ -34,8 +34,7 @@ from model.roles import broker
 
 START_TIMEOUT_S = 75.0
 STOP_TIMEOUT_S = 90.0
-"""Longer than any target needs to stop: the nodes of a killed keeper remain until the next
-start."""
+"""Longer than any target needs: the nodes of a killed keeper remain until the next start."""
 MARK = "FAULTLINE_KEEPS"
 """The environment variable, set for a keeper and its children, that names the cluster's folder."""
 KEEP = b"keep\n"
@@ -194,10 +193,10 @@ def _locked(patience_s: float = 0.0) -> Iterator[bool]:
 
 
 def _keepers() -> list[psutil.Process]:
-    """Return the keepers of this user's cluster, found by their environment, as their files can be
-    lost.
+    """Return the keepers of this user's cluster, found by their environment.
 
-    The children of a keeper have the same environment, but run another program.
+    Their files may be lost. The children of a keeper have the same environment, but run another
+    program.
     """
     found = []
     for process in psutil.process_iter():
@@ -264,7 +263,7 @@ async def _keep(home: Path, port: int | None) -> None:
         files.replace(home / "up.json", msgspec.json.encode(there))
         await asyncio.Event().wait()
     finally:
-        for number in signals.ending():  # a second one does not interrupt the end
+        for number in signals.ending():  # a second signal must not interrupt the stop
             loop.add_signal_handler(number, lambda: None)
         loop.remove_reader(0)
         await cluster.stop()

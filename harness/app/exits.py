@@ -56,8 +56,7 @@ def leave(status: int) -> NoReturn:
 
 
 def _end() -> None:
-    """End the process in the last exit handler, before Python would choose an exit status of its
-    own."""
+    """End the process as the last exit handler, before Python chooses a status of its own."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -68,7 +67,7 @@ def _end() -> None:
 
 def _guard_c_exit() -> None:
     """Make ``exit(3)``, which C libraries call when they give up, end the process with 70."""
-    register = getattr(ctypes.CDLL(None), "on_exit", None)  # glibc has it
+    register = getattr(ctypes.CDLL(None), "on_exit", None)  # a function of glibc only
     if register is None:
         return
     callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p)(_of_c)

@@ -23,8 +23,7 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def write(path: Path, fill: Callable[[Path], None]) -> None:
-    """Write a file atomically through ``fill``, which receives a temporary path in the same
-    folder."""
+    """Write a file atomically with ``fill``, which receives a temporary path in the same folder."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:

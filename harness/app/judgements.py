@@ -145,8 +145,7 @@ def _write(folder: Path, judged: Judged) -> None:
 
 
 def _is_same(folder: Path, verdict: Verdict, judged: Judged) -> bool:
-    """Return whether two judgements are equal, apart from their duration and the version of the
-    code."""
+    """Return whether two judgements agree, apart from their duration and the code's version."""
     if verdict_.essence(verdict) != verdict_.essence(judged.verdict):
         return False
     with temporary.folder(None, "faultline-") as place:
@@ -194,8 +193,10 @@ def _new(home: Path) -> Path:
 
 
 def _elsewhere(folder: Path, judged: Judged, results: Path, error: OSError) -> Kept:
-    """Write a judgement under ``results`` because the run's folder cannot be written: it belongs to
-    another user, or its disk is read-only or full."""
+    """Write a judgement under ``results`` because the run's folder cannot be written.
+
+    The folder belongs to another user, or its disk is read-only or full.
+    """
     why = f"{error.filename or folder} cannot be written ({error.strerror})."
     try:
         return Kept(_beside(results / FOLDER / folder.resolve().name, judged), False, why)

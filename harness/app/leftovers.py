@@ -82,8 +82,7 @@ def sentences(removed: Removed) -> list[str]:
 
 
 def _registered() -> list[str]:
-    """Return the names of registry entries without checking their processes: there are usually
-    none."""
+    """Return the registry entries without checking their processes: usually there are none."""
     with contextlib.suppress(OSError, RuntimeError):  # no folder yet, or no home
         return [path.name for path in state_folder().iterdir()]
     return []

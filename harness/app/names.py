@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from model.text import brief
 
 LISTED_MAX = 24
-"""The number of names that a message lists at most; of more, it shows only those that are
-similar."""
+"""The number of names that a message lists; of more, it shows only those that are similar."""
 CLOSE = 0.6
 """How similar two names must be, from 0 to 1."""
 

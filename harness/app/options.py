@@ -66,8 +66,7 @@ class Number(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the value as a number; values of the command line are text, defaults are
-        numbers."""
+        """Return the value as a number; the command line gives text, defaults are numbers."""
         try:
             number = float(value)
         except ValueError:

@@ -1,5 +1,4 @@
-"""Builds command lines of this program that a user can paste into the shell that it was started
-from.
+"""Builds command lines that a user can paste into the shell from which the program was started.
 
 The program may have been started by a path that is not on PATH, as ``make`` does.
 """
@@ -40,7 +39,6 @@ def _is_on_users_path(started: Path) -> bool:
 
 
 def _short(path: Path) -> str:
-    """Return the path relative to the current folder if it is below that, else the absolute
-    path."""
+    """Return the path relative to the current folder if it is below that, else absolute."""
     path, here = path.absolute(), Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,5 +1,4 @@
-"""Implements ``faultline check`` for several histories: judges each, stores and prints its
-verdict."""
+"""Implements ``faultline check`` for several histories: judges each, stores and prints it."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -66,8 +65,7 @@ def judge_all(
 
 
 def _render(folder: Path, kept: Kept, screen: Screen) -> None:
-    """Write the report of a judgement, unless the disk is read-only or full; then only the verdict
-    counts."""
+    """Write a judgement's report; on a read-only or full disk there is only the verdict."""
     if kept.folder is None:
         return
     try:

@@ -37,8 +37,7 @@ def without_faults(plan: Plan) -> Plan | None:
 
 
 def changed(plan: Plan) -> str | None:
-    """Return, in one line, which versions differ from those with which a simulated plan was
-    recorded.
+    """Return, in one line, which versions differ from those that a simulated plan recorded.
 
     The history may then differ too. Returns ``None`` if all versions that the plan records are the
     same.

@@ -32,8 +32,11 @@ from model.plan import Plan, ScheduledFault
 SEEDS = 10
 """The default number of seeds: the run's own, and those after it."""
 RATE_HZ_MAX = 20.0
-"""The highest rate of a simulation. A simulated write costs far more CPU time than a real one, and
-real runs ask for hundreds per second."""
+"""The highest rate of a simulation.
+
+A simulated write costs far more CPU time than a real one, and real runs ask for hundreds per
+second.
+"""
 LATE_NS = 250_000_000
 """A schedule whose faults all came within this time of the plan is tried only as planned."""
 
@@ -67,8 +70,11 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...]
     shows: Shows
     folder: str
-    """The simulated run that is kept: the first that shows the same anomaly, else the first that
-    shows another one, else the first."""
+    """The simulated run that is kept.
+
+    It is the first that shows the same anomaly, else the first that shows another one, else the
+    first.
+    """
     anomaly: str | None
     """The anomaly for which to shrink the run; ``None`` if it shows none."""
 
@@ -156,8 +162,7 @@ def as_recorded(schedule: Sequence[ScheduledFault], folder: Path) -> tuple[Sched
 
 
 def plans(plan: Plan, folder: Path, seeds: int) -> Iterator[tuple[Schedule, Plan]]:
-    """Yield the plans to try, in order: each seed with the planned times, then with the recorded
-    ones."""
+    """Yield the plans to try: each seed with the planned times, then with the recorded ones."""
     planned = plan.schedule or ()
     recorded = as_recorded(planned, folder)
     last_s = max((fault.at_s for fault in recorded), default=0.0)
@@ -179,8 +184,7 @@ def carry_out(
     jobs: int = 1,
     each: Each = one.of_plan,
 ) -> Reproduction:
-    """Simulate the plan of a red run's folder with up to ``seeds`` seeds until it shows the same
-    anomaly.
+    """Simulate the plan of a red run's folder, with up to ``seeds`` seeds, until the anomaly shows.
 
     The best run is kept in a new folder under ``results``. The result does not depend on ``jobs``,
     the number of runs at a time. Raises :class:`Refused` if the plan cannot be simulated, and
@@ -285,8 +289,11 @@ def _rank(shown: Shows) -> int:
 
 
 def exit_status(told: Reproduction) -> int:
-    """Return 1 if the simulation shows an anomaly; else 70 if a simulated run failed, 2 if one was
-    unknown, 0 if all were valid."""
+    """Return the exit status of the command.
+
+    1 if the simulation shows an anomaly; else 70 if a simulated run failed, 2 if one was unknown, 0
+    if all were valid.
+    """
     statuses = {attempt.status for attempt in told.attempts}
     if told.shows != "none":
         return 1

@@ -30,8 +30,11 @@ from nemesis.schedule import EVEN, Temper
 ALL = "all"
 NONE = "none"
 TIME_LIMIT_MAX_S = 7 * 24 * 3600
-"""A week. This limit and those below are far above any useful value, and below values that would
-keep a machine busy for minutes before anything starts."""
+"""A week, the longest time limit.
+
+This limit and those below are far above any useful value, and below values that would keep a
+machine busy for minutes before anything starts.
+"""
 CONCURRENCY_MAX = 10_000
 RATE_MAX_HZ = 1_000_000
 BROKERS_MAX = 100
@@ -229,8 +232,7 @@ def too_quiet(plan: Plan, temper: Temper = EVEN) -> str:
 
 
 def missing_faults(plan: Plan, wanted: Sequence[str]) -> list[str]:
-    """Return a line for the user about each requested nemesis without a fault in a resolved
-    plan."""
+    """Return a line that names the requested nemeses without a fault in a plan, if any."""
     faults = {fault.fault for fault in plan.schedule or ()}
     missing = [
         name
@@ -431,8 +433,11 @@ class _Odd(ValueError):
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Flatten the nested tables of settings: TOML reads ``min.insync.replicas = 1`` as three nested
-    tables, while Kafka's names are flat and its values are strings."""
+    """Flatten nested tables of settings.
+
+    TOML reads ``min.insync.replicas = 1`` as three nested tables, while Kafka's names are flat and
+    its values are strings.
+    """
     flat: dict[str, str] = {}
     for name, value in table.items():
         if isinstance(value, dict) and value:

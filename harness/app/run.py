@@ -131,8 +131,7 @@ async def _test(
     make: worlds.Make,
     course: worlds.Course,
 ) -> Cluster:
-    """Run the test from the start of the first node to the end of the last; return the stopped
-    cluster."""
+    """Run the test from the first node's start to the last one's end; return the cluster."""
     workload = catalogue.WORKLOADS[plan.workload]
     packages = [catalogue.NEMESES[name] for name in plan.nemesis]
     await catalogue.TARGETS[plan.target].prepare(screen.say)
@@ -167,8 +166,7 @@ async def _test(
 
 @contextlib.contextmanager
 def _signals_restored() -> Iterator[None]:
-    """Restore the signal handlers afterwards: an event loop that ends resets them to the system's
-    default."""
+    """Restore the signal handlers afterwards, because an event loop that ends resets them."""
     before = {number: signal.getsignal(number) for number in signals.ending()}
     try:
         yield
@@ -178,8 +176,7 @@ def _signals_restored() -> Iterator[None]:
 
 
 def _left(folder: Path, error: BaseException) -> str:
-    """Write ``crash.txt`` and a report, and return how the run failed and how its history can be
-    judged."""
+    """Write ``crash.txt`` and a report; return how the run failed, and how to judge its history."""
     with contextlib.suppress(OSError):  # the disk may be full
         (folder / "crash.txt").write_text("".join(traceback.format_exception(error)))
     with contextlib.suppress(Exception):  # from the files that exist; must not hide the first error
@@ -196,8 +193,10 @@ def _left(folder: Path, error: BaseException) -> str:
 
 
 class Spark:
-    """A Spark session that starts while the first workload runs, and stops with the block. A
-    session that has died is replaced."""
+    """A Spark session that starts while the first workload runs, and stops with the block.
+
+    A session that has died is replaced.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

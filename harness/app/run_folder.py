@@ -31,7 +31,7 @@ def refusal(folder: Path, names: tuple[str, ...] | None = None) -> str | None:
         try:
             found = path.lstat()
         except OSError:
-            continue  # the reader says what is missing
+            continue  # the reader reports a missing file
         if is_folder and not stat.S_ISDIR(found.st_mode):
             return f"{path} is {_kind(found.st_mode)}; in a run's folder it is a folder"
         if not is_folder and not stat.S_ISREG(found.st_mode):
@@ -42,8 +42,7 @@ def refusal(folder: Path, names: tuple[str, ...] | None = None) -> str | None:
 
 
 def _of(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield each path to check, and whether it should be a folder; a folder comes before its
-    content."""
+    """Yield each path to check, and whether it is a folder; a folder precedes its content."""
     for name in FILES:
         yield folder / name, False
     for name in FOLDERS:

@@ -24,7 +24,7 @@ class RunStart(msgspec.Struct, frozen=True):
     """The clock: this machine's, or that of a simulation, which begins in 2023."""
 
     def at(self, time_ns: int) -> datetime | None:
-        """Return the time of day at ``time_ns`` of the history, in UTC; ``None`` beyond the
+        """Return the UTC time of day at ``time_ns`` of the history; ``None`` beyond the
         calendar."""
         try:
             return self.started.astimezone(UTC) + timedelta(microseconds=time_ns // 1000)

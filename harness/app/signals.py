@@ -1,5 +1,4 @@
-"""Handles the signals that end a command: Ctrl-C, a service manager's, that of a closed
-terminal."""
+"""Handles the signals that end a command: Ctrl-C, a service manager's, a closed terminal's."""
 
 import contextlib
 import signal

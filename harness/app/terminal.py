@@ -35,8 +35,7 @@ def line(raw: str) -> str:
 
 
 def sentence(raw: str) -> str:
-    """Return a message as one line of bounded length, as the text that it repeats may have any
-    length.
+    """Return a message as one line of bounded length, whatever text it repeats.
 
     A word, such as a number or a name, is cut after :data:`~model.text.BRIEF_MAX` characters; a
     path loses its middle.
@@ -65,8 +64,7 @@ def json_text(value: Any) -> str:
 
 
 def escaped(document: str) -> str:
-    """Escape the unprintable characters of a JSON document, which can only be within its
-    strings."""
+    """Escape the unprintable characters of a JSON document, all of which are in its strings."""
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() or c in _LAYOUT else _escape(c) for c in document)
@@ -78,8 +76,7 @@ def _escape(character: str) -> str:
 
 
 class Filter(io.TextIOBase):
-    """A text stream that filters its text through :func:`text`, in the encoding of the stream
-    beneath."""
+    """A text stream that filters its text through :func:`text`, in the other stream's encoding."""
 
     def __init__(self, beneath: TextIO) -> None:
         self.beneath = beneath
@@ -127,6 +124,8 @@ def filtered() -> Iterator[None]:
 
 
 def unfiltered(stream: TextIO) -> TextIO:
-    """Return the stream beneath the filter, for a writer of control sequences that filters its own
-    text."""
+    """Return the stream beneath the filter, for a writer that filters its own text.
+
+    Such a writer needs control sequences, as for a progress bar.
+    """
     return stream.beneath if isinstance(stream, Filter) else stream

@@ -16,8 +16,7 @@ LINES_MAX = 2000
 CHARACTERS_MAX = 1 << 20
 """Longer files are not searched for a line, because the search parses many prefixes of the file."""
 TRIES_MAX = 100
-"""The number of prefixes that are parsed at most, because a statement may extend over many
-lines."""
+"""The number of prefixes that are parsed at most; a statement may extend over many lines."""
 
 Path_ = tuple[str | int, ...]
 _KEYS = {"time-limit": ("time-limit", "time_limit_s"), "rate": ("rate", "rate_hz"),
@@ -92,8 +91,7 @@ def _has(document: Any, path: Path_) -> bool:
 
 
 def _of_set(found: re.Match[str]) -> Iterator[Path_]:
-    """Yield both forms of a setting: Kafka's names have dots, and unquoted they become nested
-    tables."""
+    """Yield both forms of a setting's key: quoted as one name, or unquoted as nested tables."""
     whose, key = found[1], found[2]
     yield whose, key
     yield whose, *key.split(".")
@@ -140,8 +138,10 @@ PATTERNS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterator[Pat
      lambda found: iter([("configurations", found[1])])),
     (re.compile(r"^([a-z][\w-]*)\b"), lambda found: iter([(found[1],)])),
 )  # fmt: skip
-"""How messages name their subject, and where that subject may be in a file. The first pattern that
-leads to a line wins."""
+"""How messages name their subject, and where that subject may be in a file.
+
+The first pattern that leads to a line wins.
+"""
 
 
 def located(message: str, path: Path, given: Collection[str] = ()) -> str:

@@ -24,8 +24,10 @@ from model.roles import Cluster
 Make = Callable[..., Cluster]
 """Creates the cluster of a plan."""
 PATIENCE_S = 600.0
-"""How much virtual time a test may take in addition to the plan's time limit: far more than the
-time limits of its start, its recovery and its final reads."""
+"""How much virtual time a test may take in addition to the plan's time limit.
+
+It is far more than the limits of its start, its recovery and its final reads.
+"""
 
 
 class Course:
@@ -48,8 +50,7 @@ class Course:
 
 
 Test = Callable[[Make, Course], Coroutine[Any, Any, Cluster]]
-"""Runs a test from the start of the first node to the end of the last; returns the stopped
-cluster."""
+"""Runs a test from the first node's start to the last one's end; returns the stopped cluster."""
 
 
 def on_the_clock(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen) -> Cluster:

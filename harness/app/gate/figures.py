@@ -1,5 +1,4 @@
-"""Computes the few figures of a case that are worth comparing over months, from its run's
-folder."""
+"""Computes the few figures of a case that are worth comparing over months, from its folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,8 +41,10 @@ def _slowest(seconds: Sequence[float | None]) -> float | None:
 
 
 def _whole_s(path: Path) -> float | None:
-    """Return the time from the end of the work, with all faults healed, until the cluster was
-    whole; ``None`` if it never was."""
+    """Return the time from the end of the work until the cluster was whole; ``None`` for never.
+
+    By the end of the work all faults are healed.
+    """
     began_ns = None
     with path.open("rb") as lines:
         for line in lines:

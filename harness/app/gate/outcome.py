@@ -42,8 +42,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the matrix, or the reason why it was not run."""
 
     name: str
-    """Unique within the gate, and meant for users: ``idempotent · kill · acks-1 · processes · seed
-    3``."""
+    """Unique within the gate: ``idempotent · kill · acks-1 · processes · seed 3``."""
     workload: str
     nemesis: tuple[str, ...]
     """The nemeses as in the suite file: ``("all",)`` stands for all that the target offers."""
@@ -53,8 +52,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     mutants: tuple[str, ...] = ()
     status: Status
     why: tuple[str, ...] = ()
-    """One sentence each: the first finding of every illegal anomaly, missing evidence, the failure,
-    or why the case was skipped. Empty for a valid case."""
+    """The reasons for the status, one sentence each; empty for a valid case.
+
+    They are the first finding of every illegal anomaly, missing evidence, the failure, or why the
+    case was skipped.
+    """
     excused: bool = False
     """Skipped on purpose: the machine cannot offer its target, which the suite declares optional.
     The gate may be valid without it."""
@@ -72,8 +74,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     unavailable_s: float | None = None
     """The longest time that any partition kept a waiting writer without an acknowledgement."""
     recovery_s: float | None = None
-    """The longest recovery: from a heal until the slowest partition acknowledged a write again, or
-    from the end of all work until the cluster was whole. ``None`` if one never recovered."""
+    """The longest recovery; ``None`` if one never recovered.
+
+    A recovery lasts from a heal until the slowest partition acknowledged a write again, or from the
+    end of all work until the cluster was whole.
+    """
     faults: tuple[FaultProof, ...] = ()
 
     @property
@@ -134,8 +139,11 @@ def overall(cases: Iterable[Case], *, finished: bool) -> Valid:
 
 
 def exit_status(gate: Gate) -> int:
-    """Return 1 if any case is invalid, even if others failed; else 70 if a case failed or the gate
-    was interrupted; else 2 if a case is unknown or did not fit into the budget; else 0."""
+    """Return the status of the whole gate: the worst of its cases.
+
+    1 if any case is invalid, even if others failed; else 70 if a case failed or the gate was
+    interrupted; else 2 if a case is unknown or did not fit into the budget; else 0.
+    """
     if gate.valid is False:
         return 1
     if gate.interrupted or any(case.status == "failed" for case in gate.cases):

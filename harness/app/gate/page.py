@@ -1,5 +1,4 @@
-"""Renders the page of a gate: the verdict, its reasons, all cases, and trends over earlier
-gates."""
+"""Renders the page of a gate: verdict, reasons, all cases, and trends over earlier gates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

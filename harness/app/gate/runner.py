@@ -52,8 +52,7 @@ def carry_out(
     run: Run = run_.run,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> tuple[Gate, Path]:
-    """Run all cases, as far as the budget allows; return the gate and its folder in
-    ``results/gates``.
+    """Run all cases that the budget allows; return the gate and its folder in ``results/gates``.
 
     ``seed`` and ``mutants`` are only recorded: the cases already contain them. An interruption ends
     the gate cleanly. Raises :class:`~harness.app.refused.Refused` if a requested file cannot be
@@ -167,8 +166,7 @@ class _Series:
         return _described(ready, began_s=round(began_s, 3), seconds=round(seconds, 3), **fields)
 
     def _needs_s(self, plan: Plan) -> float:
-        """Estimate a case's duration: its time limit, and the median overhead of cases on the same
-        target."""
+        """Estimate a case's duration: its time limit, and its target's median overhead so far."""
         beside_s = self._beside.get(plan.target)
         return plan.time_limit_s + (statistics.median(beside_s) if beside_s else 0.0)
 
@@ -231,8 +229,7 @@ def _described(ready: Ready, **fields: Any) -> Case:
 
 
 class _Sample:
-    """Chooses which valid cases keep their folders: a fixed number, spread evenly over all
-    cases."""
+    """Chooses which valid cases keep their folders: a fixed number, spread over all cases."""
 
     def __init__(self, keep: int, cases: int) -> None:
         self._keep = keep
@@ -256,8 +253,10 @@ class _Sample:
 
 
 class _Ending:
-    """Handles SIGINT and SIGTERM: they end the running case, and no further case begins. Files that
-    are written between two cases are completed."""
+    """Handles SIGINT and SIGTERM: they end the running case, and no further case begins.
+
+    Files that are written between two cases are completed.
+    """
 
     def __init__(self) -> None:
         self.asked = False
@@ -292,8 +291,7 @@ class _Ending:
 
 
 def _made_way(path: Path, suite: Suite) -> Path:
-    """Resolve the path of the JUnit file, check that it is writable, and remove an earlier gate's
-    file.
+    """Resolve the path of the JUnit file, check that it is writable, and remove an older file.
 
     Refuses a path at which there is anything but a regular file, or a file of the suite itself.
     """

@@ -29,8 +29,10 @@ _CONFIGURATION = (
 
 
 class _Matrix(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """``[[matrix]]``: its axes are lists. An axis that is left out has the plan file's value, or
-    the default of ``faultline run``."""
+    """``[[matrix]]``: its axes are lists.
+
+    An axis that is left out has the plan file's value, or the default of ``faultline run``.
+    """
 
     plan: str | None = None
     workload: list[str] | None = None
@@ -170,10 +172,10 @@ def suite(
 
 
 def ready(asked: Suite) -> list[Ready]:
-    """Return every case with its resolved plan, in order; raises
-    :class:`~harness.app.refused.Refused`.
+    """Return every case with its resolved plan, in order.
 
-    A case on an optional target that the machine cannot offer is skipped instead.
+    A case on an optional target that the machine cannot offer is skipped. Raises
+    :class:`~harness.app.refused.Refused` for any other plan that cannot be resolved.
     """
     missing = {name: why for name in asked.optional if (why := _missing(name)) is not None}
     found = []
@@ -200,8 +202,7 @@ def _missing(target: str) -> str | None:
 
 
 def _checked(document: Mapping[str, Any], path: Path) -> _File:
-    """Check the document, names before types, because a refusal of a name can suggest the right
-    one."""
+    """Check the document, names before types: a refusal of a name can suggest the right one."""
     _only(document, _names(_File), str(path))
     tables = document.get("matrix")
     for number, table in enumerate(tables if isinstance(tables, list) else (), start=1):
@@ -335,8 +336,7 @@ def _known(where: str, name: str, known: Iterable[str]) -> None:
 
 
 def _spoken(error: msgspec.ValidationError) -> str:
-    """Return a message such as ``Expected `array`, got `str` - at `$.matrix[0].target` `` with the
-    place first."""
+    """Return msgspec's message ``Expected `array`, got `str` - at `$.x` `` with the place first."""
     what, _, at = str(error).partition(" - at ")
     place = at.strip("`").removeprefix("$.")
     return f"{place}: {what}" if place else what

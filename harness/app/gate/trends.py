@@ -100,8 +100,7 @@ def short(commit: str) -> str:
 
 
 def draw(gates: Sequence[Gate]) -> tuple[str, list[Drawn]]:
-    """Return the script that draws the plots, and the plots; an empty plot is replaced by a
-    sentence."""
+    """Return the script that draws the plots, and the plots; a sentence replaces an empty plot."""
     found = rows(gates)
     shared = Range1d(start=-0.6, end=len(found) - 0.4)
     parts = [_anomalies(found, shared), *(_trend(place, found, shared) for place in range(3))]
@@ -226,8 +225,7 @@ def _named(found: Sequence[Row]) -> dict[str, list[Any]]:
 
 
 def _frame(found: Sequence[Row], shared: Range1d, top: float) -> Any:
-    """Return an empty plot of gates from left to right, some of them labelled with date and
-    commit."""
+    """Return an empty plot of gates from left to right, some labelled with date and commit."""
     plot = frame(HEIGHT, shared, y_range=Range1d(start=0.0, end=1.12 * top or 1.0))
     plot.min_border_left = 44
     plot.min_border_right = 34

@@ -39,8 +39,7 @@ class Impact:
     """The longest wait for one partition that overlaps the fault."""
     wait_key: str
     recovery_s: float | None
-    """How long the writers of the slowest partition waited after the heal for their next
-    acknowledgement."""
+    """How long the slowest partition's writers waited after the heal for an acknowledgement."""
 
 
 def waits(columns: Columns) -> dict[str, Waits]:
@@ -109,8 +108,7 @@ def wait_ns(found: Waits, window: tuple[int, int]) -> int:
 
 
 def recovery_ns(found: Sequence[Waits], healed_ns: int | None) -> int | None:
-    """Return the longest time to the next acknowledgement, from the heal or the first write after
-    it.
+    """Return the longest time from the heal, or the first write after it, to an acknowledgement.
 
     Returns ``None`` if some partition never acknowledged again, or none was written to.
     """

@@ -90,8 +90,10 @@ class _Names:
 
 
 def keys_of(value: Any) -> list[str]:
-    """Return the partitions that micro-operations touch, each once, in order; none for another
-    value."""
+    """Return the partitions that micro-operations touch, each once, in order.
+
+    Returns none for any other value.
+    """
     found: dict[str, None] = {}
     for micro in value if isinstance(value, list) else ():
         match micro:

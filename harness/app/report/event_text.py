@@ -72,8 +72,7 @@ def struck(value: Any) -> str:
 def described(
     value: Any, key: str | None, offset: int | None, shared: AbstractSet[Record] = frozenset()
 ) -> str:
-    """Describe an event, as far as it touches the partition or delivers one of the ``shared``
-    records.
+    """Describe an event, as far as it touches the partition or delivers a ``shared`` record.
 
     Of many records, only those around the offset or the shared records are written.
     """
@@ -138,8 +137,7 @@ def _records(rows: Any, offset: int | None) -> str:
 
 
 def _near(rows: Sequence[Any], offset: int | None) -> int:
-    """Return the first of :data:`ROWS` rows of a long poll to show, so that the offset is among
-    them."""
+    """Return the first of the :data:`ROWS` rows to show of a long poll, with the offset in them."""
     place = 0
     if offset is not None:
         at = (n for n, row in enumerate(rows) if isinstance(row, list) and row[:1] >= [offset])

@@ -51,8 +51,7 @@ class Fault(msgspec.Struct, frozen=True):
         return ", ".join(found)
 
     def window_ns(self, end_ns: int) -> tuple[int, int] | None:
-        """Return the time from application to heal, or to the run's end; ``None`` if never
-        applied."""
+        """Return the time from apply to heal, or to the run's end; ``None`` if never applied."""
         if self.applied_ns is None:
             return None
         healed_ns = end_ns if self.healed_ns is None else self.healed_ns
@@ -113,7 +112,6 @@ def colours(faults: list[Fault]) -> dict[str, str]:
 
 
 def lanes(faults: list[Fault], brokers: int) -> list[str]:
-    """Return the lanes of the plot: every broker, then ZooKeeper, clients and other affected
-    nodes."""
+    """Return the lanes of the plot: all brokers, ZooKeeper, clients, other affected nodes."""
     known = [broker(number) for number in range(1, brokers + 1)]
     return list(dict.fromkeys([*known, ZOOKEEPER, CLIENTS, *(n for f in faults for n in nodes(f))]))

@@ -21,11 +21,9 @@ from model.finding import Finding
 from model.op import NEMESIS, Op
 
 SHOWN = 20
-"""The number of rows per anomaly on the page; each is one finding or several at adjacent
-offsets."""
+"""The number of rows per anomaly: each is one finding, or several at adjacent offsets."""
 DETAILED = 60
-"""The number of findings of a page that are shown with witnesses and surroundings: the first
-ones."""
+"""The number of findings of a page that have witnesses and surroundings: the first ones."""
 WITNESSES = 6
 AROUND = 3
 """The number of events of the same partition, and of faults, shown before and after a witness."""
@@ -315,8 +313,7 @@ def _left_out(columns: Columns, before: int, after: int, key: str | None) -> boo
 
 
 def neighbours(columns: Columns, row: int, key: str | None) -> list[int]:
-    """Return the row and some rows before and after it that touch the partition, with the
-    nemesis's."""
+    """Return the row, and rows around it that touch the partition or are the nemesis's."""
     if key is None:
         return list(range(max(0, row - AROUND), min(len(columns), row + AROUND + 1)))
     code = _code(columns, key)

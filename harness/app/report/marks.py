@@ -30,8 +30,7 @@ class Mark:
 
 
 def of(table: pa.Table | None, columns: Columns, edges: npt.NDArray[np.float64]) -> list[Mark]:
-    """Return a mark for each anomaly and bin with an illegal finding or a permitted loss of
-    records."""
+    """Return a mark for each anomaly and bin with an illegal finding or a permitted loss."""
     if table is None or not table.num_rows or not len(columns):
         return []
     wanted = pc.or_(pc.invert(table["legal"]), pc.is_in(table["anomaly"], pa.array(LOSSES)))

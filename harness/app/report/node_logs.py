@@ -26,16 +26,14 @@ LOG = "log.txt"
 LINES = 24
 """The number of lines that are quoted around the witnesses of one finding."""
 SCANNED = 3000
-"""The number of lines of one log that are examined for one finding: those nearest to its
-witnesses."""
+"""The number of lines of a log that are examined for a finding: those nearest in time."""
 AROUND_NS = 1_500_000_000
 """How long before the first witness, and after the last one, a line may be."""
 AGAIN_NS = 1_000_000_000
 """Lines with the same text are merged if they are no further apart."""
 CHARACTERS = 300
 FOLLOWING = 4
-"""The number of lines without a time, such as those of a traceback, that are quoted with the line
-before them."""
+"""The number of lines without a time, such as a traceback's, quoted with the line before."""
 BYTES_MAX = 256 << 20
 """How much of one log is read; the rest of a larger one is ignored."""
 
@@ -43,8 +41,7 @@ _STAMPS = (
     re.compile(rb"\[?(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"),
     re.compile(rb'\{.{0,600}?"time":"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z'),
 )
-"""How a line begins with its time: Python's, Kafka's (in brackets) and ISO's form; then Toxiproxy's
-JSON."""
+"""How a line begins with its time: Python's, Kafka's (in brackets), ISO's, Toxiproxy's JSON."""
 _STAMP_TEXT = re.compile(r"\[?\d{4}-\d\d-\d\d[ T][\d:.,]{8,18}Z?\]? ?")
 _PARTITION = re.compile(r"(?<![\w.-])(?!broker-\d+(?![\w.-]))[\w.]+(?:-[\w.]+)*-\d+(?=: |,| |$)")
 """A word that brokers write for a partition: a topic and a number."""
@@ -81,13 +78,11 @@ class Said:
     is_about_another: bool = False
     """True if it names only other partitions."""
     times: int = 1
-    """How often the node logged the same text in a row, apart from numbers; this is the first
-    time."""
+    """How often the node logged this text in a row, ignoring numbers; this is the first time."""
 
     @property
     def rank(self) -> int:
-        """How important the line is to a reader, from 0: lines of the partition, warnings,
-        others."""
+        """The line's importance to a reader, from 0: lines of the partition, warnings, others."""
         return 0 if self.is_about else 1 if _GRAVE.search(self.text) else 2
 
 
@@ -245,8 +240,10 @@ def _plain(text: str) -> str:
 
 
 def _names(key: str) -> re.Pattern[str]:
-    """Return a pattern for the partition's name on the brokers, where every incarnation of a topic
-    has the same name."""
+    """Return a pattern for the partition's name on the brokers.
+
+    There, every incarnation of a topic has the same name.
+    """
     return re.compile(rf"(?<![\w.-]){re.escape(_INCARNATION.sub('', key))}(?![\w.-])")
 
 

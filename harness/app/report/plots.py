@@ -1,4 +1,4 @@
-"""Throughput, unread records, latency and faults over time: plots that share one time axis."""
+"""Plots throughput, unread records, latency and faults on one shared time axis."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,8 +54,7 @@ def per_second(columns: Columns, edges: Floats, weights: Ints) -> Floats:
 
 
 def quantiles(times_s: Floats, values: Floats, edges: Floats, at: Sequence[float]) -> list[Floats]:
-    """Return the quantiles of the values in each bin, one array per quantile; NaN for an empty
-    bin."""
+    """Return the quantiles of the values in each bin, one array each; NaN for an empty bin."""
     bins = np.clip(np.searchsorted(edges, times_s, side="right") - 1, 0, len(edges) - 2)
     order = np.argsort(bins, kind="stable")
     borders = np.searchsorted(bins[order], np.arange(len(edges)))

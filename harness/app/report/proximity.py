@@ -1,5 +1,4 @@
-"""Relates a moment of a run to its faults: those active at that moment, or the one that ended
-last."""
+"""Relates a moment of a run to its faults: those active then, or the one that ended last."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +16,7 @@ class Near:
 
 
 def near(faults: Sequence[Fault], time_ns: int) -> list[Near]:
-    """Return all faults that were active at a moment; if there is none, the last one healed before
-    it.
+    """Return the faults that were active at a moment, or else the last one healed before it.
 
     The result is empty if no fault had been requested by then.
     """
@@ -52,8 +50,7 @@ def _lasting(fault: Fault, time_ns: int) -> str:
 
 
 def _end_ns(fault: Fault, time_ns: int) -> int | None:
-    """Return when a fault ended, if before this moment; a fault without effect ended when it
-    began."""
+    """Return when a fault ended, if before this moment; without effect it ended as it began."""
     end_ns = fault.asked_ns if fault.applied_ns is None else fault.healed_ns
     return end_ns if end_ns is not None and end_ns <= time_ns else None
 

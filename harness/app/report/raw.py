@@ -12,11 +12,9 @@ from model.finding import Finding
 EVENTS = 100
 """The number of lines that a page quotes; the others are in ``history.jsonl``."""
 CHARACTERS = 1600
-"""The number of characters of a line that are quoted; a poll may have delivered thousands of
-records."""
+"""The number of characters quoted of a line; a poll may deliver thousands of records."""
 HEAD = 240
-"""The number of characters from the beginning of a longer line, with its index, time and
-process."""
+"""The number of characters from the start of a longer line: index, time and process."""
 
 
 class Part(NamedTuple):
@@ -46,10 +44,9 @@ class RawEvent:
 
 
 def quote(columns: Columns, shown: Iterable[Shown]) -> list[RawEvent]:
-    """Return the witnesses of these findings in the order of the history, up to :data:`EVENTS` of
-    them.
+    """Return the witnesses of these findings in the order of the history.
 
-    The first findings take precedence.
+    At most :data:`EVENTS` are returned; the first findings take precedence.
     """
     wanted: dict[int, Shown] = {}
     for each in shown:
@@ -98,8 +95,7 @@ def hit(text: str, finding: Finding) -> tuple[int, int] | None:
 
 
 def stretches(text: str, finding: Finding) -> tuple[Part, ...]:
-    """Return the whole line; of a long one its beginning, and the text around the finding's
-    record."""
+    """Return the whole line; of a long one its beginning and the surroundings of the record."""
     found = hit(text, finding)
     if len(text) <= CHARACTERS:
         return _split(text, 0, found)
@@ -112,8 +108,7 @@ def stretches(text: str, finding: Finding) -> tuple[Part, ...]:
 
 
 def _split(stretch: str, begin: int, found: tuple[int, int] | None) -> tuple[Part, ...]:
-    """Split a stretch that begins at this position of its line, so that the record is a separate
-    part."""
+    """Split a stretch that begins at this position of its line around the finding's record."""
     start, end = (0, 0) if found is None else (found[0] - begin, found[1] - begin)
     if not 0 <= start < end <= len(stretch):
         return (Part(stretch, begins=begin > 0),)

@@ -23,8 +23,10 @@ _ASSIGNED = re.compile(
 
 
 def environment(beside: Sequence[Path] = ()) -> jinja2.Environment:
-    """Return a template environment for this folder and others: all text is escaped, secrets are
-    masked."""
+    """Return an environment for templates of this folder and others.
+
+    It escapes all text and masks secrets.
+    """
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*beside, HERE]),
         autoescape=True,
@@ -45,7 +47,7 @@ def environment(beside: Sequence[Path] = ()) -> jinja2.Environment:
 
 
 def style(*names: str, beside: Path = HERE) -> Markup:
-    """Concatenate style sheets, each from this folder or from ``beside``."""
+    """Concatenate style sheets, each from this folder or from the other one."""
     found = [path if (path := HERE / name).exists() else beside / name for name in names]
     return Markup("\n".join(path.read_text() for path in found))
 
@@ -79,8 +81,7 @@ def _is_text(value: Any) -> bool:
 
 
 def visible(text: str) -> str:
-    """Write characters as escapes that are invisible or change the direction of the text after
-    them.
+    """Write invisible characters, and those that change the direction of text, as escapes.
 
     Logs and histories may contain any characters.
     """

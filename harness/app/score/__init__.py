@@ -1,2 +1,1 @@
-"""A score measures how reliably each planted bug is found, by its own schedule and by drawn
-seeds."""
+"""A score measures how reliably each planted bug is found, by its schedule and by drawn seeds."""

@@ -76,8 +76,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """A loss that follows from a configuration: it must be found, and judged by what was
-    promised."""
+    """A loss that a configuration permits: it must be found, and judged by what was promised."""
 
     name: str
     status: Status

@@ -56,8 +56,10 @@ ELSEWHERE: Mapping[str, str] = dict.fromkeys(
     ),
     "fencing",
 )
-"""The workload with which seeds are drawn for a mutant, if it differs from that of the mutant's own
-schedule. That one contains a single takeover of a transactional id, this one many."""
+"""The workload of a mutant's drawn seeds, if it differs from that of its own schedule.
+
+That one contains a single takeover of a transactional id, this one consists of takeovers.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +109,7 @@ def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matr
 
 
 def missed(matrix: Matrix) -> list[str]:
-    """Return the mutants that their own schedules do not show, and the controls that are judged
-    alike."""
+    """Return the mutants that their schedules do not show, and controls that are judged alike."""
     rows = [name for name, row in matrix.rows.items() if not row.is_shown]
     return rows + [name for name, control in matrix.controls.items() if not control.is_told_apart]
 
@@ -206,8 +207,7 @@ def _control(asked: Asked, name: str) -> Control:
 
 
 def _judged_twice(plan: Plan, folder: Path) -> Ran:
-    """Judge a run by its own contract, and take the anomalies from a judgement by the strictest
-    one."""
+    """Judge a run by its own contract, with the anomalies of a judgement by the strictest one."""
     ran = one.of_plan(plan, folder)
     if ran.status == "failed":
         return ran

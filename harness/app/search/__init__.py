@@ -1,2 +1,1 @@
-"""A search simulates many runs, each with a seed and a plan of its own, and judges each as it
-ends."""
+"""A search simulates many runs, each with its own seed and plan, and judges each as it ends."""

@@ -21,8 +21,10 @@ from harness.app.search.together import Together
 
 RUNS = 100
 RED_KEPT_MAX = 50
-"""The number of invalid, unknown and failed runs whose folders are kept. Of further ones only the
-seed is reported, which reproduces them."""
+"""The number of invalid, unknown and failed runs whose folders are kept.
+
+Of further ones only the seed is reported, which reproduces them.
+"""
 GLANCE_S = 0.25
 NOTED_EVERY_S = 10.0
 """How often the summary so far is written, because a search may be killed at any time."""

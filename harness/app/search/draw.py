@@ -16,11 +16,15 @@ from nemesis.schedule import Temper
 from workloads.package import Workload
 
 TIME_LIMIT_S = 40.0
-"""The duration of the workload. With five seconds without faults at either end there is time for
-four faults and more."""
+"""The duration of the workload.
+
+With five seconds without faults at either end there is time for four faults and more.
+"""
 FAULTS_MIN = 4
-"""Some kinds of faults take long or rarely fit in. If fewer faults than this are drawn, all kinds
-take part."""
+"""If fewer faults are drawn, all kinds of faults take part.
+
+Some kinds take long, or rarely fit in.
+"""
 CALM = (0.3, 0.6, 1.0, 1.5)
 """The length of pauses between faults, relative to a single run's."""
 GRUDGES = (0.0, 0.0, 0.4, 0.8)
@@ -28,17 +32,23 @@ GRUDGES = (0.0, 0.0, 0.4, 0.8)
 WEIGHTS = (0.0, 0.3, 0.6, 0.9)
 """The base probability that a period of a schedule belongs to one fault alone."""
 CLIENTS_CLOCKS_S = (0, 0, 0, -200_000, -30, 300)
-"""How far clients' clocks are ahead. Records whose timestamps are more than a day old come from a
-mirror, or from a machine with a wrong clock. No decision of a broker may depend on them."""
+"""How far clients' clocks are ahead.
+
+Records whose timestamps are more than a day old come from a mirror, or from a machine with a wrong
+clock. No decision of a broker may depend on them.
+"""
 RATE_HZ_MAX = 15.0
-"""The maximum number of operations per second; batches provide the records, and each operation
-costs CPU time."""
+"""The maximum number of operations per second.
+
+Batches provide the records, and each operation costs CPU time.
+"""
 PARTITIONS_MAX = 12
-"""The maximum number of partitions of all topics, because followers fetch each of them all the
-time."""
+"""The maximum number of partitions of all topics: followers fetch each of them all the time."""
 PROTOCOLS = (None, None, None, "epochs-by-question")
-"""How a follower finds the offset at which its log diverges from the leader's. ``None`` stands for
-the broker's default protocol."""
+"""How a follower finds the offset at which its log diverges from the leader's.
+
+``None`` stands for the broker's default protocol.
+"""
 QUIET_SEEDS = 5
 """The number of seeds that are tried before a request is refused because no fault is drawn."""
 OWN = ("nemesis", "seed", "results", "inline")
@@ -64,8 +74,7 @@ class Layout(NamedTuple):
 SINGLE = Layout(
     3, 1, 1, 2, always=("power",), alone=(max(WEIGHTS),), synced=0.9, segment_bytes=(2048, 16384)
 )
-"""A layout with one replica: its disk holds the only copy of a partition, so these runs test the
-disk."""
+"""A layout with one replica. Its disk holds the only copy, so these runs test the disk."""
 LAYOUTS = (
     Layout(3, 3, 2, 8),
     Layout(3, 3, 1, 3),
@@ -76,8 +85,10 @@ LAYOUTS = (
     Layout(5, 3, 2, 2),
     Layout(5, 5, 3, 1),
 )
-"""The layouts that are drawn. None requires all of several replicas for a write, because such a run
-would mostly wait."""
+"""The layouts that are drawn.
+
+None requires all of several replicas for a write, because such a run would mostly wait.
+"""
 
 
 def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
@@ -134,8 +145,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
 
 
 def refuse_quiet(seed: int, pinned: Mapping[str, Any]) -> None:
-    """Raise :class:`~harness.app.refused.Refused` if none of a few seeds draws any of the requested
-    faults.
+    """Raise :class:`~harness.app.refused.Refused` if none of a few seeds draws a requested fault.
 
     The verdicts of such a search could only be UNKNOWN.
     """
@@ -147,8 +157,7 @@ def refuse_quiet(seed: int, pinned: Mapping[str, Any]) -> None:
 def _of_workload(
     workload: Workload | None, parts: Mapping[str, Mapping[str, Any]], seed: int
 ) -> dict[str, dict[str, Any]]:
-    """Remove options that the workload does not have, and add those that only this workload
-    varies."""
+    """Remove options that the workload lacks, and add those that only this workload varies."""
     drawn = {part: dict(fields) for part, fields in parts.items()}
     if workload is None:
         return drawn  # refused later, with the pinned name
@@ -160,8 +169,7 @@ def _of_workload(
 
 
 def _layout(rng: random.Random, pinned: Mapping[str, Any]) -> Layout:
-    """Choose a layout that agrees with the pinned fields, else build one from the pinned
-    numbers."""
+    """Choose a layout that agrees with the pinned fields, or build one from the pinned numbers."""
     brokers = pinned.get("brokers")
     broker, options = pinned.get("broker", {}), pinned.get("options", {})
     factor = options.get("replication_factor")
@@ -225,8 +233,7 @@ def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
 
 
 def _clocks(rng: random.Random, parts: Mapping[str, dict[str, Any]]) -> None:
-    """Draw the offset of the clients' clocks, and how often brokers look for expired producer
-    ids."""
+    """Draw the offset of clients' clocks, and how often brokers look for expired producer ids."""
     parts["options"]["clients_clock_s"] = rng.choice(CLIENTS_CLOCKS_S)
     check_ms = rng.choice((1000, 1000, 600_000))
     parts["broker"]["producer.id.expiration.check.interval.ms"] = str(check_ms)
@@ -244,8 +251,7 @@ def _producer(rng: random.Random) -> dict[str, str]:
 
 
 def _nemesis(rng: random.Random, wanted: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
-    """Choose some of the possible nemeses, and ``always`` these; names that the user wants are all
-    taken."""
+    """Return the nemeses that the user named, else some of the possible ones and ``always``."""
     possible = request.offered(catalogue.SIMULATED)
     share = rng.uniform(0.3, 1.0)
     taken = [name for name in possible if rng.random() < share]

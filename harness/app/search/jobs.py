@@ -25,11 +25,9 @@ SAID = "said.txt"
 CPU_S_MAX = 300
 """The limit on a child's CPU time: a hundred times that of a search's run."""
 GRACE_S = 5
-"""The CPU seconds after the limit until the kernel kills the child, which then leaves no
-message."""
+"""The CPU seconds after the limit until the kernel kills the child, without a message."""
 CLOCK_S_MAX = 1800
-"""The limit on a child's duration: it waits for no other process, but may share its core with
-many."""
+"""The limit on a child's duration. It waits for no process, but may share its core with many."""
 _PR_SET_PDEATHSIG = 1
 
 Key = TypeVar("Key")

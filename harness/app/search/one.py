@@ -81,8 +81,7 @@ def finish(folder: Path) -> None:
 
 
 def _seen_s(record: Path) -> dict[str, tuple[float, float]]:
-    """Return, by anomaly, when an invariant check first saw it; its only witness is one
-    snapshot."""
+    """Return, by anomaly, when an invariant check first saw it; a single snapshot witnesses it."""
     found: dict[str, tuple[float, float]] = {}
     for seen in violation.read(record).violations:
         found.setdefault(findings_.called(seen), (seen.time_ns / 1e9, seen.time_ns / 1e9))
@@ -94,8 +93,7 @@ class _Stamp(msgspec.Struct):
 
 
 def _witnessed_s(findings: Sequence[Finding], history: Path) -> dict[str, tuple[float, float]]:
-    """Return, by illegal anomaly, the times of the witnesses of the finding that was complete
-    first.
+    """Return, by illegal anomaly, the witness times of the finding that was complete first.
 
     Witnesses are events, and an event's index is its line.
     """

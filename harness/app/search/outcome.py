@@ -16,8 +16,11 @@ from harness.app.search.together import Together
 Status = Literal["valid", "invalid", "unknown", "failed"]
 """The result of a run. ``failed``: an error of Faultline itself, or a deadlocked simulation."""
 Stopped = Literal["done", "found", "time", "interrupted"]
-"""Why a search ended: all requested runs are done, enough was found, the time was over, or it was
-interrupted. A search that still runs also counts as interrupted."""
+"""Why a search ended.
+
+All requested runs are done, enough was found, the time was over, or it was interrupted. A search
+that still runs also counts as interrupted.
+"""
 
 FILE = "search.json"
 
@@ -30,8 +33,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     plan: str = ""
     """A short description of the drawn plan."""
     why: tuple[str, ...] = ()
-    """One sentence each: the first finding of each illegal anomaly, missing evidence, or the
-    failure."""
+    """One sentence each: the first finding of each illegal anomaly, missing evidence, failure."""
     anomalies: dict[str, int] = {}
     allowed: dict[str, int] = {}
     simulated_seconds: float = 0.0
@@ -43,8 +45,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The number of snapshots that the invariant checks judged."""
     cpu_seconds: float = 0.0
     witnessed_s: dict[str, tuple[float, float]] = {}
-    """By illegal anomaly, of the finding that was complete first: the times of its first and last
-    witness."""
+    """By illegal anomaly: first and last witness time of the finding that was complete first."""
     folder: str | None = None
     """The folder, if it was kept; otherwise the seed reproduces the run."""
 
@@ -57,8 +58,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     acked: int
     faults_effective: int
     snapshots: int = 0
-    """The number of snapshots of the brokers' and ZooKeeper's state that were judged during the
-    runs."""
+    """The number of snapshots of brokers and ZooKeeper that were judged during the runs."""
     unknown: int
     failed: int
     findings: tuple[Ran, ...]
@@ -128,8 +128,11 @@ def _in_runs(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def exit_status(summary: Summary) -> int:
-    """Return 1 if an anomaly was found, else 70 if a run failed, two judgements differ or the
-    search was interrupted, else 2 if a run is unknown, else 0."""
+    """Return the exit status of the search.
+
+    1 if an anomaly was found, else 70 if a run failed, two judgements differ or the search was
+    interrupted, else 2 if a run is unknown, else 0.
+    """
     if summary.findings:
         return 1
     differ = summary.together is not None and summary.together.differ
@@ -145,8 +148,7 @@ def write(summary: Summary) -> None:
 
 
 def describe(summary: Summary, again: str) -> str:
-    """Return the summary as text for a terminal; ``again`` begins a command that repeats a
-    folder."""
+    """Return the summary for a terminal; ``again`` begins a command that repeats a folder."""
     hours = summary.simulated_seconds / 3600
     lines = [
         f"{summary.runs:,} runs, {hours:.1f} simulated hours · {summary.acked:,} acknowledged ·"

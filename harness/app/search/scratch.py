@@ -14,8 +14,7 @@ from pathlib import Path
 MEMORY = Path("/dev/shm")
 PREFIX = "faultline-"
 BYTES_MIN = 256 << 20
-"""The free memory that is required, far more than a few runs write; with less, runs use the
-disk."""
+"""The free memory that is required, far more than a few runs write; else they use the disk."""
 
 
 @contextlib.contextmanager

@@ -73,8 +73,7 @@ def write(folder: Path, plan: Plan, anomaly: str) -> Path:
 
 
 def text(plan: Plan, anomaly: str) -> str:
-    """Return the test case. It is red while the bug exists; with a planted bug, green while it is
-    found."""
+    """Return the test case: red while the bug exists; with a planted bug, green while it shows."""
     small = msgspec.structs.replace(request.masked(plan), versions={}, commit="")
     document = msgspec.json.format(msgspec.json.encode(small), indent=2).decode()
     correct = protocols(plan.mutants)

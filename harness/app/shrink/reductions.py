@@ -172,8 +172,7 @@ REDUCTIONS: Sequence[Reduction] = (
 
 
 def without_parts(items: Sequence[Item], parts_max: int | None = None) -> Iterator[list[Item]]:
-    """Yield the items without all, without each half, each quarter, and so on, down to each single
-    item (delta debugging).
+    """Yield the items without all, each half, each quarter, … each single one (delta debugging).
 
     ``parts_max`` bounds the number of parts into which the items are divided.
     """

@@ -166,8 +166,7 @@ def words(of: Size) -> str:
 
 
 def describe(shrunk: Shrunk, again: str) -> str:
-    """Return the result as text for a terminal; ``again`` begins a command that repeats a
-    folder."""
+    """Return the result for a terminal; ``again`` begins a command that repeats a folder."""
     end = "" if shrunk.is_minimal else "; the time was over before everything was tried"
     return "\n".join(
         (
@@ -206,8 +205,7 @@ def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> st
 
 
 def _refuse_unknown(origin: Path, wanted: str) -> None:
-    """Refuse an unknown anomaly, or one that no judgement of the run found, before the run is
-    repeated."""
+    """Refuse, before the run is repeated, an anomaly that is unknown or that it never showed."""
     if found := judgements.anomalies(origin):
         if wanted not in found:
             raise Refused(f"--anomaly {wanted}: the run shows {', '.join(sorted(found))}")
@@ -216,8 +214,10 @@ def _refuse_unknown(origin: Path, wanted: str) -> None:
 
 
 def severity(anomaly: str) -> tuple[bool, bool, str]:
-    """Return a sort key for anomalies, the most important first: lost writes, then what clients
-    observed, then what only the brokers' state shows."""
+    """Return a sort key for anomalies, the most important first.
+
+    Lost writes come first, then what clients observed, then what only the brokers' state shows.
+    """
     return anomaly != "lost-write", anomaly.startswith(INVARIANT), anomaly
 
 
