@@ -73,7 +73,7 @@ class Cluster(Protocol):
         ...
 
     async def stop(self) -> None:
-        """End and remove everything, in whatever state it is."""
+        """Stop and remove all nodes, whatever state they are in."""
         ...
 
     async def recover(self, timeout_s: float) -> bool:
