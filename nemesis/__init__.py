@@ -1,1 +1,1 @@
-"""Breaks things on request, mends them, and proves that they were broken."""
+"""Injects faults on request, heals them, and proves that they took effect."""

@@ -1,10 +1,11 @@
-"""reassign, elect-leaders: what operators ask of a cluster that is well, asked of one that is not.
+"""reassign, elect-leaders: what operators ask of a healthy cluster, asked while faults are active.
 
-``reassign`` moves partitions to other replicas: whoever is struck leaves those that it has, and
-takes somebody's place in the others. Perhaps it is turned back, or cancelled under way.
-``elect-leaders`` has whoever is struck preferred as the leader, and elected, perhaps with others
-in turn. Both break nothing: a correct cluster does as it is told as far as it can, and loses
-nothing by it, whatever else happens meanwhile.
+``reassign`` moves partitions to other replicas: the target broker gives up the replicas that it
+has, and replaces another replica in each of the other partitions. The heal may leave the partitions
+there, move them back, or cancel the move while it is in progress. ``elect-leaders`` makes the
+target broker the preferred leader and requests an election; further elections may follow. Neither
+fault breaks anything: a correct cluster does what it is asked as far as it can and loses nothing,
+whatever other faults are active.
 """
 
 import asyncio
@@ -22,46 +23,47 @@ from nemesis.package import Applied, Drawn, Effect, Package, Shape
 FAULTS = ("reassign", "elect-leaders")
 ENDS = ("stay", "back", "cancel")
 ELECTIONS = 0.5
-"""The share of draws."""
+"""The share of draws that are elections; the others are reassignments."""
 TIMES_MAX = 4
-"""How often leaders are elected in a row."""
+"""The largest number of elections that one fault requests in a row."""
 GAP_S = (0.02, 1.0)
-"""How long a leader leads then, from and to."""
+"""The range of the time between two elections, and between a move and its cancellation."""
 WITHIN_S = 12.0
-"""How long a controller may take to do anything of it: sessions have to end before there is
-another one."""
+"""How long the controller may take to act on a request. It covers the time until the session of a
+failed controller has expired and another controller is elected."""
 CHOICE_S = 2.0
-"""For how long whoever is struck is insisted on, as the one who is elected."""
+"""How long ``elect-leaders`` insists on the target broker before it accepts another new leader."""
 HEAL_S = 3.0
 LOOK_EVERY_S = 0.1
 OVERHEAD_S = 2.5
 INTERNAL = "__"
-"""What the names of topics begin with that brokers keep for themselves."""
+"""The prefix of the names of internal topics."""
 INTERNAL_MAX = 6
-"""How many of their partitions are struck at once."""
+"""The largest number of internal partitions that one fault affects."""
 
 Replicas = tuple[NodeId, ...]
 
 
 class Administered(Cluster, CanAdminister, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """Where partitions are to be in the end."""
+    """The replicas that partitions must have after the heal."""
 
     goals: Mapping[str, Replicas]
     cancels: bool
 
 
 def room(shape: Shape) -> bool:
-    """There is somewhere else to go."""
+    """Does the cluster have a second broker and a partition to move?"""
     return len(shape.brokers) > 1 and bool(shape.keys)
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """Some partitions; now and then those of coordinators, where there are any."""
+    """Draw some of the clients' partitions or, half of the time where there are any, those of
+    coordinators."""
     options: dict[str, Any] = {"keys": rng.sample(shape.keys, rng.randint(1, len(shape.keys)))}
     if shape.coordinators and rng.random() < 0.5:
         options = {"internal": True}
@@ -83,16 +85,18 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Administered, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when ZooKeeper has what was asked for, of one partition at least.
+    """Request the change; proved when ZooKeeper has it for at least one partition.
 
-    Of an election that is another leader, or another who is preferred when nobody else is in sync.
+    An election is proved by another leader or, when no other replica is in sync, by another
+    preferred leader.
 
-    Options: ``keys``, the partitions (all of clients; none of those is there: all); ``internal``,
-    those of coordinators instead. Of ``reassign``: ``end``, what becomes of it (``back``, to where
-    they were; ``cancel``, the same, if they are still under way; ``stay``); ``factor``, how many
-    replicas there ought to be (as there are); ``replicas``, which ones, by number, whoever is
-    struck. Of ``elect-leaders``: ``times``, and ``gap_s`` between them. ``ValueError`` for another
-    ``end``.
+    Options: ``keys``, the partitions (default, and if none of them exists: all partitions of
+    clients); ``internal``, partitions of coordinators instead. Of ``reassign``: ``end``, what the
+    heal does (``stay``: leave them; ``back``: move them back; ``cancel``: the same, if the move is
+    still in progress); ``factor``, the number of replicas (default: as many as there are);
+    ``replicas``, the new replicas by broker number, whatever the target. Of ``elect-leaders``:
+    ``times``, how many elections, and ``gap_s``, the time between them. Raises ``ValueError`` for
+    an unknown ``end``.
     """
     nodes = await aim.resolve(cluster, targets, rng)
     if fault == "elect-leaders":
@@ -105,8 +109,11 @@ async def apply(
 
 
 async def heal(cluster: Administered, applied: Applied) -> Effect:
-    """Proved when ZooKeeper says that every partition is to be where it should in the end; or the
-    controller that it cannot be, as when a broker is down: then it stays, and nothing is broken."""
+    """Restore the wanted replicas; proved when ZooKeeper assigns them to every partition.
+
+    The heal is also proved when the controller refuses for every other partition, for example
+    because a broker is down: the partition then stays as it is, and nothing is broken by that.
+    """
     if applied.undo is None:
         return Effect(True, "there is nothing to be mended")
     moved: _Moved = applied.undo
@@ -134,16 +141,16 @@ async def heal(cluster: Administered, applied: Applied) -> Effect:
 
 
 class Shifted(NamedTuple):
-    """What became of wishes for other leaders; keys."""
+    """The partitions that an election has changed."""
 
     led: tuple[str, ...]
-    """Led as was wished, and were not before."""
+    """Partitions that have the wanted leader now and did not have it before."""
     preferred: tuple[str, ...]
-    """To be led as was wished, and were not before."""
+    """Partitions that have the wanted preferred leader now and did not have it before."""
 
 
 async def shift(cluster: Administered, wishes: Mapping[str, NodeId]) -> Shifted:
-    """Have these partitions led by these brokers."""
+    """Make the given brokers the preferred leaders of these partitions, and request elections."""
     before = {each.key: each for each in await cluster.partitions()}
     wanted = {
         key: (first, *(node for node in before[key].target if node != first))
@@ -169,8 +176,12 @@ async def able(
     *,
     but: Sequence[NodeId] = (),
 ) -> dict[str, NodeId]:
-    """For each partition that these options mean, somebody else in sync who stands and could lead
-    it, none of ``but``."""
+    """Choose a new leader for each selected partition: a running in-sync replica that does not lead
+    it.
+
+    ``options`` select the partitions. The brokers in ``but`` are not chosen, and a partition
+    without such a replica is left out.
+    """
     standing = [node for node in cluster.brokers if await aim.stands(cluster, node)]
     found: dict[str, NodeId] = {}
     for each in await _struck(cluster, options, rng):
@@ -183,7 +194,7 @@ async def able(
 async def _in_turn(
     cluster: Administered, nodes: Sequence[NodeId], options: Mapping[str, Any], rng: random.Random
 ) -> list[list[str]]:
-    """Of each election what came of it; as many as there is time for, and one at least."""
+    """Run the elections and return the result of each: the first, and more while there is time."""
     until_s = asyncio.get_running_loop().time() + WITHIN_S
     told = [await elected(cluster, nodes, options, rng)]
     with contextlib.suppress(TimeoutError):
@@ -197,9 +208,12 @@ async def _in_turn(
 async def elected(
     cluster: Administered, nodes: Sequence[NodeId], options: Mapping[str, Any], rng: random.Random
 ) -> list[str]:
-    """By whom these partitions are led now that were led by somebody else: by the first of
-    ``nodes``, in sync or not, where it may lead; after some time, by somebody in sync; after that,
-    by whom they are to be led, as nobody else is in sync."""
+    """Elect other leaders for the selected partitions, and describe the first that have changed.
+
+    The first of ``nodes`` is tried first where it is a follower, in sync or not; after
+    ``CHOICE_S``, any in-sync follower. If no leader has changed after twice that time, because no
+    other replica is in sync, changed preferred leaders are enough.
+    """
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     preferred: dict[str, NodeId] = {}
@@ -247,7 +261,7 @@ async def _move(
         if moved:
             end = options.get("end", "back")
             goals = {
-                # Where there are more brokers than replicas, one replica is as good as another.
+                # If there are more brokers than replicas, any of them will do as a replica.
                 key: wanted[key]
                 if end == "stay" and len(wanted[key]) >= len(before[key])
                 else before[key]
@@ -269,7 +283,8 @@ def _others(
     options: Mapping[str, Any],
     rng: random.Random,
 ) -> Replicas:
-    """Where a partition goes that has these replicas; nowhere: to none."""
+    """Return the new replicas of a partition that has these replicas; empty if none can be
+    chosen."""
     if "replicas" in options:
         return tuple(map(roles.broker, options["replicas"]))
     factor = int(options.get("factor", len(replicas)))

@@ -1,9 +1,9 @@
-"""elect-apart: leaders are elected in turn among brokers that do not hear each other.
+"""elect-apart: brokers that cannot reach each other are elected leader one after another.
 
-Each is in sync when it is elected, or was a moment ago. It takes what clients send, and nobody
-follows it; the next one knows nothing of it, takes other records, and so on. When they hear each
-other again several logs go apart at different places, in epochs that others have never seen.
-Nothing of it was acknowledged but what all in sync had.
+Each of them is in the ISR when it is elected, or was a moment ago. It accepts what clients send,
+and no follower fetches it; the next leader does not have these records, accepts others, and so on.
+When the brokers reach each other again, their logs have diverged at several offsets, in epochs that
+the other brokers have never seen. Only records that all in-sync replicas had were acknowledged.
 """
 
 import asyncio
@@ -25,23 +25,25 @@ from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 TIMES = (2, 4)
-"""How many elections when the links are cut, from and to."""
+"""The range of the number of elections after the links are cut."""
 GAP_S = (0.3, 1.2)
-"""How long a leader leads: clients have to find it, and it must not find out that it is alone."""
+"""How long each leader leads: long enough for clients to find it, too short for the leader to
+notice that its followers are gone."""
 OVERHEAD_S = 4.0
 
 
 class Parted(Cluster, CanAdminister, CanCut, CanRefuse, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def room(shape: Shape) -> bool:
-    """It takes three: who led before, and two who do not know of each other."""
+    """Are there three brokers and replicas: a first leader, and two that do not know of each
+    other?"""
     return min(len(shape.brokers), shape.replicas) > 2 and bool(shape.keys)
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """Some partitions, one election before the links are cut and some behind that."""
+    """Draw some partitions, for one election before the links are cut and several after it."""
     keys = rng.sample(shape.keys, rng.randint(1, len(shape.keys)))
     times, gap_s = rng.randint(*TIMES), round(rng.uniform(*GAP_S), 3)
     options = {"keys": keys, "times": times, "gap_s": gap_s}
@@ -57,11 +59,13 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Parted, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when there was an election before the links were cut, as that of ``elect-leaders``
-    is, and they are proved to be. Who controls still reaches everybody, for he gives the orders.
+    """Elect a leader, cut the links between brokers, and elect further leaders.
 
-    Options: ``keys``, the partitions, as of ``elect-leaders``; ``times``, how many elections follow
-    when the links are cut; ``gap_s``, how long after one another.
+    Proved when the election before the cut is proved as for ``elect-leaders``, and the cut is
+    proved as well. The controller still reaches all brokers, because it sends them the new leaders.
+
+    Options: ``keys``, the partitions, as for ``elect-leaders``; ``times``, how many elections
+    follow after the links are cut; ``gap_s``, the time between them.
     """
     nodes = await aim.resolve(cluster, targets, rng)
     first = await admin.elected(cluster, nodes, options, rng)

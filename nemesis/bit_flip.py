@@ -1,11 +1,12 @@
-"""bit-flip: one bit of what a broker has stored of a partition is not what it was.
+"""bit-flip: one stored bit of a partition's log on a broker is flipped.
 
-The CRC of its batch tells whoever looks: clients do, followers do before they store a batch, a
-broker does when it starts after an unclean end, for the part of a log that it may have written
-last. A broker that serves its log does not: it sends what it has. So with a bit flipped on a leader
-consumers cannot get past the batch, nor can a follower that lacks it, and a leader that finds it at
-its start cuts its log there, whoever has acknowledged what. A correct Kafka stalls or loses by it,
-and it is for schedules that are written by hand.
+The CRC of the batch reveals it to every reader that checks it: clients do; followers do, before
+they store a batch; a broker does when it starts after an unclean shutdown, for the part of a log
+that it may have written last. A broker that serves its log does not check it and sends what it has.
+So while the leader has a flipped bit, consumers cannot read past the batch, and a follower that
+lacks the batch cannot fetch it. A leader that finds the bit when it starts truncates its log there,
+even if records after it were acknowledged. A correct Kafka therefore stalls or loses records, and
+the fault is only for schedules that are written by hand.
 """
 
 import random
@@ -17,13 +18,16 @@ from nemesis.package import Applied, Effect, Package
 
 
 class Corruptible(Cluster, CanFlipBits, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 async def apply(
     cluster: Corruptible, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when the batch does not match its CRC. Option ``key``: whose log, on each target."""
+    """Flip a bit on each target; proved when the batch does not match its CRC.
+
+    Option ``key``: the partition in whose log the bit is flipped.
+    """
     nodes = await aim.resolve(cluster, targets, rng)
     flips: dict[NodeId, Flip] = {}
     told = []
@@ -42,7 +46,7 @@ async def apply(
 
 
 async def heal(cluster: Corruptible, applied: Applied) -> Effect:
-    """Turn it back, if the batch is still there; proved when no batch is damaged."""
+    """Flip the bit back if the batch is still stored; proved when no batch is damaged."""
     flips: dict[NodeId, Flip] = applied.undo
     for node, flip in flips.items():
         await cluster.flip_back(node, flip)

@@ -1,10 +1,10 @@
-"""clock-skew, clock-jump: a node's clock is wrong, and nobody tells it.
+"""clock-skew, clock-jump: a node's clock is wrong, and the node is not notified.
 
-``clock-skew`` has all clocks of a machine run at another rate, its timers with them: a wall clock
-gets further and further off, a broker believes that its session, its time-outs and its followers'
-delays are longer or shorter than they are. ``clock-jump`` sets the wall clock forward or back, and
-back again when it is over, as an operator or a time daemon does. What a broker promises depends on
-no clock, so that it must keep it. ZooKeeper counts sessions by its own, and may be wrong, too.
+``clock-skew`` makes all clocks and timers of a machine run at another rate: its wall clock drifts,
+and a broker measures its session, its timeouts and the delays of its followers as longer or shorter
+than they are. ``clock-jump`` sets the wall clock forward or back, and the heal sets it right again,
+as an operator or a time daemon does. A broker's guarantees do not depend on clocks, so it must keep
+them. ZooKeeper measures sessions by its own clock, which may be wrong as well.
 """
 
 import asyncio
@@ -17,24 +17,25 @@ from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 FAULTS = ("clock-skew", "clock-jump")
 RATES = (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)
-"""Of which one is drawn."""
+"""The rates from which one is drawn."""
 JUMP_S = (0.5, 3600.0)
-"""From and to, when drawn, forward or back. Far less than what is kept for hours is kept for."""
+"""The range of the size of a jump, forward or back. It is far below the retention time, which is
+hours."""
 ZOOKEEPERS = 0.15
-"""The share of draws that strike ZooKeeper."""
+"""The share of draws whose target is ZooKeeper."""
 WATCHED_S = 0.5
-"""How long a clock is watched to tell its rate."""
+"""How long clocks are watched to measure their rates."""
 RIGHT_S = 0.01
-"""A clock is right that is off by no more."""
+"""The largest error of a clock that counts as right."""
 OVERHEAD_S = 3.0
 
 
 class Timed(Cluster, CanSetClock, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One node, for about a session."""
+    """Draw one node, for about the length of a session."""
     fault = rng.choice(FAULTS)
     if fault == "clock-skew":
         options = {"rate": rng.choice(RATES)}
@@ -50,7 +51,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Timed, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved by looking at the clocks twice: before and after a jump, or while they run."""
+    """Set the clocks; proved by reading them twice, before and after a jump or while they drift."""
     nodes = await aim.resolve(cluster, targets, rng)
     if fault == "clock-skew":
         rate = float(options["rate"])
@@ -66,7 +67,7 @@ async def apply(
         after = await _ahead(cluster, nodes)
         moved = [now - was for was, now in zip(before, after, strict=True)]
     proved = bool(moved) and wanted != 0
-    # It is looked at while it runs: what the looking takes counts as well.
+    # The clocks run while they are read, so the time that a reading takes counts as well.
     proved = proved and all(abs(each - wanted) <= abs(wanted) / 5 + RIGHT_S / 10 for each in moved)
     within = f" within {WATCHED_S:g} s" if fault == "clock-skew" else ""
     how = ", ".join(
@@ -76,7 +77,7 @@ async def apply(
 
 
 async def heal(cluster: Timed, applied: Applied) -> Effect:
-    """Proved when the clocks are right, and stay so for a moment."""
+    """Correct the clocks; proved when they are right and stay right for a moment."""
     await asyncio.gather(*map(cluster.correct_clock, applied.targets))
     now = await _ahead(cluster, applied.targets)
     moved = await _moved(cluster, applied.targets, WATCHED_S)
@@ -85,7 +86,7 @@ async def heal(cluster: Timed, applied: Applied) -> Effect:
 
 
 async def _moved(cluster: Timed, nodes: tuple[NodeId, ...], seconds: float) -> list[float]:
-    """By how much the clocks get ahead in so much time."""
+    """Return how much each clock gains on the harness's clock within that time."""
     before = await _ahead(cluster, nodes)
     await asyncio.sleep(seconds)
     return [now - was for was, now in zip(before, await _ahead(cluster, nodes), strict=True)]

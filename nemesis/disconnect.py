@@ -1,11 +1,11 @@
-"""disconnect: a node loses its network, all of it, and gets it back with what was under way.
+"""disconnect: a node loses all of its network, and later gets it back with the data in flight.
 
-It goes on running, and nobody is told: no connection is closed, as none is by a pulled cable. What
-TCP still holds when the cable is back is delivered then, so that this is the partition which
-resumes, and which a proxy cannot make. Shorter than its ZooKeeper session a broker is merely late;
-longer, it comes back as a leader of the past. ZooKeeper is struck as well, seldom: unlike one that
-is dead or frozen it counts its sessions out while nobody can reach it, and every broker comes
-back to find itself expired.
+The node keeps running and is not notified: no connection is closed, just as a pulled cable closes
+none. What TCP still holds when the network is back is delivered then, so this is the partition that
+resumes, which a proxy cannot simulate. If the disconnection is shorter than the ZooKeeper session,
+the broker is merely late; if it is longer, the broker returns as a stale leader. ZooKeeper is
+disconnected rarely: unlike a killed or paused ZooKeeper, it continues to expire sessions while no
+broker can reach it, and every broker returns to an expired session.
 """
 
 import asyncio
@@ -28,19 +28,20 @@ from nemesis import targets as aim
 from nemesis.package import NOT_MEASURED, Applied, Drawn, Effect, Package, Shape
 
 ZOOKEEPERS = 0.1
-"""The share of draws that strike ZooKeeper."""
+"""The share of draws whose target is ZooKeeper."""
 OVERHEAD_S = 3.5
 
 
 class Disconnectable(Cluster, CanDisconnect, CanCut, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One node; half of the time for longer than a session.
+    """Draw one node; half of the time for longer than a session.
 
-    The shorter times leave some for the proof, which is measured while the node is off already.
-    ZooKeeper alone, for no link to it can be proved cut then.
+    The shorter durations leave room for the proof, which is measured while the node is already
+    disconnected. ZooKeeper is disconnected while no other fault is active, because meanwhile no
+    link to it can be proved cut.
     """
     longer = rng.random() < 0.5
     sessions = rng.uniform(1.2, 2.5) if longer else rng.uniform(0.1, 0.4)
@@ -59,7 +60,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def strike(
     cluster: Disconnectable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Pull the cable of every target that runs."""
+    """Disconnect every target that runs."""
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
     await asyncio.gather(*map(cluster.disconnect, running))
@@ -67,7 +68,8 @@ async def strike(
 
 
 async def measure(cluster: Disconnectable, applied: Applied) -> Effect:
-    """Proved when it is on no network, and leaves a probe unanswered that needs no mesh."""
+    """Proved when each node is on no network and leaves a probe that bypasses the proxies
+    unanswered."""
     running: tuple[NodeId, ...] = applied.undo
     if not running:
         return Effect(False, "nobody was up")
@@ -79,18 +81,18 @@ async def measure(cluster: Disconnectable, applied: Applied) -> Effect:
 async def apply(
     cluster: Disconnectable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Pull the cables, and measure that they are out."""
+    """Disconnect the targets, and measure that they are disconnected."""
     applied = await strike(cluster, fault, targets, options, rng)
     return dataclasses.replace(applied, effect=await measure(cluster, applied))
 
 
 async def mend(cluster: Disconnectable, applied: Applied) -> None:
-    """Put the cables back."""
+    """Reconnect the targets."""
     await asyncio.gather(*map(cluster.reconnect, applied.targets))
 
 
 async def heal(cluster: Disconnectable, applied: Applied) -> Effect:
-    """Proved when it is on a network again, and answers unless it is down or frozen."""
+    """Proved when each node is on a network again, and answers unless it is down or paused."""
     await mend(cluster, applied)
     off = [node for node in applied.targets if await cluster.is_disconnected(node)]
     if off:

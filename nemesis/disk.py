@@ -1,8 +1,8 @@
-"""disk-full: nothing more can be written where a broker keeps its data.
+"""disk-full: nothing more can be written to a broker's data directory.
 
-The write that meets the end of the disk is torn: part of a batch may be stored. A correct broker
-may end over it, as Kafka does when its last log directory fails, but it may not acknowledge what it
-has not stored, nor serve the torn part after it has been started again.
+The write that reaches the end of the disk is torn: part of a batch may be stored. A correct broker
+may exit because of it, as Kafka does when its last log directory fails. It may neither acknowledge
+what it has not stored, nor serve the torn part after it has been started again.
 """
 
 import asyncio
@@ -15,19 +15,19 @@ from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 FULL_BYTES = 4096
-"""A disk with no more than one page to spare is full."""
+"""A disk with at most one page of free space counts as full."""
 SETTLE_S = 1.0
-"""How long a broker may take to end over a write that failed just before the disk was freed."""
+"""How long a broker may take to exit because of a write that failed just before the heal."""
 OVERHEAD_S = 4.5
-"""Mostly the start of the broker."""
+"""Mostly the time that the broker takes to start."""
 
 
 class Fillable(Cluster, CanFillDisk, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One broker, not for long: it writes all the time, so it soon notices."""
+    """Draw one broker, for less than a session: it writes all the time and soon hits the limit."""
     duration_s = rng.uniform(0.2, 1.0) * shape.session_timeout_s
     return Drawn("disk-full", duration_s, aim.draw_one(rng, shape), overhead_s=OVERHEAD_S)
 
@@ -35,9 +35,9 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Fillable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when the file system of its data has next to nothing left, and had before.
+    """Fill the disk; proved when its file system is full, and was not full before.
 
-    ``ValueError`` when a second disk would be full: that is more than a cluster need survive.
+    Raises ``ValueError`` if a second disk would be full: a cluster need not survive that.
     """
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
@@ -52,7 +52,7 @@ async def apply(
     before = await cluster.disk_free_bytes(node)
 
     async def filled() -> int:
-        # A broker that deletes a segment meanwhile makes room again.
+        # A broker that deletes a segment meanwhile frees space again.
         await cluster.fill_disk(node)
         return await cluster.disk_free_bytes(node)
 
@@ -62,8 +62,8 @@ async def apply(
 
 
 async def heal(cluster: Fillable, applied: Applied) -> Effect:
-    """Free first, then start what is down; proved when it runs, with half of its space back. A node
-    that another fault keeps down stays so."""
+    """Free the disk, then start the broker if it is down; proved when it runs and at least half of
+    the former free space is back. A broker that another fault keeps down is not started."""
     if applied.undo is None:
         return Effect(True, "no disk was filled")
     [node], before = applied.targets, applied.undo

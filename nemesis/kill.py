@@ -1,8 +1,8 @@
-"""kill: a broker ends without a word (SIGKILL) and is started again when the fault is over.
+"""kill: a broker is killed without warning (SIGKILL), and started again when the fault is over.
 
-The machine lives on, so that what the broker had written is still there, synced or not: a correct
-broker loses nothing by it, even when all brokers die at once. Some are started again before their
-ZooKeeper session is over, some after.
+The machine keeps running, so everything that the broker has written survives, synced or not: a
+correct broker loses nothing, even when all brokers die at once. Some brokers are started again
+before their ZooKeeper session has expired, some after it.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
 
 
 class Killable(Cluster, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """Mostly one broker; sometimes most of them, sometimes all at once."""
+    """Draw one broker in most cases, and sometimes a majority or all of them at once."""
     down_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
     chance = rng.random()
     if chance < 0.7 or len(shape.brokers) < 2:
@@ -31,7 +31,8 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Killable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when the process was waited for and its port refuses connections."""
+    """Kill the targets; proved when each process was waited for and its port refuses
+    connections."""
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
     await asyncio.gather(*map(cluster.kill, running))
@@ -43,7 +44,7 @@ async def apply(
 
 
 async def heal(cluster: Killable, applied: Applied) -> Effect:
-    """Start what is down; proved when it runs."""
+    """Start the targets that are down; proved when they run."""
     down = [node for node in applied.targets if not await cluster.is_running(node)]
     await asyncio.gather(*map(cluster.start_node, down))
     left = [node for node in down if not await cluster.is_running(node)]

@@ -1,7 +1,7 @@
-"""slow: what some brokers send to others arrives late; nothing is lost, nothing is reordered.
+"""slow: what some brokers send arrives late; nothing is lost, and nothing is reordered.
 
-Followers lag by a round trip, so that whatever they learn late (the high watermark first of all)
-they learn much later than usual.
+Followers lag by a round trip. Everything that they receive with a delay, first of all the high
+watermark, reaches them much later than usual.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from nemesis import targets as aim
 from nemesis.package import NOT_MEASURED, Applied, Broken, Drawn, Effect, Package, Shape
 
 LATENCY_S = (0.02, 0.2)
-"""From and to, when drawn."""
+"""The range from which the latency is drawn."""
 
 
 class Slowable(Cluster, CanSlow, CanCut, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One broker's words to its peers, or to ZooKeeper, or to both."""
+    """Draw one broker whose messages to its peers, to ZooKeeper, or to both are slow."""
     parties = [["brokers"], ["brokers", "zookeeper"]] if len(shape.brokers) > 1 else []
     options = {
         "latency_s": round(rng.uniform(*LATENCY_S), 3),
@@ -53,8 +53,8 @@ async def strike(
 
 
 async def measure(cluster: Slowable, applied: Applied) -> Effect:
-    """Proved when each probe that returns takes at least as long as was asked, and as long as all
-    faults on its link make it."""
+    """Proved when each answered probe takes at least the requested latency, and at least the
+    latency that all faults on its link add up to."""
     broken, latency_s = applied.undo
     links, hidden = overlap.split(cluster, broken.pieces, lambda faults: faults.is_silent)
     due_s = [max(latency_s, cluster.link_faults(*link).slowness_s) for link in links]
@@ -84,16 +84,16 @@ async def apply(
 
 
 async def mend(cluster: Slowable, applied: Applied) -> None:
-    """Take the latency back."""
+    """Remove the latency of this fault from the links."""
     broken, latency_s = applied.undo
     await broken.mend(lambda link: cluster.quicken(link[0], link[1], latency_s))
 
 
 async def heal(cluster: Slowable, applied: Applied) -> Effect:
-    """Proved when every link to a node that stands was quicker than the latency, and what other
-    faults add to it; but for links that other faults keep from being measured.
+    """Proved when every link to a running node was once quicker than this fault's latency plus that
+    of other faults. Links that other faults keep from being measured do not count.
 
-    A machine that is busy may be late by itself, so that the quickest of several probes counts.
+    A busy machine may delay a probe by itself, so the quickest of several probes counts.
     """
     await mend(cluster, applied)
     broken, latency_s = applied.undo
@@ -127,12 +127,12 @@ async def heal(cluster: Slowable, applied: Applied) -> Effect:
 
 
 def _hides(faults: LinkFaults) -> bool:
-    """Is it impossible to measure that a link is no longer slow?"""
+    """Do other faults make it impossible to measure that a link is no longer slow?"""
     return faults.is_silent or faults.lossy or faults.slowness_s > overlap.TOO_SLOW_S
 
 
 def _answers(cluster: Slowable, link: partition.Cut) -> NodeId:
-    """The end of a link that can be asked; clients never answer."""
+    """Return the end of a link that can answer a probe; clients never do."""
     source, target = link
     return target if target in cluster.nodes else source
 

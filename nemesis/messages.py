@@ -1,11 +1,11 @@
-"""hold-request, drop-response, corrupt-request: what happens to one message, and to no other.
+"""hold-request, drop-response, corrupt-request: a fault that affects one single message.
 
-``hold-request`` keeps one request of a named API on its way, or with ``part = "response"`` one
-answer, and lets it go later: into another time, when its sender has long given it up. What follows
-it on its connection waits behind it. ``drop-response`` lets a request be carried out and loses the
-answer, with its connection: who asked cannot know, and asks again. ``corrupt-request`` turns over
-one bit of a request, which a checksum on its way has missed; a drawn one is a produce, whose
-batches have a checksum of their own.
+``hold-request`` holds one request of a named API on its way (with ``part = "response"``, one
+response) and delivers it later, possibly when its sender has long given it up. What follows on the
+same connection waits behind it. ``drop-response`` lets a request be processed and drops the
+response together with the connection: the sender cannot know the result, and asks again.
+``corrupt-request`` flips one bit of a request, as if a checksum on the way had missed it; a drawn
+fault affects a Produce request, whose batches have checksums of their own.
 """
 
 import asyncio
@@ -33,27 +33,32 @@ from nemesis.package import Applied, Drawn, Effect, Package, Shape
 FAULTS = ("hold-request", "drop-response", "corrupt-request")
 PARTS = ("request", "response")
 FOLLOWERS_SHARE = 1 / 3
-"""Of what is always under way, where there are followers: they fetch."""
+"""The share of faults on periodic requests that catch a follower's Fetch, if there are
+followers."""
 LAST_RESORT = "Metadata"
-"""What every client asks for every few seconds."""
+"""The API that every client calls every few seconds."""
 ORDERS = (*["LeaderAndIsr"] * 3, "UpdateMetadata")
-"""What a controller says when it has a reason to, as often; the one says more."""
+"""The controller requests, with their weights. Both are sent equally often, but LeaderAndIsr
+carries more."""
 STIRS = (True, "leaders")
-"""Which reason."""
+"""What makes the controller send requests: the end of a broker's session, or new leaders."""
 AGAIN_SHARE = 0.9
-"""Of orders that are kept, and whose controller stays: there is another reason for one."""
+"""The share of held controller requests after which the same controller gets another reason to send
+one."""
 AGAIN_S = (0.05, 2.0)
-"""How much later, from and to."""
+"""The range of the time between the first reason and the other one."""
 ORDERS_SHARE = 0.4
-"""Of what is drawn, with somebody there to give the reason."""
+"""The share of draws that catch a controller's request, if there is a third broker to provide the
+reason."""
 CORRUPT_SHARE = 0.1
-"""Of the other drawn ones."""
+"""The share of ``corrupt-request`` in the other draws."""
 DROPPED_SHARE = 0.5
-"""Of answers to clients and followers, the rest of which is kept; of orders, half as many."""
+"""The share of ``drop-response`` for clients and followers; the other faults hold a message. Half
+this share for controller requests."""
 USURPED_SHARE = 0.3
-"""Of orders that are kept: who gave them is replaced before they arrive."""
+"""The share of held controller requests whose controller is replaced before they are delivered."""
 USURPED_S = 2.0
-"""How long a controller may take to be replaced, and the next one to give its orders."""
+"""How long it may take to replace a controller and for the next one to send its requests."""
 _DONE = {
     "hold-request": "the request is kept",
     "hold-response": "the answer is kept",
@@ -61,18 +66,21 @@ _DONE = {
     "corrupt-request": "one bit of the request is turned over",
 }
 CATCH_S = 3.0
-"""How long a message is waited for at whom the fault is aimed at; then, as long, at any broker."""
+"""How long a fault waits for a message at its targets, and then again at any broker."""
 LOOK_EVERY_S = 0.01
 OVERHEAD_S = 2.5
 
 
 class Meddled(Cluster, CanMeddle, CanExpire, CanAdminister, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One message to a broker, or from it; kept for less or more than a session. An order alone:
-    where others are down already, nobody is left to give the reason."""
+    """Draw one message to or from a broker, to be held for less or more than a session.
+
+    A fault on a controller's request is drawn to be alone: if other brokers are down already, there
+    is no broker left whose session could end to make the controller send one.
+    """
     answered = [api for api in shape.asked if api != "Produce" or shape.acknowledged]
     api = rng.choice(answered)
     options: dict[str, Any] = {"api": api, "from": CLIENTS}
@@ -93,7 +101,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
     duration_s = rng.uniform(0.1, 2.5) * shape.session_timeout_s
     overhead_s = OVERHEAD_S
     if alone:
-        # Late is an order when another has been obeyed in the meantime.
+        # A controller's request is late once a later one has been obeyed.
         options["part"] = rng.choice(("request", "request", *PARTS))
         duration_s = rng.uniform(1.0, 4.0) * shape.session_timeout_s
         if options["part"] == "request" and rng.random() < USURPED_SHARE:
@@ -109,15 +117,16 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Meddled, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when a message was caught. Waits for one, at last from anybody to any broker.
+    """Catch one message; proved when one was caught. At last, any broker and client will do.
 
-    Options: ``api``; ``or``, the APIs of which any will do when none of that came to whom it is
-    aimed at, and at last from clients (followers do not fetch while nobody leads); ``from``, who
-    asks (``clients``, ``brokers``, ``controller`` or a node);
-    ``part``; ``stir``, to end the ZooKeeper session of a broker that neither asks nor answers,
-    or with ``leaders`` to have others lead, which gives a controller something to say; ``again_s``,
-    how much later it is given more, another session or the former leaders; ``usurped``, to end that
-    of the controller before the message is let go. ``ValueError`` when they make no sense.
+    Options: ``api``; ``or``, other APIs that will do as well when no message of ``api`` came to the
+    targets, and finally only from clients (followers do not fetch while there is no leader);
+    ``from``, the sender of the request (``clients``, ``brokers``, ``controller`` or a node);
+    ``part``; ``stir``, what makes a controller send a request: the end of the ZooKeeper session of
+    a broker that neither sends nor answers the request or, with ``leaders``, the election of other
+    leaders; ``again_s``, how much later the controller gets another reason, another ended session
+    or the election of the former leaders; ``usurped``, to end the controller's session before the
+    message is delivered. Raises ``ValueError`` for options that make no sense.
     """
     part = options.get("part", "request")
     if part not in PARTS:
@@ -151,7 +160,7 @@ async def apply(
 
 
 async def heal(cluster: Meddled, applied: Applied) -> Effect:
-    """Let it go; proved when it is not kept any more."""
+    """Deliver the held message; proved when no message is held any more."""
     if applied.undo is None:
         return Effect(True, "nothing was caught")
     number, usurped = applied.undo
@@ -177,8 +186,13 @@ async def _stir(
     rng: random.Random,
     wishes: Mapping[str, NodeId] | None = None,
 ) -> dict[str, NodeId]:
-    """Have partitions led by others, whom nobody names: who led them until then. Or, where that is
-    not meant or none is, end the session of somebody else."""
+    """Give the controller a reason to send requests, and return the former leaders of moved
+    partitions.
+
+    With ``leaders`` other leaders are elected: those in ``wishes`` or, without them, in-sync
+    replicas except the broker that answers. If no election is requested or none succeeds, the
+    session of a broker that is not at either end of the link is ended instead.
+    """
     if how == "leaders":
         wishes = wishes or await admin.able(cluster, {}, rng, but=link[1:])
         led = {each.key: each.leader for each in await cluster.partitions()}

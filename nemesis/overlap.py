@@ -1,7 +1,7 @@
-"""What can be measured of a link while other faults last on it.
+"""What can be measured of a link while other faults affect it.
 
-A fault that is applied or healed takes responsibility for its own effect only. A probe over a link
-that another fault silences tells nothing of it, and is not sent.
+A fault that is applied or healed accounts for its own effect only. A probe over a link that another
+fault silences would prove nothing, and is not sent.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,26 +13,26 @@ from model.roles import NodeId
 Link = tuple[NodeId, NodeId]
 
 TOO_SLOW_S = 1.0
-"""A healed link that other faults make slower than this is not waited for."""
+"""A heal does not wait for a healed link that other faults make slower than this."""
 
 
 class Linked(Protocol):
-    """What this module asks of a cluster."""
+    """The method that this module needs from a cluster."""
 
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults: ...
 
 
 class Links(NamedTuple):
-    """The links of a fault, by what a measurement can tell of them."""
+    """The links of a fault, split by whether they can be measured now."""
 
     open: Sequence[Link]
-    """No other fault keeps a probe from being answered."""
+    """Links on which no other fault keeps a probe from being answered."""
     hidden: Sequence[Link]
-    """Another fault does."""
+    """Links on which another fault does."""
 
 
 def split(cluster: Linked, links: Iterable[Link], hides: Callable[[LinkFaults], bool]) -> Links:
-    """The links, by whether what faults do to each of them now ``hides`` what is measured."""
+    """Split links by whether their current faults hide the measured effect (``hides``)."""
     open_: list[Link] = []
     hidden: list[Link] = []
     for link in links:

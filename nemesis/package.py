@@ -1,4 +1,4 @@
-"""A fault is a package: how it is drawn, applied, mended, proved, and coloured on a plot."""
+"""A fault package: how its faults are drawn, applied, proved, healed and coloured on a plot."""
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -13,43 +13,43 @@ Piece = TypeVar("Piece")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a draw needs to know of the cluster that the schedule is for."""
+    """The facts about the cluster on which a draw depends."""
 
     brokers: tuple[NodeId, ...]
     keys: tuple[str, ...] = ()
-    """``topic-partition``s whose leaders can be aimed at."""
+    """The partitions (``topic-partition``) whose leaders can be targets."""
     session_timeout_s: float = 2.0
-    """A broker that is silent for longer is declared dead."""
+    """The session timeout: a broker that is silent for longer is declared dead."""
     min_isr: int = 2
-    """``min.insync.replicas``: so many have what was acknowledged."""
+    """``min.insync.replicas``: the number of replicas that have an acknowledged record."""
     synced: bool = False
-    """``log.flush.interval.messages`` = 1: they have it on disk."""
+    """Is ``log.flush.interval.messages`` 1, so that these replicas have the record on disk?"""
     coordinators: tuple[str, ...] = ()
-    """Roles of coordinators that can be aimed at, as targets."""
+    """The coordinator roles that can be targets."""
     acknowledged: bool = True
-    """Is a Produce answered?"""
+    """Are Produce requests answered? They are not with ``acks=0``."""
     replicas: int = 3
-    """How many each of the ``keys`` has."""
+    """The replication factor of each partition in ``keys``."""
     asked: tuple[str, ...] = ("Produce", "Fetch")
-    """APIs that clients call again and again."""
+    """The APIs that clients call again and again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A fault as data, but for its time."""
+    """A fault as data, without its time."""
 
     fault: str
     duration_s: float
     targets: Any
     options: dict[str, Any] = field(default_factory=dict)
     alone: bool = False
-    """Strikes so much that nothing else should be going on."""
+    """May no other fault be active at the same time, because this one affects so much?"""
     overhead_s: float = 1.5
-    """What applying, healing and proving take, roughly, beside the time that it lasts."""
+    """About how long applying, healing and proving take, in addition to ``duration_s``."""
 
     @property
     def takes_s(self) -> float:
-        """From the order to break until all is mended."""
+        """The time from the start of the fault until it is healed."""
         return self.duration_s + self.overhead_s
 
 
@@ -63,32 +63,35 @@ class Effect:
 
 DOWN = "down"
 FROZEN = "frozen"
-"""States that several packages put nodes in."""
+"""The states of nodes that faults of several packages cause."""
 
 NOT_MEASURED = Effect(False, "not measured yet")
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A fault that is on: whom it struck, the proof, and what its healing needs to know."""
+    """An active fault: its targets, the proof, and what its heal needs to know."""
 
     targets: tuple[NodeId, ...]
     effect: Effect
     undo: Any = None
     kept_down: frozenset[NodeId] = frozenset()
-    """Nodes that other faults keep down while this one is healed: healing does not start them."""
+    """Nodes that other faults keep down while this one is healed: the heal does not start them."""
 
 
 class Broken(Generic[Piece]):
-    """The pieces that a fault has broken, each of which it takes back once, however often it is
-    healed: another fault may have broken the same piece, and that is for the other to mend."""
+    """The parts that a fault has broken, for example links; each is restored once.
+
+    However often the fault is healed, a part is restored no second time: another fault may have
+    broken the same part, and that fault restores it itself.
+    """
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
         self.pieces = tuple(pieces)
         self._left = list(self.pieces)
 
     async def mend(self, mend: Callable[[Piece], Awaitable[None]]) -> None:
-        """A piece whose mend raises, and those behind it, are still to be mended."""
+        """Restore the remaining parts in order; if one raises, it and the parts after it remain."""
         while self._left:
             await mend(self._left[0])
             del self._left[0]
@@ -96,40 +99,44 @@ class Broken(Generic[Piece]):
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One kind of trouble. ``cluster`` offers every capability in ``needs``."""
+    """A family of faults. ``cluster`` offers every capability in ``needs``."""
 
     name: str
     faults: tuple[str, ...]
-    """The names under which its faults stand in schedules and histories."""
+    """The names of its faults in schedules and histories."""
     needs: tuple[type, ...]
     color: str
     lane: Lane
-    """At most one fault of a lane at a time; lanes may overlap."""
+    """The lane: at most one fault of a lane is active at a time; faults of different lanes may
+    overlap."""
     draw: Callable[[random.Random, Shape], Drawn] | None
-    """None for one that is only for schedules written by hand."""
+    """Draw a fault; ``None`` if the package is only for schedules written by hand."""
     apply: Callable[[Any, str, Any, dict[str, Any], random.Random], Awaitable[Applied]]
-    """(cluster, fault, targets, options, rng): break it, measure that it is broken."""
+    """(cluster, fault, targets, options, rng): apply the fault, and measure its effect."""
     heal: Callable[[Any, Applied], Awaitable[Effect]]
-    """Mend it, measure that it is mended."""
+    """Remove the fault's effect, and measure that it is gone."""
     strike: Callable[[Any, str, Any, dict[str, Any], random.Random], Awaitable[Applied]] | None = (
         None
     )
-    """The first half of ``apply``, for a package whose measurement takes long: break it, measure
-    nothing yet. Other faults may strike and heal during ``measure``."""
+    """The first half of ``apply``, for a package whose measurement takes long: apply the fault
+    without measuring anything. Other faults may be applied and healed during ``measure``."""
     measure: Callable[[Any, Applied], Awaitable[Effect]] | None = None
-    """The second half of ``apply``: measure that it is broken. Changes nothing, and may be called
-    again while the fault lasts."""
+    """The second half of ``apply``: measure the effect. It changes nothing, and may be called again
+    while the fault lasts."""
     mend: Callable[[Any, Applied], Awaitable[None]] | None = None
-    """The first half of ``heal``, where measuring takes long. ``heal`` after it mends nothing
-    twice, and measures."""
+    """The first half of ``heal``, if measuring takes long: remove the effect. ``heal`` after it
+    does not remove anything a second time, and measures."""
     states: Mapping[str, str] = field(default_factory=dict)
-    """By fault, the state that it puts its target nodes in, for states that a node is in or not:
-    it remains while any fault keeps a node in it, and the last of them to be healed ends it."""
+    """For a fault that puts nodes in a state which they have or have not: that state.
+
+    A node stays in the state while any fault keeps it there; the last of these faults to be healed
+    ends the state.
+    """
     weight: float = 1.0
-    """How often it comes in its lane, compared with others there."""
+    """The weight of this package in draws among the packages of its lane."""
     room: Callable[[Shape], bool] = lambda shape: True
-    """May it be drawn for such a cluster? Some cannot survive it, however correct they are."""
+    """May the package be drawn for such a cluster? No correct cluster survives some faults."""
 
     def fits(self, cluster: object) -> bool:
-        """Does the cluster offer what this needs?"""
+        """Does the cluster offer every capability that this package needs?"""
         return all(isinstance(cluster, capability) for capability in self.needs)

@@ -1,7 +1,7 @@
-"""drop-packets: some of what a broker sends and receives is lost below TCP, both ways.
+"""drop-packets: a share of what a broker sends and receives is lost below TCP.
 
-TCP sends it again, later each time, so that nothing is lost to a connection and nothing is
-reordered: answers come in bursts, heartbeats too late, and no side is told why.
+TCP sends lost packets again, each time after a longer delay, so a connection loses nothing and
+nothing is reordered: responses come in bursts, heartbeats come too late, and no side learns why.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ from nemesis import targets as aim
 from nemesis.package import NOT_MEASURED, Applied, Drawn, Effect, Package, Shape
 
 SHARE = (0.1, 0.4)
-"""From and to, when drawn."""
+"""The range from which the share of lost packets is drawn."""
 OVERHEAD_S = 4.5
 
 
 class Leaky(Cluster, CanDropPackets, CanCut, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One broker, long enough for a few repetitions to be lost as well."""
+    """Draw one broker, long enough for some retransmissions to be lost as well."""
     options = {"share": round(rng.uniform(*SHARE), 2)}
     duration_s = rng.uniform(1.0, 2.5) * shape.session_timeout_s
     one = aim.draw_one(rng, shape)
@@ -60,7 +60,7 @@ async def measure(cluster: Leaky, applied: Applied) -> Effect:
         return Effect(False, "nobody was up")
 
     async def counted() -> list[int | None]:
-        # With nobody else at work, probes are the packets that some are dropped of.
+        # If there is no other traffic, these probes are the packets of which some are dropped.
         await asyncio.gather(*(cluster.is_cut(CLIENTS, node) for node in running))
         return await asyncio.gather(*map(cluster.packets_dropped, running))
 
@@ -75,18 +75,19 @@ async def measure(cluster: Leaky, applied: Applied) -> Effect:
 async def apply(
     cluster: Leaky, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Have packets dropped, and measure that they are."""
+    """Drop packets, and measure that they are dropped."""
     applied = await strike(cluster, fault, targets, options, rng)
     return dataclasses.replace(applied, effect=await measure(cluster, applied))
 
 
 async def mend(cluster: Leaky, applied: Applied) -> None:
-    """Take the rules away."""
+    """Remove the rules."""
     await asyncio.gather(*map(cluster.pass_packets, applied.targets))
 
 
 async def heal(cluster: Leaky, applied: Applied) -> Effect:
-    """Proved when the rule is gone, and the node answers unless it is down or frozen."""
+    """Remove the rules; proved when they are gone and the nodes answer unless they are down or
+    paused."""
     await mend(cluster, applied)
     counts = await asyncio.gather(*map(cluster.packets_dropped, applied.targets))
     left = [n for n, count in zip(applied.targets, counts, strict=True) if count is not None]

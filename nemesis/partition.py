@@ -1,10 +1,10 @@
 """partition: links of the network lose what is sent over them, or are closed.
 
-Which links, is a plain function of the fault's name, its targets and options: :func:`cuts`.
-A link that is *cut* swallows bytes: the sender notices nothing until it gives up waiting. Behind
-Toxiproxy a cut link's connections are closed when it heals, so this is no partition after which a
-conversation goes on where it stopped. A link that is *down* resets its connections and refuses
-new ones: both sides know at once.
+Which links these are is a pure function of the fault's name, targets and options: :func:`cuts`. A
+link that is *cut* discards bytes: the sender notices nothing until it times out. Behind Toxiproxy
+the connections of a cut link are closed when it heals, so this is not a partition after which a
+connection resumes where it stopped. A link that is *down* resets its connections and refuses new
+ones: both sides know at once.
 """
 
 import asyncio
@@ -42,15 +42,15 @@ FAULTS = (
     "partition-one-way",
 )
 WITHOUT_GROUPS = FAULTS[:4]
-"""Those that make sense for a single broker."""
+"""The faults that make sense for a single broker."""
 
 
 class Cuttable(Cluster, CanCut, CanRefuse, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """Any kind, long enough for a session to expire or (sometimes) not quite."""
+    """Draw any partition, mostly long enough for a session to expire, sometimes not quite."""
     several = len(shape.brokers) > 1
     fault = rng.choice(FAULTS if several else ("partition-zookeeper", "partition-clients"))
     duration_s = rng.uniform(0.5, 2.5) * shape.session_timeout_s
@@ -84,7 +84,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 def cuts(
     fault: str, nodes: Sequence[NodeId], options: dict[str, Any], brokers: Sequence[NodeId]
 ) -> list[Cut]:
-    """The directed links that a fault takes away."""
+    """Return the directed links that a fault cuts."""
     rest = [broker for broker in brokers if broker not in nodes]
     match fault:
         case "partition-one" | "partition-leader":
@@ -110,16 +110,17 @@ def cuts(
 
 
 def both_ways(ones: Sequence[NodeId], others: Sequence[NodeId]) -> list[Cut]:
-    """Nothing passes between any of these and any of those."""
+    """Return the links, in both directions, between any of ``ones`` and any of ``others``."""
     there = list(itertools.product(ones, others))
     return [*there, *((other, one) for one, other in there)]
 
 
 def majorities_ring(ring: Sequence[NodeId]) -> list[Cut]:
-    """Every node hears a majority (itself included), and no two hear the same one.
+    """Return the links to cut so that every node hears a majority and no two hear the same one.
 
-    Each hears its nearest neighbours on the ring. With an odd majority that is symmetric; with an
-    even one (three nodes) each hears only one of the two others.
+    A majority includes the node itself. Each node hears its nearest neighbours on the ring. With an
+    odd majority that is symmetric; with an even one (three nodes) each hears only one of the two
+    others.
     """
     majority = len(ring) // 2 + 1
     before = (majority - 1) // 2
@@ -131,7 +132,8 @@ def majorities_ring(ring: Sequence[NodeId]) -> list[Cut]:
 
 
 def _parties(names: Iterable[str], brokers: Sequence[NodeId]) -> list[NodeId]:
-    """Of parties, or of single nodes by their ids, which is for schedules written by hand."""
+    """Return the nodes of parties, or single nodes by their ids, which schedules written by hand
+    use."""
     members = {"brokers": list(brokers), "zookeeper": [ZOOKEEPER], "clients": [CLIENTS]}
     members |= {node: [node] for node in brokers}
     return [node for name in names for node in members[name]]
@@ -154,13 +156,15 @@ async def strike(
 
 
 def applied_cuts(nodes: tuple[NodeId, ...], lost: Sequence[Cut]) -> Applied:
-    """Links that have been cut, for :func:`measure` and :func:`heal`."""
+    """Return the fault of links that have been cut, for :func:`measure` and :func:`heal`."""
     return Applied(nodes, NOT_MEASURED, ("cut", Broken(lost)))
 
 
 async def measure(cluster: Cuttable, applied: Applied) -> Effect:
-    """Proved when no probe through any of the links was answered, and the probed nodes live; of
-    links that are closed, when they refuse connections."""
+    """Proved when no probe through the links was answered and a probed node is alive.
+
+    Links that are closed are proved when they refuse connections.
+    """
     way, broken = applied.undo
     if way == "down":
         return await _measure_down(cluster, broken.pieces)
@@ -192,13 +196,13 @@ async def _measure_down(cluster: Cuttable, pairs: Sequence[Cut]) -> Effect:
 async def apply(
     cluster: Cuttable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Cut the links, and measure that they are cut."""
+    """Cut or close the links, and measure that they are."""
     applied = await strike(cluster, fault, targets, options, rng)
     return dataclasses.replace(applied, effect=await measure(cluster, applied))
 
 
 async def mend(cluster: Cuttable, applied: Applied) -> None:
-    """Take the cuts back."""
+    """Restore the links that this fault has cut or closed."""
     way, broken = applied.undo
     if way == "down":
         await broken.mend(lambda pair: cluster.accept(*pair))
@@ -207,8 +211,10 @@ async def mend(cluster: Cuttable, applied: Applied) -> None:
 
 
 async def heal(cluster: Cuttable, applied: Applied) -> Effect:
-    """Proved when every link answers again, but for links to nodes that are down and links that
-    other faults keep from answering."""
+    """Restore the links; proved when they answer again.
+
+    Links to nodes that are down, and links that other faults keep from answering, do not count.
+    """
     await mend(cluster, applied)
     way, broken = applied.undo
     pieces = broken.pieces
@@ -249,5 +255,5 @@ PACKAGE = Package(
     strike=strike,
     measure=measure,
     mend=mend,
-    weight=3.0,  # many kinds in one
+    weight=3.0,  # this package has many kinds of faults
 )

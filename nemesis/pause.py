@@ -1,7 +1,8 @@
-"""pause: a broker is frozen (SIGSTOP) and thaws later, believing that no time has passed.
+"""pause: a broker is frozen (SIGSTOP) and resumes later, as if no time had passed.
 
-Shorter than its ZooKeeper session it is merely slow; longer, it is declared dead, another leads in
-its place, and it wakes up as a leader that nobody follows any more.
+If the pause is shorter than its ZooKeeper session, the broker is merely slow. If it is longer, the
+broker is declared dead, another broker becomes leader in its place, and it resumes as a leader
+without followers.
 """
 
 import asyncio
@@ -13,15 +14,15 @@ from nemesis import targets as aim
 from nemesis.package import FROZEN, Applied, Drawn, Effect, Package, Shape
 
 SETTLE_S = 1.0
-"""A signal takes effect at once, but for a process inside a system call."""
+"""How long a signal may take: it takes effect at once, except in a process inside a system call."""
 
 
 class Pausable(Cluster, CanPause, CanKill, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One broker; half of the time for longer than its session."""
+    """Draw one broker; half of the time for longer than its session."""
     longer = rng.random() < 0.5
     sessions = rng.uniform(1.5, 2.5) if longer else rng.uniform(0.2, 0.7)
     options = {"session": "longer" if longer else "shorter"}
@@ -31,7 +32,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Pausable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when the system reports the process as stopped."""
+    """Stop the targets; proved when the operating system reports their processes as stopped."""
     nodes = await aim.resolve(cluster, targets, rng)
     nodes = tuple([node for node in nodes if await cluster.is_running(node)])
     if not nodes:
@@ -43,7 +44,7 @@ async def apply(
 
 
 async def heal(cluster: Pausable, applied: Applied) -> Effect:
-    """Thaw what is still there; proved when nothing is stopped any more."""
+    """Resume the targets that still run; proved when none of them is stopped any more."""
     there = [node for node in applied.targets if await cluster.is_running(node)]
     await asyncio.gather(*map(cluster.resume, there))
     return Effect(await _all(cluster, there, paused=False), f"{', '.join(there)}: resumed")

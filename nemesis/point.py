@@ -1,7 +1,8 @@
-"""at-point: a broker is held where its code says that an order matters, and goes on when it heals.
+"""at-point: a broker is held at a named point of its code, and continues when the fault heals.
 
-Only what has come to the point stands still, all else goes on. For schedules that are written by
-hand: something has to bring the broker to the point, so that none is drawn.
+Only the code paths that reach the point are held; everything else in the broker continues. The
+fault is for schedules that are written by hand and is never drawn, because another fault or
+operation has to bring the broker to the point.
 """
 
 import asyncio
@@ -14,20 +15,21 @@ from nemesis import targets as aim
 from nemesis.package import Applied, Effect, Package
 
 WITHIN_S = 5.0
-"""How long somebody is waited for at the point, unless the option ``within_s`` says otherwise."""
+"""How long the fault waits for a code path at the point, unless the option ``within_s`` is
+given."""
 LOOK_EVERY_S = 0.01
 
 
 class Halting(Cluster, CanHalt, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 async def apply(
     cluster: Halting, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when a path of the code waits at the point, within ``within_s``.
+    """Hold code at the point; proved when a code path waits there within ``within_s``.
 
-    Option ``point``: its name; ``ValueError`` for another.
+    Option ``point``: its name. Raises ``ValueError`` for an unknown one.
     """
     nodes = await aim.resolve(cluster, targets, rng)
     point = str(options["point"])
@@ -44,7 +46,7 @@ async def apply(
 
 
 async def heal(cluster: Halting, applied: Applied) -> Effect:
-    """Let it go on; proved when nobody waits there."""
+    """Release the held code; proved when no code path waits there."""
     for node in applied.targets:
         await cluster.go_on(node, applied.undo)
     left = [node for node in applied.targets if await cluster.halted(node, applied.undo)]

@@ -1,17 +1,17 @@
-"""power-loss: a machine is off without a word, and what its disk was not told to keep is lost.
+"""power-loss: a machine is switched off without warning, and its disk loses what was not synced.
 
-No connection is closed, as none is by a machine without power; its peers learn of it when they have
-waited for long enough, or when it has power again and knows nothing of them. A broker syncs its
-logs seldom, and answers for what it has written on the word of the others: a loss costs it records
-that it has acknowledged, which it must fetch again before it counts as in sync. ZooKeeper syncs
-before it answers, so that its loss costs nothing.
+No connection is closed, because a machine without power closes none. Its peers notice when their
+timeouts expire, or when the machine has power again and does not know their connections. A broker
+rarely syncs its logs, and relies on the other replicas for what it has acknowledged: a power loss
+costs it acknowledged records, which it must fetch again before it counts as in sync. ZooKeeper
+syncs before it answers, so its power loss costs nothing.
 
-Some losses are nobody's fault. Records are gone when every machine that had them has lost power,
-and when the only one in sync has. So a fault by itself strikes one machine, of a cluster in which
-every partition has all of its replicas in sync, and never the only one of an ISR; it is over when
-its broker is registered anew and the cluster is as whole again. With ``spare = false`` the fault
-strikes whom it is told to, whatever that costs: nothing that was acknowledged, where brokers sync
-each record before they answer for it.
+Some losses are not bugs: records are gone when every machine that had them has lost power, or when
+the only in-sync replica has. So by default the fault affects one machine of a cluster in which all
+replicas are in sync, and never the only member of an ISR. It is over when its broker has registered
+again and all replicas are in sync again. With ``spare = false`` the fault affects all of its
+targets, whatever that costs: no acknowledged record, where brokers sync each record before they
+acknowledge it.
 """
 
 import asyncio
@@ -35,45 +35,48 @@ from nemesis import targets as aim
 from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
 
 ZOOKEEPERS = 0.15
-"""The share of draws that strike ZooKeeper."""
+"""The share of draws whose target is ZooKeeper."""
 WITHIN = 0.5
-"""The share of draws that strike between two operations on the disk, not between two steps."""
+"""The share of draws that cut the power between two disk operations of one step, instead of between
+two steps."""
 OPERATIONS_MAX = 20
 OVERHEAD_S = 8.0
-"""The broker starts, waits for the session of its former life to end, and fetches what it lacks."""
+"""The broker starts, waits for the session of its former process to expire, and fetches what it has
+lost."""
 WHOLE_WITHIN_S = 15.0
-"""How long the cluster may take to be whole, before and after."""
+"""How long to wait until all replicas are in sync, before the fault and after it."""
 LOOK_EVERY_S = 0.1
 IN_SYNC_MIN = 2
-"""Nobody loses power by whom an ISR would be left empty."""
+"""Never cut the power of a partition's only in-sync replica: its ISR must have two members."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Spared:
-    """Whom a loss struck that is to cost nothing, as it was before."""
+    """The machine that a loss which must cost nothing has affected, and its broker's registration
+    before."""
 
     node: NodeId
     registration: int | None
 
 
 class _Off(NamedTuple):
-    """The machines that a loss switched off."""
+    """The machines that a power loss switched off."""
 
     nodes: tuple[NodeId, ...]
     spared: _Spared | None
 
 
 class Powered(Cluster, CanLosePower, CanKill, CanPause, HasRoles, HasHealth, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def room(shape: Shape) -> bool:
-    """One machine must be fewer than ``min.insync.replicas``, or lose nothing that matters."""
+    """Is one machine fewer than ``min.insync.replicas``, or does a power loss cost no record?"""
     return shape.min_isr > 1 or shape.synced
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One machine, alone, for less or more than its session."""
+    """Draw one machine, with no other fault active, for less or more than its session."""
     options: dict[str, Any] = {"spare": not shape.synced}
     if rng.random() < WITHIN:
         options["after"] = rng.randint(1, OPERATIONS_MAX)
@@ -85,9 +88,9 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Powered, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when the machines are off, and leave a probe unanswered.
+    """Switch the machines off; proved when they are off and leave a probe unanswered.
 
-    ``ValueError`` for several machines, unless ``spare`` is false.
+    Raises ``ValueError`` for several machines, unless ``spare`` is false.
     """
     nodes = await aim.resolve(cluster, targets, rng)
     spare = bool(options.get("spare", True))
@@ -114,8 +117,11 @@ async def apply(
 
 
 async def heal(cluster: Powered, applied: Applied) -> Effect:
-    """Give power and start; proved when it runs and, unless nobody was spared, all is in sync. A
-    node that another fault keeps down gets its power back, and stays down."""
+    """Switch the machines on and start their nodes; proved when the nodes run.
+
+    Unless ``spare`` was false, all replicas must be in sync as well. A node that another fault
+    keeps down gets its power back, and stays down.
+    """
     nodes, spared = applied.undo or _Off((), None)
     await asyncio.gather(*map(cluster.power_on, nodes))
     down = [node for node in applied.targets if not await cluster.is_running(node)]
@@ -127,7 +133,7 @@ async def heal(cluster: Powered, applied: Applied) -> Effect:
         return Effect(True, how)
 
     async def is_back() -> bool:
-        # Until its former session is over, the ISRs are those of before.
+        # Until the former session has expired, the ISRs are those from before the fault.
         if spared.node != ZOOKEEPER:
             now = await cluster.registration(spared.node)
             if now is None or now == spared.registration:
@@ -142,7 +148,7 @@ async def heal(cluster: Powered, applied: Applied) -> Effect:
 async def _spared(
     cluster: Powered, nodes: tuple[NodeId, ...], rng: random.Random
 ) -> tuple[NodeId, ...]:
-    """Who may be struck in their place, if it must be somebody else; nobody if nobody may."""
+    """Return the target, or another broker if the target may not lose power; empty if none may."""
     others = rng.sample(cluster.brokers, len(cluster.brokers))
     for node in (*nodes, *others):
         if node == ZOOKEEPER or await cluster.in_sync_min(node) >= IN_SYNC_MIN:

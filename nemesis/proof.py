@@ -1,6 +1,6 @@
-"""Proof by measuring, which may take a moment to come true.
+"""Measurements that are repeated until they prove an effect, or until time is up.
 
-A probe needs somebody at the other end who would answer, and a counter needs time to count.
+A probe needs a node at the other end that could answer, and a counter needs time to count.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ BETWEEN_S = 0.5
 
 
 class Reachable(aim.Inhabited, Protocol):
-    """What asking for an answer asks of a cluster."""
+    """The methods that measuring reachability needs from a cluster."""
 
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults: ...
     async def answers(self, node: NodeId) -> bool: ...
@@ -28,7 +28,7 @@ class Reachable(aim.Inhabited, Protocol):
 
 
 async def until(measure: Callable[[], Awaitable[Found]], holds: Callable[[Found], bool]) -> Found:
-    """What is measured: the first that holds, or what there is after some time."""
+    """Measure until the result holds, and return it; after some time, return the last result."""
     found = await measure()
     for _ in range(TRIES - 1):
         if holds(found):
@@ -39,27 +39,29 @@ async def until(measure: Callable[[], Awaitable[Found]], holds: Callable[[Found]
 
 
 async def told(probe: Callable[[], Awaitable[Sequence[Told | None]]]) -> Sequence[Told | None]:
-    """What the probes tell, as soon as one of them tells anything (``None`` is nothing).
+    """Repeat the probes until one of them has a result (not ``None``), and return their results.
 
-    A node that has just been started may not answer yet, and is given a moment.
+    A node that has just been started may not answer yet, and gets a moment to do so.
     """
     return await until(probe, lambda answers: any(answer is not None for answer in answers))
 
 
 async def silent(cluster: Reachable, nodes: Iterable[NodeId]) -> list[NodeId]:
-    """Those that stand and yet do not answer, past the links that others may have cut; a node that
-    another fault keeps disconnected is none of them."""
+    """Return the running nodes that do not answer a probe that bypasses links which may be cut.
+
+    A node that another fault keeps disconnected is not among them.
+    """
     standing = [node for node in nodes if await aim.stands(cluster, node)]
     answering = await asyncio.gather(*(_answers(cluster, node) for node in standing))
     return [node for node, answers in zip(standing, answering, strict=True) if not answers]
 
 
 async def _answers(cluster: Reachable, node: NodeId) -> bool:
-    """Whether a link is cut can only be told of a node that answers past it."""
+    """Does the node answer? Whether a link to it is cut can be measured only if it does."""
     party = CLIENTS if node in cluster.brokers else cluster.brokers[0]
     faults = cluster.link_faults(party, node)
     if faults.disconnected:
-        return True  # by another fault, which is healed and proved by itself
+        return True  # that fault is healed and proved separately
     if faults.refused or faults.slowness_s > overlap.TOO_SLOW_S:
         return await until(lambda: cluster.answers(node), bool)
     [is_cut] = await told(lambda: asyncio.gather(cluster.is_cut(party, node)))

@@ -1,7 +1,8 @@
 """restart: brokers are stopped cleanly (SIGTERM, controlled shutdown) and started again.
 
-``restart`` takes one broker down for a moment; ``restart-rolling`` takes each in its turn, as an
-operator does: the next one only when the cluster is whole again, or it has had its time.
+``restart`` takes one broker down for a moment. ``restart-rolling`` restarts one broker after
+another, as an operator does: the next one when all replicas are in sync again, or at the latest
+after a timeout.
 """
 
 import random
@@ -12,18 +13,18 @@ from nemesis import targets as aim
 from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
 
 WHOLE_TIMEOUT_S = 4.0
-"""How long a rolling restart waits for the cluster between two brokers."""
+"""How long a rolling restart waits for the cluster to recover before the next broker."""
 
 ROLLING_S = 3.0
-"""What one broker of a rolling restart usually takes."""
+"""How long one broker of a rolling restart usually takes."""
 
 
 class Restartable(Cluster, CanRestart, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """Mostly one broker, sometimes all in a row."""
+    """Draw one broker in most cases, and sometimes all in a row."""
     if rng.random() < 0.25 and len(shape.brokers) > 1:
         order = rng.sample(shape.brokers, len(shape.brokers))
         return Drawn("restart-rolling", 0.0, order, alone=True, overhead_s=ROLLING_S * len(order))
@@ -34,7 +35,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Restartable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when every broker ended by itself with exit status 0."""
+    """Stop the brokers; proved when each one exited by itself with status 0."""
     nodes = await aim.resolve(cluster, targets, rng)
     statuses: dict[str, int] = {}
     for node in nodes:
@@ -50,7 +51,7 @@ async def apply(
 
 
 async def heal(cluster: Restartable, applied: Applied) -> Effect:
-    """Start what is down; proved when it runs."""
+    """Start the brokers that are down; proved when they run."""
     down = [node for node in applied.targets if not await cluster.is_running(node)]
     for node in down:
         await cluster.start_node(node)

@@ -1,4 +1,4 @@
-"""Carries out the faults of a schedule on a cluster, and remembers what is broken."""
+"""Applies the faults of a schedule to a cluster, and keeps track of those that are active."""
 
 import dataclasses
 import functools
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class _Broken(NamedTuple):
-    """A fault that is on."""
+    """An active fault."""
 
     package: Package
     fault: str
@@ -39,14 +39,14 @@ class _Broken(NamedTuple):
 
 
 def _unheard() -> None:
-    """Nothing waits for an action to be done."""
+    """Do nothing: the default for a caller that does not wait for the end of an action."""
 
 
 class Nemesis:
-    """Breaks and mends on request: one action at a time, but measurements may overlap."""
+    """Applies and heals faults on request: one action at a time, but measurements may overlap."""
 
     def __init__(self, cluster: Any, packages: Sequence[Package], rng: random.Random) -> None:
-        """``ValueError`` when the cluster lacks what a package needs."""
+        """Check the packages; raises ``ValueError`` if the cluster lacks what one of them needs."""
         for package in packages:
             if not package.fits(cluster):
                 needs = ", ".join(capability.__name__ for capability in package.needs)
@@ -57,13 +57,12 @@ class Nemesis:
         self._broken: dict[int, _Broken] = {}
 
     async def invoke(self, op: Op, acted: Callable[[], None] = _unheard) -> Op:
-        """Apply, measure or heal; the answer has the targets as resolved and the effect as
-        measured.
+        """Apply, measure or heal a fault; return its resolved targets and its measured effect.
 
         ``op.value``: ``{"id", "phase": "apply" | "measure" | "heal", "targets", "options"}``.
-        ``acted`` is called as soon as nothing but a measurement is left to do: from then on other
-        faults may be applied and healed. Healing what is not broken (any more) changes nothing.
-        What the cluster raises goes through to the caller.
+        ``acted`` is called as soon as only a measurement remains: from then on other faults may be
+        applied and healed. Healing a fault that is not active (any more) changes nothing.
+        Exceptions that the cluster raises reach the caller.
         """
         match op.value["phase"]:
             case "heal":
@@ -79,9 +78,10 @@ class Nemesis:
         return msgspec.structs.replace(op, type="info", value=value)
 
     async def heal_all(self) -> None:
-        """Mend what is still broken, the last first, and whatever was left half broken.
+        """Heal the active faults, the last one first, and whatever a failed fault has left half
+        done.
 
-        A mend that fails does not spare the rest.
+        A heal that fails does not prevent the others.
         """
         for number, broken in reversed(list(self._broken.items())):
             heal = functools.partial(self._heal, number, None, _unheard)
@@ -112,7 +112,7 @@ class Nemesis:
     async def _measure(
         self, number: int, targets: Any, acted: Callable[[], None]
     ) -> tuple[Any, Effect]:
-        """Measure the effect of a fault that is on."""
+        """Measure the effect of an active fault."""
         if number not in self._broken:
             return targets, Effect(False, "not broken")
         package, _, applied = self._broken[number]
@@ -147,7 +147,8 @@ class Nemesis:
         return list(applied.targets), effect
 
     def _kept(self, number: int, state: str | None) -> dict[NodeId, int]:
-        """The targets of a fault that other faults keep in a state, and by which."""
+        """Return the targets of a fault that other faults keep in a state, with the number of such
+        a fault."""
         mine = self._broken[number].applied.targets
         return {
             node: other
@@ -168,7 +169,10 @@ async def _try_to(what: str, mend: Callable[[], Awaitable[object]]) -> None:
 
 
 def _leftovers(cluster: Any) -> Iterator[tuple[str, Callable[[NodeId], Awaitable[None]]]]:
-    """What a fault that failed half-way may have left on a node; none harms one that is whole."""
+    """Yield the methods that remove what a failed fault may have left on a node.
+
+    None of them affects a node that is well.
+    """
     if isinstance(cluster, CanDisconnect):
         yield "the network", cluster.reconnect
     if isinstance(cluster, CanDropPackets):

@@ -1,11 +1,11 @@
-"""When which fault strikes: drawn from a seed, kept as data.
+"""Draws which fault is applied when from a seed, and keeps the schedule as data.
 
-A schedule goes in periods. Each period turns a random subset of the packages loose, in a lane for
-processes and one for the network, or in one of them, and beside them perhaps in one for operators:
-faults of one lane follow one another, faults of different lanes may overlap. Then all is quiet for
-a while, so that the cluster can recover; now and then a whole period is quiet. How likely a package
-is to be in a subset is drawn once per schedule (swarm testing), so that some runs are all about one
-kind of trouble.
+A schedule consists of periods. Each period uses a random subset of the packages, in the lane of
+process faults, the lane of network faults, or both, and perhaps in the lane of operators as well.
+Faults of one lane follow one another; faults of different lanes may overlap. Then no fault is
+active for a while, so that the cluster can recover; now and then there is a longer pause. The
+probability of each package to be in a subset is drawn once per schedule (swarm testing), so that some runs
+concentrate on one kind of fault.
 """
 
 import dataclasses
@@ -18,35 +18,38 @@ from model.roles import NodeId
 from nemesis.package import Drawn, Lane, Package, Shape
 
 QUIET_START_S = 5.0
-"""Trouble before anything has settled teaches nothing."""
+"""No fault is applied before the cluster has settled: it would show nothing."""
 QUIET_END_S = 5.0
-"""Before the end of the workload everything is healed, and clients have some calm."""
+"""Every fault is healed this long before the end of the workload, so that clients can recover."""
 QUIET_PERIODS = 0.25
-"""The share of periods without any fault."""
+"""The probability of an additional pause between two periods."""
 SECONDS_PER_FAULT = 7.0
-"""A schedule has at least one fault for so many seconds between its quiet ends …"""
+"""A schedule has at least one fault per this many seconds between its quiet start and end …"""
 KINDS = 3
-"""… from at least so many packages, if so many are at hand."""
+"""… from at least this many packages, if there are so many."""
 
 MOMENTS = 0.5
-"""The share of faults that wait for a moment, where a workload has some."""
+"""The share of faults that wait for an operation of a client, if the workload offers some."""
 
 OPERATORS = {1: 0.3, 2: 0.6}
-"""The share of periods with faults of that many lanes in which operators are at work, too."""
+"""By the number of lanes in use: the share of periods in which operators are active as well."""
 
 LANES: tuple[Lane, ...] = ("process", "network", "admin")
 
 
 class Temper(NamedTuple):
-    """How a schedule is meant; as it is by default, it does not depend on what is added here."""
+    """Settings of the draw.
+
+    The schedule of a seed must not change under the defaults, also when a setting is added.
+    """
 
     calm: float = 1.0
-    """Stretches the pauses between faults, and makes quiet periods more likely."""
+    """Stretches the pauses between faults, and makes additional pauses more likely."""
     grudge: float = 0.0
-    """How likely a fault that strikes one broker strikes the same one as the last that did."""
+    """How likely a fault on one broker targets the same one as the previous such fault."""
     weight: float = 0.0
-    """How likely a period belongs to one fault that wants to be alone: such faults mostly take too
-    long for what others have left of a period."""
+    """How likely a period consists of one fault that must be alone: such faults mostly take too
+    long for the time that other faults have left in a period."""
 
 
 EVEN = Temper()
@@ -69,13 +72,12 @@ def draw(
     synced: bool = False,
     temper: Temper = EVEN,
 ) -> tuple[ScheduledFault, ...]:
-    """A schedule, the same for the same arguments; empty without packages
-    that have room in such a cluster.
+    """Draw a schedule: the same one for the same arguments, and empty if no package may be drawn.
 
-    ``moments`` are operations of clients by whose beginning some of the faults are to strike.
-    ``asked`` are APIs that they call again and again. ``time_limit_s`` is the workload's; every
-    fault is over before it. With time for it the schedule has enough faults of enough kinds to mean
-    something (:data:`SECONDS_PER_FAULT`, :data:`KINDS`): draws that do not are drawn again.
+    ``moments`` are operations of clients; some faults are applied when such an operation begins.
+    ``asked`` are APIs that clients call again and again. ``time_limit_s`` is that of the workload;
+    every fault is over before it. If time allows, the schedule has enough faults of enough kinds to
+    be meaningful (:data:`SECONDS_PER_FAULT`, :data:`KINDS`): draws that have fewer are repeated.
     """
     shape = Shape(
         brokers=tuple(brokers),
@@ -122,7 +124,7 @@ def draw(
 
 
 def _moment(rng: random.Random, moments: Sequence[str]) -> dict[str, Any]:
-    """When a fault is to strike, if that matters to it."""
+    """Return the option ``when`` for some faults: the operation that triggers them."""
     return {"when": rng.choice(moments)} if moments and rng.random() < MOMENTS else {}
 
 
@@ -132,7 +134,7 @@ def _again(
     brokers: Sequence[NodeId],
     grudge: float,
 ) -> Iterator[tuple[float, str, Drawn]]:
-    """The same faults, some of them at whom the one before them struck."""
+    """Yield the same faults, some of them with the targets of the fault before them."""
     ones = {(broker,) for broker in brokers}
     last: Any = None
     for at_s, package, fault in drawn:
@@ -185,8 +187,10 @@ def _drawn(
 def _alone(
     rng: random.Random, packages: Sequence[Package], shape: Shape, room_s: float
 ) -> tuple[str, Drawn] | None:
-    """A fault that wants to be alone, for which there is time; rather one that takes long, for the
-    others have their chances elsewhere."""
+    """Draw a fault that must be alone and for which there is time, preferably one that takes long.
+
+    The shorter ones have chances in other periods.
+    """
     found: list[tuple[str, Drawn]] = []
     for package in packages:
         assert package.draw is not None, "only what can be drawn is"
@@ -210,7 +214,7 @@ def _lane(
     *,
     alone: bool,
 ) -> Iterator[tuple[float, str, Drawn]]:
-    """Faults one after another; those that want to be alone only when this lane is."""
+    """Draw faults one after another; those that must be alone only if no other lane is in use."""
     weights = [package.weight for package in packages]
     at_s = from_s + rng.uniform(0.0, 1.0)
     while at_s < until_s:

@@ -1,8 +1,8 @@
-"""expire-session: ZooKeeper ends a broker's session while the broker is well and connected.
+"""expire-session: ZooKeeper ends a broker's session while the broker is healthy and connected.
 
-Its znode is gone at once, and it is told when it next speaks. In between it leads, controls and
-answers as one who has lost all of that; then it registers anew, as one that was just started, with
-everything that it knew still in its memory.
+The broker's znode is gone at once; the broker learns of it when it next sends a request. Until then
+it still acts as a leader or controller, although it is neither. Then it registers again like a
+broker that has just started, but with all of its former state in memory.
 """
 
 import asyncio
@@ -16,19 +16,22 @@ from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 RETURN_S = 5.0
-"""How long a broker may take to register anew."""
+"""How long a broker may take to register again."""
 COME_S = 1.5
-"""How long one that has none is waited for, before the fault."""
+"""How long the fault waits for a target without a registration to register first."""
 LOOK_EVERY_S = 0.05
 OVERHEAD_S = 2.0
 
 
 class Expirable(Cluster, CanExpire, CanKill, CanPause, HasRoles, HasHealth, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One broker; the fault itself takes no time. Alone: who is cut off may have no session."""
+    """Draw one broker; the fault itself takes no time.
+
+    No other fault is active, because a broker that is cut off may have no session.
+    """
     one = aim.draw_one(rng, shape)
     return Drawn("expire-session", 0.0, one, alone=True, overhead_s=OVERHEAD_S)
 
@@ -36,9 +39,10 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Expirable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when ZooKeeper has ended the session, and its registration is no more.
+    """End the sessions; proved when ZooKeeper has ended them and the registrations are gone.
 
-    Who runs and has no session, as after ZooKeeper was away, has ``COME_S`` to register first.
+    A target that runs without a registration, for example after ZooKeeper was away, has ``COME_S``
+    to register first.
     """
     nodes = await aim.resolve(cluster, targets, rng)
     before = {node: await cluster.registration(node) for node in nodes}
@@ -58,7 +62,7 @@ async def apply(
 
 
 async def heal(cluster: Expirable, applied: Applied) -> Effect:
-    """Nothing is to be mended; proved when each that runs is registered anew."""
+    """Wait; there is nothing to restore. Proved when each running target has registered again."""
     before: dict[NodeId, int | None] = applied.undo
     standing = {node: old for node, old in before.items() if await aim.stands(cluster, node)}
     missing = await _until_registered(cluster, standing, RETURN_S)
@@ -70,7 +74,7 @@ async def heal(cluster: Expirable, applied: Applied) -> Effect:
 async def _until_registered(
     cluster: Expirable, before: Mapping[NodeId, int | None], within_s: float
 ) -> list[NodeId]:
-    """Wait for registrations other than these; who has none in the end."""
+    """Wait for registrations other than these; return the nodes that have none at the end."""
     missing = list(before)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(within_s):

@@ -1,8 +1,8 @@
-"""slow-disk: every operation on a broker's disk takes longer, and the broker stands still for it.
+"""slow-disk: every operation on a broker's disk takes longer, and the broker waits for it.
 
 Nothing fails. Appends, reads and syncs that took microseconds take milliseconds, in the middle of
-whatever the broker was doing: heartbeats are late, followers fall behind, a flush that comes by
-the clock holds up everybody.
+whatever the broker was doing: heartbeats are late, followers fall behind, and a periodic flush
+delays every request.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from nemesis import targets as aim
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 SECONDS = (0.0005, 0.01)
-"""From and to, when drawn."""
+"""The range from which the delay is drawn."""
 OVERHEAD_S = 2.5
 TRIES = 5
-"""An operation may have to wait for others; one of so many in a row does not."""
+"""An operation may have to wait for others; of this many in a row, at least one does not."""
 
 
 class Sluggish(Cluster, CanSlowDisk, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One broker, for about a session."""
+    """Draw one broker, for about the length of a session."""
     low, high = SECONDS
     options = {"seconds": round(low * (high / low) ** rng.random(), 4)}
     duration_s = rng.uniform(0.5, 2.5) * shape.session_timeout_s
@@ -37,7 +37,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Sluggish, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved when an operation takes as long as was asked, and took less before."""
+    """Slow the disks; proved when an operation takes as long as requested, and took less before."""
     nodes = await aim.resolve(cluster, targets, rng)
     seconds = float(options["seconds"])
     before = await asyncio.gather(*(_at_best_s(cluster, node, seconds) for node in nodes))
@@ -53,7 +53,7 @@ async def apply(
 
 
 async def _at_best_s(cluster: Sluggish, node: NodeId, enough_s: float) -> float:
-    """How long an operation takes by itself: of a few, the first below ``enough_s``."""
+    """Return how long an operation takes by itself: of several, the first below ``enough_s``."""
     took_s = math.inf
     for _ in range(TRIES):
         took_s = min(took_s, await cluster.disk_takes_s(node))
@@ -63,7 +63,7 @@ async def _at_best_s(cluster: Sluggish, node: NodeId, enough_s: float) -> float:
 
 
 async def heal(cluster: Sluggish, applied: Applied) -> Effect:
-    """Proved when an operation takes less than it was made to."""
+    """Restore the disks; proved when an operation takes less than the fault's delay."""
     await asyncio.gather(*map(cluster.quicken_disk, applied.targets))
     took = await asyncio.gather(
         *(_at_best_s(cluster, node, applied.undo) for node in applied.targets)

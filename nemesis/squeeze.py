@@ -1,8 +1,8 @@
-"""squeeze: a broker gets by with hardly any CPU, or with hardly more memory than it has.
+"""squeeze: a broker has hardly any CPU, or hardly more memory than it uses.
 
-Without CPU it is alive, connected, and late with everything: its session may expire while its
-connections stand. Without memory it goes on until it wants more, and dies then, by the kernel's
-hand and at a moment of its own: in the middle of whatever made it grow.
+Without CPU the broker is alive and connected, and late with everything: its session may expire
+while its connections stay open. Without memory it continues until it needs more. Then the kernel
+kills it, in the middle of whatever made it grow.
 """
 
 import asyncio
@@ -19,29 +19,31 @@ from nemesis.package import Applied, Drawn, Effect, Package, Shape
 FAULTS = ("squeeze-cpu", "squeeze-memory")
 
 CPUS = (0.02, 0.1)
-"""From and to, when drawn."""
+"""The range from which the CPU limit is drawn."""
 HEADROOM_BYTES = (2 << 20, 8 << 20)
-"""From and to, when drawn, in whole pages."""
+"""The range from which the headroom is drawn, in whole pages."""
 PAGE_BYTES = 4096
 CLOSER = 16
-"""The headroom is divided by this as long as nothing shows that memory is scarce. The kernel hands
-memory out by the quarter of a megabyte: with less than that any new page meets the limit."""
+"""The divisor that reduces the headroom while nothing shows that memory is scarce. The kernel
+charges memory in units of a quarter of a megabyte: with less than that, any new page meets the
+limit."""
 Limits = tuple[float, int]
-"""CPUs and bytes; 0 is none."""
+"""CPUs and bytes; 0 means no limit."""
 
 OVERHEAD_S = {"squeeze-cpu": 4.0, "squeeze-memory": 10.0}
-"""Throttling is waited for; the limit is drawn closer a few times; who was killed is started."""
+"""The time to wait for throttling, to lower the memory limit a few times, and to start a broker
+that was killed."""
 
 
 class Squeezable(Cluster, CanSqueeze, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """One broker, for less or more than its session.
+    """Draw one broker, for less or more than its session, with no other fault active.
 
-    Alone: who has hardly any CPU may answer no probe in time, and no link to it can be proved cut,
-    or whole, then; and who is cut off has nothing to do that would want more memory.
+    A broker with hardly any CPU may answer no probe in time, so that no link to it can be proved
+    cut or whole; and a broker that is cut off does nothing that would need more memory.
     """
     fault = rng.choice(FAULTS)
     if fault == "squeeze-cpu":
@@ -62,10 +64,11 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Squeezable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """CPU: proved when the limit is in force and the scheduler has held the node back since.
+    """Limit CPU or memory of the targets that run.
 
-    Memory: when the limit is in force and the node has met it since, or the OOM killer has come. As
-    long as neither is so, the limit is drawn closer.
+    CPU is proved when the limit is in force and the scheduler has throttled the node since. Memory
+    is proved when the limit is in force and the node has met it since, or the OOM killer has come;
+    until then the limit is lowered step by step.
     """
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
@@ -116,8 +119,8 @@ async def _squeeze_memory(
 
     async def drawn_closer() -> Strain:
         nonlocal headroom, limit
-        for _ in range(2):  # what the kernel has put by for the node is known after the first
-            if now.memory_used_bytes and not bites(now):  # else it is down
+        for _ in range(2):  # the kernel's reserve for the node is known after the first round
+            if now.memory_used_bytes and not bites(now):  # otherwise the node is down
                 limit = min(now.memory_used_bytes + headroom, now.memory_bytes or math.inf)
                 await cluster.squeeze_memory(node, int(limit))
             await looked_at()
@@ -126,7 +129,7 @@ async def _squeeze_memory(
 
     await proof.until(drawn_closer, bites)
     if not now.memory_used_bytes:
-        await proof.until(looked_at, bites)  # why it has ended may be told later than that it has
+        await proof.until(looked_at, bites)  # why it has ended may be known later
     how = f"{node}: {now.memory_used_bytes} of {_spoken(now.memory_bytes)} bytes are used"
     if is_killed():
         how += ", the OOM killer came"
@@ -136,8 +139,11 @@ async def _squeeze_memory(
 
 
 async def heal(cluster: Squeezable, applied: Applied) -> Effect:
-    """Widen first, then start what is down; proved when the limits are wider and the node runs. A
-    node that another fault keeps down stays so."""
+    """Raise the limits, then start what is down; proved when the limits are wider and the node
+    runs.
+
+    A node that another fault keeps down is not started.
+    """
     limits: dict[NodeId, Limits] = applied.undo or {}
     return _all(
         await asyncio.gather(

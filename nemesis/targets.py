@@ -1,9 +1,9 @@
-"""Whom a fault strikes: named when the schedule is drawn, resolved when it fires.
+"""The targets of a fault: named when the schedule is drawn, resolved when the fault is applied.
 
 A target is a list of node ids, ``leader:topic-partition``, ``group-coordinator:GROUP``,
 ``transaction-coordinator:TRANSACTIONAL-ID``, ``controller``, or ``not-controller`` for the first of
-the other brokers. A role that nobody holds just now, and a node that is down already, is replaced
-by a broker that stands: a fault that strikes nobody would prove nothing.
+the other brokers. If no node has the role, or if a target broker is down or paused already, another
+running broker takes its place: a fault without targets would prove nothing.
 """
 
 import random
@@ -24,7 +24,7 @@ COORDINATORS: Mapping[str, Coordinated] = {
 
 
 class Inhabited(Protocol):
-    """What resolving asks of a cluster."""
+    """The methods that resolving targets needs from a cluster."""
 
     @property
     def brokers(self) -> tuple[NodeId, ...]: ...
@@ -36,7 +36,7 @@ class Inhabited(Protocol):
 
 
 def draw_one(rng: random.Random, shape: Shape) -> Any:
-    """One broker, by name or by role."""
+    """Draw one broker, by id or by role."""
     kinds = ["node", "node", CONTROLLER, *(["leader"] * 2 if shape.keys else [])]
     kinds += ["coordinator"] * 4 if shape.coordinators else []
     match rng.choice(kinds):
@@ -57,7 +57,7 @@ ROLES = (
 
 
 def refusal(targets: Any, nodes: Sequence[NodeId]) -> str | None:
-    """Why no fault can strike these targets in a cluster of these nodes."""
+    """Return why no fault can have these targets in a cluster of these nodes, or ``None``."""
     match targets:
         case str() if targets in (CONTROLLER, NOT_CONTROLLER):
             return None
@@ -71,7 +71,10 @@ def refusal(targets: Any, nodes: Sequence[NodeId]) -> str | None:
 
 
 async def resolve(cluster: Inhabited, targets: Any, rng: random.Random) -> tuple[NodeId, ...]:
-    """The nodes that are meant now, each standing if any broker stands, none twice."""
+    """Return the nodes that the targets mean now, without duplicates.
+
+    Every broker among them runs, if enough brokers do.
+    """
     if isinstance(targets, str):
         node = await _holder(cluster, targets)
         wanted: Sequence[NodeId | None] = [node]
@@ -89,7 +92,7 @@ async def resolve(cluster: Inhabited, targets: Any, rng: random.Random) -> tuple
 
 
 async def stands(cluster: Inhabited, node: NodeId) -> bool:
-    """Is it up, and not frozen?"""
+    """Is the node up and not paused?"""
     return await cluster.is_running(node) and not await cluster.is_paused(node)
 
 

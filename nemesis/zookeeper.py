@@ -1,7 +1,7 @@
-"""zookeeper: the coordinator itself dies or freezes, and comes back.
+"""zookeeper: the only ZooKeeper server is killed or paused, and comes back.
 
-While it is away nobody is elected and no ISR changes. What has a leader and its replicas goes on,
-until a broker's session is over.
+While it is away, no leader is elected and no ISR changes. Partitions that have a leader continue
+with their replicas until a broker's session expires.
 """
 
 import dataclasses
@@ -16,11 +16,14 @@ FAULTS = ("kill-zookeeper", "pause-zookeeper")
 
 
 class Headless(Cluster, CanKill, CanPause, HasRoles, Protocol):
-    """What this package asks of a cluster."""
+    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """Away for less or more than a session. Alone, for no link to it can be proved cut then."""
+    """Draw an absence of less or more than a session.
+
+    No other fault is active, because meanwhile no link to ZooKeeper can be proved cut.
+    """
     away_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
     return Drawn(rng.choice(FAULTS), away_s, [ZOOKEEPER], alone=True)
 
@@ -28,14 +31,14 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Headless, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Proved as a broker's death or pause is."""
+    """Kill or pause ZooKeeper; proved as for a broker."""
     strike = kill.apply if fault == "kill-zookeeper" else pause.apply
     applied = await strike(cluster, fault, targets, options, rng)
     return dataclasses.replace(applied, undo=fault)
 
 
 async def heal(cluster: Headless, applied: Applied) -> Effect:
-    """Start it after a kill, resume it after a pause: each fault takes back what it did."""
+    """Start ZooKeeper after a kill, resume it after a pause: each fault removes its own effect."""
     mend = kill.heal if applied.undo == "kill-zookeeper" else pause.heal
     return await mend(cluster, applied)
 
