@@ -4,8 +4,8 @@ A schedule consists of periods. Each period uses a random subset of the packages
 process faults, the lane of network faults, or both, and perhaps in the lane of operators as well.
 Faults of one lane follow one another; faults of different lanes may overlap. Then no fault is
 active for a while, so that the cluster can recover; now and then there is a longer pause. The
-probability of each package to be in a subset is drawn once per schedule (swarm testing), so that some runs
-concentrate on one kind of fault.
+probability of each package to be in a subset is drawn once per schedule (swarm testing), so that
+some runs concentrate on one kind of fault.
 """
 
 import dataclasses

@@ -1,1 +1,1 @@
-"""Asks questions whose answers can be judged."""
+"""Generates operations whose outcomes can be judged."""

@@ -1,1 +1,1 @@
-"""Adapters from other people's Kafka clients to the one interface of a workload's process."""
+"""Adapts third-party Kafka clients to the one interface of a workload's process."""

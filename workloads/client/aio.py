@@ -1,23 +1,23 @@
 """aiokafka, unmodified, as the client of a process: plain asyncio, on sockets and in simulation.
 
-A process owns at most one producer, whose first failure is its last deed, and one consumer, which
-is assigned partitions, belongs to no group and commits nothing.
+A process owns at most one producer, which is discarded after its first failure, and one consumer,
+which is assigned partitions, belongs to no group and commits nothing.
 
-**What bounds a send.** aiokafka has no ``delivery.timeout.ms``. Its batches expire after
+**The time limit of a send.** aiokafka has no ``delivery.timeout.ms``. Its batches expire after
 ``request_timeout_ms``; those of an idempotent producer only while the partition has no leader
-(``message_accumulator.drain_by_nodes``), else they are retried for ever (``sender._can_retry``).
-The bound here is ours: what is not reported on by then is in doubt, and so is the rest of the
-producer's life.
+(``message_accumulator.drain_by_nodes``), otherwise they are retried for ever
+(``sender._can_retry``). This module adds the limit: a record without a result by then is in doubt,
+and so is everything that the producer would do later.
 
-**Order.** One batch per partition is under way at a time, one request per broker, and a batch that
+**Order.** One batch per partition is in flight at a time, one request per broker, and a batch that
 is retried goes to the head of its queue (``sender._muted_partitions``,
-``message_accumulator.reenqueue``). After a batch that has failed, the sequence numbers that it took
-are gone, and an idempotent producer is refused for ever after: it is given up, as every producer is
-that has failed.
+``message_accumulator.reenqueue``). The sequence numbers of a failed batch are used up, and brokers
+reject everything that an idempotent producer sends after it: the producer is discarded, like every
+producer that has failed.
 
-**Ends.** Nothing in aiokafka's ways of stopping is bounded, and some do not end: flushing what can
-never be sent, a metadata update that nobody makes any more. So ends are forced here and waited for
-within bounds, which needs a few of its private names.
+**Closing.** None of aiokafka's ways to stop has a time limit, and some never end: flushing what can
+never be sent, waiting for a metadata update that no task makes any more. So this module forces
+tasks to end and waits for them within limits, for which it needs some private names of aiokafka.
 """
 
 import asyncio
@@ -60,12 +60,13 @@ silenced("aiokafka")
 
 
 class AioClient(PlainClient):
-    """A process by aiokafka."""
+    """A process that uses aiokafka."""
 
     FAILURES = (KafkaError, TimeoutError)
 
     def __init__(self, settings: Settings) -> None:
-        """Raises :class:`~workloads.client.aio_settings.BadSetting`."""
+        """Raises :class:`~workloads.client.aio_settings.BadSetting` for settings that aiokafka
+        lacks."""
         super().__init__(settings.topic)
         name = f"process-{settings.process}"
         self._common = {"bootstrap_servers": settings.bootstrap, "client_id": name}
@@ -76,7 +77,7 @@ class AioClient(PlainClient):
         self._reader: Reader | None = None
 
     async def close(self) -> None:
-        """Give up what is queued and under way, and close every connection, within a bound."""
+        """Discard what is queued and in flight, and close every connection, within a time limit."""
         self._alive = False
         used, self._writer, self._reader = (self._writer, self._reader), None, None
         await asyncio.gather(*(each.close() for each in used if each is not None))
@@ -137,11 +138,13 @@ class Writer:
         self._producer = AIOKafkaProducer(**arguments)
         self._starting = asyncio.ensure_future(self._producer.start())
         self._queued: list[asyncio.Future[Any]] = []
-        """What the operation under way has handed over."""
+        """The futures of the records that the current operation has queued."""
 
     async def send(self, records: list[tuple[str, int]]) -> list[Report]:
-        """All of them at once, those of a key as one batch if they fit; returns when every one has
-        been reported on, or when the time to deliver them is over."""
+        """Send all records at once, those of a partition as one batch if they fit; report on each.
+
+        Returns when every record has a result, or when the delivery timeout has expired.
+        """
         until = asyncio.get_running_loop().time() + self._delivery_timeout_s
         self._queued = []
         try:
@@ -154,7 +157,7 @@ class Writer:
         return _known_offsets([key for key, _ in records], reports)
 
     async def close(self) -> None:
-        """Let go of what is queued and on its way."""
+        """Discard what is queued and in flight, and close the connections."""
         producer = self._producer
         await _end_start(self._starting)
         sender = producer._sender.sender_task
@@ -162,8 +165,9 @@ class Writer:
             requests = _requests(sender)
             await end_task(sender)
             await asyncio.gather(*map(end_task, requests))
-            # Nobody sends any more: flushing would wait for ever. Its own way to fail what is
-            # queued trips over batches that wait for another attempt (``_pop_batch``'s callback).
+            # The sender has ended, so flushing would wait for ever. aiokafka's own way to fail
+            # queued batches raises an error for batches that wait for another attempt
+            # (``_pop_batch``'s callback).
             accumulator = producer._message_accumulator
             accumulator._batches.clear()
             accumulator._pending_batches.clear()
@@ -173,7 +177,7 @@ class Writer:
         await stop_client(producer.stop, producer.client.close)
 
     async def _queue(self, records: list[tuple[str, int]], until: float) -> str | None:
-        """Hand records over, up to the first that is not taken; the error by which it is not."""
+        """Queue records up to the first that is refused; return the error of that one, if any."""
         try:
             async with asyncio.timeout_at(until):
                 with its_assertions():
@@ -195,28 +199,31 @@ class Writer:
 
 
 class Reader:
-    """A consumer, which finds the cluster when it is first assigned something."""
+    """A consumer, which connects to the cluster when it is first assigned a partition."""
 
     def __init__(self, arguments: Mapping[str, Any], form: payload.Form = payload.PLAIN) -> None:
         self._form = form
         self._consumer = AIOKafkaConsumer(**arguments)
         self._starting: asyncio.Task[None] | None = None
         self._positions: dict[str, int] = {}
-        """By assigned key: the offset after the last record read; -1 before the first."""
+        """By assigned partition: the offset after the last record read; -1 before the first."""
         self._names: dict[tuple[str, int], str] = {}
-        """The assigned keys, by topic and partition."""
+        """The names of the assigned partitions, by topic and partition number."""
 
     async def assign(self, keys: list[str]) -> str | None:
-        """Read these keys from now on: new ones from the beginning, kept ones go on. The error by
-        which nothing was assigned, when the cluster cannot be found."""
+        """Read these partitions from now on: new ones from the beginning, kept ones from their
+        position.
+
+        Returns the error if nothing was assigned because the cluster was not found.
+        """
         error = await self._start()
         if error is not None:
             return error
         self._positions = {key: self._positions.get(key, -1) for key in keys}
         self._names = {split(key): key for key in keys}
         self._consumer.assign([TopicPartition(*split(key)) for key in keys])
-        # An assignment replaces the former one, places and all. Between it and the last of the
-        # places nothing may be awaited: aiokafka would look for places of its own.
+        # An assignment replaces the former one and its positions. Between the assignment and the
+        # last of the seeks there must be no await: aiokafka would reset the positions by itself.
         unread = []
         for key, position in self._positions.items():
             if position < 0:
@@ -224,15 +231,16 @@ class Reader:
             else:
                 self._consumer.seek(TopicPartition(*split(key)), position)
         if unread:
-            with suppress(TimeoutError):  # it goes on in the background, and need not be waited for
+            with suppress(TimeoutError):  # it continues in the background
                 async with asyncio.timeout(POLL_TIMEOUT_S):
                     await self._consumer.seek_to_beginning(*unread)
         return None
 
     async def poll(self) -> tuple[Records, str | None]:
-        """Records by key, in the order they came; and the error that ended the poll, if any.
+        """Return records by partition, in the order they came, and the error that ended the poll,
+        if any.
 
-        Looks twice: aiokafka fetches by itself meanwhile.
+        It looks twice, because aiokafka fetches in the background meanwhile.
         """
         records: Records = {}
         try:
@@ -249,7 +257,7 @@ class Reader:
         return records, None
 
     async def rewind(self, places: Mapping[str, int]) -> str | None:
-        """Read these keys again from these offsets on; the error by which that cannot be done."""
+        """Read these partitions again from these offsets; return the error if that fails."""
         try:
             with its_assertions():
                 for key, offset in places.items():
@@ -260,7 +268,7 @@ class Reader:
         return None
 
     async def progress(self, key: str) -> tuple[int, int]:
-        """The position in a key, and its high watermark as its leader has it now."""
+        """Return the position in a partition, and its high watermark as its leader has it now."""
         partition = TopicPartition(*split(key))
         async with asyncio.timeout(QUERY_TIMEOUT_S):
             with its_assertions():
@@ -268,7 +276,7 @@ class Reader:
                 return await self._consumer.position(partition), end
 
     async def watermarks(self, key: str) -> dict[str, int]:
-        """Log start, last stable offset and high watermark, asked for in this order."""
+        """Return log start, last stable offset and high watermark, requested in this order."""
         if (error := await self._start()) is not None:
             raise KafkaError(error)
         partition = TopicPartition(*split(key))
@@ -284,8 +292,9 @@ class Reader:
             await _end_start(self._starting)
         fetcher = self._consumer._fetcher
         if fetcher is not None:
-            # It would cancel its fetches one by one, and end itself by the cancellation of the
-            # first that was pausing after an error, with the others and all connections open.
+            # The fetcher would cancel its fetches one by one; the cancellation of the first fetch
+            # that sleeps after an error would end the fetcher itself, and leave the other fetches
+            # and all connections open.
             await end_task(fetcher.error_future)
             fetches = list(fetcher._pending_tasks)
             fetcher._pending_tasks.clear()
@@ -293,8 +302,10 @@ class Reader:
         await stop_client(self._consumer.stop, self._consumer._client.close)
 
     async def _start(self) -> str | None:
-        """The error by which the consumer has not started in time; one whose start goes on is
-        waited for again by the next assignment."""
+        """Start the consumer; return the error if it has not started in time.
+
+        The next assignment waits again for a start that is still in progress.
+        """
         error = None
         with suppress(TimeoutError):
             async with asyncio.timeout(QUERY_TIMEOUT_S):
@@ -311,7 +322,7 @@ class Reader:
         return error or "TimeoutError"
 
     async def _take(self, records: Records, count_max: int) -> int:
-        """Take what has been fetched; how many records that was."""
+        """Take records that have been fetched, and return their number."""
         count = 0
         taken = await self._consumer.getmany(timeout_ms=0, max_records=count_max)
         for partition, messages in taken.items():
@@ -326,7 +337,7 @@ class Reader:
 
 
 async def _report(future: "asyncio.Future[Any]", until: float) -> Report:
-    """What came of a record that was queued."""
+    """Return the result of a queued record."""
     try:
         async with asyncio.timeout_at(until):
             metadata = await future
@@ -336,15 +347,16 @@ async def _report(future: "asyncio.Future[Any]", until: float) -> Report:
 
 
 def _known_offsets(keys: list[str], reports: list[Report]) -> list[Report]:
-    """Without the offsets that aiokafka has made up.
+    """Remove the offsets that aiokafka has made up.
 
-    A batch that the broker calls a duplicate of one it no longer remembers is answered with base
-    offset -1, which aiokafka takes for a number: the batch's records are reported at -1, 0, 1, …
-    (``sender.handle_response``, ``message_accumulator.done``). No true offset can continue such a
-    row: what comes after those records in the log lies behind as many as they are.
+    If a broker reports a batch as the duplicate of one that it no longer remembers, its response
+    has the base offset -1, which aiokafka takes for a real offset: it reports the batch's records
+    at -1, 0, 1, … (``sender.handle_response``, ``message_accumulator.done``). No real offset can
+    continue such a series: a record that follows these records in the log has at least their number
+    as its offset.
     """
     known = []
-    made_up: dict[str, int] = {}  # by key: the next one, if the row goes on
+    made_up: dict[str, int] = {}  # by partition: the next offset of the series, if it continues
     for key, report in zip(keys, reports, strict=True):
         if report.offset is not None and report.offset in (-1, made_up.get(key)):
             made_up[key] = report.offset + 1
@@ -357,8 +369,10 @@ def _known_offsets(keys: list[str], reports: list[Report]) -> list[Report]:
 
 @asynccontextmanager
 async def _administering(common: Mapping[str, Any]) -> AsyncIterator[AIOKafkaAdminClient]:
-    """A client that is up, for as long as one question may take. Raises ``KafkaError`` and
-    ``TimeoutError``."""
+    """Yield a started admin client, for as long as one request may take.
+
+    Raises ``KafkaError`` and ``TimeoutError``.
+    """
     admin = AIOKafkaAdminClient(**common, request_timeout_ms=int(QUERY_TIMEOUT_S * 1000))
     starting = asyncio.ensure_future(admin.start())
     try:
@@ -372,13 +386,13 @@ async def _administering(common: Mapping[str, Any]) -> AsyncIterator[AIOKafkaAdm
 
 
 async def _create(common: Mapping[str, Any], new: NewTopic) -> tuple[outcome.Outcome, str | None]:
-    """Ask for a topic; the outcome, and the name of the error."""
-    # Until it has found the controller, nothing is asked for.
+    """Create a topic; return the outcome and the name of the error."""
+    # Nothing is sent until the client has found the controller.
     in_doubt: Literal["fail", "info"] = "fail"
     try:
         async with _administering(common) as admin:
             if admin._client.cluster.controller is None:
-                return "fail", "NoController"  # it would look that up, and not look whether
+                return "fail", "NoController"  # aiokafka would ignore that it is unknown
             in_doubt = "info"
             answer = await admin.create_topics([new])
     except (KafkaError, TimeoutError) as error:
@@ -391,8 +405,10 @@ async def _create(common: Mapping[str, Any], new: NewTopic) -> tuple[outcome.Out
 async def _delete(
     common: Mapping[str, Any], partition: TopicPartition, offset: int
 ) -> tuple[outcome.Outcome, int | None, str | None]:
-    """Ask once for the deletion of all records before an offset; the outcome, where the log begins
-    on all replicas then, and the name of the error."""
+    """Delete all records before an offset, with one request.
+
+    Returns the outcome, the start of the log on all replicas after it, and the name of the error.
+    """
     is_asked = False
     try:
         async with _administering(common) as admin:
@@ -416,7 +432,7 @@ async def _delete(
 async def _delete_topic(
     common: Mapping[str, Any], topic: str
 ) -> tuple[outcome.Outcome, str | None]:
-    """Ask for a topic to be deleted; the outcome, and the name of the error."""
+    """Delete a topic; return the outcome and the name of the error."""
     in_doubt: Literal["fail", "info"] = "fail"
     try:
         async with _administering(common) as admin:
@@ -434,7 +450,7 @@ async def _delete_topic(
 
 
 async def _alter(common: Mapping[str, Any], topic: str, settings: Mapping[str, str]) -> str | None:
-    """Ask for these settings of a topic; the name of the error."""
+    """Change these settings of a topic; return the name of the error, if any."""
     try:
         async with _administering(common) as admin:
             asked = ConfigResource(ConfigResourceType.TOPIC, topic, dict(settings))
@@ -446,8 +462,11 @@ async def _alter(common: Mapping[str, Any], topic: str, settings: Mapping[str, s
 
 
 async def end_task(task: "asyncio.Future[Any]") -> None:
-    """Cancel a task until it has ended: aiokafka's sender takes the first time for a wish to see
-    what is on the wire through, however long that takes."""
+    """Cancel a task until it has ended.
+
+    At the first cancellation aiokafka's sender waits for the requests in flight, however long that
+    takes.
+    """
     while not task.done():
         task.cancel()
         await asyncio.sleep(0)
@@ -455,8 +474,11 @@ async def end_task(task: "asyncio.Future[Any]") -> None:
 
 
 def _requests(sender: "asyncio.Task[Any]") -> list["asyncio.Task[Any]"]:
-    """What a sender has under way, or had when it failed: only its frame knows of that. Ended, it
-    leaves all but one request to themselves, which trip over batches that are gone."""
+    """Return the request tasks that a sender has in flight, or had when it failed.
+
+    Only the sender's frame refers to them. A sender that ends leaves all but one of them running,
+    and they would fail on batches that no longer exist.
+    """
     coroutine: Any = sender.get_coro()
     frames = [coroutine.cr_frame]
     if sender.done() and not sender.cancelled() and (error := sender.exception()) is not None:
@@ -465,10 +487,10 @@ def _requests(sender: "asyncio.Task[Any]") -> list["asyncio.Task[Any]"]:
 
 
 async def _end_start(starting: "asyncio.Task[None]") -> None:
-    """Cancel a start, unless it is over.
+    """Cancel a client's start, unless it is over.
 
-    While it asks its first broker for metadata (``client.bootstrap``) only its frame knows of that
-    connection, and nobody would close it.
+    While the start requests metadata from its first broker (``client.bootstrap``), only its frame
+    refers to that connection, and nothing else would close it.
     """
     connection = None
     coroutine: Any = starting.get_coro()
@@ -483,7 +505,7 @@ async def _end_start(starting: "asyncio.Task[None]") -> None:
 async def stop_client(
     stop: Callable[[], Awaitable[None]], close: Callable[[], Awaitable[None]]
 ) -> None:
-    """Stop a client of aiokafka, and close its connections even when that fails or takes long."""
+    """Stop a client of aiokafka, and close its connections even if that fails or takes too long."""
     for ending in (stop, close):
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_TIMEOUT_S):
@@ -493,7 +515,7 @@ async def stop_client(
 
 
 def _forget(future: "asyncio.Future[Any]") -> None:
-    """Nobody waits for this any more; an error that it ends in is not to be told."""
+    """Discard a future that has no reader any more, so that asyncio does not log its error."""
     if not future.done():
         future.cancel()
     elif not future.cancelled():
@@ -502,7 +524,7 @@ def _forget(future: "asyncio.Future[Any]") -> None:
 
 @contextmanager
 def its_assertions() -> Iterator[None]:
-    """A broken assertion in here is aiokafka's, not one of ours: an error like others."""
+    """Turn an assertion that fails inside aiokafka into an error of the client like any other."""
     try:
         yield
     except AssertionError as error:

@@ -1,14 +1,15 @@
-"""What an error of aiokafka says about the operation: it happened, it did not, nobody knows.
+"""What an error of aiokafka says about an operation: it happened, it did not, or it is in doubt.
 
-Doubt is the default, for the reasons told in ``workloads.client.outcome``; aiokafka, too, reports a
-record's last attempt only. Two things can be told apart here that librdkafka does not tell:
+Doubt is the default, for the reasons given in ``workloads.client.outcome``; like librdkafka,
+aiokafka reports only the last attempt of a record. Two cases can be distinguished here that
+librdkafka does not distinguish:
 
-- what is raised while a record is handed over (``await producer.send(…)``: no metadata, too large,
-  no room, closed) was never queued: certainly ``fail``;
-- what its future ends in (``await future``) is an answer of a broker or the end of the retries, and
-  ``fail`` only for what every broker refuses at every attempt. ``NotLeaderForPartitionError`` and
-  ``LeaderNotAvailableError`` are set there, too, for a batch that has waited too long for a leader
-  (``message_accumulator.drain_by_nodes``), its first attempt or a later one: doubt.
+- An error raised while a record is handed over (``await producer.send(…)``: no metadata, too large,
+  no space in the buffer, closed) means that the record was never queued: certainly ``fail``.
+- The result of its future (``await future``) is a broker's response or the end of the retries. It
+  is ``fail`` only for what every broker rejects at every attempt. ``NotLeaderForPartitionError``
+  and ``LeaderNotAvailableError`` are also set for a batch that has waited too long for a leader
+  (``message_accumulator.drain_by_nodes``), at its first attempt or a later one: doubt.
 
 aiokafka 0.14 knows the protocol's errors up to 72; a later one (INVALID_RECORD,
 UNSUPPORTED_COMPRESSION_TYPE, PRODUCER_FENCED) is its ``UnknownError``: doubt.
@@ -32,7 +33,7 @@ REFUSED_SENDS: AbstractSet[type[errors.KafkaError]] = frozenset(
         errors.UnsupportedForMessageFormatError,
     }
 )
-"""Errors of a record's future by which it is certainly not in the log."""
+"""Errors of a record's future that mean that the record is certainly not in the log."""
 
 REFUSED_CREATIONS: AbstractSet[type[errors.KafkaError]] = frozenset(
     {
@@ -40,13 +41,13 @@ REFUSED_CREATIONS: AbstractSet[type[errors.KafkaError]] = frozenset(
         errors.InvalidConfigurationError,
         errors.InvalidPartitionsError,
         errors.InvalidReplicationAssignmentError,
-        errors.InvalidReplicationFactorError,  # also: fewer live brokers than replicas, just now
+        errors.InvalidReplicationFactorError,  # also: too few live brokers at the moment
         errors.InvalidTopicError,
         errors.PolicyViolationError,
         errors.TopicAuthorizationFailedError,
     }
 )
-"""Answers to CreateTopics by which the topic was certainly not created."""
+"""Errors of CreateTopics that mean that the topic was certainly not created."""
 
 
 REFUSED_COMMITS: AbstractSet[type[errors.KafkaError]] = frozenset(
@@ -55,18 +56,21 @@ REFUSED_COMMITS: AbstractSet[type[errors.KafkaError]] = frozenset(
         errors.GroupLoadInProgressError,
         errors.IllegalGenerationError,
         errors.InvalidGroupIdError,
-        errors.NodeNotReadyError,  # there is no connection to send it by
+        errors.NodeNotReadyError,  # there is no connection to send it over
         errors.RebalanceInProgressError,
         errors.UnknownMemberIdError,
     }
 )
-"""Answers to one OffsetCommit, each for the group as a whole, by which nothing was committed. Not
-among them: a coordinator that is none (any more) may have been one when it wrote the commit to its
-log, and what is refused for one partition may be committed for another."""
+"""Errors of one OffsetCommit, each for the whole group, that mean that nothing was committed.
+
+A broker that is not the coordinator (any more) is not among them, because it may have been the
+coordinator when it wrote the commit to its log. Errors of single partitions are not either, because
+the commit may have succeeded for another partition.
+"""
 
 
 def of_commit(error: Exception) -> Outcome:
-    """The outcome of a commit that was sent once, by what it ended in."""
+    """Return the outcome of a commit that was sent once, by its error."""
     return "fail" if type(error) in REFUSED_COMMITS else "info"
 
 
@@ -74,18 +78,20 @@ REFUSED_DELETIONS: AbstractSet[type[errors.KafkaError]] = REFUSED_COMMITS | {
     StillSubscribed,
     errors.GroupIdNotFound,
 }
-"""Answers to one OffsetDelete by which nothing was deleted; a group that is not found has committed
-nothing."""
+"""Errors of one OffsetDelete that mean that nothing was deleted. A group that is not found has
+committed nothing."""
 
 
 def of_deletion(error: Exception) -> Outcome:
-    """The outcome of a deletion that was asked for once, by what it ended in."""
+    """Return the outcome of an offset deletion that was requested once, by its error."""
     return "fail" if type(error) in REFUSED_DELETIONS else "info"
 
 
 def of_topic_deletion(error: type[Exception]) -> Outcome:
-    """The outcome of a topic's deletion by the error answered for it; one that is unknown was
-    deleted by an earlier attempt."""
+    """Return the outcome of a topic's deletion by its error.
+
+    If the topic is unknown, an earlier attempt has deleted it.
+    """
     return "ok" if error in (errors.NoError, errors.UnknownTopicOrPartitionError) else "info"
 
 
@@ -97,25 +103,30 @@ REFUSED_RECORDS_DELETIONS: AbstractSet[type[errors.KafkaError]] = frozenset(
         errors.UnknownTopicOrPartitionError,
     }
 )
-"""Answers to one DeleteRecords by which no record was deleted. Not among them: who leads no longer
-may have led when it moved the log's start."""
+"""Errors of one DeleteRecords that mean that no record was deleted.
+
+A broker that is not the leader any more is not among them, because it may have been the leader when
+it advanced the start of the log.
+"""
 
 
 def of_records_deletion(error: Exception) -> Outcome:
-    """The outcome of a deletion of records that was asked for once, by what it ended in."""
+    """Return the outcome of a deletion of records that was requested once, by its error."""
     return "fail" if type(error) in REFUSED_RECORDS_DELETIONS else "info"
 
 
 def of_send(error: Exception | None) -> Outcome:
-    """The outcome of a record by what its future ended in."""
+    """Return the outcome of a record by the error of its future."""
     if error is None:
         return "ok"
     return "fail" if type(error) in REFUSED_SENDS else "info"
 
 
 def of_creation(error: type[Exception]) -> Outcome:
-    """The outcome of a topic's creation by the error answered for it; a topic that exists was
-    created by an earlier attempt."""
+    """Return the outcome of a topic's creation by its error.
+
+    If the topic exists, an earlier attempt has created it.
+    """
     if error in (errors.NoError, errors.TopicAlreadyExistsError):
         return "ok"
     return "fail" if error in REFUSED_CREATIONS else "info"

@@ -1,22 +1,23 @@
 """Consumer groups by aiokafka: members that come and go, and outsiders that only commit.
 
-**A commit is one request.** aiokafka's own goes on until it has an answer that ends it, and tells
-of the last attempt only: a refusal says nothing of the attempts before it, and what is sent again
-after a rebalance goes under the new generation. So a request is made once here, and only by a
-member whose assignment stands; its answer is certain or in doubt by what it says.
+**A commit is one request.** aiokafka's own commit continues until it has a final response, and
+reports only the last attempt: a rejection says nothing about the attempts before it, and a commit
+that is sent again after a rebalance has the new generation. So this module sends a commit once, and
+only from a member whose assignment is current; the response alone decides whether it is certain.
 
-**A crash says nothing.** A process that ends without ``leave`` takes its connections with it and
-tells the coordinator nothing, which aiokafka has no way of doing: its tasks are ended one by one.
+**A crash sends nothing.** A process that ends without ``leave`` closes its connections without
+notifying the coordinator. aiokafka has no such operation, so its tasks are cancelled one by one.
 
-**A refusal to tell offsets is heard here.** Since version 2 an answer to OffsetFetch has an error
-for the group as a whole, which aiokafka does not look at: it takes a coordinator that still loads,
-or is none, to say that nothing is committed, and begins anew (``docs/findings``, 13).
+**Errors of OffsetFetch are checked here.** Since version 2 the response to OffsetFetch has an error
+for the whole group, which aiokafka ignores: it takes the response of a coordinator that is still
+loading, or of a broker that is not the coordinator, to mean that nothing is committed, and starts
+from the beginning (``docs/findings``, 13).
 
-**Out of range is heard where it is so.** A former leader may say it of what was committed since;
-``workloads.client.aio_range`` tells the two apart.
+**OFFSET_OUT_OF_RANGE is believed only where it is true.** A former leader may return it for offsets
+that were committed since; ``workloads.client.aio_range`` distinguishes the two cases.
 
-**A freeze holds back what the coordinator would hear.** Tasks of one loop cannot stand still while
-the others go on, but what they would send can wait until the freeze is over.
+**A freeze delays what is sent to the coordinator.** Some tasks of an event loop cannot be stopped
+while others run, but their requests can wait until the freeze is over.
 """
 
 import asyncio
@@ -63,14 +64,14 @@ ASSIGNORS: Mapping[str, Any] = {
     "roundrobin": RoundRobinPartitionAssignor,
     "sticky": StickyPartitionAssignor,
 }
-"""By the name that goes over the wire."""
+"""The assignors by their names in the protocol."""
 
 LEAVE_TIMEOUT_S = 5.0
-"""How long a member may take to take its leave."""
+"""How long a member may take to leave its group."""
 
 
 class GroupAioClient(GroupClient, AioClient):
-    """By aiokafka."""
+    """A process that uses aiokafka with groups."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -79,7 +80,7 @@ class GroupAioClient(GroupClient, AioClient):
         self._outsiders: dict[str, Grouped] = {}
 
     async def close(self) -> None:
-        """As a crash: nobody is told."""
+        """End like a crash, without notifying the coordinator."""
         used = [*self._outsiders.values(), *([self._member] if self._member else [])]
         self._outsiders, self._member = {}, None
         await asyncio.gather(super().close(), *(each.close() for each in used))
@@ -93,7 +94,8 @@ class GroupAioClient(GroupClient, AioClient):
         return completed(op, "ok" if error is None else "fail", op.value, error)
 
     async def _commit(self, op: Op) -> Op:
-        """With a freeze before it: right before the request is sent."""
+        """Commit offsets. A freeze that precedes the commit ends right before the request is
+        sent."""
         *freeze, (_, group, offsets, mode) = op.value
         ms = freeze[0][2] if freeze else 0
         committer = self._of(group)
@@ -123,7 +125,7 @@ class GroupAioClient(GroupClient, AioClient):
 
     @asynccontextmanager
     async def _frozen(self, ms: int) -> AsyncIterator[None]:
-        """Nothing reaches the coordinator for so long; then what is done within goes first."""
+        """Send nothing to the coordinator for this time; then the body's requests go first."""
         if not ms or self._member is None:
             await asyncio.sleep(ms / 1000)
             yield
@@ -146,10 +148,10 @@ class Grouped(Reader):
         super().__init__(arguments)
         self.group = group
         self._send: Callable[[Any], Awaitable[Any]] | None = None
-        """How aiokafka asks the coordinator."""
+        """aiokafka's own method that sends a request to the coordinator."""
 
     async def start(self) -> str | None:
-        """The error by which the cluster was not found in time."""
+        """Connect to the cluster; return the error if it was not found in time."""
         return await self._start()
 
     async def _start(self) -> str | None:
@@ -160,7 +162,7 @@ class Grouped(Reader):
         return error
 
     async def _heard(self, request: Any) -> Any:
-        """An answer in which nothing is refused to the group as a whole."""
+        """Return the response to a request; raise an error that rejects it for the whole group."""
         assert self._send is not None, "it has started"
         answer = await self._send(request)
         if isinstance(request, OffsetFetchRequest | OffsetDeleteRequest) and answer.error_code:
@@ -171,7 +173,7 @@ class Grouped(Reader):
         return answer
 
     async def commit(self, offsets: Mapping[str, Place]) -> tuple[Outcome, str | None]:
-        """Once; what came of it, and the name of the error."""
+        """Commit with one request; return the outcome and the name of the error."""
         if (why := await self._find_coordinator()) is not None:
             return "fail", why
         async with self._coordinator._commit_lock:
@@ -180,7 +182,8 @@ class Grouped(Reader):
             return await self._commit_now(offsets)
 
     async def delete(self, keys: Iterable[str]) -> tuple[Outcome, str | None]:
-        """Have it forgotten what is committed of these, asked for once; as :meth:`commit`."""
+        """Delete the committed offsets of these partitions with one request; like
+        :meth:`commit`."""
         if (why := await self._find_coordinator()) is not None:
             return "fail", why
         places = [TopicPartition(*split(key)) for key in keys]
@@ -192,7 +195,7 @@ class Grouped(Reader):
         return "ok", None
 
     async def _find_coordinator(self) -> str | None:
-        """The error by which it was not found."""
+        """Find the coordinator; return the error if it was not found."""
         try:
             async with asyncio.timeout(QUERY_TIMEOUT_S):
                 await self._coordinator.ensure_coordinator_known()
@@ -201,7 +204,8 @@ class Grouped(Reader):
         return None
 
     async def committed(self, keys: list[str]) -> dict[str, Place | None]:
-        """By key: the offset that is committed, as the coordinator has it; ``None`` for none."""
+        """Return the committed offset of each partition, as the coordinator has it; ``None`` for
+        none."""
         async with asyncio.timeout(QUERY_TIMEOUT_S):
             if (error := await self._start()) is not None:
                 raise KafkaError(error)
@@ -213,7 +217,7 @@ class Grouped(Reader):
         }
 
     async def close(self) -> None:
-        """End without a word to the coordinator."""
+        """Close without notifying the coordinator."""
         if self._consumer._coordinator is not None:
             coordinator = self._coordinator
             for task in (
@@ -224,9 +228,10 @@ class Grouped(Reader):
                 if task is not None:
                     await end_task(task)
             if not coordinator._closing.done():
-                coordinator._closing.set_result(None)  # what stops a consumer finds it stopped
+                coordinator._closing.set_result(None)  # so consumer.stop() finds it stopped
         await super().close()
-        # One whose leave has failed half-way counts as stopped.
+        # A consumer whose leave has failed half-way counts as stopped, so its connections are
+        # closed here.
         await stop_client(self._consumer._client.close, self._consumer._client.close)
 
     @property
@@ -236,11 +241,11 @@ class Grouped(Reader):
         return coordinator
 
     def _may_not_commit(self, offsets: Mapping[str, Place]) -> str | None:
-        """Why nothing is sent."""
+        """Return why a commit must not be sent, or ``None``."""
         return "CoordinatorUnknown" if self._coordinator.coordinator_id is None else None
 
     async def _commit_now(self, offsets: Mapping[str, Place]) -> tuple[Outcome, str | None]:
-        """What is sent is under the generation of this moment."""
+        """Send a commit under the current generation."""
         places = {
             TopicPartition(*split(key)): OffsetAndMetadata(*to_commit(place))
             for key, place in offsets.items()
@@ -257,7 +262,7 @@ class Member(Grouped):
     """A consumer that subscribes."""
 
     def __init__(self, arguments: Mapping[str, Any], group: str, how: Mapping[str, Any]) -> None:
-        # What an assignor remembers lies in its class, and is nobody else's.
+        # An assignor keeps its state in its class, so each member has a class of its own.
         assignor = type("Assignor", (ASSIGNORS[how["assignor"]],), {})
         mine = {
             "group_id": group,
@@ -269,14 +274,17 @@ class Member(Grouped):
         self._commits_when_revoked = how["commit"] == "listener"
         self._feed = Feed(group)
         self._doubt: str | None = None
-        """What went wrong with a commit of the listener, when nobody knows what came of it."""
+        """The error of a commit by the listener whose outcome is in doubt."""
         self._polls = False
         self._doubts = False
-        """Does it ask again where it is told that a place is out of range?"""
+        """Has ``aio_range.doubt`` wrapped this consumer?"""
         self._revoking = asyncio.Lock()
 
     async def subscribe(self, topics: list[str]) -> str | None:
-        """The error by which the cluster was not found; the group is joined in the background."""
+        """Subscribe; the consumer joins the group in the background.
+
+        Returns the error if the cluster was not found.
+        """
         error = await self._start()
         if error is None:
             if not self._doubts:
@@ -286,10 +294,12 @@ class Member(Grouped):
         return error
 
     async def poll(self) -> tuple[list[MicroOp], str | None]:  # type: ignore[override]
-        """What the member was told, records last; and the error that ended the poll, if any.
+        """Return what happened to the member, records last, and the error that ended the poll, if
+        any.
 
-        Looks twice: aiokafka joins and fetches by itself meanwhile. It joins only for somebody who
-        polls, by its own account, and so it is told of polls that do not ask it for records.
+        It looks twice, because aiokafka joins and fetches in the background meanwhile. aiokafka
+        joins only for a consumer that polls, so polls that take no records are announced to it as
+        well.
         """
         try:
             with its_assertions(), self._consumer._subscription.fetch_context():
@@ -297,7 +307,7 @@ class Member(Grouped):
                     self._polls = True
                     await asyncio.sleep(POLL_TIMEOUT_S)
                     self._polls = False
-                    async with self._revoking:  # what it has begun belongs to this poll
+                    async with self._revoking:  # its commit belongs to this poll
                         await self._take_owned()
                 fetcher = self._consumer._fetcher
                 if fetcher is not None and fetcher.error_future.done():
@@ -307,7 +317,7 @@ class Member(Grouped):
         return self._feed.take(), self._doubt
 
     async def leave(self) -> str | None:
-        """Take leave of the group; the error by which that is in doubt."""
+        """Leave the group; return the error if the result is in doubt."""
         error: BaseException | None
         try:
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
@@ -317,7 +327,7 @@ class Member(Grouped):
         return None if error is None else name_of(error)
 
     def hold_back(self, thawed: asyncio.Event) -> None:
-        """What is for the coordinator from now on is sent when that has happened."""
+        """Hold requests to the coordinator from now on until the event is set."""
 
         async def held(request: Any) -> Any:
             await thawed.wait()
@@ -326,15 +336,16 @@ class Member(Grouped):
         self._coordinator._send_req = held
 
     def let_through(self) -> None:
-        """What is for the coordinator from now on is sent at once."""
+        """Send requests to the coordinator at once again."""
         self._coordinator._send_req = self._heard
 
     async def revoked(self, keys: set[str]) -> None:
-        """The group rebalances: what was owned is owned no longer. One whom the coordinator does
-        not know any more has lost it, and has nothing to say.
+        """Record that a rebalance takes partitions away from the member, and commit if a listener
+        does.
 
-        A listener commits while somebody polls, as it does where it is called by polls: what is
-        committed otherwise no operation might ever tell.
+        A member that the coordinator does not know any more has lost its partitions, and commits
+        nothing. A listener commits only during a poll, like a listener that polls call: no
+        operation might ever report another commit.
         """
         known = self._coordinator.generation > 0
         offsets = {k: self._feed.positions[k] for k in sorted(keys) if k in self._feed.positions}
@@ -344,7 +355,7 @@ class Member(Grouped):
             if kind != "fail":
                 self._feed.committed(offsets)
             if kind == "info":
-                self._doubt = error  # and so is the operation that tells of it
+                self._doubt = error  # the operation that reports the commit is in doubt, too
         if keys:
             generation = self._coordinator.generation if known else None
             self._feed.gone("revoked" if known else "lost", generation, keys)
@@ -363,9 +374,9 @@ class Member(Grouped):
         return super()._may_not_commit(offsets)
 
     async def _take_owned(self) -> bool:
-        """Take what has been fetched of what is owned; was there anything?
+        """Take records of owned partitions that have been fetched; were there any?
 
-        A look while the group rebalances would wait for its end, however long that takes.
+        aiokafka's method would wait for the end of a rebalance, however long that takes.
         """
         self._consumer._coordinator.check_errors()
         if self._consumer._subscription.reassignment_in_progress:

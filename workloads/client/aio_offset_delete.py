@@ -1,5 +1,5 @@
-"""OffsetDelete (API 47), which aiokafka does not know: what a group has committed of partitions is
-forgotten."""
+"""OffsetDelete (API 47), which aiokafka lacks: deletes a group's committed offsets of
+partitions."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ _SUBSCRIBED = 86
 
 
 class StillSubscribed(KafkaError):  # type: ignore[misc]
-    """Somebody in the group reads the topic: nothing is forgotten of it."""
+    """A member of the group subscribes to the topic, so none of its offsets is deleted."""
 
 
 class _Answer(Response):  # type: ignore[misc]
@@ -45,7 +45,7 @@ class _Question(RequestStruct):  # type: ignore[misc]
 
 
 class OffsetDeleteRequest(Request[_Question]):  # type: ignore[misc]
-    """As aiokafka wants to be asked to send it."""
+    """The request in the form in which aiokafka sends requests."""
 
     API_KEY = _KEY
 
@@ -60,7 +60,8 @@ class OffsetDeleteRequest(Request[_Question]):  # type: ignore[misc]
 async def delete(
     send: Callable[[Any], Awaitable[Any]], group: str, places: Sequence[TopicPartition]
 ) -> None:
-    """Ask once. Raises ``KafkaError`` for the group's or the first partition's refusal."""
+    """Send one request. Raises ``KafkaError`` for an error of the group or of the first
+    partition."""
     topics: dict[str, list[int]] = defaultdict(list)
     for place in places:
         topics[place.topic].append(place.partition)

@@ -1,5 +1,7 @@
-"""Where a partition begins and ends, as its leader has it now: what aiokafka's consumer asks for
-under its own isolation level only."""
+"""Reads the start and the ends of a partition from its leader.
+
+aiokafka's consumer requests them under its own isolation level only.
+"""
 
 from typing import Any, Literal
 
@@ -8,10 +10,11 @@ from aiokafka.errors import LeaderNotAvailableError, NoError, for_code
 from aiokafka.protocol.offset import OffsetRequest
 
 Place = Literal["start", "high", "stable"]
-"""Of a log: its start, its high watermark, its last stable offset."""
+"""An offset of a log: its start, its high watermark, or its last stable offset."""
 
 PLACES: tuple[Place, ...] = ("start", "stable", "high")
-"""In an order in which none is behind the next, whatever happens between the questions."""
+"""The order of the requests, in which each offset is at least the one before it, whatever happens
+between the requests."""
 
 _LATEST, _EARLIEST = -1, -2
 _UNCOMMITTED, _COMMITTED = 0, 1
@@ -21,11 +24,11 @@ _ASKED: dict[Place, tuple[int, int]] = {
     "stable": (_LATEST, _COMMITTED),
 }
 _CONSUMER = -1
-"""The replica id of who is none."""
+"""The replica id of a client that is not a replica."""
 
 
 async def ask(client: Any, partition: TopicPartition, place: Place) -> int:
-    """An offset, by a client of aiokafka that is up. Raises ``KafkaError``."""
+    """Return one of the offsets, read with a running client of aiokafka. Raises ``KafkaError``."""
     await client._wait_on_metadata(partition.topic)
     leader = client.cluster.leader_for_partition(partition)
     if leader is None or leader < 0:

@@ -1,9 +1,10 @@
-"""Out of range, by aiokafka: believed where a log begins behind a place, not where it ends before.
+"""Hides OFFSET_OUT_OF_RANGE from aiokafka unless the position is before the start of the log.
 
-aiokafka's Fetch names no leader epoch (KIP-320). A former leader that has not heard yet that it is
-none compares the place with its own log, which ends before what others have committed since, and
-says OFFSET_OUT_OF_RANGE; by ``auto.offset.reset`` a member of a group then begins anew
-(``docs/findings``, 20). Only a place before the beginning is out of range for good.
+aiokafka's Fetch requests have no leader epoch (KIP-320). A former leader that does not know yet
+that it is not the leader compares the position with its own log, which ends before what others have
+committed since, and returns OFFSET_OUT_OF_RANGE. With ``auto.offset.reset`` a member of a group
+then starts from the beginning (``docs/findings``, 20). Only a position before the start of the log
+is out of range for good.
 """
 
 from typing import Any, Final
@@ -16,11 +17,11 @@ from workloads.client import aio_offsets
 
 _OUT_OF_RANGE: Final = 1
 _NOT_LEADER: Final = 6
-"""To which aiokafka looks for the leader, and asks again from the same place."""
+"""The error after which aiokafka looks for the leader, and fetches from the same position again."""
 
 
 def doubt(consumer: Any) -> None:
-    """Have this consumer, which has started, hear of no place behind a log's end."""
+    """Wrap a started consumer so that it never sees OFFSET_OUT_OF_RANGE for the end of a log."""
     client = consumer._client
     send = client.send
 
@@ -44,7 +45,7 @@ async def _believed(consumer: Any, topic: str, row: Any) -> Any:
     place = TopicPartition(topic, partition)
     state = None if assignment is None else assignment.state_value(place)
     if state is None or not state.has_valid_position:
-        return row  # nobody is interested any more
+        return row  # the partition is not assigned any more
     try:
         begins = await aio_offsets.ask(consumer._client, place, "start") > state.position
     except KafkaError:

@@ -1,10 +1,10 @@
-"""Settings go by Kafka's and librdkafka's names; what aiokafka has of them goes by its own.
+"""Translates settings from Kafka's and librdkafka's names to the arguments of aiokafka.
 
-A name that aiokafka has no counterpart for is refused rather than dropped, because what a run was
-configured to do is what it is judged by. :data:`LEFT_OUT` are the exceptions: how patient
-librdkafka is with connections, which the workloads set and which no verdict depends on. The
-defaults that a verdict does depend on are the contract's (``checkers.expectations``), not
-aiokafka's own: left to itself it would produce with ``acks=1``, without idempotence.
+A name without a counterpart in aiokafka is rejected rather than dropped, because a run is judged by
+what it was configured to do. The exceptions are in :data:`LEFT_OUT`: librdkafka's timeouts and
+backoffs of connections, which the workloads set and on which no verdict depends. The defaults on
+which a verdict does depend are those of the contract (``checkers.expectations``), not aiokafka's
+own: by default aiokafka would produce with ``acks=1``, without idempotence.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ from aiokafka import codec
 
 LEFT_OUT = frozenset(
     {
-        "reconnect.backoff.ms",  # connects again whenever it has something to send
+        "reconnect.backoff.ms",  # aiokafka reconnects whenever it has something to send
         "reconnect.backoff.max.ms",
         "retry.backoff.max.ms",  # the pause between two attempts does not grow
-        "socket.connection.setup.timeout.ms",  # request_timeout_ms bounds connecting, too
-        "topic.metadata.propagation.max.ms",  # as long as a record may wait for its topic
+        "socket.connection.setup.timeout.ms",  # request_timeout_ms limits connecting, too
+        "topic.metadata.propagation.max.ms",  # a record waits until its own timeout
     }
 )
-"""Settings without a counterpart that change no promise."""
+"""Settings without a counterpart that change no guarantee."""
 
 Parse = Callable[[str], Any]
 
@@ -67,14 +67,14 @@ _COMMON: Mapping[str, tuple[str, Parse]] = {
     "topic.metadata.refresh.interval.ms": ("metadata_max_age_ms", _whole),
     "metadata.max.age.ms": ("metadata_max_age_ms", _whole),
     "connections.max.idle.ms": ("connections_max_idle_ms", _whole),
-    # librdkafka's patience with a connection, and Kafka's with a request: aiokafka has one bound,
-    # and a request that exceeds it costs the connection.
+    # librdkafka has a timeout for sockets, and Kafka one for requests; aiokafka has one for both,
+    # and closes the connection of a request that exceeds it.
     "socket.timeout.ms": ("request_timeout_ms", _whole),
     "request.timeout.ms": ("request_timeout_ms", _whole),
 }
 
 DELIVERY_TIMEOUT = "delivery_timeout_ms"
-"""Not aiokafka's, which has no such bound: ours."""
+"""An argument that aiokafka does not have; this package implements it."""
 
 PRODUCER: Mapping[str, tuple[str, Parse]] = {
     **_COMMON,
@@ -89,8 +89,10 @@ PRODUCER: Mapping[str, tuple[str, Parse]] = {
     "delivery.timeout.ms": (DELIVERY_TIMEOUT, _whole),
     "transaction.timeout.ms": ("transaction_timeout_ms", _whole),
 }
-"""By the plan's name: aiokafka's, and how to read a value. Of two names for one thing, the later
-one here counts."""
+"""By the plan's name: aiokafka's name, and how to parse a value.
+
+Of two names for one argument, the later one here takes precedence.
+"""
 
 CONSUMER: Mapping[str, tuple[str, Parse]] = {
     **_COMMON,
@@ -116,7 +118,7 @@ CONSUMER: Mapping[str, tuple[str, Parse]] = {
     "max.poll.interval.ms": ("max_poll_interval_ms", _whole),
     "auto.commit.interval.ms": ("auto_commit_interval_ms", _whole),
 }
-"""The same for consumers."""
+"""The same for the settings of consumers."""
 
 _FIXED: Mapping[str, tuple[str, str]] = {
     "max.in.flight.requests.per.connection": ("1", "aiokafka has one request per broker under way"),
@@ -125,7 +127,7 @@ _FIXED: Mapping[str, tuple[str, str]] = {
         "a member that commits by itself is told so when it subscribes",
     ),
 }
-"""What cannot be chosen: the one right value, and why."""
+"""Settings that cannot be chosen: the one valid value, and why."""
 
 _INSTEAD: Mapping[str, str] = {
     "request.required.acks": "acks",
@@ -133,7 +135,7 @@ _INSTEAD: Mapping[str, str] = {
     "queue.buffering.max.ms": "linger.ms",
     "max.in.flight": "max.in.flight.requests.per.connection",
 }
-"""librdkafka's second names, which the contract does not know."""
+"""librdkafka's aliases, which the contract does not know."""
 
 
 def _arguments(
@@ -158,8 +160,10 @@ def _arguments(
 
 
 def producer_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
-    """What to make an ``AIOKafkaProducer`` with, and :data:`DELIVERY_TIMEOUT`. Raises
-    :class:`BadSetting`."""
+    """Return the arguments of an ``AIOKafkaProducer``, and :data:`DELIVERY_TIMEOUT`.
+
+    Raises :class:`BadSetting`.
+    """
     given = _arguments(settings, PRODUCER)
     acks = given.get("acks", "all")
     arguments = {
@@ -174,7 +178,7 @@ def producer_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def consumer_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
-    """What to make an ``AIOKafkaConsumer`` with. Raises :class:`BadSetting`."""
+    """Return the arguments of an ``AIOKafkaConsumer``. Raises :class:`BadSetting`."""
     return {
         "isolation_level": "read_committed",
         "enable_auto_commit": False,
@@ -183,9 +187,12 @@ def consumer_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def member_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
-    """What to make an ``AIOKafkaConsumer`` with that is to be of a group. It begins at the
-    beginning where nothing is committed, and others wait for it in a rebalance as long as for
-    Kafka's own consumer, ``max.poll.interval.ms``. Raises :class:`BadSetting`."""
+    """Return the arguments of an ``AIOKafkaConsumer`` that is a member of a group.
+
+    It starts from the beginning where nothing is committed. In a rebalance the other members wait
+    for it as long as for Kafka's own consumer, ``max.poll.interval.ms``. Raises
+    :class:`BadSetting`.
+    """
     arguments = {**consumer_arguments(settings), "auto_offset_reset": "earliest"}
     if "max_poll_interval_ms" in arguments:
         arguments["rebalance_timeout_ms"] = arguments["max_poll_interval_ms"]
@@ -193,7 +200,7 @@ def member_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | None:
-    """Why aiokafka refuses these settings; ``None`` when it takes them."""
+    """Return why aiokafka rejects these settings; ``None`` if it accepts them."""
     try:
         kind = "producer"
         producer_arguments(producer)

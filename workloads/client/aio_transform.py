@@ -1,13 +1,14 @@
 """Consume, transform, produce by aiokafka: a producer for each partition that a member owns.
 
-aiokafka does not say by which member of a group it commits offsets in a transaction (KIP-447), so
-that a coordinator could refuse one who owns the partition no more. What refuses him is the
-transactional id, which is the partition's: who is assigned it begins with ``init_transactions``,
-which ends whatever his predecessor has open and fences him, and only then asks what is committed.
-(Kafka Streams' ``exactly_once`` before its second version.)
+When aiokafka commits offsets in a transaction, it does not name the member of the group (KIP-447),
+so the coordinator could not reject a member that does not own the partition any more. The
+transactional id rejects it instead, because it belongs to the partition: a member that is assigned
+the partition first calls ``init_transactions``, which aborts what its predecessor has open and
+fences it, and only then fetches the committed offset. (This is Kafka Streams' ``exactly_once``
+before its second version.)
 
-A transaction has the records of one partition. A rebalance waits for the end of the one under way,
-as it does in a client with one thread.
+A transaction has the records of one partition. A rebalance waits for the end of the transaction in
+progress, as it does in a client with one thread.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from workloads.client.common import Settings, completed, split, to_commit
 
 
 class TransformingAioClient(GroupAioClient):
-    """A process by aiokafka whose member of a group understands ``txn``."""
+    """A process that uses aiokafka and whose group member supports ``txn``."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -61,8 +62,10 @@ class TransformingAioClient(GroupAioClient):
 
 
 class TransformingMember(Member):
-    """A member that takes over the transactional id of every partition that it is assigned; see
-    :class:`~workloads.client.transform.Member`."""
+    """A member that takes over the transactional id of every partition that it is assigned.
+
+    See :class:`~workloads.client.transform.Member`.
+    """
 
     def __init__(
         self, arguments: Mapping[str, Any], group: str, how: Mapping[str, Any], make_producer: Any
@@ -70,11 +73,11 @@ class TransformingMember(Member):
         super().__init__(arguments, group, how)
         self._make_producer = make_producer
         self._producers: dict[str, TransactionalWriter] = {}
-        """By key that is owned, and was taken over."""
+        """By owned partition that was taken over: its producer."""
         self._ending: list[asyncio.Task[None]] = []
         self._turn = 0
         self.busy = asyncio.Lock()
-        """Held while a transaction is under way."""
+        """Held while a transaction is in progress."""
 
     async def producer_of(self, keys: list[str]) -> TransactionalWriter:
         (key,) = keys
@@ -101,9 +104,9 @@ class TransformingMember(Member):
         await asyncio.gather(super().close(), *ending, *self._ending)
 
     async def _take_owned(self) -> bool:
-        """Take what has been fetched of one partition that is owned; was there anything?"""
+        """Take records of one owned partition that have been fetched; were there any?"""
         coordinator = self._coordinator
-        if coordinator._coordination_task.cancelled():  # it has lost a heartbeat of its own
+        if coordinator._coordination_task.cancelled():  # it has missed a heartbeat of its own
             raise KafkaError("the task that coordinates has ended")
         coordinator.check_errors()
         subscription = self._consumer._subscription
@@ -132,8 +135,10 @@ class TransformingMember(Member):
         return self._feed.has_records
 
     async def _take_over(self, key: str) -> None:
-        """Fence who had the partition before, and begin where he has committed. ``KafkaError`` when
-        that does not come about, which ends the process."""
+        """Fence the previous owner of the partition, and start at its committed offset.
+
+        Raises ``KafkaError`` if that fails, which ends the process.
+        """
         producer = self._make_producer(f"{self.group}-{key}")
         kind, error = await producer.init()
         if kind != "ok":

@@ -1,12 +1,12 @@
-"""Transactions by aiokafka: a client whose producer has a transactional id for life.
+"""Transactions by aiokafka: a client whose producer has one transactional id for its whole life.
 
-aiokafka gives a batch up when a broker refuses it, and goes on with the next sequence number, which
-no broker takes any more; its transaction can still be aborted, but the producer begins no other. An
-error that its sender cannot handle (it was fenced, above all) ends the sender, and every call from
-then on breaks one of its assertions.
+aiokafka gives a batch up when a broker rejects it, and continues with the next sequence number,
+which no broker accepts any more; the transaction can still be aborted, but the producer begins no
+other. An error that its sender cannot handle (mostly: it was fenced) ends the sender, and every
+call from then on fails one of aiokafka's assertions.
 
-It can commit offsets within a transaction, but does not say by which member of the group (it knows
-TxnOffsetCommit up to version 2, before KIP-447).
+aiokafka can commit offsets within a transaction, but does not name the member of the group (it
+knows TxnOffsetCommit up to version 2, before KIP-447).
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 
 class Beginner(transaction.Owned, Protocol):
-    """A producer that gets its id and epoch here."""
+    """A producer that gets its id and epoch by ``init``."""
 
     @property
     def identity(self) -> list[int] | None: ...
@@ -34,10 +34,10 @@ class Beginner(transaction.Owned, Protocol):
 
 
 class TransactionalAioClient(transaction.TransactionalClient, AioClient):
-    """By aiokafka."""
+    """A process that uses aiokafka with transactions."""
 
     def __init__(self, settings: Settings, *, asks_again: bool = False) -> None:
-        """``asks_again``: for the end of a transaction that it got no answer to."""
+        """``asks_again``: repeat the request to end a transaction if there was no response."""
         super().__init__(settings)
         self._arguments = {**self._common, **producer_arguments(settings.producer)}
         self._delivery_s = self._arguments.pop(DELIVERY_TIMEOUT) / 1000
@@ -77,18 +77,18 @@ class TransactionalWriter(Writer):
 
     @property
     def identity(self) -> list[int] | None:
-        """Producer id and epoch, once it has them."""
+        """The producer id and epoch, once it has them."""
         known = self._manager.has_pid()
         return [self._manager.producer_id, self._manager.producer_epoch] if known else None
 
     async def init(self) -> tuple[outcome.Outcome, str | None]:
-        """Get an id and an epoch; the outcome, and the name of the error."""
+        """Get a producer id and an epoch; return the outcome and the name of the error."""
         try:
             async with asyncio.timeout(INIT_TIMEOUT_S):
                 with its_assertions():
                     await asyncio.shield(self._starting)
         except KafkaConnectionError as error:
-            return "fail", name_of(error)  # it found nobody to ask
+            return "fail", name_of(error)  # it has found no broker
         except (KafkaError, TimeoutError) as error:
             return "info", name_of(error)
         return "ok", None
@@ -117,7 +117,7 @@ class TransactionalWriter(Writer):
 
     async def close(self) -> None:
         for batches in self._producer._message_accumulator._batches.values():
-            for batch in batches:  # a sender that ends fails those that wait for their turn, too
+            for batch in batches:  # a sender that ends also fails batches that wait to be drained
                 batch._drain_waiter.add_done_callback(_hear)
         await super().close()
         self._heed()
@@ -132,7 +132,8 @@ class TransactionalWriter(Writer):
             raise Failure(name_of(error), can_abort=False) from None
 
     def _heed(self) -> None:
-        """Of what a transaction ends in we hear otherwise: no error of it is to be told again."""
+        """Silence the errors of aiokafka's transaction futures; the outcome is reported
+        elsewhere."""
         waiters = [self._manager._transaction_waiter]
         waiters += [waiter for _, _, waiter in self._manager._pending_txn_offsets]
         for waiter in waiters:

@@ -1,4 +1,4 @@
-"""What all clients have in common: what they are made of, how long they wait, how they answer."""
+"""What all clients share: their settings, their timeouts, and the form of their completions."""
 
 import logging
 from collections.abc import Mapping
@@ -11,39 +11,39 @@ from model.op import Op
 from workloads.client.outcome import Outcome
 
 POLL_RECORDS_MAX = 1000
-"""Records per poll at most."""
+"""The largest number of records per poll."""
 POLL_TIMEOUT_S = 0.1
-"""How long a poll gathers records; and the pause between two attempts to find the cluster."""
+"""How long a poll gathers records, and the pause between two attempts to find the cluster."""
 QUERY_TIMEOUT_S = 5.0
 """How long to wait for offsets, for a consumer to find the cluster, or for a topic's creation."""
 DELETION_TIMEOUT_S = 3.0
-"""How long a leader may wait for other replicas to delete records, too."""
+"""How long a leader may wait until other replicas have deleted the records, too."""
 
 
 class Settings(NamedTuple):
-    """What the client of a process is made of; all settings by Kafka's and librdkafka's names."""
+    """The settings of a process's client, by Kafka's and librdkafka's names."""
 
     bootstrap: str
     process: int
-    """Its number."""
+    """The number of the process."""
     producer: Mapping[str, str]
     consumer: Mapping[str, str]
     topic: Mapping[str, str]
-    """Of the topics that it creates."""
+    """The settings of the topics that it creates."""
 
 
 Place = int | list[int]
-"""An offset to commit; with metadata that is a number, the two of them."""
+"""An offset to commit, or an offset and metadata that is a number."""
 Records = dict[str, list[list[int]]]
-"""By key: offsets and values, in the order they came."""
+"""By partition: offsets and values, in the order they came."""
 DIGITS_MAX = 18
-"""Metadata of more cannot be a number of the history's."""
+"""The largest number of digits of metadata that a history can have."""
 FOREIGN = -1
 """Stands for metadata that is no such number."""
 
 
 def silenced(library: str) -> logging.Logger:
-    """The logger of a library, which nobody hears: what it has to say is in the history."""
+    """Return a library's logger with its output turned off: the history has everything relevant."""
     logger = logging.getLogger(library)
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
@@ -52,19 +52,19 @@ def silenced(library: str) -> logging.Logger:
 
 
 def split(key: str) -> tuple[str, int]:
-    """Topic and partition of a key, as brokers know them."""
+    """Split a history's partition name into topic and partition number, as brokers know them."""
     life, _, partition = key.rpartition("-")
     return lives.topic_of(life), int(partition)
 
 
 def to_commit(place: Place) -> tuple[int, str]:
-    """Offset and metadata as they go over the wire."""
+    """Return offset and metadata as they are sent to the coordinator."""
     offset, metadata = place if isinstance(place, list) else (place, 0)
     return offset, str(metadata) if metadata else ""
 
 
 def as_committed(offset: int, metadata: str | None) -> Place:
-    """What a coordinator has told, as the history has it."""
+    """Return what a coordinator has returned in the form of the history."""
     if not metadata:
         return offset
     is_ours = metadata.isdecimal() and metadata.isascii() and len(metadata) <= DIGITS_MAX
@@ -72,5 +72,5 @@ def as_committed(offset: int, metadata: str | None) -> Place:
 
 
 def completed(op: Op, kind: Outcome, value: list[Any] | None, error: str | None = None) -> Op:
-    """The completion of an operation."""
+    """Return the completion of an operation."""
     return msgspec.structs.replace(op, type=kind, value=value, error=error)

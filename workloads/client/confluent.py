@@ -1,10 +1,10 @@
 """librdkafka (confluent-kafka) as the client of a process: threads inside, asyncio outside.
 
-A process owns at most one producer, whose first failure is its last deed, and one consumer.
+A process owns at most one producer, which is discarded after its first failure, and one consumer.
 librdkafka reports through callbacks and blocks in its calls, so each of them is driven by a thread
-of its own, from its creation to its destruction; threads are daemons, because librdkafka may block
-while it closes and nobody should wait for that. This is the one module of the workloads that may
-start threads: librdkafka can never run in simulation.
+of its own, from its creation to its destruction. The threads are daemons, because librdkafka may
+block while it closes, and the run must not wait for that. This is the only module of the workloads
+that may start threads: librdkafka can never run in simulation.
 """
 
 import asyncio
@@ -48,11 +48,11 @@ from workloads.client.plain import PlainClient, Report
 T = TypeVar("T")
 
 _SERVE_S = 0.2
-"""How long a producer's thread waits for something to report before it looks whether to stop."""
+"""How long a producer's thread waits for reports before it checks whether to stop."""
 
 _QUIET: Mapping[str, Any] = {
     "log_level": 0,
-    "logger": silenced("librdkafka"),  # level 0 itself, fatal errors, would go to stderr
+    "logger": silenced("librdkafka"),  # otherwise level 0, fatal errors, would go to stderr
     "broker.address.family": "v4",
 }
 
@@ -63,8 +63,11 @@ ALIASES = {
     "linger.ms": "queue.buffering.max.ms",
     "max.in.flight.requests.per.connection": "max.in.flight",
 }
-"""Names that a plan or a contract goes by, and librdkafka's second ones: the last of the two would
-win, and the other would be judged by."""
+"""The names that plans and contracts use, and librdkafka's aliases.
+
+If a plan used both names of a setting, librdkafka would obey the later one, and the run would be
+judged by the other.
+"""
 
 
 def _misleading(settings: Mapping[str, str]) -> str | None:
@@ -76,7 +79,7 @@ def _misleading(settings: Mapping[str, str]) -> str | None:
 
 
 def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | None:
-    """Why librdkafka refuses these settings; ``None`` when it takes them."""
+    """Return why librdkafka rejects these settings; ``None`` if it accepts them."""
     for kind, make, settings in (
         ("producer", Producer, dict(producer)),
         ("consumer", Consumer, dict(consumer) | {"group.id": "none"}),
@@ -93,7 +96,7 @@ def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | N
 
 
 class ConfluentClient(PlainClient):
-    """A process by librdkafka."""
+    """A process that uses librdkafka."""
 
     FAILURES = (KafkaException,)
 
@@ -108,7 +111,7 @@ class ConfluentClient(PlainClient):
         self._reader: Reader | None = None
 
     async def close(self) -> None:
-        """Give up what is queued and under way; returns when librdkafka has let go of it."""
+        """Discard what is queued and in flight; returns when librdkafka has released it."""
         self._alive = False
         writer, self._writer = self._writer, None
         reader, self._reader = self._reader, None
@@ -131,7 +134,7 @@ class ConfluentClient(PlainClient):
         return self._reader
 
     async def _assign(self, keys: list[str]) -> str | None:
-        """By a new consumer, which goes on where the one before it has stopped."""
+        """Assign with a new consumer, which continues from the positions of the one before it."""
         old, places = self._reader, {} if self._reader is None else self._reader.positions
         if old is not None:
             old.leave()
@@ -180,7 +183,7 @@ class Writer:
         threading.Thread(target=self._serve, name="writer", daemon=True).start()
 
     async def send(self, records: list[tuple[str, int]]) -> list[Report]:
-        """All of them at once, pipelined; returns when every one has been reported on."""
+        """Send all records at once, pipelined; returns when each of them has a delivery report."""
         reports = [self._produce(key, value) for key, value in records]
         return [await report for report in reports]
 
@@ -219,12 +222,15 @@ class Writer:
             self._report(_SERVE_S)
         self._producer.purge()
         self._report(0)
-        del self._producer  # destroyed here, in this thread, however long that takes
+        del self._producer  # destroyed in this thread, however long that takes
         _tell(self._loop, _resolve, self._closed, None)
 
     def _report(self, timeout_s: float) -> None:
-        """Deliver what there is to report. A fatal error (a broker that is out of sequence) is
-        raised here once; what became of each record is reported by the calls that follow."""
+        """Serve delivery reports.
+
+        A fatal error (OUT_OF_ORDER_SEQUENCE_NUMBER, for example) is raised here once; the results
+        of the records are reported by later calls.
+        """
         with suppress(KafkaException):
             self._producer.poll(timeout_s)
 
@@ -232,9 +238,10 @@ class Writer:
 class Reader:
     """A consumer that is assigned once, and the thread that makes its blocking calls.
 
-    Once: a consumer whose leaders have changed may deadlock within (librdkafka #5476: a lookup of a
-    leader epoch against a broker that is given up), and to assign to it then would hold Python's
-    global lock for ever, and with it every other client and the test.
+    It is assigned only once because a consumer whose leaders have changed may deadlock internally
+    (librdkafka #5476: a lookup of a leader epoch at a broker that is being removed). A second
+    assignment would then hold Python's global lock for ever, and block every other client and the
+    test.
     """
 
     def __init__(
@@ -243,19 +250,19 @@ class Reader:
         places: Mapping[str, int],
         form: payload.Form = payload.PLAIN,
     ) -> None:
-        """``places``: by key, the offset to begin at; -1 for the beginning of the log."""
+        """``places``: by partition, the offset to start at; -1 for the beginning of the log."""
         self._form = form
         self._config = config
-        # Behind the last record there may be markers, which nobody is handed: the end that the
-        # consumer reports lies behind them.
+        # The last record may be followed by control records, which the application does not
+        # receive. The end that the consumer reports comes after them.
         self._consumer = Consumer({**config, "enable.partition.eof": True})
         self._asker: Consumer | None = None
-        """Is told of the high watermark; the other may be told of the last stable offset."""
+        """Reads the high watermark; the consumer itself may see only the last stable offset."""
         if config.get("isolation.level") == "read_uncommitted":
             self._asker = self._consumer
         self._worker = Worker("reader")
         self.positions = dict(places)
-        """By assigned key: the offset after the last record read; -1 before the first."""
+        """By assigned partition: the offset after the last record read; -1 before the first."""
         self._names = {split(key): key for key in places}
 
     async def open(self) -> None:
@@ -264,15 +271,16 @@ class Reader:
         )
 
     async def poll(self) -> tuple[Records, str | None]:
-        """Records by key, in the order they came; and the error that ended the poll, if any."""
+        """Return records by partition, in the order they came, and the error that ended the poll,
+        if any."""
         return await self._worker.call(self._consume)
 
     async def rewind(self, places: Mapping[str, int]) -> str | None:
-        """Read these keys again from these offsets on; the error by which that cannot be done."""
+        """Read these partitions again from these offsets; return the error if that fails."""
         return await self._worker.call(lambda: self._rewind(places))
 
     async def progress(self, key: str) -> tuple[int, int]:
-        """The position in a key, and its high watermark as its leader has it now."""
+        """Return the position in a partition, and its high watermark as its leader has it now."""
         return await self._worker.call(lambda: self._progress(key))
 
     async def close(self) -> None:
@@ -280,7 +288,7 @@ class Reader:
         self._worker.stop()
 
     def leave(self) -> None:
-        """Close it some time; nobody waits, for it may take for ever."""
+        """Close the consumer later, without waiting: closing it may take for ever."""
         self._worker.last(self._close)
 
     def _consume(self) -> tuple[Records, str | None]:
@@ -330,9 +338,11 @@ class Reader:
 
 
 def watermarks(config: Mapping[str, Any], key: str) -> dict[str, int]:
-    """Log start, last stable offset and high watermark as the leader has them, asked for in an
-    order in which none is behind the next. ``config`` is a consumer's. Raises
-    ``KafkaException``."""
+    """Return log start, last stable offset and high watermark, as the leader has them.
+
+    They are requested in an order in which each is at least the one before it. ``config`` is a
+    consumer's. Raises ``KafkaException``.
+    """
     partition = TopicPartition(*split(key))
 
     def ask(isolation: str) -> tuple[int, int]:
@@ -348,7 +358,7 @@ def watermarks(config: Mapping[str, Any], key: str) -> dict[str, int]:
 
 
 class Worker:
-    """A thread that carries out one call after another."""
+    """A thread that makes one call after another."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.get_running_loop()
@@ -370,7 +380,7 @@ class Worker:
         return await answer
 
     def last(self, function: Callable[[], object]) -> None:
-        """One more call, of which nobody hears, and the end."""
+        """Make one more call, ignore its result, and stop."""
 
         def run() -> None:
             with suppress(Exception):
@@ -396,7 +406,7 @@ async def _in_thread(function: Callable[[], T]) -> T:
 
 
 def _create(config: Mapping[str, Any], new: NewTopic) -> str | None:
-    """The name of the error by which a topic was not created."""
+    """Create a topic; return the name of the error, if any."""
     admin = AdminClient(dict(config))
     (created,) = admin.create_topics(
         [new], operation_timeout=QUERY_TIMEOUT_S, request_timeout=QUERY_TIMEOUT_S
@@ -410,8 +420,10 @@ def _create(config: Mapping[str, Any], new: NewTopic) -> str | None:
 
 
 def _delete(config: Mapping[str, Any], place: TopicPartition) -> tuple[int | None, str | None]:
-    """Ask for the deletion of all records before a place; where the log begins on all replicas
-    then, or the name of the error."""
+    """Delete all records before an offset.
+
+    Returns the start of the log on all replicas after it, or the name of the error.
+    """
     admin = AdminClient(dict(config))
     (deleted,) = admin.delete_records(
         [place], operation_timeout=DELETION_TIMEOUT_S, request_timeout=QUERY_TIMEOUT_S
@@ -423,8 +435,8 @@ def _delete(config: Mapping[str, Any], place: TopicPartition) -> tuple[int | Non
 
 
 def _delete_topic(config: Mapping[str, Any], topic: str) -> str | None:
-    """The name of the error by which a topic may not be gone."""
-    admin = AdminClient(dict(config))  # which gives up what it is asked for when it goes
+    """Delete a topic; return the name of the error if it may still exist."""
+    admin = AdminClient(dict(config))  # it gives up its requests when it is destroyed
     (deleted,) = admin.delete_topics(
         [topic], operation_timeout=DELETION_TIMEOUT_S, request_timeout=QUERY_TIMEOUT_S
     ).values()
@@ -437,7 +449,7 @@ def _delete_topic(config: Mapping[str, Any], topic: str) -> str | None:
 
 
 def _alter(config: Mapping[str, Any], topic: str, settings: Mapping[str, str]) -> str | None:
-    """The name of the error by which a topic may not have these settings."""
+    """Change settings of a topic; return the name of the error if it may not have them."""
     entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         for name, value in settings.items()
@@ -468,7 +480,7 @@ def _fail(future: "asyncio.Future[T]", error: Exception) -> None:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
-    """Have the loop call a function; a loop that has ended no longer wants to know."""
+    """Have the event loop call a function, unless the loop has ended."""
     if not loop.is_closed():
         try:
             loop.call_soon_threadsafe(function, *args)

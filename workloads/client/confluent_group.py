@@ -1,15 +1,15 @@
 """Consumer groups by librdkafka: members that come and go, and outsiders that only commit.
 
-**Certainty of a commit.** librdkafka sends a commit again when its connection breaks or nobody
-answers, after a pause, and tells of the last attempt only. So a refusal is believed when it comes
-before there can have been a second attempt.
+**Certainty of a commit.** If its connection breaks or there is no response, librdkafka sends a
+commit again after a pause, and it reports only the last attempt. So a rejection is believed only if
+it comes before a second attempt can have been made.
 
-**Ends.** There is no way to end a member without a word: one that crashes leaves its group, but
-commits nothing more. What stands in for a crash here is a freeze that is longer than
-``max.poll.interval.ms``: heartbeats are a thread of librdkafka's own, which goes on.
+**Crashes.** librdkafka cannot end a member without notifying the coordinator: a member that crashes
+leaves its group, but commits nothing more. A freeze that is longer than ``max.poll.interval.ms``
+stands in for a crash; heartbeats continue during it, because librdkafka has a thread for them.
 
-**Order.** Messages are taken one by one: of a batch nobody could tell whether it was read before or
-after the rebalance that came with it.
+**Order.** Messages are taken one by one, because it would be unknown whether a batch was read
+before or after a rebalance that came with it.
 """
 
 import asyncio
@@ -37,16 +37,16 @@ from workloads.client.membership import Feed, GroupClient, Subscriber
 from workloads.client.outcome import Outcome
 
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
-"""By the name that goes over the wire."""
+"""The assignors by their names in the protocol."""
 
 COMMIT_TIMEOUT_S = 10.0
-"""How long an asynchronous commit is waited for."""
+"""How long to wait for the result of an asynchronous commit."""
 FIRST_ATTEMPT_S = 0.05
-"""A second attempt begins later than that (``retry.backoff.ms`` is 100)."""
+"""No second attempt begins before this time (``retry.backoff.ms`` is 100)."""
 
 
 class GroupConfluentClient(GroupClient, ConfluentClient):
-    """By librdkafka."""
+    """A process that uses librdkafka with groups."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -98,25 +98,26 @@ class GroupConfluentClient(GroupClient, ConfluentClient):
 
 
 class Grouped:
-    """A consumer that commits to a group without being one of its members, and the thread that
-    makes its blocking calls."""
+    """A consumer that commits to a group without being a member, and the thread of its blocking
+    calls."""
 
     def __init__(self, config: Mapping[str, Any], group: str, **mine: Any) -> None:
         self.group = group
         self._loop = asyncio.get_running_loop()
         self._answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
-        """To asynchronous commits."""
+        """The results of asynchronous commits."""
         self._consumer = Consumer(
             {**config, "group.id": group, "on_commit": self._on_commit, **mine}
         )
         self._worker = Worker("member")
 
     async def commit(self, offsets: Mapping[str, Place], mode: str) -> tuple[Outcome, str | None]:
-        """What came of it, and the name of the error."""
+        """Commit offsets; return the outcome and the name of the error."""
         return await self._worker.call(lambda: self._commit(offsets, mode == "async"))
 
     async def committed(self, keys: list[str]) -> dict[str, Place | None]:
-        """By key: the offset that is committed; ``None`` for none. Raises ``KafkaException``."""
+        """Return the committed offset of each partition; ``None`` for none. Raises
+        ``KafkaException``."""
         return await self._worker.call(lambda: self._committed(keys))
 
     async def leave(self) -> None:
@@ -124,7 +125,7 @@ class Grouped:
         self._worker.stop()
 
     def leave_some_time(self) -> None:
-        """Nobody waits, for it may take for ever."""
+        """Leave later, without waiting: closing the consumer may take for ever."""
         self._worker.last(self._close)
 
     def _commit(self, offsets: Mapping[str, Place], is_async: bool) -> tuple[Outcome, str | None]:
@@ -148,7 +149,7 @@ class Grouped:
     def _commit_async(
         self, places: list[TopicPartition]
     ) -> tuple[KafkaError | None, list[TopicPartition]]:
-        """The answer is told by polls."""
+        """Commit asynchronously; polls deliver the result."""
         self._answers.clear()
         self._consumer.commit(offsets=places, asynchronous=True)
         until_s = self._loop.time() + COMMIT_TIMEOUT_S
@@ -171,7 +172,7 @@ class Grouped:
         }
 
     def _take(self, timeout_s: float) -> None:
-        """Let librdkafka tell what there is to tell."""
+        """Let librdkafka call its callbacks."""
         self._consumer.poll(timeout_s)
 
     def _close(self) -> None:
@@ -193,10 +194,10 @@ class Member(Grouped):
         self._commits_when_revoked = how["commit"] == "listener"
         self._feed = Feed(group)
         self._error: str | None = None
-        """What ends the poll under way, and with it the process."""
+        """The error that ends the current poll, and with it the process."""
 
     async def subscribe(self, topics: list[str]) -> None:
-        """The group is joined in the background."""
+        """Subscribe; the consumer joins the group in the background."""
         await self._worker.call(
             lambda: self._consumer.subscribe(
                 topics,
@@ -207,7 +208,8 @@ class Member(Grouped):
         )
 
     async def poll(self) -> tuple[list[MicroOp], str | None]:
-        """What the member was told, records last; and the error that ended the poll, if any."""
+        """Return what happened to the member, records last, and the error that ended the poll, if
+        any."""
         return await self._worker.call(self._poll)
 
     def _poll(self) -> tuple[list[MicroOp], str | None]:
@@ -219,13 +221,13 @@ class Member(Grouped):
         return self._feed.take(), self._error
 
     def _take(self, timeout_s: float) -> bool:  # type: ignore[override]
-        """Was there a message?"""
+        """Take one message; was there one?"""
         message = self._consumer.poll(timeout_s)
         if message is None:
             return False
         error = message.error()
         if error is not None:
-            if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # so new that not all know it
+            if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # too new for some brokers to know
                 self._error = self._error or error.name()
             return False
         key, offset = f"{message.topic()}-{message.partition()}", message.offset()
@@ -234,8 +236,11 @@ class Member(Grouped):
         return True
 
     def _revoked(self, places: list[TopicPartition]) -> None:
-        """Commits unless this poll has brought records already: it tells of them last, and what
-        the next operation is to tell may never be told."""
+        """Commit if a listener does, unless this poll has brought records already.
+
+        An operation reports records last, so this commit would be left to the next operation, which
+        may never report anything.
+        """
         keys = keys_of(places)
         offsets = {k: self._feed.positions[k] for k in keys if k in self._feed.positions}
         if offsets and self._commits_when_revoked and not self._feed.has_records:
@@ -243,7 +248,7 @@ class Member(Grouped):
             if kind != "fail":
                 self._feed.committed(offsets)
             if kind == "info":
-                self._error = self._error or error  # so that what tells of it is in doubt, too
+                self._error = self._error or error  # the operation is in doubt, too
         self._feed.gone("revoked", None, keys)
 
     def _close(self) -> None:

@@ -1,9 +1,10 @@
-"""Consume, transform, produce by librdkafka: a producer for each member, which says who it is.
+"""Consume, transform, produce by librdkafka: one producer for each member, which names itself.
 
-Positions are committed in the name of the member and of the generation in which it was assigned
-what it has read (KIP-447): a coordinator refuses them once the group has another generation. They
-are those of the assignment, not of the moment of the commit: a member that has been put out of its
-group, and has not heard of it, would commit as nobody's member, which is not refused.
+Offsets are committed under the member id and generation in which the member was assigned the
+partitions that it has read (KIP-447): the coordinator rejects them once the group has another
+generation. Id and generation are those of the assignment, not of the moment of the commit: a member
+that was removed from its group, and does not know it yet, would commit without a member id, which
+the coordinator does not reject.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from workloads.client.transaction import Failure
 
 
 class TransformingConfluentClient(TransactionalConfluentClient, GroupConfluentClient):
-    """A process by librdkafka whose member of a group understands ``txn``."""
+    """A process that uses librdkafka and whose group member supports ``txn``."""
 
     _transformer: "TransformingMember | None" = None
 
@@ -46,7 +47,7 @@ class TransformingConfluentClient(TransactionalConfluentClient, GroupConfluentCl
 
 
 class SubscribedConfluentClient(TransformingConfluentClient):
-    """A process by librdkafka whose transactions poll as a member of a group."""
+    """A process that uses librdkafka and whose transactions poll as a member of a group."""
 
     async def invoke(self, op: Op) -> Op:
         if op.f != "txn":
@@ -60,16 +61,16 @@ class SubscribedConfluentClient(TransformingConfluentClient):
 
 
 class _Polls:
-    """A member's polls in one transaction: one generation of its group, and no more.
+    """A member's polls in one transaction, all in the same generation of its group.
 
-    Positions of what it has read before a rebalance, committed in the name of what it is since,
-    would not be refused, whoever owns the keys by then.
+    A commit under the new generation of offsets that were read before a rebalance would not be
+    rejected, even if another member owns the partitions by then.
     """
 
     def __init__(self, member: "TransformingMember") -> None:
         self._member = member
         self._told: list[list[MicroOp]] = []
-        """Rebalances before each poll."""
+        """The rebalances before each poll."""
         self._has_read = False
 
     async def poll(self) -> tuple[Records, str | None]:
@@ -85,7 +86,7 @@ class _Polls:
         return await self._member.rewind(places)
 
     def among(self, row: list[MicroOp]) -> list[MicroOp]:
-        """A transaction's micro-operations, with the rebalances in front of their polls."""
+        """Return a transaction's micro-operations, with the rebalances before their polls."""
         told, whole = list(self._told), list[MicroOp]()
         for micro_op in row:
             if micro_op[0] == "poll" and told:
@@ -95,7 +96,8 @@ class _Polls:
 
 
 class TransformingMember(Member):
-    """See :class:`~workloads.client.transform.Member`."""
+    """A member whose transactions commit offsets; see
+    :class:`~workloads.client.transform.Member`."""
 
     def __init__(
         self,
@@ -107,10 +109,10 @@ class TransformingMember(Member):
         super().__init__(config, group, how)
         self._producer = producer
         self._identity: Any = None
-        """Member and generation, opaque; ``None`` while nothing is assigned."""
+        """The member id and generation, opaque; ``None`` while nothing is assigned."""
         self._owned: set[str] = set()
         self._changes = 0
-        """How many rebalances it was told of."""
+        """The number of rebalances so far."""
 
     async def subscribe(self, topics: list[str]) -> None:
         await self._worker.call(
@@ -124,7 +126,7 @@ class TransformingMember(Member):
 
     @property
     def identity(self) -> Any:
-        """As who it was assigned what it has last been assigned."""
+        """The member id and generation of its last assignment."""
         return self._identity
 
     async def producer_of(self, keys: list[str]) -> "_Named":
@@ -140,14 +142,18 @@ class TransformingMember(Member):
         self._feed.assigned(None, keys)
 
     def _gone(self, change: Any, keys: list[str]) -> None:
-        """What it was told to be keeps the name that it had: the transaction of what it has read
-        is refused, or it is not."""
+        """Record that partitions are gone; member id and generation stay those of the last
+        assignment.
+
+        The coordinator decides by them whether it rejects the transaction with the records read so
+        far.
+        """
         self._owned.difference_update(keys)
         self._changes += 1
         self._feed.gone(change, None, keys)
 
     def _poll(self) -> tuple[list[MicroOp], str | None]:
-        """Up to a rebalance: what is read behind it belongs to another transaction."""
+        """Poll until a rebalance: records that are read after it belong to another transaction."""
         changes = self._changes
         if not self._feed.has_records and self._take(POLL_TIMEOUT_S):
             for _ in range(transform.RECORDS_MAX - 1):
@@ -166,7 +172,7 @@ class TransformingMember(Member):
 
 
 class _Named:
-    """A producer that commits positions in the name of a member."""
+    """A producer that commits offsets under a member's id and generation."""
 
     def __init__(self, producer: TransactionalWriter, member: TransformingMember) -> None:
         self._producer = producer

@@ -1,8 +1,8 @@
-"""Transactions by librdkafka: a client whose producer has a transactional id for life.
+"""Transactions by librdkafka: a client whose producer has one transactional id for its whole life.
 
-librdkafka says of an error what is left to do: it is fatal, or the transaction must be aborted, or
-the same call may be repeated. It is never repeated here: ``workloads.client.transaction`` says why.
-After an abort its producer goes on, with another epoch where sequence numbers were lost (KIP-360).
+librdkafka classifies an error: it is fatal, or the transaction must be aborted, or the same call
+may be repeated. This client never repeats a call; ``workloads.client.transaction`` explains why.
+After an abort the producer continues, with a new epoch if sequence numbers were lost (KIP-360).
 """
 
 from collections.abc import Callable, Mapping
@@ -17,12 +17,12 @@ from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 
 class TransactionalConfluentClient(transaction.TransactionalClient, ConfluentClient):
-    """By librdkafka."""
+    """A process that uses librdkafka with transactions."""
 
     _transactor: "TransactionalWriter | None" = None
 
     def __init__(self, settings: Settings, *, asks_again: bool = False) -> None:
-        """``asks_again``: for the end of a transaction that it got no answer to."""
+        """``asks_again``: repeat the request to end a transaction if there was no response."""
         super().__init__(settings)
         self._end_s = transaction.end_timeout_s(settings.producer, asks_again=asks_again)
 
@@ -55,7 +55,7 @@ class TransactionalWriter(Writer):
         self._worker = Worker("transactions")
 
     async def init(self) -> None:
-        """Get an id and an epoch. Raises :class:`Failure`."""
+        """Get a producer id and an epoch. Raises :class:`Failure`."""
         await self._step(lambda: self._producer.init_transactions(INIT_TIMEOUT_S))
 
     async def begin(self) -> None:
@@ -73,7 +73,7 @@ class TransactionalWriter(Writer):
         await self._step(lambda: self._producer.abort_transaction(self._end_timeout_s))
 
     async def close(self) -> None:
-        await self._worker.call(lambda: None)  # what is under way is bounded
+        await self._worker.call(lambda: None)  # the calls in progress have time limits
         self._worker.stop()
         await super().close()
 

@@ -1,7 +1,7 @@
-"""What a client in consumer groups is asked, and what a member is told, in the order of that.
+"""Clients of consumer groups: their operations, and the order in which they report group events.
 
-Rebalances happen whenever they happen, records have been read before or after them: an operation
-tells of rebalances first and then of records, so what does not fit waits for the next one.
+Rebalances can happen at any time, before or after records were read. An operation reports
+rebalances first and then records, so an event that does not fit waits for the next operation.
 """
 
 import abc
@@ -21,7 +21,7 @@ class Outsider(Protocol):
     """A consumer that need not be a member of its group."""
 
     async def committed(self, keys: list[str]) -> dict[str, Place | None]:
-        """By key: the offset that is committed; ``None`` for none."""
+        """Return the committed offset of each partition; ``None`` for none."""
         ...
 
 
@@ -29,13 +29,18 @@ class Subscriber(Protocol):
     """A consumer that is a member of its group."""
 
     async def poll(self) -> tuple[list[MicroOp], str | None]:
-        """What it was told, records last; and the error that ended the poll, if any."""
+        """Return what happened to the member, records last, and the error that ended the poll, if
+        any."""
         ...
 
 
 class GroupClient(PlainClient):
-    """Understands ``subscribe``, ``commit``, ``committed``, ``leave`` and ``freeze``, too; a
-    process is a member of one group at most, for life, and commits to others from outside."""
+    """A client that also supports ``subscribe``, ``commit``, ``committed``, ``leave`` and
+    ``freeze``.
+
+    A process is a member of at most one group, for its whole life, and commits to other groups
+    without being a member.
+    """
 
     async def invoke(self, op: Op) -> Op:
         match op.f:
@@ -64,56 +69,58 @@ class GroupClient(PlainClient):
 
     @abc.abstractmethod
     async def _subscribe(self, op: Op) -> Op:
-        """Become a member, or read other topics as one."""
+        """Become a member, or subscribe to other topics as the member."""
 
     @abc.abstractmethod
     async def _commit(self, op: Op) -> Op:
-        """As the member or from outside, with a freeze before it if one is asked for."""
+        """Commit as the member or an outsider, after a freeze if the operation has one."""
 
     @abc.abstractmethod
     async def _leave(self, op: Op) -> Op:
-        """Be a member no longer, in good order."""
+        """Leave the group cleanly."""
 
     @abc.abstractmethod
     def _joined(self) -> Subscriber | None:
-        """The member, if the process is one."""
+        """Return the member, if the process is one."""
 
     @abc.abstractmethod
     def _of(self, group: str) -> Outsider:
-        """The member, if it is of this group; else who is outside of it."""
+        """Return the member, if it is of this group, or else an outsider of the group."""
 
     @abc.abstractmethod
     def _frozen(self, ms: int) -> AbstractAsyncContextManager[None]:
-        """Nothing is asked of this process for so long; then what is done within goes first."""
+        """Send nothing to the coordinator for this time; then the body's requests go first."""
 
 
 class Feed:
-    """Takes what a client library tells, and gives it away as micro-operations."""
+    """Collects what a client library reports, and returns it as micro-operations."""
 
     def __init__(self, group: str) -> None:
         self._group = group
         self._told: deque[MicroOp | Records] = deque()
         self.positions: dict[str, int] = {}
-        """By key that is owned and of which something was read: the next offset."""
+        """By owned partition from which records were read: the next offset."""
 
     def assigned(self, generation: int | None, keys: Iterable[str]) -> None:
-        """Where the member begins is not known yet; see :meth:`unplaced`."""
+        """Record an assignment; the start positions are not known yet (see :meth:`unplaced`)."""
         begins: dict[str, int | None] = dict.fromkeys(sorted(keys))
         self._told.append(["assigned", self._group, generation, begins])
 
     def gone(self, change: Change, generation: int | None, keys: Iterable[str]) -> None:
-        """Keys were asked back (``revoked``), or are somebody else's already (``lost``)."""
+        """Record that partitions were revoked, or are owned by another member already
+        (``lost``)."""
         keys = sorted(keys)
         for key in keys:
             self.positions.pop(key, None)
         self._told.append([change, self._group, generation, keys])
 
     def committed(self, offsets: Mapping[str, int]) -> None:
-        """By the member's listener: acknowledged, or in doubt as the whole operation is."""
+        """Record a commit of the member's listener, acknowledged or in doubt like its whole
+        operation."""
         self._told.append(["commit", self._group, dict(offsets), "listener"])
 
     def read(self, key: str, pairs: list[list[int]]) -> None:
-        """Records of a key, which the member owns."""
+        """Record what was read from a partition that the member owns."""
         if not pairs:
             return
         if not self._told or not isinstance(self._told[-1], dict):
@@ -125,16 +132,18 @@ class Feed:
 
     @property
     def has_records(self) -> bool:
-        """Will the next operation tell of records?"""
+        """Will the next operation report records?"""
         return any(isinstance(told, dict) for told in self._told)
 
     def unplaced(self) -> list[dict[str, int | None]]:
-        """What the member was assigned and nobody was told yet: where it begins is to be filled in
-        before it reads."""
+        """Return the start positions of assignments that are not reported yet.
+
+        They must be filled in before the member reads.
+        """
         return [told[3] for told in self._told if isinstance(told, list) and told[0] == "assigned"]
 
     def take(self) -> list[MicroOp]:
-        """What happened up to the next records, and these."""
+        """Return the events before the next records, and these records."""
         micro_ops: list[MicroOp] = []
         records: Records = {}
         while self._told:

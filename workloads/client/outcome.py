@@ -1,11 +1,11 @@
-"""What an error of librdkafka says about the operation: it happened, it did not, nobody knows.
+"""What an error of librdkafka says about an operation: it happened, it did not, or it is in doubt.
 
-Doubt is the default. A wrong ``fail`` makes a correct broker look as if it had invented a record,
-so a name stands in a table of certain refusals only if no attempt can have had an effect, not even
-an earlier one whose answer was lost: the client reports the last attempt's error only, and does not
-tell us whether the record may have been persisted (its ``message status`` is not in the Python
-interface). Hence a record purged from the queue, refused for ``NOT_ENOUGH_REPLICAS`` or reported
-with an unknown topic is in doubt: it may have waited there for its second attempt.
+Doubt is the default. A wrong ``fail`` makes a correct broker look as if it had invented a record.
+So an error is in a table of certain rejections only if no attempt can have had an effect, not even
+an earlier one whose response was lost: the client reports the last attempt's error only, and does
+not reveal whether the record may have been persisted (its ``message status`` is not in the Python
+interface). Hence a record that was purged from the queue, rejected with ``NOT_ENOUGH_REPLICAS`` or
+reported with an unknown topic is in doubt: it may have waited there for its second attempt.
 """
 
 from collections.abc import Set as AbstractSet
@@ -15,7 +15,7 @@ Outcome = Literal["ok", "fail", "info"]
 
 REFUSED_SENDS: AbstractSet[str] = frozenset(
     {
-        # The same record would be refused by every broker at every attempt.
+        # Every broker rejects the same record at every attempt.
         "INVALID_MSG_SIZE",
         "INVALID_RECORD",
         "INVALID_REQUIRED_ACKS",
@@ -28,21 +28,21 @@ REFUSED_SENDS: AbstractSet[str] = frozenset(
         "UNSUPPORTED_FOR_MESSAGE_FORMAT",
     }
 )
-"""Delivery reports by which a record is certainly not in the log."""
+"""Errors of delivery reports that mean that the record is certainly not in the log."""
 
 REFUSED_CREATIONS: AbstractSet[str] = frozenset(
     {
         "CLUSTER_AUTHORIZATION_FAILED",
         "INVALID_CONFIG",
         "INVALID_PARTITIONS",
-        "INVALID_REPLICATION_FACTOR",  # also: fewer live brokers than replicas, at this moment
+        "INVALID_REPLICATION_FACTOR",  # also: too few live brokers at the moment
         "INVALID_REPLICA_ASSIGNMENT",
         "POLICY_VIOLATION",
         "TOPIC_AUTHORIZATION_FAILED",
         "TOPIC_EXCEPTION",
     }
 )
-"""Answers to CreateTopics by which the topic was certainly not created."""
+"""Errors of CreateTopics that mean that the topic was certainly not created."""
 
 
 REFUSED_COMMITS: AbstractSet[str] = frozenset(
@@ -56,46 +56,55 @@ REFUSED_COMMITS: AbstractSet[str] = frozenset(
         "UNKNOWN_MEMBER_ID",
     }
 )
-"""Answers to OffsetCommit, each for the group as a whole, by which nothing was committed by this
-attempt."""
+"""Errors of OffsetCommit, each for the whole group, that mean that this attempt has committed
+nothing."""
 
 
 def of_topic_deletion(error: str | None) -> Outcome:
-    """The outcome of a topic's deletion; one that is unknown was deleted by an earlier attempt."""
+    """Return the outcome of a topic's deletion; an unknown topic was deleted by an earlier
+    attempt."""
     return "ok" if error in (None, "UNKNOWN_TOPIC_OR_PART") else "info"
 
 
 def of_records_deletion(error: str | None) -> Outcome:
-    """The outcome of a deletion of records. Whether it was asked for once is not told: an offset
-    that is refused as not committed may have been deleted by another leader before."""
+    """Return the outcome of a deletion of records.
+
+    librdkafka does not reveal whether it sent the request once: records before an offset that one
+    leader rejects as not committed may have been deleted by another leader before.
+    """
     return "ok" if error is None else "info"
 
 
 def of_commit(error: str | None, *, is_first: bool) -> Outcome:
-    """The outcome of a commit by the name of its error; ``is_first``: no other attempt can have
-    come before this answer."""
+    """Return the outcome of a commit by the name of its error.
+
+    ``is_first``: no other attempt can have preceded this response.
+    """
     if error is None:
         return "ok"
     return "fail" if is_first and error in REFUSED_COMMITS else "info"
 
 
 def of_send(error: str | None) -> Outcome:
-    """The outcome of a record by the name of its delivery report's error."""
+    """Return the outcome of a record by the name of its delivery report's error."""
     if error is None:
         return "ok"
     return "fail" if error in REFUSED_SENDS else "info"
 
 
 def of_creation(error: str | None) -> Outcome:
-    """The outcome of a topic's creation; one that exists was created by an earlier attempt."""
+    """Return the outcome of a topic's creation; an existing topic was created by an earlier
+    attempt."""
     if error is None or error == "TOPIC_ALREADY_EXISTS":
         return "ok"
     return "fail" if error in REFUSED_CREATIONS else "info"
 
 
 def of_several(outcomes: list[Outcome]) -> Outcome:
-    """The outcome of an operation of several parts: as certain as its least certain part, and a
-    mixture of done and refused is in doubt as a whole."""
+    """Return the outcome of an operation of several parts: that of all parts, or else ``info``.
+
+    A mixture of parts that succeeded and parts that failed is in doubt as a whole.
+    """
     assert outcomes, "an operation has at least one part"
     first = outcomes[0]
     return first if all(outcome == first for outcome in outcomes) else "info"

@@ -1,11 +1,11 @@
-"""A record names itself: its value is the number, its key the partition it was written for.
+"""The content of records, which identifies them: the value is a number, the key its partition.
 
 A record that comes back from another partition, or with other bytes, is read as a negative number,
-which nobody ever writes: checkers see a phantom.
+which no client ever writes: checkers report a phantom.
 
-In a compacted partition records have keys of their own (``model.keyed``), four bytes long, and the
-first two of them are those of a transaction's markers, which are no keys of users. What a record
-stands for is its value, and of a tombstone, which has none, a header.
+In a compacted partition records have record keys of four bytes (``model.keyed``). Keys 0 and 1 have
+the same bytes as the keys of a transaction's control records, which are not keys of users. The
+number is in a record's value, and in a header of a tombstone, which has no value.
 """
 
 import zlib
@@ -22,13 +22,13 @@ Headers = Sequence[tuple[str, Any]]
 
 
 def encode(key: str, value: int) -> tuple[bytes, bytes]:
-    """Key and value of the record that stands for ``value`` in partition ``key``."""
+    """Return record key and record value of the number ``value`` in partition ``key``."""
     assert value >= 0, "negative numbers stand for what nobody wrote"
     return key.encode(), value.to_bytes(_LENGTH, "big")
 
 
 def decode(key: str, record_key: bytes | None, record_value: bytes | None) -> int:
-    """The number that a record read from partition ``key`` stands for."""
+    """Return the number that a record read from partition ``key`` stands for."""
     if record_key == key.encode() and record_value is not None and len(record_value) == _LENGTH:
         value = int.from_bytes(record_value, "big", signed=True)
         if value >= 0:
@@ -41,19 +41,19 @@ def _nobodys(record_key: bytes | None, record_value: bytes | None) -> int:
 
 
 class Form(NamedTuple):
-    """How numbers become records of a topic, and records numbers."""
+    """How numbers are encoded as records of a topic, and decoded."""
 
     encode: Callable[[str, int], tuple[bytes | None, bytes | None, list[tuple[str, Any]]]]
-    """Key, value and headers of the record that stands for a number in a partition."""
+    """Return record key, record value and headers for a number in a partition."""
     decode: Callable[[str, bytes | None, bytes | None, Headers], int]
-    """The number that these stand for, read from a partition."""
+    """Return the number that a record read from a partition stands for."""
 
 
 PLAIN = Form(
     encode=lambda key, value: (*encode(key, value), []),
     decode=lambda key, record_key, record_value, headers: decode(key, record_key, record_value),
 )
-"""Where every record stays."""
+"""The form in topics that are not compacted."""
 
 
 def _encode_keyed(key: str, value: int) -> tuple[bytes | None, bytes | None, list[tuple[str, Any]]]:
@@ -76,9 +76,9 @@ def _decode_keyed(
 
 
 KEYED = Form(encode=_encode_keyed, decode=_decode_keyed)
-"""Of a compacted topic."""
+"""The form in compacted topics."""
 
 
 def form_of(topic: Mapping[str, str]) -> Form:
-    """The form of records in topics with these settings."""
+    """Return the form of records in topics with these settings."""
     return KEYED if "compact" in topic.get("cleanup.policy", "") else PLAIN

@@ -1,6 +1,6 @@
-"""What every process understands, whatever its library: operations come in, completions go out.
+"""The base of all clients: translates operations to calls of a library, and results to completions.
 
-How a library is asked, and what it calls its errors, is told by those who use it.
+Subclasses define how a library is called, and how its errors are named.
 """
 
 import abc
@@ -16,12 +16,12 @@ from workloads.client.common import Records, completed
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What came of one record."""
+    """The result of one record."""
 
     outcome: outcome.Outcome
     offset: int | None = None
-    """Unknown without acknowledgements, and for a record that the broker calls a duplicate of one
-    it no longer remembers."""
+    """Unknown without acknowledgements, and for a record that the broker reports as the duplicate
+    of one that it no longer remembers."""
     error: str | None = None
 
 
@@ -39,16 +39,21 @@ class Reads(Protocol):
 
 
 class PlainClient(abc.ABC):
-    """Understands ``send``, ``create-topic``, ``assign``, ``poll``, ``catch-up``, ``watermarks``,
-    ``delete-records``, ``delete-topic``, ``alter-topic`` and ``crash``."""
+    """A client that supports the operations that all workloads use.
+
+    They are ``send``, ``create-topic``, ``assign``, ``poll``, ``catch-up``, ``watermarks``,
+    ``delete-records``, ``delete-topic``, ``alter-topic`` and ``crash``.
+    """
 
     FAILURES: ClassVar[tuple[type[Exception], ...]]
-    """What the library raises when a question stays without an answer."""
+    """The exceptions of the library for a request without a response."""
 
     def __init__(self, topic: Mapping[str, str]) -> None:
-        """``topic``: settings of topics that this process creates, ``replication.factor`` among
-        them, or in its place ``replicas``: the ids of the brokers that hold each partition, the
-        preferred leader first."""
+        """``topic``: the settings of topics that this process creates.
+
+        They include ``replication.factor`` or, instead of it, ``replicas``: the ids of the brokers
+        that hold each partition, the preferred leader first.
+        """
         self._topic_config = dict(topic)
         self._replicas = int(self._topic_config.pop("replication.factor"))
         self._placed = [int(broker) for broker in self._topic_config.pop("replicas", "").split()]
@@ -57,12 +62,12 @@ class PlainClient(abc.ABC):
 
     @property
     def alive(self) -> bool:
-        """False after a refused send: a producer that has failed once is not to be trusted with
-        the next (sequence numbers that are gone; librdkafka #4953)."""
+        """False after a failed send, because a producer that has failed once cannot be trusted with
+        the next one (its sequence numbers are lost; librdkafka #4953)."""
         return self._alive
 
     async def open(self) -> None:  # noqa: B027 - few have something to do
-        """Nothing to do: producer and consumer are made when they are first needed."""
+        """Do nothing: producer and consumer are created when they are first needed."""
 
     async def invoke(self, op: Op) -> Op:
         match op.f:
@@ -104,7 +109,7 @@ class PlainClient(abc.ABC):
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Give up what is queued and under way."""
+        """Discard what is queued and in flight, and close."""
 
     async def _send(self, op: Op) -> Op:
         reports = await self._writes().send([(key, value) for _, key, value in op.value])
@@ -124,7 +129,7 @@ class PlainClient(abc.ABC):
         except self.FAILURES as error:
             return completed(op, "fail", op.value, self._name_of(error))
         value = [["catch-up", key, position, end]]
-        # A position above the high watermark shows that its leader does not know the end yet.
+        # A position above the high watermark shows that the leader does not know the end yet.
         return completed(op, "ok" if position == end else "fail", value)
 
     async def _watermarks(self, op: Op) -> Op:
@@ -135,47 +140,51 @@ class PlainClient(abc.ABC):
             return completed(op, "fail", op.value, self._name_of(error))
         return completed(op, "ok", [["watermarks", key, places]])
 
-    # What a library does.
+    # Methods that a library's client defines.
 
     @abc.abstractmethod
     def _name_of(self, error: Exception) -> str:
-        """Of one of ``FAILURES``."""
+        """Return the name of one of ``FAILURES``."""
 
     @abc.abstractmethod
     def _writes(self) -> Writes:
-        """The producer, made when there is none."""
+        """Return the producer; create it if there is none."""
 
     @abc.abstractmethod
     def _reads(self) -> Reads:
-        """The consumer."""
+        """Return the consumer."""
 
     @abc.abstractmethod
     async def _assign(self, keys: list[str]) -> str | None:
-        """Read these keys from now on; the error by which nothing was assigned."""
+        """Read these partitions from now on; return the error if nothing was assigned."""
 
     @abc.abstractmethod
     async def _places(self, key: str) -> dict[str, int]:
-        """Log start, last stable offset and high watermark."""
+        """Return log start, last stable offset and high watermark."""
 
     @abc.abstractmethod
     async def _create_topic(
         self, topic: str, partitions: int
     ) -> tuple[outcome.Outcome, str | None]:
-        """Ask for a topic; the outcome, and the name of the error."""
+        """Create a topic; return the outcome and the name of the error."""
 
     @abc.abstractmethod
     async def _delete_topic(self, topic: str) -> tuple[outcome.Outcome, str | None]:
-        """Ask for the deletion of a topic; the outcome, which is ``ok`` once it is gone, and the
-        name of the error."""
+        """Delete a topic; return the outcome, ``ok`` once it is gone, and the name of the error."""
 
     @abc.abstractmethod
     async def _delete_records(
         self, key: str, offset: int
     ) -> tuple[outcome.Outcome, int | None, str | None]:
-        """Ask for the deletion of all records before an offset; the outcome, where the log begins
-        on all replicas then, and the name of the error."""
+        """Delete all records before an offset.
+
+        Returns the outcome, the start of the log on all replicas after it, and the name of the
+        error.
+        """
 
     @abc.abstractmethod
     async def _alter_topic(self, topic: str, settings: Mapping[str, str]) -> str | None:
-        """Give a topic these settings, and no others; the name of the error, if it may have kept
-        those that it had."""
+        """Give a topic these settings and no others.
+
+        Returns the name of the error if the topic may have kept its former settings.
+        """

@@ -1,5 +1,7 @@
-"""A process that commits for its groups both within transactions of its own and plainly, even in
-the middle of one: what counts then is the later record of the two in the coordinator's log."""
+"""A process that commits for groups in transactions, and also outside of them in the middle of one.
+
+The later record of the two in the coordinator's log takes effect.
+"""
 
 from collections.abc import Mapping
 
@@ -10,10 +12,11 @@ from workloads.client.transaction import Failure
 
 
 class RawGroupClient(GroupAioClient, RawClient):
-    """A member or an outsider by aiokafka, whose transactions go by a producer of our own."""
+    """A member or an outsider by aiokafka, whose transactions use a :class:`RawWriter`."""
 
     async def _commit_plainly(self, offsets: Mapping[str, Place], group: str) -> None:
-        """Asked once; raises :class:`Failure`, which can abort if it was refused for certain."""
+        """Commit with one request; raises :class:`Failure`, with which the transaction can be
+        aborted if the commit was certainly rejected."""
         committer = self._of(group)
         error = await committer.start()
         if error is not None:

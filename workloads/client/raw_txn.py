@@ -1,13 +1,13 @@
-"""A transactional producer of our own, which does what aiokafka's and librdkafka's have unlearned.
+"""A transactional producer that does what the producers of aiokafka and librdkafka no longer do.
 
-It gives a batch up that is not answered in time and aborts at once, in the same epoch, while the
-batch may be under way still: so did clients before they could ask for another epoch (KIP-360). And
-a new producer id begins with whatever sequence number it is told to, so that a test need not write
-two thousand million records to come to the last one.
+It gives up a batch that is not answered in time and aborts at once, in the same epoch, while the
+batch may still be in flight, as clients did before they could request another epoch (KIP-360). And
+a new producer id begins with any given sequence number, so that a test need not write two billion
+records to reach the last one.
 
-It speaks over the connections of aiokafka's client, whose consumer reads for its process. A process
-whose request stayed without an answer never acts again, as with the other clients; what was refused
-for certain has taken no sequence number.
+It uses the connections of aiokafka's client; aiokafka's consumer reads for its process. As with the
+other clients, a process whose request was not answered never acts again. A batch that was certainly
+rejected has used up no sequence number.
 """
 
 import asyncio
@@ -35,24 +35,27 @@ from workloads.client.plain import Report
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 BACKOFF_S = 0.05
-"""Before a request is sent anew."""
+"""The pause before a request is sent again."""
 SEQUENCES = 2**31
 _ASK_AGAIN = frozenset(map(for_code, (3, 14, 15, 16, 51)))
-"""Unknown partition; a coordinator that loads, is not available, is none, or is at a change."""
+"""Unknown partition; a coordinator that is loading, not available, or not the coordinator; or
+CONCURRENT_TRANSACTIONS."""
 _SEND_AGAIN = frozenset(map(for_code, (3, 5, 6, 7, 19, 20)))
-"""Unknown partition, no leader, not the leader, timed out, too few in sync: what has been appended
-all the same is known again by its sequence number."""
+"""Unknown partition, leader not available, not the leader, timed out, too few in-sync replicas
+before or after the append. If the batch was appended nevertheless, the leader detects the duplicate
+by its sequence number."""
 _IN_DOUBT = frozenset(map(for_code, (7, 20)))
-"""Of these: it has been appended."""
+"""Those of them that mean that the batch was appended."""
 
 
 class RawClient(TransactionalAioClient):
-    """A process that reads by aiokafka and writes by a :class:`RawWriter`."""
+    """A process that reads with aiokafka and writes with a :class:`RawWriter`."""
 
     def __init__(
         self, settings: Settings, *, asks_again: bool = False, first_sequence: int = 0
     ) -> None:
-        """``first_sequence``: of each partition, under a new producer id."""
+        """``first_sequence``: the first sequence number of each partition under a new producer
+        id."""
         super().__init__(settings, asks_again=asks_again)
         self._asks_again = asks_again
         self._first_sequence = first_sequence
@@ -72,7 +75,8 @@ class RawClient(TransactionalAioClient):
 
 
 class RawWriter:
-    """See the module, and :class:`~workloads.client.transaction.Producer`."""
+    """The producer that this module describes; see also
+    :class:`~workloads.client.transaction.Producer`."""
 
     def __init__(
         self,
@@ -95,25 +99,25 @@ class RawWriter:
         self._first_sequence = first_sequence
         self._form = form
         self._next: dict[str, int] = {}
-        """By key: the sequence number of the next record."""
+        """By partition: the sequence number of the next record."""
         self._added: set[str] = set()
-        """Keys of the transaction."""
+        """The partitions of the transaction."""
         self._has_offsets = False
         self._coordinators: dict[tuple[CoordinationType, str], int] = {}
         self._under_way: list[asyncio.Future[tuple[type[KafkaError], int]]] = []
-        """Batches of the transaction, also those that are given up."""
+        """The batches of the transaction, also those that were given up."""
         self.identity: list[int] | None = None
         self.reusable = True
 
     async def init(self) -> tuple[outcome.Outcome, str | None]:
-        """Get an id and an epoch; the outcome, and the name of the error."""
+        """Get a producer id and an epoch; return the outcome and the name of the error."""
         request = InitProducerIdRequest(self._name, self._timeout_ms)
         try:
             async with asyncio.timeout(INIT_TIMEOUT_S):
                 await self._client.bootstrap()
                 answer = await self._ask(request, lambda told: [told.error_code])
         except KafkaConnectionError as error:
-            return "fail", name_of(error)  # it found nobody to ask
+            return "fail", name_of(error)  # it has found no broker
         except (KafkaError, TimeoutError) as error:
             return "info", name_of(error)
         except Failure as failure:
@@ -127,7 +131,7 @@ class RawWriter:
         self._has_offsets = False
 
     async def send(self, records: list[tuple[str, int]]) -> list[Report]:
-        """One batch for each key, all at once."""
+        """Send one batch for each partition, all at once."""
         rows: dict[str, list[int]] = {}
         for key, value in records:
             rows.setdefault(key, []).append(value)
@@ -165,7 +169,7 @@ class RawWriter:
         await self._end(is_commit=False)
 
     async def close(self) -> None:
-        """Once the last request is answered, or its connection given up."""
+        """Close when the last request is answered, or its connection is given up."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await stop_client(self._client.close, self._client.close)
 
@@ -176,7 +180,7 @@ class RawWriter:
             await self._step(request, lambda told: [told.error_code])
 
     async def _add(self, keys: Iterable[str]) -> None:
-        """Make these part of the transaction."""
+        """Add these partitions to the transaction."""
         assert self.identity is not None
         topics: dict[str, list[int]] = {}
         for key in keys:
@@ -208,8 +212,10 @@ class RawWriter:
         codes: Callable[[Any], list[int]],
         role: tuple[CoordinationType, str] | None = None,
     ) -> Any:
-        """A coordinator's answer, however often it takes. Raises :class:`Failure` when it refuses,
-        or does not answer."""
+        """Return a coordinator's response, after as many requests as necessary.
+
+        Raises :class:`Failure` if the coordinator rejects the request or does not answer.
+        """
         role = role or (CoordinationType.TRANSACTION, self._name)
         while True:
             node = await self._coordinator(*role)
@@ -229,13 +235,18 @@ class RawWriter:
             await asyncio.sleep(BACKOFF_S)
 
     def _must_not_be_late(self, request: Any) -> bool:
-        """Would it do harm after what is asked next? Of offsets those count that come last."""
+        """Would the request do harm if it arrived after the next one?
+
+        An EndTxn would end the next transaction, unless the client repeats it anyway; of several
+        TxnOffsetCommits, the last one takes effect.
+        """
         if isinstance(request, EndTxnRequest):
             return not self._asks_again
         return isinstance(request, TxnOffsetCommitRequest)
 
     async def _coordinator(self, kind: CoordinationType, name: str) -> int:
-        """Who it was the last time, or is said to be now: by anybody, which may take a while."""
+        """Return the last known coordinator, or look it up at any broker, which may take a
+        while."""
         while (kind, name) not in self._coordinators:
             try:
                 found = await self._client.coordinator_lookup(kind, name)
@@ -246,7 +257,8 @@ class RawWriter:
         return self._coordinators[kind, name]
 
     async def _produce(self, key: str, values: list[int]) -> list[Report]:
-        """What came of a batch: one request, and others only where it was answered."""
+        """Send a batch, again only after a response that permits it, and return the reports of its
+        records."""
         sequence, data = self._batch(key, values)
         is_sent = False
         try:
@@ -271,7 +283,7 @@ class RawWriter:
         return [Report(aio_errors.of_send(error()), None, error.__name__)] * len(values)
 
     def _batch(self, key: str, values: list[int]) -> tuple[int, bytes]:
-        """Its first sequence number, and the batch."""
+        """Return the first sequence number of the batch, and the batch."""
         assert self.identity is not None
         producer_id, epoch = self.identity
         sequence = self._next.get(key, 0 if epoch else self._first_sequence)
@@ -282,7 +294,7 @@ class RawWriter:
         return sequence, bytes(builder.build())
 
     async def _send(self, leader: int, key: str, data: bytes) -> tuple[type[KafkaError], int]:
-        """The error of a batch, and its offset."""
+        """Send a batch; return its error and its offset."""
         topic, partition = split(key)
         timeout_ms = int(self._delivery_s * 1000)
         request = ProduceRequest(self._name, -1, timeout_ms, [(topic, [(partition, data)])])
@@ -291,7 +303,7 @@ class RawWriter:
         return for_code(code), int(offset)
 
     async def _leader(self, key: str) -> int:
-        """A leader that there is a connection to."""
+        """Return the leader, once there is a connection to it."""
         topic, partition = split(key)
         while True:
             await self._client._wait_on_metadata(topic)

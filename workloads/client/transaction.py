@@ -1,16 +1,17 @@
-"""A transaction as one operation: carried out by whichever client, answered for with its outcome.
+"""A transaction as one operation, which any client runs and whose outcome it reports.
 
-``ok`` is a commit that was acknowledged. ``fail`` is certain: nobody but this producer could have
-ended its transaction by a commit, so until it has asked for one nothing can have happened, and an
-abort that was acknowledged settles it. ``info`` is a commit that was asked for and not answered, or
-answered with an error: an earlier attempt of the same request may have been carried out.
+``ok`` is a commit that was acknowledged. ``fail`` is certain: only this producer could have
+committed its transaction, so before it has requested the commit nothing can have happened, and an
+acknowledged abort ends it. ``info`` is a commit without a response, or with an error as its
+response: an earlier attempt of the same request may have succeeded.
 
-**A producer whose commit or abort stays without an answer never acts again.** Its request may be
-under way still, and by the protocol of Kafka 2.8 it names no transaction: arriving late, it would
-end the producer's next one in the middle (KAFKA-17754). So it is waited for less long than the
-client waits before it asks again, and whoever takes over the transactional id begins with
-``init_transactions``, by which the broker refuses everything from before. Applications know nothing
-of that; a client that is told so does as theirs do, and asks again until it is answered.
+**A producer whose commit or abort was not answered never acts again.** Its request may still be in
+flight, and in the protocol of Kafka 2.8 it does not name its transaction: arriving late, it would
+end the producer's next transaction in the middle (KAFKA-17754). So the wait for the response is
+shorter than the time after which the client sends the request again, and the next owner of the
+transactional id begins with ``init_transactions``, after which the broker rejects everything from
+before. Applications do not know this rule; a client with ``asks_again`` does what they do, and
+sends the request again until it is answered.
 """
 
 import abc
@@ -25,16 +26,16 @@ from workloads.client.outcome import Outcome
 from workloads.client.plain import PlainClient
 
 INIT_TIMEOUT_S = 10.0
-"""How long a producer may take to get its id and epoch: a transaction of its predecessor is ended
+"""How long a producer may take to get its id and epoch: its predecessor's transaction is ended
 first."""
 END_SHARE = 0.9
-"""Of the time that a client waits for an answer."""
+"""The share of the client's request timeout for which a commit or an abort is awaited."""
 END_ATTEMPTS = 5
-"""How often a client that asks again may."""
+"""How many attempts a client with ``asks_again`` may make."""
 
 
 def end_timeout_s(producer: Mapping[str, str], *, asks_again: bool = False) -> float:
-    """How long a commit or an abort is waited for, by a producer's settings."""
+    """Return how long to wait for a commit or an abort, according to a producer's settings."""
     names = ("request.timeout.ms", "socket.timeout.ms")
     answer_s = min(int(producer.get(name, "30000")) for name in names) / 1000
     return answer_s * (END_ATTEMPTS if asks_again else END_SHARE)
@@ -47,11 +48,11 @@ class Failure(Exception):
         super().__init__(name)
         self.name = name
         self.can_abort = can_abort
-        """False when the producer is of no use any more, or a request of its is in doubt."""
+        """False if the producer is not usable any more, or if one of its requests is in doubt."""
 
 
 class Sent(Protocol):
-    """What came of a record."""
+    """The result of a record."""
 
     @property
     def outcome(self) -> Outcome: ...
@@ -71,7 +72,7 @@ class Producer(Protocol):
 
     async def begin(self) -> None: ...
     async def send(self, records: list[tuple[str, int]]) -> Sequence[Sent]:
-        """All of them at once; what came of each, in time. Raises nothing."""
+        """Send all records at once; return a result for each, in limited time. Raises nothing."""
         ...
 
     async def send_offsets(self, offsets: Mapping[str, Place], group: str) -> None: ...
@@ -80,44 +81,47 @@ class Producer(Protocol):
 
 
 class Owned(Producer, Protocol):
-    """One that ends with its process."""
+    """A producer that is closed with its process."""
 
     async def close(self) -> None: ...
 
 
 Commit = Callable[[Mapping[str, Place], str], Awaitable[None]]
-"""Commits offsets of a group outside of any transaction. Raises :class:`Failure`: one that cannot
-abort when nobody knows what came of it."""
+"""Commits offsets of a group outside of any transaction.
+
+Raises :class:`Failure`; its ``can_abort`` is false if the outcome is unknown.
+"""
 
 
 class Reader(Protocol):
-    """A consumer with keys to read."""
+    """A consumer with partitions to read."""
 
     async def poll(self) -> tuple[Records, str | None]:
-        """Records, and the error that ended the poll, if any."""
+        """Return records, and the error that ended the poll, if any."""
         ...
 
     async def rewind(self, places: Mapping[str, int]) -> str | None:
-        """Read on from these offsets; the error by which it does not."""
+        """Continue reading at these offsets; return the error if that fails."""
         ...
 
 
 class Taken(NamedTuple):
-    """What came of taking a transactional id."""
+    """The result of requesting a transactional id."""
 
     outcome: Outcome
     error: str | None = None
-    """Its name."""
+    """The name of the error."""
     identity: list[int] | None = None
-    """Producer id and epoch, where the library tells them."""
+    """Producer id and epoch, if the library reveals them."""
 
 
 class TransactionalClient(PlainClient):
-    """Understands ``init`` and ``txn``, too; a process has one transactional id for life."""
+    """A client that also supports ``init`` and ``txn``; a process has one transactional id for
+    life."""
 
     _transactor: Owned | None = None
     _commit_plainly: Commit | None = None
-    """Outside of transactions, in the middle of one: few can."""
+    """Commits outside of transactions, in the middle of one; only some clients can."""
 
     async def invoke(self, op: Op) -> Op:
         match op.f:
@@ -144,26 +148,26 @@ class TransactionalClient(PlainClient):
 
     @abc.abstractmethod
     async def _take(self, transactional_id: str) -> Taken:
-        """Make the transactor, and have it get its id and epoch."""
+        """Create the producer, and get its id and epoch."""
 
     @abc.abstractmethod
     def _read_by(self) -> Reader | None:
-        """The consumer, if there is one."""
+        """Return the consumer, if there is one."""
 
 
 @dataclass(slots=True)
 class _Course:
-    """How far a transaction has come."""
+    """The progress of a transaction."""
 
     told: list[MicroOp]
-    """The micro-operations, with what is known of them."""
+    """The micro-operations, completed with their results so far."""
     first: dict[str, int] = field(default_factory=dict)
-    """By key: the first offset that was polled."""
+    """By partition: the first offset that was polled."""
     after: dict[str, int] = field(default_factory=dict)
-    """By key: the offset behind the last one that was polled."""
+    """By partition: the offset after the last one that was polled."""
     commit_asked: bool = False
     committed_outside: bool = False
-    """Was something committed, or may have been, whatever becomes of the transaction?"""
+    """Was an offset committed, perhaps, that stays committed whatever the transaction's outcome?"""
     lost_its_place: bool = False
     """Has the consumer failed?"""
 
@@ -177,12 +181,12 @@ class _Course:
 async def carry_out(
     op: Op, producer: Producer, reader: Reader | None, commit_plainly: Commit | None = None
 ) -> tuple[Op, bool]:
-    """The completion of a ``txn``, and whether its process can go on.
+    """Run a ``txn``; return its completion, and whether its process can continue.
 
-    Understands ``send``, ``poll``, ``["delay", null, milliseconds]``, ``["commit", group, null]``
-    (the positions behind what this transaction has polled), ``["commit", group, {key: offset}]``,
+    Supports ``send``, ``poll``, ``["delay", null, milliseconds]``, ``["commit", group, null]`` (the
+    positions after what this transaction has polled), ``["commit", group, {key: offset}]``,
     ``["commit-plainly", …]`` (the same outside of the transaction, in the middle of it) and, at the
-    end, ``abort``. What was polled by a transaction that was not committed will be polled again.
+    end, ``abort``. What an uncommitted transaction has polled will be polled again.
     """
     course = _Course(told=[list(micro_op) for micro_op in op.value])
     kind: Outcome = "fail"
@@ -207,7 +211,7 @@ async def carry_out(
 async def _work(
     course: _Course, producer: Producer, reader: Reader | None, commit_plainly: Commit | None
 ) -> None:
-    """Everything between begin and commit; neighbouring sends are under way together."""
+    """Do everything between begin and commit; adjacent sends are in flight together."""
     row: list[int] = []
     for number, micro_op in enumerate(course.told):
         if micro_op[0] == "send":

@@ -1,8 +1,9 @@
-"""Consume, transform, produce: one transaction from the records of a poll to their consumption.
+"""Consume, transform, produce: one transaction from the records of a poll to their committed
+offsets.
 
-What is made of a value (``model.transform``) goes to the partition that :func:`key_of` gives, and
-the positions behind what was read are committed in the same transaction. An operation that polls
-nothing has nothing to commit.
+The output for a value (``model.transform``) is sent to the partition that :func:`key_of` returns,
+and the positions after the polled records are committed in the same transaction. An operation that
+polls nothing has nothing to commit.
 """
 
 from collections.abc import Mapping
@@ -18,32 +19,36 @@ from workloads.client.membership import Subscriber
 from workloads.client.transaction import Producer
 
 RECORDS_MAX = 50
-"""Of one transaction."""
+"""The largest number of records in one transaction."""
 
 
 class Member(Subscriber, Protocol):
-    """A member of a group, which polls for transactions."""
+    """A member of a group that polls for transactions."""
 
     async def producer_of(self, keys: list[str]) -> Producer:
-        """Who may commit positions of these keys. Raises nothing: one that may not will be told."""
+        """Return a producer that commits offsets of these partitions.
+
+        It raises nothing: if it may not commit them, the commit fails.
+        """
         ...
 
     async def rewind(self, places: Mapping[str, int]) -> str | None:
-        """Read on from these offsets where the keys are still owned; the error by which not."""
+        """Continue reading at these offsets where the partitions are still owned; return the error,
+        if any."""
         ...
 
 
 def key_of(topic: str, partitions: int, value: int) -> str:
-    """Where the output goes that is made of this input."""
+    """Return the partition for the output of this input value."""
     return f"{topic}-{value % partitions}"
 
 
 async def carry_out(op: Op, member: Member) -> tuple[Op, bool]:
-    """The completion of a ``txn``, and whether its process can go on.
+    """Run a ``txn``; return its completion, and whether its process can continue.
 
-    ``op`` says ``["poll"]``, ``["transform", topic, partitions]``, and then what
-    ``workloads.client.transaction`` understands. The completion has a ``send`` for each record in
-    the place of ``transform``; rebalances of the group come first.
+    ``op`` has ``["poll"]``, ``["transform", topic, partitions]``, and then micro-operations that
+    ``workloads.client.transaction`` supports. The completion has a ``send`` for each record instead
+    of ``transform``; rebalances of the group come first.
     """
     poll, (_, topic, partitions), *rest = op.value
     assert poll == ["poll"], "what was read is sent on"
@@ -54,7 +59,7 @@ async def carry_out(op: Op, member: Member) -> tuple[Op, bool]:
     if not any(records.values()):
         return msgspec.structs.replace(op, type="ok", value=told), True
     values = [value for pairs in records.values() for _, value in pairs]
-    if any(value < 0 for value in values):  # as payload.decode tells what nobody wrote
+    if any(value < 0 for value in values):  # records that no client wrote
         return msgspec.structs.replace(op, type="fail", value=told, error="NotAnInput"), False
     sends = [
         ["send", key_of(topic, partitions, value), model.transform.output(value, op.index)]
@@ -67,7 +72,7 @@ async def carry_out(op: Op, member: Member) -> tuple[Op, bool]:
 
 
 class _Polled:
-    """A consumer whose poll is over."""
+    """A consumer whose poll is over: it returns these records."""
 
     def __init__(self, records: Records, member: Member) -> None:
         self._records = records
