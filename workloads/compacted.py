@@ -1,12 +1,12 @@
-"""Compacted topics: keys are written again and again, deleted, and read from the beginning.
+"""Compacted topics: record keys are written again and again, deleted, and read from the beginning.
 
-Every record replaces the one before it of its key (``model.keyed``), so that old ones may go, and
-do: segments are small and the cleaner is busy. Writers send alone or in transactions, of which many
-are aborted; some (``keyless_p``) try what no compacted topic takes, records without a key. Readers
-read everything from the beginning to the end, start anew, and read it again; what they know then of
-a key must be what was last written to it. They read slowly, so that a log is compacted while they
-are in the midst of it. Meanwhile topics may lose ``compact`` from their ``cleanup.policy``, and get
-it again (``policies_s``).
+Every record replaces the one before it with the same record key (``model.keyed``), so the cleaner
+may remove old ones, and does: segments are small and it runs often. Writers send single records or
+transactions, of which many are aborted; some (``keyless_p``) try to send records without a key,
+which no compacted topic accepts. Readers read everything from the beginning to the end, start over,
+and read it again; for each record key they must then have what was last written to it. They read
+slowly, so that a log is compacted while they are in the middle of it. Meanwhile topics may lose
+``compact`` from their ``cleanup.policy``, and get it back (``policies_s``).
 """
 
 import random
@@ -58,14 +58,15 @@ LEAST: Mapping[str, float] = {
 """The smallest number that each of the plan's options may be."""
 
 SHARES = ("delete_p", "keyless_p", "txn_p", "dirty_ratio")
-"""Options that are probabilities, or parts of a whole, besides those of transactions."""
+"""Options that are probabilities, or parts of a whole, in addition to those of transactions."""
 
 WATCHES_HZ = 1.0
-"""How often watermarks are asked for."""
+"""How often per second watermarks are requested."""
 
 
 class Writers(msgspec.Struct, frozen=True):
-    """Writes some keys of a partition at a time, or of several in a transaction."""
+    """Writes some record keys of one partition at a time, or of several partitions in a
+    transaction."""
 
     batch_max: int
     record_keys: int
@@ -80,7 +81,7 @@ class Writers(msgspec.Struct, frozen=True):
     keys: tuple[str, ...] = ()
     next_numbers: dict[str, int] = msgspec.field(default_factory=dict)
     ready: frozenset[int] = frozenset()
-    """Processes with a transactional id, asked about by membership only."""
+    """Processes with a transactional id; used for membership tests only."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:
@@ -126,16 +127,15 @@ class Writers(msgspec.Struct, frozen=True):
 
 
 class Policies(msgspec.Struct, frozen=True):
-    """Takes ``compact`` away from the policies of all topics that there are, gives it back, and so
-    on."""
+    """Removes ``compact`` from the policies of all existing topics, restores it, and so on."""
 
     due: tuple[float, ...]
-    """When, in seconds since the run began."""
+    """The times of the changes, in seconds since the run began."""
     is_compacted: bool = True
-    """Is it theirs by now?"""
+    """Do the topics have ``compact``, once all requests are done?"""
     topics: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
-    """Those that are to be told yet."""
+    """The topics that are still to change."""
 
     def op(self, ctx: Context) -> Answer:
         if not ctx.free:
@@ -163,13 +163,13 @@ class Policies(msgspec.Struct, frozen=True):
 
 
 class Rereaders(msgspec.Struct, frozen=True):
-    """Reads every partition to its end, gives way to a new process, and so on."""
+    """Reads every partition to its end, ends the process, and begins again with a new one."""
 
     keys: tuple[str, ...] = ()
     left: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """By process: what it has not caught up with."""
+    """By process: the partitions that it has not read to their ends."""
     idle: frozenset[int] = frozenset()
-    """Processes whose last poll brought nothing, asked about by membership only."""
+    """Processes whose last poll returned nothing; used for membership tests only."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:
@@ -211,12 +211,12 @@ class Rereaders(msgspec.Struct, frozen=True):
 
 
 def _readers(plan: Plan) -> int:
-    """How many of the threads read: about half, at least one, and never all."""
+    """Return how many of the threads read: about half, at least one, and never all."""
     return max(1, min(plan.concurrency - 1, plan.concurrency // 2))
 
 
 def main(plan: Plan) -> Generator:
-    """Writers and readers until the time limit."""
+    """Run writers and readers until the time limit."""
     asked = plan.options
     readers = _readers(plan)
     writers = plan.concurrency - readers
@@ -248,12 +248,12 @@ def main(plan: Plan) -> Generator:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """Reads these partitions to their ends, with every thread."""
+    """Read these partitions to their ends, with every thread."""
     return Until(until_s, CatchUp(left=keys, keys=keys, watches=True))
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
-    """A process by the client that the plan names."""
+    """Return a process with the client that the plan names."""
     make = transactions.CLIENTS[plan.options["client"]]
     topic = idempotent.topic_settings(plan) | {
         "cleanup.policy": "compact",
@@ -266,7 +266,7 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why this plan cannot be run."""
+    """Return why this plan cannot be run, or ``None``."""
     if plan.concurrency < 2:
         return "--concurrency: compacted needs at least 2, a writer and a reader"
     if (misfit := options.refusal(plan.options, LEAST)) is not None:
@@ -285,14 +285,16 @@ def refuse(plan: Plan) -> str | None:
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Longer than the longest transaction: each of its steps is bounded by its client."""
+    """Return a time longer than the longest transaction, each step of which has its own time
+    limit."""
     sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000 * int(plan.options["txn_length_max"])
     delay_s = int(plan.options["delay_max_ms"]) / 1000
     return sends_s + delay_s + 4 * transaction.end_timeout_s(plan.producer) + 15.0
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How much is replaced, deleted and aborted; how small segments are, how slow readers."""
+    """Draw how much is replaced, deleted and aborted, how small segments and how slow readers
+    are."""
     timeout_ms = rng.choice((1000, 1000, 2000, 4000))
     settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
     settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))
@@ -339,12 +341,12 @@ WORKLOAD = Workload(
         "delay_max_ms": 800,
         "new_id_p": 0.25,
         "polls_hz": 20.0,
-        # When topics lose compact from their cleanup.policy, get it again, and so on.
+        # The times at which topics lose compact from their cleanup.policy, get it back, and so on.
         "policies_s": [],
         "segment_bytes": 4096,
         "segment_ms": 5000,
         "dirty_ratio": 0.01,
-        # A day, as Kafka has it: no tombstone goes within a run, whatever clocks do.
+        # A day, as in Kafka: no tombstone is removed within a run, whatever clock faults there are.
         "delete_retention_ms": 86_400_000,
         "process_life_s": 10.0,
         "final_time_limit_s": 60.0,
@@ -354,7 +356,7 @@ WORKLOAD = Workload(
     consumer={
         **idempotent.WORKLOAD.consumer,
         "isolation.level": "read_committed",
-        # Little at a time, so that a log changes while it is read.
+        # Small fetches, so that a log changes while it is read.
         "max.partition.fetch.bytes": "4096",
     },
     refuse=refuse,

@@ -1,5 +1,4 @@
-"""What workloads with consumer groups have in common: clients that can be members, and settings by
-which a group moves on within a test."""
+"""What workloads with consumer groups share: clients that can be members, and short timeouts."""
 
 from collections.abc import Mapping
 
@@ -12,45 +11,45 @@ from workloads.idempotent import Make
 
 BROKER: Mapping[str, str] = {
     **idempotent.WORKLOAD.broker,
-    # Few: each is led by somebody, fetched by its followers, and cleaned.
+    # Few partitions: each one has to be led, fetched by its followers, and cleaned.
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "3",
-    # Within which a commit is answered, and a member is missed.
+    # The time limits of a commit, and of a silent member's session.
     "offsets.commit.timeout.ms": "3000",
     "group.min.session.timeout.ms": "500",
     "group.initial.rebalance.delay.ms": "200",
 }
-"""Of brokers that coordinate groups."""
+"""The settings of brokers that coordinate groups."""
 
 CONSUMER: Mapping[str, str] = {
     **idempotent.WORKLOAD.consumer,
-    # Short, so that a member that is missed is missed within a test.
+    # Short, so that a silent member's session expires within a test.
     "session.timeout.ms": "3000",
     "heartbeat.interval.ms": "500",
     "max.poll.interval.ms": "5000",
     "auto.commit.interval.ms": "500",
 }
-"""Of consumers that may be members."""
+"""The settings of consumers that may be members."""
 
 ASKED = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit")
-"""APIs that members call again and again."""
+"""The APIs that members call again and again."""
 
 CLIENTS: Mapping[str, Make] = {
     "librdkafka": confluent_group.GroupConfluentClient,
     "aiokafka": aio_group.GroupAioClient,
 }
-"""By the name that the option ``client`` has for it."""
+"""By the value of the option ``client``."""
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
-    """A process by the client that the plan names."""
+    """Return a process with the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
     topic = idempotent.topic_settings(plan)
     return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic))
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why no broker of this plan would coordinate a group."""
+    """Return why the brokers of this plan could not coordinate a group, or ``None``."""
     if (misfit := idempotent.refuse_cluster(plan)) is not None:
         return misfit
     name = "offsets.topic.replication.factor"

@@ -1,7 +1,7 @@
-"""Deletes records now and then: those of a partition that lie before an offset which is known from
-acknowledgements and reads, or will be soon.
+"""Deletes records from time to time: those of a partition before some offset.
 
-One that lies ahead of all that is known may not be committed yet, and is refused then.
+The offset is at most the end that acknowledgements and reads have shown, or a little beyond it. An
+offset beyond it may not be committed yet; the leader then rejects the request.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,20 +12,20 @@ from model.generator import PENDING, Answer, Context, Generator, Invocation
 from model.op import Op
 
 AHEAD_MAX = 8
-"""How many offsets more, at most."""
+"""The largest distance of an offset beyond the known end."""
 
 
 class Deleters(msgspec.Struct, frozen=True):
-    """Asks for the deletion of a part of what a partition holds."""
+    """Requests the deletion of a part of a partition's records."""
 
     all_p: float
-    """How often everything that is known is to go."""
+    """The probability that all known records are deleted."""
     ahead_p: float
-    """How often more than that."""
+    """The probability that an offset beyond the known end is requested."""
     ends: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By key: behind the last record that was acknowledged or read."""
+    """By partition: the offset after the last record that was acknowledged or read."""
     asked: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By key: up to where records may be gone."""
+    """By partition: the offset before which records may be deleted."""
 
     def op(self, ctx: Context) -> Answer:
         keys = [key for key, end in self.ends.items() if end > self.asked.get(key, 0)]
@@ -53,7 +53,8 @@ class Deleters(msgspec.Struct, frozen=True):
 
 
 def _told(event: Op) -> Iterator[tuple[str, int]]:
-    """Keys and the offsets behind records that this event tells of."""
+    """Yield the partitions of records that this event reports, and the offsets after these
+    records."""
     if event.type == "invoke" or event.f not in ("send", "poll") or not event.value:
         return
     for micro_op in event.value:

@@ -1,24 +1,25 @@
 """Consume, transform, produce, exactly once, by several members of one group that come and go.
 
 Writers send unique numbers to the partitions of the topic ``input``. Members of the group ``eos``
-poll them, send each on and commit the positions behind what they have polled, all in one
-transaction; some abort, some pause for longer than their coordinator waits, some leave, some crash.
+poll them, send an output for each, and commit the positions after what they have polled, all in one
+transaction; some abort, some pause for longer than the coordinator waits, some leave, some crash.
 
-**What becomes of a value.** A number is written once in all of ``input``, not once per partition.
-Value ``v`` of a key ``input-…`` becomes ``model.transform.output(v, index of the operation)`` on
-the key ``output-(v modulo the number of partitions)``: another value with every attempt, of which
-``model.transform.input_of`` gives ``v`` again. So of every number that is in ``input`` the
-committed ``output`` must hold exactly one value, and of no other any.
+**Inputs and outputs.** A number is written once to all of ``input``, not once per partition. From
+value ``v`` of a partition ``input-…`` an operation makes ``model.transform.output(v, index of the
+operation)``, in the partition ``output-(v modulo the number of partitions)``: every attempt makes
+another value, and ``model.transform.input_of`` returns ``v`` for all of them. So for every number
+in ``input`` the committed ``output`` must hold exactly one value, and no others.
 
 An operation is a ``txn`` of ``["poll"], ["transform", "output", partitions], ["commit", group,
-null]``, completed with rebalances before the poll, a ``send`` for each record polled in the place
-of ``transform``, and the positions committed; with nothing polled it says nothing but that.
+null]``. Its completion has rebalances before the poll, a ``send`` for each polled record instead of
+``transform``, and the committed positions; if nothing was polled, it has only the rebalances and
+the poll.
 
-librdkafka's members commit in their own name (KIP-447). aiokafka cannot: there each partition of
-``input`` has a transactional id, which whoever is assigned it takes over
-(``workloads.client.aio_transform``).
+librdkafka's members commit under their own member ids (KIP-447). aiokafka cannot do so: there each
+partition of ``input`` has a transactional id, which the member that is assigned the partition takes
+over (``workloads.client.aio_transform``).
 
-At the end new members go on until the whole input is committed as read; then readers read every
+At the end new members continue until the whole input is committed as read; then readers read every
 partition of both topics up to its high watermark.
 """
 
@@ -69,9 +70,9 @@ LEAST: Mapping[str, float] = {
 """The smallest number that each of the plan's options may be."""
 
 HURRY_S = 0.02
-"""Between two transactions, once nothing but the rest is left to do."""
+"""The time between two transactions in the final phase."""
 ASK_EVERY_S = 0.5
-"""How often it is asked how far the input has been read."""
+"""How often the final phase requests the committed offsets of the input."""
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -104,11 +105,11 @@ class Transformers(msgspec.Struct, frozen=True):
     leave_p: float
     new_id_p: float
     has_id: bool
-    """Has a process a transactional id, rather than a partition?"""
+    """Do transactional ids belong to processes, rather than to partitions?"""
     topics: frozenset[str] = frozenset()
-    """That are there."""
+    """The topics that exist."""
     ready: frozenset[int] = frozenset()
-    """Processes with a producer, asked about by membership only."""
+    """Processes with a producer; used for membership tests only."""
     members: frozenset[int] = frozenset()
 
     def op(self, ctx: Context) -> Answer:
@@ -152,8 +153,8 @@ class Transformers(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Asks how long the input is, and then, now and then, how far it is committed as read; ends
-    when that is all."""
+    """Requests the ends of the input, then its committed offsets again and again, until all is
+    read."""
 
     keys: tuple[str, ...]
     ends: dict[str, int] = msgspec.field(default_factory=dict)
@@ -194,7 +195,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """Members work until nothing is left to do; then everything is read."""
+    """Members work until the input is read; then every partition is read."""
 
     asking: Progress
     working: Generator
@@ -223,7 +224,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 def _writers(plan: Plan) -> int:
-    """How many of the threads write: about a quarter, at least one, and never all."""
+    """Return how many of the threads write: about a quarter, at least one, and never all."""
     return max(1, min(plan.concurrency - 1, round(plan.concurrency / 4)))
 
 
@@ -241,7 +242,7 @@ def _transformers(plan: Plan, **calm: Any) -> Transformers:
 
 
 def main(plan: Plan) -> Generator:
-    """Writers and members until the time limit."""
+    """Run writers and members until the time limit."""
     writers = _writers(plan)
     members = plan.concurrency - writers
     life_s = float(plan.options["process_life_s"])
@@ -262,7 +263,7 @@ def main(plan: Plan) -> Generator:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """The rest of the input is worked off, and both topics are read to their ends."""
+    """Process the rest of the input, and read both topics to their ends."""
     readers = _writers(plan)
     working = _transformers(plan, abort_p=0.0, delay_p=0.0, leave_p=0.0)
     keys = tuple(dict.fromkeys((*keys, *topics(plan))))
@@ -282,18 +283,18 @@ CLIENTS: Mapping[str, Make] = {
     "librdkafka": confluent_transform.TransformingConfluentClient,
     "aiokafka": aio_transform.TransformingAioClient,
 }
-"""By the name that the option ``client`` has for it."""
+"""By the value of the option ``client``."""
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
-    """A process by the client that the plan names."""
+    """Return a process with the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
     topic = idempotent.topic_settings(plan)
     return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic))
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why this plan cannot be run."""
+    """Return why this plan cannot be run, or ``None``."""
     if plan.concurrency < 2:
         return "--concurrency: exactly-once needs at least 2, a writer and a member"
     if plan.consumer.get("isolation.level") != "read_committed":
@@ -302,7 +303,8 @@ def refuse(plan: Plan) -> str | None:
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Longer than the longest transaction, which may have to take over every partition first."""
+    """Return a time longer than the longest transaction, which may first take over every
+    partition."""
     partitions = int(plan.options["partitions"])
     taking_over_s = partitions * (transaction.INIT_TIMEOUT_S + 5.0)
     sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000
@@ -311,14 +313,14 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def topics(plan: Plan) -> tuple[str, ...]:
-    """Keys that exist soon after the start."""
+    """Return the partitions that exist soon after the start."""
     partitions = int(plan.options["partitions"])
     return keys_of(INPUT, partitions) + keys_of(OUTPUT, partitions)
 
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
-    """Of the group, and of the transactional ids that are inherited with a thread or a
-    partition."""
+    """Return the coordinators of the group, and of transactional ids that threads or partitions
+    inherit."""
     names = [f"{GROUP}-{key}" for key in keys_of(INPUT, int(plan.options["partitions"]))]
     if plan.options["client"] == "librdkafka":
         names = [f"thread-{number}" for number in range(_writers(plan), plan.concurrency)]
@@ -327,8 +329,10 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """As transactions, and how long a member may be silent; it lives longer, or its group would
-    wait for the dead all the time."""
+    """Draw what ``transactions`` draws, session timeouts, and longer lives of members.
+
+    With short lives the group would wait all the time for members that have crashed.
+    """
     drawn = transactions.patience(rng)
     session_ms = rng.choice((600, 1000, 2000))
     drawn["consumer"] = {

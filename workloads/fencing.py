@@ -1,14 +1,13 @@
-"""Two processes, one transactional id: whoever takes over fences the other, wherever he stands.
+"""Two processes share one transactional id: the later one fences the other in any state.
 
-Threads work in pairs. The two of a pair have one transactional id, for which each of them asks
-(``init``) now and then: from the answer on, nothing that the other has under way or begins may come
-about. What makes zombies of them are pauses in the middle of transactions, before, between and
-behind their sends, for shorter and longer than the other takes to come: who wakes up goes on as if
-nothing had been, with partitions that it has not written yet, with its commit or its abort. A
-process that was refused ends, and after a while another one of its thread takes over in turn.
-
-Nobody is hurried: coordinators wait longer than anybody pauses, so that it is the takeover which
-ends a transaction. Readers by ``assign`` follow; at the end every key is read up to its high
+Threads work in pairs. Both processes of a pair request the pair's transactional id (``init``): from
+the response on, nothing that the other has in progress or begins may take effect. Pauses in the
+middle of transactions make zombies of them: before, between and after their sends, for shorter and
+for longer than the other needs to take over. A process continues after its pause as if nothing had
+happened, with partitions that it has not written yet, with its commit or its abort. A process that
+was rejected ends, and after a while the next process of its thread takes over again. Transactions
+do not time out: coordinators wait for longer than any pause, so that only the takeover ends a
+transaction. Readers by ``assign`` follow; at the end every partition is read up to its high
 watermark.
 """
 
@@ -51,10 +50,10 @@ LEAST: Mapping[str, float] = {
 
 
 class Ids(msgspec.Struct, frozen=True):
-    """Asks for the id of a pair, in the name of a process that has none."""
+    """Requests a pair's transactional id for a process that has none."""
 
     ready: frozenset[int] = frozenset()
-    """Processes that have one, asked about by membership only."""
+    """Processes that have one; used for membership tests only."""
 
     def op(self, ctx: Context) -> Answer:
         waiting = [process for process in ctx.free if process not in self.ready]
@@ -71,7 +70,7 @@ class Ids(msgspec.Struct, frozen=True):
 
 
 class Rivals(msgspec.Struct, frozen=True):
-    """Transactions of the processes that have an id, or think so."""
+    """Transactions of the processes that have a transactional id, or take themselves to have it."""
 
     length_max: int
     abort_p: float
@@ -113,12 +112,12 @@ class Rivals(msgspec.Struct, frozen=True):
 
 
 def _rivals(plan: Plan) -> int:
-    """How many of the threads are of a pair: as many as leave one to read."""
+    """Return how many of the threads form pairs: as many as leave one thread to read."""
     return (plan.concurrency - 1) // 2 * 2
 
 
 def main(plan: Plan) -> Generator:
-    """Pairs and readers until the time limit."""
+    """Run pairs and readers until the time limit."""
     rivals = _rivals(plan)
     asked = plan.options
     work = AnyOf(
@@ -141,14 +140,15 @@ def main(plan: Plan) -> Generator:
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why this plan cannot be run."""
+    """Return why this plan cannot be run, or ``None``."""
     if plan.concurrency < 3:
         return "--concurrency: fencing needs at least 3, a pair and a reader"
     return options.refusal(plan.options, LEAST) or transactions.refuse_transactions(plan)
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Longer than the longest transaction: each of its steps is bounded by its client."""
+    """Return a time longer than the longest transaction, each step of which has its own time
+    limit."""
     length = int(plan.options["txn_length_max"])
     sends_s = length * int(plan.producer["delivery.timeout.ms"]) / 1000
     delays_s = (length + 1) * int(plan.options["delay_max_ms"]) / 1000
@@ -156,12 +156,12 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
-    """Of the pairs' transactional ids."""
+    """Return the coordinators of the pairs' transactional ids."""
     return tuple(f"transaction-coordinator:pair-{pair}" for pair in range(_rivals(plan) // 2))
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How fast takeovers follow each other, and how long anybody pauses."""
+    """Draw how fast takeovers follow one another, and how long processes pause."""
     options = {
         "takeover_s": rng.choice((0.3, 1.0, 2.0, 4.0)),
         "delay_p": rng.choice((0.1, 0.3, 0.6)),
@@ -177,7 +177,7 @@ TIMEOUTS: Mapping[str, str] = {
     "request.timeout.ms": "2000",
     "socket.timeout.ms": "2000",
 }
-"""Of a producer that is not hurried."""
+"""The timeouts of a producer whose transactions must not time out."""
 
 WORKLOAD = Workload(
     name="fencing",

@@ -1,13 +1,14 @@
-"""Members of consumer groups come and go, read what others write, and commit how far they are.
+"""Members of consumer groups come and go, read what others write, and commit their positions.
 
-A member subscribes, polls, and ends by a ``leave`` or a ``crash``; one that is static has the
-``group.instance.id`` of its thread, and so of whoever comes after it there. Some sleep for a while,
-longer than their session may last, and some of these in the middle of a commit. Each group has its
-own assignor and its own way of committing: after reads, synchronously or not, when partitions are
-revoked, or whenever the library does. With ``offset_deletes_hz`` somebody else has deleted what a
-group has committed, which is refused while a member reads the topic; not by librdkafka.
+A member subscribes, polls, and ends with a ``leave`` or a ``crash``. A static member has the
+``group.instance.id`` of its thread, which the next process of the thread uses as well. Some members
+freeze for a while, longer than their session may last, and some of these in the middle of a commit.
+Each group has its own assignor and its own way to commit: after reads, synchronously or not, when
+partitions are revoked, or whenever the library does. With ``offset_deletes_hz`` processes outside
+of the groups delete committed offsets, which the coordinator rejects while a member subscribes to
+the topic; librdkafka cannot do this.
 
-At the end new members join each group once more, and tell where they begin.
+At the end new members join each group once more, and report their start positions.
 """
 
 import dataclasses
@@ -53,22 +54,22 @@ SHARES = ("leave_p", "freeze_p", "static_p")
 """Options that are probabilities."""
 
 COMMITS = ("sync", "async", "listener", "auto")
-"""When members commit: after reads, when partitions are revoked, or by themselves."""
+"""The ways in which members commit: after reads, when partitions are revoked, or automatically."""
 
 ASSIGNORS: Mapping[str, tuple[str, ...]] = {
     "librdkafka": confluent_group.ASSIGNORS,
     "aiokafka": tuple(aio_group.ASSIGNORS),
 }
-"""By client."""
+"""The assignors by client."""
 
 COMMIT_P = 0.3
-"""How often a member that has read something commits before it reads on."""
+"""The probability that a member that has read records commits before it reads more."""
 ASKED_HZ = 2.0
-"""How often somebody asks what is committed."""
+"""How often per second committed offsets are requested."""
 ASKED_MAX = 3
-"""Of how many keys at a time."""
+"""The largest number of partitions in such a request."""
 WATCHES_HZ = 0.5
-"""How often watermarks are asked for."""
+"""How often per second watermarks are requested."""
 
 
 class How(NamedTuple):
@@ -78,21 +79,21 @@ class How(NamedTuple):
     commit: str
 
     def micro_op(self, group: str, topics: Iterable[str], instance: str | None) -> MicroOp:
-        """The subscription of one of them."""
+        """Return the subscription of one of them."""
         options = {"instance": instance, "assignor": self.assignor, "commit": self.commit}
         return ["subscribe", group, sorted(topics), options]
 
 
 class _Life(msgspec.Struct, frozen=True):
-    """A process that is a member."""
+    """The state of a process that is a member."""
 
     group: str
     topics: frozenset[str]
     uncommitted: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By key that it owns: the offset behind the last record that it has read and not committed."""
+    """By owned partition: the offset after the last record that it has read and not committed."""
 
     def told(self, micro_ops: list[Any]) -> "_Life":
-        """What it knows after an operation told it so."""
+        """Return the state after an operation with these micro-operations."""
         uncommitted = dict(self.uncommitted)
         for micro_op in micro_ops:
             match micro_op:
@@ -107,18 +108,18 @@ class _Life(msgspec.Struct, frozen=True):
 
 
 class Members(msgspec.Struct, frozen=True):
-    """Subscribes, polls and commits, each thread for one group and one instance."""
+    """Subscribes, polls and commits; each thread belongs to one group and may be static."""
 
     groups: tuple[str, ...]
     how: Mapping[str, How]
     """By group."""
     instances: Mapping[int, str]
-    """By thread that is static: the instance's id."""
+    """By static thread: the ``group.instance.id``."""
     freeze_p: float
     freeze_max_ms: int
     topics: frozenset[str] = frozenset()
     lives: Mapping[int, _Life] = msgspec.field(default_factory=dict)
-    """By process that has subscribed and lives."""
+    """By live process that has subscribed."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.topics or not ctx.free:
@@ -173,11 +174,11 @@ class Members(msgspec.Struct, frozen=True):
 
 
 class Departures(msgspec.Struct, frozen=True):
-    """A member takes its leave, or crashes."""
+    """Makes a member leave, or a process crash."""
 
     leave_p: float
     members: Mapping[int, str] = msgspec.field(default_factory=dict)
-    """By process that has subscribed and lives: its group."""
+    """By live process that has subscribed: its group."""
 
     def op(self, ctx: Context) -> Answer:
         if not ctx.free:
@@ -199,7 +200,7 @@ class Departures(msgspec.Struct, frozen=True):
 
 
 class Deleters(msgspec.Struct, frozen=True):
-    """Has deleted what a group has committed of a key."""
+    """Deletes the committed offset of a group and a partition."""
 
     groups: tuple[str, ...]
     keys: tuple[str, ...] = ()
@@ -217,15 +218,15 @@ class Deleters(msgspec.Struct, frozen=True):
 
 
 class Rejoin(msgspec.Struct, frozen=True):
-    """One new member for each group after another, until it has been assigned what there is."""
+    """Joins one new member to each group after the other, until it is assigned partitions."""
 
     left: tuple[str, ...]
     how: Mapping[str, How]
     topics: tuple[str, ...]
     joined: frozenset[int] = frozenset()
-    """Processes that are members, asked about by membership only."""
+    """Processes that are members; used for membership tests only."""
     done: frozenset[int] = frozenset()
-    """Those of them that are to leave."""
+    """Those of them that must leave next."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.left or not self.topics:
@@ -256,7 +257,7 @@ class Rejoin(msgspec.Struct, frozen=True):
 
 
 def hows(plan: Plan) -> dict[str, How]:
-    """By group: its assignor and its way of committing, which the seed chooses."""
+    """Return the assignor and the way to commit of each group, which the seed chooses."""
     known = ASSIGNORS[plan.options["client"]]
     chosen = {}
     for group in groups_of(plan):
@@ -269,7 +270,7 @@ def hows(plan: Plan) -> dict[str, How]:
 
 
 def instances(plan: Plan) -> dict[int, str]:
-    """By thread that is static: the id of its instance."""
+    """Return the ``group.instance.id`` of each static thread."""
     rng = random.Random(f"{plan.seed}:instances")
     share = float(plan.options["static_p"])
     return {
@@ -278,12 +279,12 @@ def instances(plan: Plan) -> dict[int, str]:
 
 
 def _writers(plan: Plan) -> int:
-    """How many of the threads write: about a quarter, at least one."""
+    """Return how many of the threads write: about a quarter, at least one."""
     return max(1, round(plan.concurrency / 4))
 
 
 def main(plan: Plan) -> Generator:
-    """Writers, who read a little, and members until the time limit."""
+    """Run writers, which also read a little, and members until the time limit."""
     asked = plan.options
     writers = _writers(plan)
     members = plan.concurrency - writers
@@ -316,8 +317,8 @@ def main(plan: Plan) -> Generator:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """One thread joins the groups, the others ask what is committed and read every log to its
-    end."""
+    """Join the groups with one thread; with the others request committed offsets and read every
+    log."""
     partitions = int(plan.options["partitions"])
     every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
     topics = tuple(dict.fromkeys(key.rpartition("-")[0] for key in keys))
@@ -329,7 +330,7 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why this plan cannot be run."""
+    """Return why this plan cannot be run, or ``None``."""
     if plan.concurrency < 2:
         return "--concurrency: groups needs at least 2, a writer and a member"
     if (misfit := options.refusal(plan.options, LEAST)) is not None:
@@ -351,13 +352,13 @@ def refuse(plan: Plan) -> str | None:
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Longer than a member sleeps."""
+    """Return a time longer than a member may freeze."""
     return idempotent.op_timeout_s(plan) + int(plan.options["freeze_max_ms"]) / 1000
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How many groups there are, and members in them; how long these live, how often they sleep,
-    and how soon they are missed; who is static; and whether offsets are deleted."""
+    """Draw the number of groups and members, how long members live, how often they freeze, their
+    timeouts, which of them are static, and whether offsets are deleted."""
     options = {
         "groups": rng.choice((1, 1, 2)),
         "process_life_s": rng.choice((4.0, 10.0, 20.0, 40.0)),
@@ -386,7 +387,7 @@ WORKLOAD = dataclasses.replace(
         "client": "librdkafka",
         "subscribe": True,
         "groups": 2,
-        # Of each group: by the seed, unless it is told.
+        # Of each group; if empty, the seed chooses.
         "assignor": "",
         "commit": "",
         "topics": 2,
@@ -400,7 +401,7 @@ WORKLOAD = dataclasses.replace(
         "freeze_p": 0.01,
         "freeze_max_ms": 6000,
         "static_p": 0.3,
-        # How often what a group has committed is deleted; 0: never.
+        # How often per second committed offsets are deleted; 0: never.
         "offset_deletes_hz": 0.0,
         "settle_s": 0.0,
         "final_time_limit_s": 60.0,

@@ -1,9 +1,10 @@
 """Idempotent producers write unique numbers to several partitions; readers by assign follow them.
 
-Each writing process keeps to one key for its life and sends one to several records of it at a time;
-lives end in doubt, in a refusal, or in a planned ``crash``, so that producers are born under faults
-too. Topics appear during the run. Writers may delete records, too; whoever reads what is gone ends
-in doubt. At the end new processes read every key from its beginning up to the high watermark.
+Each writing process uses one partition for its whole life and sends one or more records to it at a
+time. Processes end in doubt, with a rejection, or with a planned ``crash``, so that producers also
+start during faults. Some topics are created during the run. Writers may also delete records; a
+reader that wants to read deleted records ends in doubt. At the end new processes read every
+partition from its beginning up to the high watermark.
 """
 
 import random
@@ -35,15 +36,15 @@ from workloads.deletion import Deleters
 from workloads.package import Workload
 
 Make = Callable[[Settings], Client]
-"""Makes a process."""
+"""Makes the client of a process."""
 Refusal = Callable[[Mapping[str, str], Mapping[str, str]], str | None]
-"""Why settings of producer and consumer are refused."""
+"""Returns why settings of producer and consumer are rejected, or ``None``."""
 
 CLIENTS: Mapping[str, tuple[Make, Refusal]] = {
     "librdkafka": (confluent.ConfluentClient, confluent.refusal),
     "aiokafka": (aio.AioClient, aio.refusal),
 }
-"""By the name that the option ``client`` has for it."""
+"""By the value of the option ``client``."""
 
 LEAST: Mapping[str, float] = {
     "topics": 1,
@@ -61,40 +62,41 @@ DELETIONS: Mapping[str, float] = {
     "deletes_all_p": 0.0,
     "deletes_ahead_p": 0.0,
 }
-"""The smallest number of each option that is about deleted records, which some workloads have."""
+"""The smallest number of each option about deleted records, which only some workloads have."""
 DELETES_HZ = (0.0, 0.0, 0.0, 0.15, 0.5)
-"""What a search chooses from."""
+"""The rates from which a search chooses."""
 WATCH_SHARE = 0.25
-"""How often a reader that has got nothing asks for watermarks, and not whether it has caught up."""
+"""How often a reader whose poll returned nothing requests watermarks instead of checking whether it
+has caught up."""
 RETRY_CREATION_S = 1.0
-"""How long after a failed creation a topic is asked for again."""
+"""How long after a failed creation a topic is requested again."""
 
 
 def keys_of(topic: str, partitions: int) -> tuple[str, ...]:
-    """The keys that a topic of so many partitions has."""
+    """Return the partitions of a topic with this number of partitions."""
     return tuple(f"{topic}-{partition}" for partition in range(partitions))
 
 
 def created(event: Op) -> tuple[str, ...]:
-    """The keys that an event says to exist from now on."""
+    """Return the partitions that exist from this event on."""
     if event.f != "create-topic" or event.type != "ok":
         return ()
     return tuple(key for _, topic, partitions in event.value for key in keys_of(topic, partitions))
 
 
 def _ends(event: Op) -> bool:
-    """Does its process never act again?"""
+    """Does the process of this event never act again?"""
     return event.type == "info" or (event.type == "fail" and event.f == "send")
 
 
 class Topics(msgspec.Struct, frozen=True):
-    """Creates each topic when it is due, and again until it is certain that it exists."""
+    """Creates each topic when it is due, and retries until it is certain that the topic exists."""
 
     due: tuple[tuple[float, str], ...]
-    """When (seconds since the run began) to ask for which topic."""
+    """When (in seconds since the run began) to create which topic."""
     partitions: int
     named: str = "create-topic"
-    """The micro-operation; ``create-compacted`` has a history tell of it."""
+    """The micro-operation; ``create-compacted`` marks compacted topics in the history."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.due:
@@ -119,15 +121,15 @@ class Topics(msgspec.Struct, frozen=True):
 
 
 class Senders(msgspec.Struct, frozen=True):
-    """Sends the next numbers of the key that a process has chosen for its life."""
+    """Sends the next numbers to the partition that a process has chosen for its whole life."""
 
     batch_max: int
     keys: tuple[str, ...] = ()
     next_values: dict[str, int] = msgspec.field(default_factory=dict)
     chosen: dict[str, int] = msgspec.field(default_factory=dict)
-    """How many processes have chosen a key so far."""
+    """How many processes have chosen each partition so far."""
     key_of: dict[int, str] = msgspec.field(default_factory=dict)
-    """By living process."""
+    """By live process: its partition."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:
@@ -161,8 +163,10 @@ class Senders(msgspec.Struct, frozen=True):
         return self
 
     def _choose(self, ctx: Context) -> str:
-        """Mostly a key that was chosen least, so that every key is written; else any, so that
-        several processes write one key."""
+        """Choose mostly a partition that was chosen least, so that every partition is written.
+
+        Otherwise choose any, so that several processes write one partition.
+        """
         if ctx.rng.random() < 0.25:
             return ctx.rng.choice(self.keys)
         least = min(self.chosen.values())
@@ -170,11 +174,11 @@ class Senders(msgspec.Struct, frozen=True):
 
 
 class Readers(msgspec.Struct, frozen=True):
-    """Reads every key that exists: assigns what is new, and polls all the while."""
+    """Reads every existing partition: assigns new ones, and polls all the time."""
 
     keys: tuple[str, ...] = ()
     assigned: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """By living process."""
+    """By live process: its partitions."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:
@@ -197,21 +201,21 @@ class Readers(msgspec.Struct, frozen=True):
 
 
 class CatchUp(msgspec.Struct, frozen=True):
-    """Reads keys from the beginning, each until some process has seen its high watermark.
+    """Reads partitions from the beginning, each until some process has reached its high watermark.
 
-    A process asks whether it has caught up whenever a poll brought nothing; one that takes the
-    place of another begins with an assignment of its own.
+    A process checks whether it has caught up whenever a poll returned nothing. A process that
+    replaces another begins with an assignment of its own.
     """
 
     left: tuple[str, ...]
-    """Keys that nobody has caught up with."""
+    """Partitions that no process has caught up with."""
     keys: tuple[str, ...]
     assigned: frozenset[int] = frozenset()
-    """Processes, asked about by membership only."""
+    """Processes with an assignment; used for membership tests only."""
     idle: frozenset[int] = frozenset()
-    """Processes whose last poll brought nothing."""
+    """Processes whose last poll returned nothing."""
     watches: bool = False
-    """Are watermarks asked for, too? They tell what keeps a reader from its goal."""
+    """Are watermarks requested as well? They show what keeps a reader from catching up."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.left:
@@ -235,7 +239,7 @@ class CatchUp(msgspec.Struct, frozen=True):
             case "assign", "ok":
                 return msgspec.structs.replace(self, assigned=self.assigned | process)
             case "poll", "ok":
-                *_, (_, polled) = event.value  # behind the rebalances that a member is told of
+                *_, (_, polled) = event.value  # the poll follows the rebalances of a member
                 brought = any(polled.values())
                 idle = self.idle - process if brought else self.idle | process
                 return msgspec.structs.replace(self, idle=idle)
@@ -249,12 +253,12 @@ class CatchUp(msgspec.Struct, frozen=True):
 
 
 def _readers(plan: Plan) -> int:
-    """How many of the threads read: about a third, at least one, and never all."""
+    """Return how many of the threads read: about a third, at least one, and never all."""
     return max(1, min(plan.concurrency - 1, round(plan.concurrency / 3)))
 
 
 def topics_of(plan: Plan) -> tuple[tuple[float, str], ...]:
-    """When each topic is created: some at the beginning, the others spread over the run."""
+    """Return when each topic is created: some at the start, the others spread over the run."""
     early = int(plan.options["topics"])
     late = int(plan.options["late_topics"])
     gap_s = plan.time_limit_s / (late + 1)
@@ -265,7 +269,7 @@ def topics_of(plan: Plan) -> tuple[tuple[float, str], ...]:
 
 
 def deleting(plan: Plan) -> tuple[Generator, ...]:
-    """Who deletes records, if the plan has anybody do so."""
+    """Return the generator that deletes records, if the plan has deletions."""
     rate_hz = float(plan.options["deletes_hz"])
     all_p, ahead_p = (float(plan.options[name]) for name in ("deletes_all_p", "deletes_ahead_p"))
     deleters = Deleters(all_p, ahead_p)
@@ -273,7 +277,7 @@ def deleting(plan: Plan) -> tuple[Generator, ...]:
 
 
 def main(plan: Plan) -> Generator:
-    """Writers and readers until the time limit."""
+    """Run writers and readers until the time limit."""
     readers = _readers(plan)
     writers = plan.concurrency - readers
     life_s = float(plan.options["process_life_s"])
@@ -289,7 +293,7 @@ def main(plan: Plan) -> Generator:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """Reads these keys to their ends, with as many threads as read before."""
+    """Read these partitions to their ends, with as many threads as read before."""
     readers = _readers(plan)
     writers = plan.concurrency - readers
     nobody = CatchUp(left=(), keys=())
@@ -298,7 +302,7 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
 
 
 def topic_settings(plan: Plan) -> dict[str, str]:
-    """Of the topics that a process creates."""
+    """Return the settings of the topics that a process creates."""
     return {
         "replication.factor": str(plan.options["replication_factor"]),
         "replicas": " ".join(str(number) for number in plan.options["replicas"]),
@@ -306,25 +310,26 @@ def topic_settings(plan: Plan) -> dict[str, str]:
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
-    """A process by the client that the plan names."""
+    """Return a process with the client that the plan names."""
     make, _ = CLIENTS[plan.options["client"]]
     return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic_settings(plan)))
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why this plan cannot be run."""
+    """Return why this plan cannot be run, or ``None``."""
     if plan.concurrency < 2:
         return "--concurrency: idempotent needs at least 2, a writer and a reader"
     return options.refusal(plan.options, {**LEAST, **DELETIONS}) or refuse_cluster(plan)
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """Whether records are deleted, and how often."""
+    """Draw whether and how often records are deleted."""
     return {"options": {"deletes_hz": rng.choice(DELETES_HZ)}}
 
 
 def refuse_cluster(plan: Plan) -> str | None:
-    """Why no cluster of this plan would acknowledge, or its client do, what is asked."""
+    """Return why the cluster would acknowledge nothing or the client rejects its settings, or
+    ``None``."""
     factor = int(plan.options["replication_factor"])
     if factor > plan.brokers:
         return f"--brokers: {factor} replicas need as many brokers"
@@ -346,12 +351,12 @@ def refuse_cluster(plan: Plan) -> str | None:
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Longer than a client needs to give a record up."""
+    """Return a time longer than a client takes to give a record up."""
     return int(plan.producer["delivery.timeout.ms"]) / 1000 + 10.0
 
 
 def first_keys(plan: Plan) -> tuple[str, ...]:
-    """The keys of the topics that are created at once."""
+    """Return the partitions of the topics that are created at the start."""
     partitions = int(plan.options["partitions"])
     return tuple(
         key for at_s, topic in topics_of(plan) if at_s == 0 for key in keys_of(topic, partitions)
@@ -369,14 +374,14 @@ WORKLOAD = Workload(
         "late_topics": 3,
         "partitions": 2,
         "replication_factor": 3,
-        # By broker.id, the preferred leader first, for each partition; none: as brokers choose.
+        # Broker ids, the preferred leader first, for each partition; if empty, brokers choose.
         "replicas": [],
         "batch_max": 12,
         "process_life_s": 5.0,
         "final_time_limit_s": 60.0,
-        # How often records are deleted, of one partition at a time; 0: never.
+        # How often per second records of one partition are deleted; 0: never.
         "deletes_hz": 0.0,
-        # How often all that are known, and how often up to where nobody knows of one yet.
+        # The shares of deletions of all known records, and of deletions beyond the known end.
         "deletes_all_p": 0.4,
         "deletes_ahead_p": 0.25,
     },
@@ -390,7 +395,7 @@ WORKLOAD = Workload(
         "acks": "all",
         "enable.idempotence": "true",
         "linger.ms": "0",
-        # Short, so that a fault that is shorter than a test shows.
+        # Short, so that a fault that is shorter than a test has visible effects.
         "request.timeout.ms": "3000",
         "delivery.timeout.ms": "10000",
         "socket.timeout.ms": "4000",
@@ -405,7 +410,7 @@ WORKLOAD = Workload(
     consumer={
         "isolation.level": "read_uncommitted",
         "enable.auto.commit": "false",
-        # A position outside the log is something to report, not to jump away from.
+        # A position outside the log must be reported, not reset.
         "auto.offset.reset": "error",
         "fetch.wait.max.ms": "100",
         "fetch.error.backoff.ms": "100",

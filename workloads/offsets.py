@@ -1,14 +1,14 @@
-"""Committed offsets as a register for each group and partition, kept by the group's coordinator.
+"""Committed offsets as registers, one per group and partition, kept by the group's coordinator.
 
-No group has members: processes commit offsets from outside, each number of a group and partition
-once and each larger than the one before, delete some (``delete_p``; not by librdkafka), and ask
-what is committed. So whatever is read says which commit it comes from, and an acknowledged commit
-is never followed by a smaller one but by those that were under way with it. Most say more beside
-it, their metadata, which has to come back as it was. Some are made in a transaction (``txn_p``; by
-aiokafka), and now and then something is committed plainly in the middle of it: that comes later,
-and counts. At the end, or ``settle_s`` later, new processes ask for all that is committed.
-
-Records are written and read beside that: a log that nobody writes shows no trouble of its leader.
+No group has members: processes commit offsets without being members, each number of a group and
+partition once and each larger than the one before; they delete some (``delete_p``; not with
+librdkafka), and fetch committed offsets. So each offset that is read identifies its commit, and
+after an acknowledged commit only commits that were in flight with it may leave a smaller offset.
+Most commits have metadata, which must be returned unchanged. Some are made in a transaction
+(``txn_p``; with aiokafka), and sometimes there is a plain commit in the middle of it: it comes
+later, and takes effect. At the end, or ``settle_s`` later, new processes fetch all committed
+offsets. Records are written and read as well: a log that is not written to shows no problem of its
+leader.
 """
 
 import random
@@ -52,42 +52,46 @@ LEAST: Mapping[str, float] = {
 """The smallest number that each of the plan's options may be."""
 
 WATCHES_HZ = 1.0
-"""How often watermarks are asked for."""
+"""How often per second watermarks are requested."""
 POLLS_HZ = 4.0
 PLAINLY_P = 0.5
-"""How often a key of a transaction is committed plainly in the middle of it."""
+"""The probability that a partition of a transaction is also committed plainly in the middle of
+it."""
 FOLLOWED_MAX = 4
-"""How many keys a process reads."""
+"""The largest number of partitions that a process reads."""
 SETTLED_S = 16.0
-"""A second more than checkers suppose that somebody may not have heard who leads."""
+"""One second more than the time in which, for checkers, a former leader may not know of the new
+one."""
 
 
 def names_of(groups: int) -> tuple[str, ...]:
-    """Of so many groups."""
+    """Return the names of that number of groups."""
     return tuple(f"group{number}" for number in range(groups))
 
 
 def with_metadata(group: str, key: str, offset: int) -> int | list[int]:
-    """An offset with what is committed beside it: a number of its own, and of one in eight none."""
+    """Return an offset with its metadata, a number of its own; one in eight has none."""
     metadata = crc32(f"{group} {key} {offset}".encode())
     return [offset, metadata] if metadata % 8 else offset
 
 
 class Committers(msgspec.Struct, frozen=True):
-    """Commits the next numbers of some keys of a group, or deletes what is committed of them: that
-    is a commit of nothing."""
+    """Commits the next numbers of some partitions of a group, or deletes their committed offsets.
+
+    A deletion is recorded as a commit of ``None``.
+    """
 
     groups: tuple[str, ...]
     count_max: int
     delete_p: float = 0.0
-    """How often it deletes instead."""
+    """The probability of a deletion."""
     txn_p: float = 0.0
-    """How often it does so in a transaction."""
+    """The probability of a transaction."""
     ready: frozenset[int] = frozenset()
-    """Processes with a transactional id, asked about by membership only."""
+    """Processes with a transactional id; used for membership tests only."""
     keys: tuple[str, ...] = ()
     next_offsets: dict[tuple[str, str], int] = msgspec.field(default_factory=dict)
-    """By group and key."""
+    """By group and partition."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:
@@ -115,7 +119,7 @@ class Committers(msgspec.Struct, frozen=True):
         return Invocation(process=process, f="txn", value=value), later
 
     def _next(self, group: str, keys: list[str]) -> tuple[dict[str, int | list[int]], "Committers"]:
-        """What is committed next of these, and who knows that it was."""
+        """Return the next offsets of these partitions, and the generator after they are used."""
         offsets = {key: self.next_offsets.get((group, key), 1) for key in keys}
         passed = {(group, key): offset + 1 for key, offset in offsets.items()}
         places = {key: with_metadata(group, key, offset) for key, offset in offsets.items()}
@@ -130,7 +134,7 @@ class Committers(msgspec.Struct, frozen=True):
 
 
 class Askers(msgspec.Struct, frozen=True):
-    """Asks what is committed of some keys of a group."""
+    """Requests committed offsets of some partitions of a group."""
 
     groups: tuple[str, ...]
     count_max: int
@@ -150,15 +154,15 @@ class Askers(msgspec.Struct, frozen=True):
 
 
 class LastOffsets(msgspec.Struct, frozen=True):
-    """Asks each group for all that is committed, until it has said."""
+    """Requests all committed offsets of each group, until there is a response."""
 
     left: tuple[str, ...]
-    """Groups that have not."""
+    """Groups without a response."""
     keys: tuple[str, ...]
     from_s: float = 0.0
-    """Not before then."""
+    """The time at which the requests begin."""
     asked: frozenset[str] = frozenset()
-    """Groups that somebody is asking, known by membership only."""
+    """Groups with a request in progress; used for membership tests only."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.left:
@@ -182,7 +186,7 @@ class LastOffsets(msgspec.Struct, frozen=True):
 
 
 def main(plan: Plan) -> Generator:
-    """Everybody does everything until the time limit."""
+    """Run all kinds of operations in all processes until the time limit."""
     life_s = float(plan.options["process_life_s"])
     gap_s = life_s / plan.concurrency
     groups, count_max = groups_of(plan), int(plan.options["committed_max"])
@@ -204,7 +208,8 @@ def main(plan: Plan) -> Generator:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """What each group has committed of each key that there may be; and every log to its end."""
+    """Fetch the committed offsets of every group and possible partition, and read every log to its
+    end."""
     partitions = int(plan.options["partitions"])
     every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
     last = LastOffsets(left=groups_of(plan), keys=every, from_s=settled_s(plan, until_s))
@@ -212,29 +217,31 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
 
 
 def settled_s(plan: Plan, until_s: float) -> float:
-    """From when on nobody answers any more who takes himself for a coordinator and is none: so much
-    later than the last phase begins as the plan says."""
+    """Return the time from which no former coordinator answers any more.
+
+    It is ``settle_s`` after the beginning of the last phase.
+    """
     return until_s - float(plan.options["final_time_limit_s"]) + float(plan.options["settle_s"])
 
 
 def groups_of(plan: Plan) -> tuple[str, ...]:
-    """The names of its groups."""
+    """Return the names of the plan's groups."""
     return names_of(int(plan.options["groups"]))
 
 
 def group_coordinators(plan: Plan) -> tuple[str, ...]:
-    """Those of its groups, as roles."""
+    """Return the coordinators of its groups, as roles."""
     return tuple(f"group-coordinator:{group}" for group in groups_of(plan))
 
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
-    """Of its groups, and of their transactions."""
+    """Return the coordinators of its groups, and of its transactions."""
     of_ids = transactions.coordinators(plan) if plan.options["txn_p"] else ()
     return (*group_coordinators(plan), *of_ids)
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why this plan cannot be run."""
+    """Return why this plan cannot be run, or ``None``."""
     if (misfit := options.refusal(plan.options, LEAST)) is not None:
         return misfit
     if plan.options["delete_p"] and plan.options["client"] == "librdkafka":
@@ -245,7 +252,7 @@ def refuse(plan: Plan) -> str | None:
 
 
 def refuse_settling(plan: Plan) -> str | None:
-    """Why nobody would ever be asked at the end."""
+    """Return why the final requests would never be made, or ``None``."""
     settle_s, limit_s = plan.options["settle_s"], plan.options["final_time_limit_s"]
     if settle_s < limit_s:
         return None
@@ -253,7 +260,7 @@ def refuse_settling(plan: Plan) -> str | None:
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
-    """A process by the client that the plan names."""
+    """Return a process with the client that the plan names."""
     if not plan.options["txn_p"]:
         return coordinated.client(plan, bootstrap, process)
     topic = idempotent.topic_settings(plan)
@@ -263,22 +270,27 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Longer than a client needs to give a record up, or a transaction's offsets: each of its four
-    steps is bounded."""
+    """Return a time longer than a client takes to give up a record, or a transaction's offsets.
+
+    Each of the four steps of a transaction has a time limit.
+    """
     bounded_s = 4 * transaction.end_timeout_s(plan.producer) + transaction.INIT_TIMEOUT_S
     return max(idempotent.op_timeout_s(plan), bounded_s + 15.0 if plan.options["txn_p"] else 0.0)
 
 
 def asked(plan: Plan) -> tuple[str, ...]:
-    """APIs that its clients call again and again."""
+    """Return the APIs that its clients call again and again."""
     of_txn = ("AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn") if plan.options["txn_p"] else ()
     return ("Produce", "Fetch", "OffsetCommit", "OffsetFetch", *of_txn)
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How much is deleted, or done in transactions; whether what coordinators read is compacted
-    meanwhile. At the end everybody is asked when no former coordinator can answer: in simulation
-    time costs nothing."""
+    """Draw how much is deleted or in transactions, and whether the coordinators' logs are
+    compacted.
+
+    The final requests wait until no former coordinator can answer: in simulation time costs
+    nothing.
+    """
     delete_p, txn_p = rng.choice((0.0, 0.05, 0.2)), rng.choice((0.0, 0.1, 0.5))
     compacted = {"offsets.topic.segment.bytes": "2048", "log.cleaner.backoff.ms": "500"}
     return {
@@ -309,7 +321,7 @@ WORKLOAD = Workload(
         "settle_s": 0.0,
         "final_time_limit_s": 60.0,
     },
-    # Few partitions: as coordinators of groups have.
+    # Few partitions, as for coordinators of groups.
     broker={**coordinated.BROKER, "transaction.state.log.num.partitions": "4"},
     producer={**idempotent.WORKLOAD.producer, "transaction.timeout.ms": "4000"},
     consumer=coordinated.CONSUMER,

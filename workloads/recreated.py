@@ -1,10 +1,10 @@
-"""Topics that are deleted and made anew under their names: nothing of one may be in the next.
+"""Topics are deleted and created again under the same name; no record may survive its topic.
 
-Each life of a topic has keys of its own (``model.lives``), and a record tells the key that it was
-written for, so that one that outlives its topic is a phantom. All topics go together, and before
-that every process ends, so that nobody holds a place in what is gone. A topic in which something is
-in doubt, or was perhaps sent twice, is not deleted: what is still on its way would reach the next
-one of its name, in Kafka, too.
+Each incarnation of a topic has its own partition names in histories (``model.lives``), and a record
+names the partition that it was written to, so a record that survives its topic is a phantom. All
+topics are deleted together. Every process ends before that, so that no consumer keeps a position in
+a deleted topic. A topic is not deleted if one of its sends is in doubt or was perhaps sent twice:
+what is still in flight would reach the next topic of that name, in Kafka, too.
 """
 
 import dataclasses
@@ -40,36 +40,37 @@ LEAST: Mapping[str, float] = {
 """The smallest number that each of the plan's options may be."""
 
 RETRY_S = 0.5
-"""How long after a creation or deletion that is not known to have succeeded to ask again."""
+"""How long after a creation or deletion without a certain success to try again."""
 
 Phase = Literal["create", "work", "end", "delete", "stay"]
 
 
 class Cycle(msgspec.Struct, frozen=True):
-    """Makes the topics, has them written and read, ends all processes, deletes the topics, and
-    begins again."""
+    """Creates the topics, runs the work, ends all processes, deletes the topics, and begins
+    again."""
 
     born: Generator
-    """The work of a life that begins."""
+    """The work at the beginning of an incarnation."""
     life_s: float
     request_timeout_s: float
-    """Whoever waits for longer has sent again, and the first attempt may yet arrive."""
+    """A send that takes longer has been sent again, and its first attempt may still arrive."""
     partitions: int
     until_s: float
-    """When no topic is deleted any more that could not live again for as long."""
+    """The time limit: topics are not deleted if new ones could not exist for ``life_s`` before
+    it."""
     topics: tuple[str, ...]
-    """In this life."""
+    """The names of the topics in this incarnation."""
     work: Generator
     left: tuple[str, ...]
-    """Topics that are to be created, or deleted, yet."""
+    """Topics that are still to be created, or deleted."""
     phase: Phase = "create"
     due_s: float = 0.0
-    """When to ask again, or when this life is over."""
+    """When to try again, or when this incarnation ends."""
     is_asking: bool = False
     used: frozenset[int] = frozenset()
-    """Processes that have done something in this life."""
+    """Processes that have acted in this incarnation."""
     doubts: bool = False
-    """May something of it still be on its way?"""
+    """May a request of this incarnation still be in flight?"""
     sending: Mapping[int, int] = msgspec.field(default_factory=dict)
     """By process that waits for acknowledgements: since when, in nanoseconds."""
 
@@ -125,7 +126,7 @@ class Cycle(msgspec.Struct, frozen=True):
         return later._sends(event) if event.f == "send" else later
 
     def _sends(self, event: Op) -> "Cycle":
-        """Is anything sent that may still arrive when everybody has done with it?"""
+        """Keep track of sends, and of whether one may still arrive after its process has ended."""
         sending = {**self.sending}
         if event.type == "invoke":
             return msgspec.structs.replace(self, sending=sending | {event.process: event.time_ns})
@@ -134,7 +135,8 @@ class Cycle(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, sending=sending, doubts=self.doubts or doubts)
 
     def _told(self, event: Op) -> "Cycle":
-        """A topic is asked for, is there, is gone, or nobody knows."""
+        """Continue after the creation or deletion of a topic was requested, has succeeded, or is in
+        doubt."""
         if event.type == "invoke":
             return msgspec.structs.replace(self, is_asking=True)
         now_s = event.time_ns / 1e9
@@ -161,7 +163,7 @@ class Cycle(msgspec.Struct, frozen=True):
 
 
 def main(plan: Plan) -> Generator:
-    """One life after another, until the time limit."""
+    """Run one incarnation after the other, until the time limit."""
     readers = max(1, min(plan.concurrency - 1, round(plan.concurrency / 3)))
     writing = AnyOf((Stagger(1 / plan.rate_hz, Senders(int(plan.options["batch_max"]))),))
     work = Reserve(((plan.concurrency - readers, writing), (readers, Readers())))
@@ -184,7 +186,7 @@ def _topics(plan: Plan) -> tuple[tuple[float, str], ...]:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """Every thread reads the last life of each partition to its end."""
+    """Read the last incarnation of each partition to its end, with every thread."""
     last: dict[str, str] = {}
     for key in sorted(keys, key=lambda key: lives.number_of(key.rpartition("-")[0])):
         life, _, partition = key.rpartition("-")
@@ -195,20 +197,20 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why this plan cannot be run."""
+    """Return why this plan cannot be run, or ``None``."""
     if plan.concurrency < 2:
         return "--concurrency: recreated needs at least 2, a writer and a reader"
     return options.refusal(plan.options, LEAST) or idempotent.refuse_cluster(plan)
 
 
 def first_keys(plan: Plan) -> tuple[str, ...]:
-    """The keys of the topics in their first life, whose names brokers know."""
+    """Return the partitions of the first incarnations, whose names are those that brokers know."""
     partitions = int(plan.options["partitions"])
     return tuple(key for _, topic in _topics(plan) for key in idempotent.keys_of(topic, partitions))
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How long topics live."""
+    """Draw how long topics exist."""
     return {"options": {"life_s": rng.choice((2.0, 5.0, 10.0))}}
 
 

@@ -1,10 +1,10 @@
-"""Every process sends and polls, whatever the configuration promises: acks 0, 1 or all, sequence
-numbers or none, partitions by ``assign`` or by ``subscribe``.
+"""Every process sends and polls, under every guarantee that the configuration gives.
 
-What may be lost, doubled or reordered is for the contract to say (``checkers.expectations``): this
-workload is there to run it under every setting. A process sends to several keys and follows several
-that it has chosen for itself, and now and then chooses others; or those that its group gives it, of
-which the library commits how far it has read.
+Those are: acks 0, 1 or all, with or without sequence numbers, partitions by ``assign`` or by
+``subscribe``. The contract decides what may be lost, duplicated or reordered
+(``checkers.expectations``); this workload runs it under every setting. A process sends to several
+partitions and follows several of its own choice, which it sometimes changes; or it follows those
+that its group assigns to it, and the library commits its positions.
 """
 
 import dataclasses
@@ -37,14 +37,16 @@ LEAST: Mapping[str, float] = {**idempotent.LEAST, **idempotent.DELETIONS, "follo
 """The smallest number that each of the plan's options may be."""
 
 WATCHES_HZ = 1.0
-"""How often watermarks are asked for."""
+"""How often per second watermarks are requested."""
 REASSIGN = 1 / 64
-"""How often a poll is preceded by another choice of keys (Jepsen's share). Members of a group do
-not choose: whenever one did, all would stop to read."""
+"""The share of polls that follow a new choice of partitions (Jepsen's share).
+
+Members of a group do not choose: with each choice the whole group would stop reading.
+"""
 
 
 class Senders(msgspec.Struct, frozen=True):
-    """Sends the next numbers of several keys at a time, by whoever is free."""
+    """Sends the next numbers of several partitions at a time, with any free process."""
 
     batch_max: int
     keys: tuple[str, ...] = ()
@@ -71,13 +73,13 @@ class Senders(msgspec.Struct, frozen=True):
 
 
 class Followers(msgspec.Struct, frozen=True):
-    """Each process assigns some keys, or subscribes to every topic, and polls."""
+    """Has each process assign some partitions, or subscribe to every topic, and poll."""
 
     followed_max: int
     subscribe: bool = False
     keys: tuple[str, ...] = ()
     ready: frozenset[int] = frozenset()
-    """Living processes that follow something, asked about by membership only."""
+    """Live processes that follow partitions; used for membership tests only."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:
@@ -110,7 +112,7 @@ class Followers(msgspec.Struct, frozen=True):
 
 
 class Watchers(msgspec.Struct, frozen=True):
-    """Asks for the watermarks of a key."""
+    """Requests the watermarks of a partition."""
 
     keys: tuple[str, ...] = ()
 
@@ -126,10 +128,10 @@ class Watchers(msgspec.Struct, frozen=True):
 
 
 def main(plan: Plan) -> Generator:
-    """Everybody does everything until the time limit."""
+    """Run all kinds of operations in all processes until the time limit."""
     life_s = float(plan.options["process_life_s"])
     gap_s = life_s / plan.concurrency
-    if plan.options["subscribe"]:  # nobody reads in a group in which somebody is always missed
+    if plan.options["subscribe"]:  # a group that always waits for a crashed member never reads
         gap_s = max(gap_s, 2 * int(plan.consumer["session.timeout.ms"]) / 1000)
     work = AnyOf(
         (
@@ -145,12 +147,12 @@ def main(plan: Plan) -> Generator:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """Every thread reads these keys by ``assign``, until each was read to its end."""
+    """Read these partitions by ``assign``, with every thread, until each was read to its end."""
     return Until(until_s, CatchUp(left=keys, keys=keys))
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why this plan cannot be run."""
+    """Return why this plan cannot be run, or ``None``."""
     if not isinstance(plan.options["subscribe"], bool):
         return f"options: subscribe={plan.options['subscribe']}: true or false"
     if plan.options["subscribe"] and plan.options["deletes_hz"]:
@@ -160,17 +162,17 @@ def refuse(plan: Plan) -> str | None:
 
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
-    """Of its one group, if it has one."""
+    """Return the coordinator of its group, if it has one."""
     return (f"group-coordinator:{GROUP}",) if plan.options["subscribe"] else ()
 
 
 def asked(plan: Plan) -> tuple[str, ...]:
-    """Members of a group ask its coordinator, too."""
+    """Return the APIs that its clients call again and again, with those of members in a group."""
     return ("Produce", "Fetch", *(coordinated.ASKED if plan.options["subscribe"] else ()))
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """What is acknowledged when, with sequence numbers or without; who assigns; what is deleted."""
+    """Draw acks, idempotence, the kind of assignment, and how much is deleted."""
     acks, idempotence = rng.choice(
         (("all", True), ("all", False), ("all", False), ("1", False), ("1", False), ("0", False))
     )

@@ -1,18 +1,19 @@
-"""Transactions that send to and poll from several keys at once: Jepsen's queue, with its defaults.
+"""Transactions that send to and poll from several partitions: Jepsen's queue, with its defaults.
 
-Every process has a transactional id for life (``init``) and reads keys of its own choice, by
+Every process has one transactional id (``init``) and reads partitions of its own choice by
 ``assign``; or with the option ``subscribe`` as a member of one group, which commits its positions
-in the same transactions. These are rows of up to four sends and polls; some are aborted on purpose,
-some pause longer than the coordinator waits for them. A commit or abort without an answer ends its
-process, unless ``doubt_ends`` is false. Most processes take over the transactional id of the one
-before them on their thread, and with it what that one has left behind; the others' ids are new, and
-what they leave open ends by time-out. A row of nothing but polls is a plain poll. A plan may write
-the rows down that are asked for, in turn (``rows``: ``[["send", 0], ["delay", 100], ["abort"]]``,
-where a key goes by its number). With ``watches_hz`` somebody asks where logs end, all the while.
+in the same transactions. A transaction has up to four sends and polls; some transactions are
+aborted on purpose, some pause for longer than the coordinator waits for them. A commit or abort
+without a response ends its process, unless ``doubt_ends`` is false. Most processes take over the
+transactional id of their predecessor on the thread, together with what it has left open; the others
+have new ids, and what they leave open ends by timeout. A transaction of polls only is
+a plain poll. A plan may list the transactions, which are then used one after the other (``rows``:
+``[["send", 0], ["delay", 100], ["abort"]]``, where a number stands for a partition). With
+``watches_hz`` processes also request watermarks all the time.
 
-At the end new processes read every key from its beginning up to the high watermark, as long as that
-takes: a transaction that never ends holds them up, and shows in the ``watermarks`` that they ask
-for meanwhile.
+At the end new processes read every partition from its beginning up to the high watermark, however
+long that takes: a transaction that never ends blocks them, and is visible in the ``watermarks``
+that they request meanwhile.
 """
 
 import functools
@@ -59,24 +60,26 @@ LEAST: Mapping[str, float] = {
 """The smallest number that each of the plan's options may be."""
 
 ASKED = ("Produce", "Fetch", "InitProducerId", "AddPartitionsToTxn", "EndTxn")
-"""APIs that who has a transactional id calls again and again, and who reads what became of it."""
+"""The APIs that transactional producers, and the consumers of their records, call again and
+again."""
 
 GROUP = "transactions"
-"""Of all processes, where they subscribe."""
+"""The group of all processes, if they subscribe."""
 
 SHARES = ("abort_p", "delay_p", "assign_p", "leave_p", "new_id_p")
 """Options that are probabilities."""
 
 
 def identity(ctx: Context, process: int, new_id_p: float) -> MicroOp:
-    """The ``init`` of a process: its own transactional id with that probability, else its
+    """Return the ``init`` of a process: with this probability a new transactional id, or its
     thread's."""
     new = ctx.rng.random() < new_id_p
     return ["init", f"process-{process}" if new else f"thread-{process % ctx.concurrency}"]
 
 
 class Transactors(msgspec.Struct, frozen=True):
-    """A transactional id and an assignment for each process, then one transaction after another."""
+    """Gives each process a transactional id and an assignment, then one transaction after
+    another."""
 
     length_max: int
     abort_p: float
@@ -86,14 +89,14 @@ class Transactors(msgspec.Struct, frozen=True):
     new_id_p: float
     subscribe: bool = False
     rows: tuple[Any, ...] = ()
-    """To be asked in turn; none: they are drawn."""
+    """The listed transactions, used one after the other; if empty, transactions are drawn."""
     rows_asked: int = 0
     keys: tuple[str, ...] = ()
     next_values: dict[str, int] = msgspec.field(default_factory=dict)
     ready: frozenset[int] = frozenset()
-    """Processes with a producer, asked about by membership only."""
+    """Processes with a producer; used for membership tests only."""
     assigned: frozenset[int] = frozenset()
-    """Processes with keys to read."""
+    """Processes with partitions to read."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:
@@ -120,7 +123,7 @@ class Transactors(msgspec.Struct, frozen=True):
                 self,
                 keys=(*self.keys, *new),
                 next_values=self.next_values | dict.fromkeys(new, 0),
-                assigned=frozenset(),  # everybody reads what is new, too
+                assigned=frozenset(),  # every process must read the new ones, too
             )
         process = frozenset({event.process})
         match event.f, event.type:
@@ -178,7 +181,7 @@ class Transactors(msgspec.Struct, frozen=True):
 
 
 def main(plan: Plan) -> Generator:
-    """Transactions until the time limit."""
+    """Run transactions until the time limit."""
     life_s = float(plan.options["process_life_s"])
     crash_every_s = life_s / plan.concurrency
     watches_hz = float(plan.options["watches_hz"])
@@ -205,16 +208,16 @@ def main(plan: Plan) -> Generator:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """Reads these keys to their ends, with every thread."""
+    """Read these partitions to their ends, with every thread."""
     return Until(until_s, idempotent.CatchUp(left=keys, keys=keys, watches=True))
 
 
 RAW = "raw"
-"""The client that gives up early; see :mod:`workloads.client.raw_txn`."""
+"""The client that gives up batches early; see :mod:`workloads.client.raw_txn`."""
 
 
 class Make(Protocol):
-    """Makes a process, as :data:`~workloads.idempotent.Make` does."""
+    """Makes the client of a process, like :data:`~workloads.idempotent.Make`."""
 
     def __call__(self, settings: Settings, *, asks_again: bool = False) -> Client: ...
 
@@ -224,11 +227,11 @@ CLIENTS: Mapping[str, Make] = {
     "aiokafka": aio_txn.TransactionalAioClient,
     RAW: raw_txn.RawClient,
 }
-"""By the name that the option ``client`` has for it."""
+"""By the value of the option ``client``."""
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
-    """A process by the client that the plan names."""
+    """Return a process with the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
     if plan.options.get("subscribe") is True:
         make = confluent_transform.SubscribedConfluentClient
@@ -241,12 +244,12 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
 
 
 def asks_again(plan: Plan) -> bool:
-    """Does a producer go on whose commit or abort stayed without an answer?"""
+    """Does a producer continue after a commit or abort without a response?"""
     return plan.options.get("doubt_ends") is False
 
 
 def refuse(plan: Plan) -> str | None:
-    """Why this plan cannot be run."""
+    """Return why this plan cannot be run, or ``None``."""
     subscribe = plan.options["subscribe"]
     if not isinstance(subscribe, bool):
         return f"options: subscribe={subscribe}: true or false"
@@ -266,7 +269,7 @@ def refuse(plan: Plan) -> str | None:
 
 
 def refuse_sequence(asked: Mapping[str, Any]) -> str | None:
-    """Why nobody can begin with this sequence number."""
+    """Return why no producer can begin with this sequence number, or ``None``."""
     first = asked["first_sequence"]
     if first and (asked["client"] != RAW or first >= raw_txn.SEQUENCES):
         return f"options: first_sequence={first}: below 2^31, and by the client {RAW} alone"
@@ -274,7 +277,7 @@ def refuse_sequence(asked: Mapping[str, Any]) -> str | None:
 
 
 def refuse_rows(rows: Any) -> str | None:
-    """Why these are no rows of a transaction each."""
+    """Return why these are not lists of micro-operations, or ``None``."""
     for row in rows if isinstance(rows, list) else [rows]:
         steps = [tuple(map(type, step)) for step in row] if isinstance(row, list) else []
         names = [step[0] for step in row] if steps and all(steps) else []
@@ -290,11 +293,11 @@ _SHAPES = {
     ("poll", (str,)),
     ("abort", (str,)),
 }
-"""What a row is made of."""
+"""The micro-operations of a listed transaction, as types."""
 
 
 def refuse_transactions(plan: Plan) -> str | None:
-    """Why no transaction of this plan would be committed, or none could be judged."""
+    """Return why no transaction would be committed or none could be judged, or ``None``."""
     for name in SHARES:
         if name in plan.options and plan.options[name] > 1:
             return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
@@ -319,19 +322,20 @@ def refuse_transactions(plan: Plan) -> str | None:
             f"--set producer.transaction.timeout.ms={timeout_ms}: more than"
             f" broker.transaction.max.timeout.ms={longest_ms}: no producer would get an id"
         )
-    if plan.options["client"] == RAW:  # it takes aiokafka's settings, and reads by aiokafka
+    if plan.options["client"] == RAW:  # it takes aiokafka's settings, and reads with aiokafka
         settings = {**plan.options, "client": "aiokafka"}
         plan = msgspec.structs.replace(plan, options=settings)
     return idempotent.refuse_cluster(plan)
 
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
-    """Of the transactional ids that processes inherit."""
+    """Return the coordinators of the transactional ids that processes inherit."""
     return tuple(f"transaction-coordinator:thread-{n}" for n in range(plan.concurrency))
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Longer than the longest transaction: each of its steps is bounded by its client."""
+    """Return a time longer than the longest transaction, each step of which has its own time
+    limit."""
     rows = plan.options["rows"]
     length = max(int(plan.options["txn_length_max"]), *map(len, rows), 0)
     delays_ms = [sum(step[1] for step in row if step[0] == "delay") for row in rows]
@@ -342,9 +346,8 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How patient coordinators are, how often a transaction tries them, who gives up early,
-    sometimes with sequence numbers that are about to wrap, and whether somebody asks where logs
-    end."""
+    """Draw timeouts, delays, the client that gives up early, sequence numbers that are about to
+    wrap, and whether watermarks are requested."""
     drawn = patience(rng)
     client = rng.choice(("aiokafka", "aiokafka", "aiokafka", RAW))
     first = rng.choice((0, raw_txn.SEQUENCES - rng.randint(1, 50)))
@@ -355,13 +358,15 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 
 def often(rng: random.Random) -> dict[str, Any]:
-    """How many transactions are begun; batches, by which other workloads ask for less, have none
-    of them."""
+    """Draw the rate of transactions.
+
+    Other workloads get a lower rate for larger batches, which transactions do not have.
+    """
     return {"rate_hz": round(rng.uniform(8.0, 15.0), 2)}
 
 
 def patience(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """How long transactions may take, and do, and how often they are aborted."""
+    """Draw the timeouts of transactions, how long they take, and how often they are aborted."""
     timeout_ms = rng.choice((1000, 1000, 2000, 4000))
     settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
     settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))
@@ -374,25 +379,25 @@ def patience(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 
 TIMEOUTS: Mapping[str, str] = {
-    # Jepsen's: most faults are longer. What a transaction waits for is as short, as librdkafka
-    # demands.
+    # Jepsen's timeouts: most faults last longer. The timeouts of the steps of a transaction are as
+    # short, as librdkafka demands.
     "transaction.timeout.ms": "1000",
     "delivery.timeout.ms": "1000",
     "request.timeout.ms": "900",
     "socket.timeout.ms": "900",
 }
-"""Of a transactional producer."""
+"""The timeouts of a transactional producer."""
 
 BROKER: Mapping[str, str] = {
     **idempotent.WORKLOAD.broker,
-    # Few: each is led by somebody, fetched by its followers, and cleaned.
+    # Few partitions: each one has to be led, fetched by its followers, and cleaned.
     "transaction.state.log.num.partitions": "4",
     "offsets.topic.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",
 }
-"""Of brokers with coordinators."""
+"""The settings of brokers with coordinators."""
 
 WORKLOAD = Workload(
     name="transactions",
@@ -425,7 +430,7 @@ WORKLOAD = Workload(
     consumer={
         **idempotent.WORKLOAD.consumer,
         "isolation.level": "read_committed",
-        # Short, so that a member that is missed is missed within a test.
+        # Short, so that a silent member's session expires within a test.
         "session.timeout.ms": "2000",
         "heartbeat.interval.ms": "300",
         "max.poll.interval.ms": "4000",
