@@ -71,8 +71,7 @@ SHARES = ("abort_p", "delay_p", "assign_p", "leave_p", "new_id_p")
 
 
 def identity(ctx: Context, process: int, new_id_p: float) -> MicroOp:
-    """Return the ``init`` of a process: with this probability a new transactional id, or its
-    thread's."""
+    """Return the ``init`` of a process: with ``new_id_p`` a new id, otherwise its thread's id."""
     new = ctx.rng.random() < new_id_p
     return ["init", f"process-{process}" if new else f"thread-{process % ctx.concurrency}"]
 

@@ -16,7 +16,7 @@ DISK_BYTES = 64 << 20
 
 
 class FakeCluster:
-    """Does at once what it is told, and remembers it."""
+    """A cluster that carries out every request at once, and records it."""
 
     def __init__(self, brokers: int = 3) -> None:
         self.brokers: tuple[NodeId, ...] = tuple(roles.broker(n + 1) for n in range(brokers))
@@ -26,14 +26,14 @@ class FakeCluster:
         self.cuts: Counter[tuple[NodeId, NodeId]] = Counter()
         self.refused: Counter[tuple[NodeId, NodeId]] = Counter()
         self.latency: dict[tuple[NodeId, NodeId], list[float]] = {}
-        """That each fault adds; the largest counts."""
+        """The latencies that faults add; the largest one applies."""
         self.lag_s = 0.0
-        """How slow every link is by itself."""
+        """The latency that every link has without faults."""
         self.probes: Counter[tuple[NodeId, NodeId]] = Counter()
         """How often each link was probed."""
         self.off: set[NodeId] = set()
         self.dumb: set[NodeId] = set()
-        """Nodes that stand and answer nothing, although no fault touches them."""
+        """Nodes that run and answer nothing, although no fault affects them."""
         self.free = dict.fromkeys(self.nodes, DISK_BYTES)
         self.limits = dict.fromkeys(self.nodes, (0.0, 0))
         self.throttled: Counter[NodeId] = Counter()
@@ -41,7 +41,7 @@ class FakeCluster:
         self.oom_killed: set[NodeId] = set()
         self.met: Counter[NodeId] = Counter()
         self.wants = 8 << 20
-        """What every node would use beyond what it uses."""
+        """How many bytes every node would use in addition to what it uses."""
         self.dropped: dict[NodeId, int] = {}
         self.unpowered: set[NodeId] = set()
         self.unsynced = dict.fromkeys(self.nodes, 100)
@@ -52,33 +52,34 @@ class FakeCluster:
         self.ahead_s = dict.fromkeys(self.nodes, 0.0)
         self.rates = dict.fromkeys(self.nodes, 1.0)
         self.rooted = False
-        """Nobody's session can be ended."""
+        """No broker's session can be ended."""
         self.homeless = False
-        """Who has lost its session stays without."""
+        """A broker that has lost its session gets no other."""
         self.traffic: set[tuple[NodeId, NodeId]] = set()
-        """Links on which a message comes as soon as it is waited for."""
+        """Links on which a message arrives as soon as a fault waits for one."""
         self.traps: list[tuple[str, NodeId, NodeId] | None] = []
         self.held: set[int] = set()
         self.halts: set[tuple[NodeId, str]] = set()
         self.comers: set[NodeId] = set()
-        """Who comes to every point at once."""
+        """Nodes whose code reaches every point at once."""
         self.stored: set[NodeId] = set(self.brokers)
-        """Who has something of every partition."""
+        """Nodes that store batches of every partition."""
         self.damaged: set[NodeId] = set()
         self.fails: Counter[str] = Counter()
-        """How often each of these methods is still to raise: those that break after they did."""
+        """How often each of these methods will still raise; those that break something break it
+        first."""
         self.log: list[str] = []
         self.immortal = False
-        """Nothing that is done to it has any effect."""
+        """Faults and orders have no effect on the cluster."""
         self.exit_status = 0
         self.leaders: dict[str, NodeId] = {"x-0": self.brokers[-1]}
         self.controls: NodeId | None = self.brokers[0]
         self.placed: dict[str, Partition] = {}
-        """What there is of partitions, for operators."""
+        """The partitions that operators see."""
         self.slow_moves = False
         """Partitions that move do not come to rest."""
         self.refusal = "NONE"
-        """What a controller says to operators; other than ``NONE``: it does nothing."""
+        """The controller's response to operators; unless it is ``NONE``, nothing is done."""
 
     def bootstrap(self, client: str | None = None) -> str:
         return ""
@@ -304,7 +305,7 @@ class FakeCluster:
         self.ahead_s[node], self.rates[node] = 0.0, 1.0
 
     async def clock_ahead_s(self, node: NodeId) -> float:
-        """Half a second goes by between two looks."""
+        """Return the clock's offset; half a second passes with each call."""
         now = self.ahead_s[node]
         self.ahead_s[node] += (self.rates[node] - 1) / 2
         return now
@@ -371,7 +372,7 @@ class FakeCluster:
         self.damaged.discard(node)
 
     def place(self, key: str, *numbers: int, isr: Sequence[int] | None = None) -> None:
-        """A partition on these brokers, led by the first of them."""
+        """Place a partition on these brokers, led by the first of them."""
         nodes = tuple(map(roles.broker, numbers))
         in_sync = nodes if isr is None else tuple(map(roles.broker, isr))
         self.placed[key] = Partition(key, nodes, nodes[0], 3, in_sync)
@@ -439,7 +440,7 @@ def cluster() -> FakeCluster:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Probes that nobody answers are repeated without a pause, and nothing has to settle."""
+    """Probes without an answer are repeated without a pause, and nothing has to settle."""
     monkeypatch.setattr(proof, "BETWEEN_S", 0.0)
     monkeypatch.setattr(disk, "SETTLE_S", 0.0)
     monkeypatch.setattr(clock, "WATCHED_S", 0.5)

@@ -1,4 +1,4 @@
-"""Operators, on a cluster in memory."""
+"""reassign and elect-leaders on a cluster in memory."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ def cluster() -> FakeCluster:
 
 
 async def test_who_is_struck_leaves(cluster: FakeCluster, rng: random.Random) -> None:
-    """Somebody else has its replica then, until the partition moves back."""
+    """Another broker gets the target's replica, until the heal moves the partition back."""
     applied = await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert sorted(cluster.placed["x-0"].replicas) == ["broker-2", "broker-3", "broker-4"]
@@ -38,7 +38,8 @@ async def test_who_is_struck_leaves(cluster: FakeCluster, rng: random.Random) ->
 
 
 async def test_or_takes_a_place(cluster: FakeCluster, rng: random.Random) -> None:
-    """Where it had none; and stays, if it is to."""
+    """A target without a replica replaces another broker; with ``end = "stay"`` it keeps the
+    replica."""
     options = {"keys": ["x-1"], "end": "stay"}
     applied = await admin.apply(cluster, "reassign", ["broker-1"], options, rng)
     there = cluster.placed["x-1"].replicas
@@ -49,7 +50,8 @@ async def test_or_takes_a_place(cluster: FakeCluster, rng: random.Random) -> Non
 
 
 async def test_without_anywhere_to_go_there_are_fewer(rng: random.Random) -> None:
-    """For a while: that is no end of it. Missing ones are made up for."""
+    """Where no other broker is left, a partition temporarily has fewer replicas; missing replicas
+    are added."""
     cluster = FakeCluster(brokers=3)
     cluster.place("x-0", 1, 2, 3)
     applied = await admin.apply(cluster, "reassign", ["broker-2"], {"end": "stay"}, rng)
@@ -62,14 +64,14 @@ async def test_without_anywhere_to_go_there_are_fewer(rng: random.Random) -> Non
 
 
 async def test_replicas_by_number(cluster: FakeCluster, rng: random.Random) -> None:
-    """In that order, whoever is struck."""
+    """The option ``replicas`` sets the replicas in that order, whatever the target."""
     options = {"keys": ["x-0"], "replicas": [4, 1]}
     assert (await admin.apply(cluster, "reassign", "controller", options, rng)).effect.proved
     assert cluster.placed["x-0"].replicas == (broker(4), broker(1))
 
 
 async def test_a_move_is_cancelled(cluster: FakeCluster, rng: random.Random) -> None:
-    """While it is under way; what has come to its end goes back."""
+    """A move in progress is cancelled; a completed one is moved back."""
     options = {"keys": ["x-0"], "end": "cancel"}
     cluster.slow_moves = True
     applied = await admin.apply(cluster, "reassign", ["broker-1"], options, rng)
@@ -85,7 +87,7 @@ async def test_a_move_is_cancelled(cluster: FakeCluster, rng: random.Random) -> 
 
 
 async def test_what_is_refused_stays(cluster: FakeCluster, rng: random.Random) -> None:
-    """A partition may be anywhere; but without an answer nobody knows."""
+    """A heal that the controller refuses is proved; one without an answer is not."""
     applied = await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
     cluster.refusal = "INVALID_REPLICA_ASSIGNMENT"
     healed = await admin.heal(cluster, applied)
@@ -99,7 +101,7 @@ async def test_what_is_refused_stays(cluster: FakeCluster, rng: random.Random) -
 
 
 async def test_nothing_moves(cluster: FakeCluster, rng: random.Random) -> None:
-    """No controller, or one that refuses: no effect."""
+    """Without a controller that complies, the fault has no effect."""
     cluster.refusal = "NOT_CONTROLLER"
     applied = await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
     assert (applied.effect.proved, applied.effect.how) == (
@@ -114,7 +116,8 @@ async def test_nothing_moves(cluster: FakeCluster, rng: random.Random) -> None:
 
 
 async def test_who_is_struck_leads(cluster: FakeCluster, rng: random.Random) -> None:
-    """It is preferred, and elected; where it is no replica, another leads."""
+    """The target becomes preferred leader and is elected; if it is no replica, another one is
+    elected."""
     applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
     assert (applied.effect.proved, applied.effect.how) == (True, "x-0 by broker-3")
     assert cluster.placed["x-0"].leader == "broker-3"
@@ -127,7 +130,7 @@ async def test_who_is_struck_leads(cluster: FakeCluster, rng: random.Random) -> 
 async def test_who_is_not_in_sync_is_asked_for_first(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """In vain, so that somebody in sync leads at last."""
+    """A target that is not in sync is requested first; an in-sync replica is elected in the end."""
     cluster.place("x-0", 1, 2, 3, isr=(1, 2))
     applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
     assert cluster.log[0] == "reassign {'x-0': ['broker-3', 'broker-1', 'broker-2']}"
@@ -137,7 +140,7 @@ async def test_who_is_not_in_sync_is_asked_for_first(
 async def test_without_anybody_in_sync_somebody_is_preferred(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """The controller has done what it could."""
+    """If no other replica is in sync, another preferred leader is enough."""
     cluster.place("x-0", 1, 2, 3, isr=(1,))
     applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
     assert applied.effect.proved
@@ -146,7 +149,7 @@ async def test_without_anybody_in_sync_somebody_is_preferred(
 
 
 async def test_leaders_in_turn(cluster: FakeCluster, rng: random.Random) -> None:
-    """Each leads for a moment."""
+    """With ``times`` several leaders are elected one after another."""
     options = {"keys": ["x-0"], "times": 3, "gap_s": 0.01}
     applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], options, rng)
     assert applied.effect.how.count("x-0 by") == 3
@@ -155,7 +158,7 @@ async def test_leaders_in_turn(cluster: FakeCluster, rng: random.Random) -> None
 async def test_leaders_in_turn_have_one_time_together(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When nothing can be elected any more the others are not waited for one by one."""
+    """All elections of a fault share one time limit, also when none succeeds any more."""
     elect = cluster.elect_preferred
 
     async def once(keys: Any) -> Any:
@@ -171,7 +174,7 @@ async def test_leaders_in_turn_have_one_time_together(
 
 
 async def test_those_of_brokers(cluster: FakeCluster, rng: random.Random) -> None:
-    """Partitions of coordinators are moved when that is asked for, and else never."""
+    """Internal partitions are moved if ``internal`` is set, and never otherwise."""
     await admin.apply(cluster, "reassign", ["broker-1"], {"internal": True}, rng)
     assert "broker-4" in cluster.placed["__consumer_offsets-0"].replicas
     assert cluster.placed["x-0"].replicas == ("broker-1", "broker-2", "broker-3")
@@ -182,7 +185,7 @@ async def test_those_of_brokers(cluster: FakeCluster, rng: random.Random) -> Non
 
 
 def test_draws() -> None:
-    """Both faults, all ends; elections only where there are several to elect from."""
+    """Both faults and all ends are drawn; elections only with several replicas."""
     rng = random.Random(3)
     shape = Shape(tuple(map(broker, range(1, 4))), KEYS, coordinators=("group-coordinator:g",))
     faults = [admin.draw(rng, shape) for _ in range(100)]

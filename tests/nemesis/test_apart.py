@@ -1,4 +1,4 @@
-"""Elections among those who do not hear each other, on a cluster in memory."""
+"""Elections among brokers that cannot reach each other, on a cluster in memory."""
 
 import random
 
@@ -20,7 +20,7 @@ def cluster() -> FakeCluster:
 
 
 async def test_leaders_follow_one_another(cluster: FakeCluster, rng: random.Random) -> None:
-    """The first before links are cut, none of them the controller's, and some behind that."""
+    """One election precedes the cut, which spares the controller's links, and others follow it."""
     options = {"keys": ["x-0"], "times": 2, "gap_s": 0.0}
     applied = await apart.apply(cluster, "elect-apart", ["broker-3"], options, rng)
     assert applied.effect.proved
@@ -36,7 +36,7 @@ async def test_leaders_follow_one_another(cluster: FakeCluster, rng: random.Rand
 
 
 async def test_both_are_proved(cluster: FakeCluster, rng: random.Random) -> None:
-    """An election without a cut is none of it, nor a cut without an election."""
+    """Both the election and the cut must be proved."""
     options = {"keys": ["x-0"], "times": 1, "gap_s": 0.0}
     cluster.immortal = True
     assert not (await apart.apply(cluster, "elect-apart", ["broker-3"], options, rng)).effect.proved
@@ -45,7 +45,7 @@ async def test_both_are_proved(cluster: FakeCluster, rng: random.Random) -> None
 
 
 def test_draws() -> None:
-    """Several elections; and only with three who could lead."""
+    """Several elections are drawn, and only with three brokers that could lead."""
     shape = Shape(tuple(map(broker, range(1, 4))), ("x-0", "x-1"))
     faults = [apart.draw(random.Random(seed), shape) for seed in range(50)]
     low, high = apart.TIMES

@@ -1,4 +1,4 @@
-"""A bit that is not what it was, on a cluster in memory."""
+"""Flipped bits on a cluster in memory."""
 
 import random
 
@@ -11,7 +11,7 @@ KEY = {"key": "x-0"}
 
 
 async def test_damaged_and_whole_again(cluster: FakeCluster, rng: random.Random) -> None:
-    """The batch does not match its CRC until it heals."""
+    """The batch does not match its CRC until the fault heals."""
     applied = await bit_flip.apply(cluster, "bit-flip", "leader:x-0", KEY, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == "broker-3: x-0/0.log at 70, the batch does not match its CRC"
@@ -26,7 +26,7 @@ async def test_damaged_and_whole_again(cluster: FakeCluster, rng: random.Random)
 async def test_without_effect_it_is_not_proved(
     cluster: FakeCluster, rng: random.Random, stores: bool, how: str
 ) -> None:
-    """Neither a log without a batch, nor a batch that is as good as before."""
+    """A log without a batch, or a batch that still matches its CRC, proves nothing."""
     cluster.immortal = True
     cluster.stored = {"broker-1"} if stores else set()
     applied = await bit_flip.apply(cluster, "bit-flip", ["broker-1"], KEY, rng)
@@ -37,7 +37,7 @@ async def test_without_effect_it_is_not_proved(
 async def test_a_batch_that_stays_damaged_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is measured, and told."""
+    """A batch that is still damaged after the heal is reported."""
     applied = await bit_flip.apply(cluster, "bit-flip", ["broker-1"], KEY, rng)
 
     async def flip_back(node: str, flip: object) -> None:

@@ -1,4 +1,4 @@
-"""Wrong clocks, on a cluster in memory in which half a second goes by between two looks."""
+"""Wrong clocks, on a cluster in memory in which half a second passes between two readings."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_clock_that_is_fast_or_slow(
     cluster: FakeCluster, rng: random.Random, rate: float
 ) -> None:
-    """Its rate is proved by looking twice, and so is that it is right again."""
+    """Two readings prove the rate, and that it is right again."""
     applied = await clock.apply(cluster, "clock-skew", ["broker-2"], {"rate": rate}, rng)
     assert applied.effect.proved
     assert applied.effect.how == f"broker-2: {(rate - 1) / 2:+.3f} s within 0.5 s"
@@ -34,7 +34,7 @@ async def test_a_clock_that_is_fast_or_slow(
 
 @pytest.mark.parametrize("seconds", [-3600.0, -0.5, 0.5, 3600.0])
 async def test_a_clock_that_jumps(cluster: FakeCluster, rng: random.Random, seconds: float) -> None:
-    """Forward or back, and back again."""
+    """A clock jumps forward or back, and is set right again."""
     options = {"seconds": seconds}
     applied = await clock.apply(cluster, "clock-jump", "controller", options, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
@@ -55,7 +55,7 @@ async def test_a_clock_that_jumps(cluster: FakeCluster, rng: random.Random, seco
 async def test_without_effect_it_is_not_proved(
     cluster: FakeCluster, rng: random.Random, fault: str, options: dict[str, float]
 ) -> None:
-    """A clock that stays right proves nothing, even when that was asked for."""
+    """A clock that stays right proves nothing, even if the requested change is none."""
     cluster.immortal = True
     applied = await clock.apply(cluster, fault, ["broker-1"], options, rng)
     assert not applied.effect.proved
@@ -64,7 +64,7 @@ async def test_without_effect_it_is_not_proved(
 async def test_a_clock_that_stays_wrong_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither one that is off, nor one that is right now and runs on at the wrong rate."""
+    """A clock that is right now and runs at the wrong rate is not healed."""
     applied = await clock.apply(cluster, "clock-skew", ["broker-1"], {"rate": 0.5}, rng)
 
     async def set_only(node: str) -> None:
@@ -76,7 +76,7 @@ async def test_a_clock_that_stays_wrong_is_not_healed(
 
 @given(seed=st.integers(0))
 def test_draws(seed: int) -> None:
-    """A rate that is wrong, or a jump of at most an hour."""
+    """A wrong rate is drawn, or a jump of at most an hour."""
     fault = clock.draw(random.Random(seed), Shape(("broker-1",)))
     if fault.fault == "clock-skew":
         assert fault.options["rate"] != 1.0

@@ -23,7 +23,7 @@ async def test_off_and_on_again(cluster: FakeCluster, rng: random.Random) -> Non
 
 
 async def test_zookeeper_is_disconnected(cluster: FakeCluster, rng: random.Random) -> None:
-    """The coordinator can be struck, too."""
+    """ZooKeeper can be disconnected, too."""
     applied = await disconnect.apply(cluster, "disconnect", ["zookeeper"], {}, rng)
     assert applied.effect.proved
     assert (await disconnect.heal(cluster, applied)).proved
@@ -42,7 +42,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
 async def test_who_answers_no_more_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a network that stays away nor a node that stays silent counts as mended."""
+    """A network that stays away, or a node that stays silent, is not healed."""
     applied = await disconnect.apply(cluster, "disconnect", ["broker-1"], {}, rng)
 
     async def nothing(node: str) -> None:
@@ -62,8 +62,8 @@ async def test_who_answers_no_more_is_not_healed(
 
 
 async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: random.Random) -> None:
-    """A node that died or froze meanwhile, or whose link is cut, is healed without an answer
-    through the mesh."""
+    """A node that died, was paused or is cut off meanwhile is healed without an answer to a
+    probe."""
     applied = await disconnect.apply(cluster, "disconnect", ["broker-1", "broker-2"], {}, rng)
     cluster.down, cluster.paused = {"broker-1"}, {"broker-2"}
     assert (await disconnect.heal(cluster, applied)).proved
@@ -74,7 +74,7 @@ async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: ran
 
 
 async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: random.Random) -> None:
-    """An error of the engine in the midst of it leaves it as healable as before."""
+    """A heal that failed with an error of the engine can be repeated."""
     applied = await disconnect.apply(cluster, "disconnect", ["broker-1"], {}, rng)
     cluster.fails["reconnect"] = 1
     with pytest.raises(OSError, match="engine"):
@@ -85,7 +85,7 @@ async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: ran
 
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
-    """Clearly shorter or longer than a session; a broker, or ZooKeeper and nothing else."""
+    """A fault is clearly shorter or longer than a session; ZooKeeper is drawn to be alone."""
     shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
     fault = disconnect.draw(random.Random(seed), shape)
     assert fault.fault == "disconnect"
@@ -103,7 +103,7 @@ def test_draws(seed: int, brokers: int, session_s: float) -> None:
 
 
 def test_zookeeper_is_struck_seldom() -> None:
-    """Mostly a broker, by name or role; ZooKeeper now and then."""
+    """Mostly a broker is drawn, by name or role, and ZooKeeper rarely."""
     rng = random.Random(4)
     drawn = [disconnect.draw(rng, Shape(("broker-1", "broker-2"), ("x-0",))) for _ in range(200)]
     struck = [str(fault.targets) for fault in drawn]

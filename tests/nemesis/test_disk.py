@@ -14,7 +14,8 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_full_and_free_again(cluster: FakeCluster, rng: random.Random) -> None:
-    """Nothing is left, which is proved, until it heals; a broker that runs on is left alone."""
+    """The disk is proved to be full until the fault heals; a broker that still runs is not
+    started."""
     applied = await disk.apply(cluster, "disk-full", "leader:x-0", {}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == f"broker-3: 0 bytes left of {DISK_BYTES} that were free"
@@ -25,7 +26,8 @@ async def test_full_and_free_again(cluster: FakeCluster, rng: random.Random) -> 
 
 
 async def test_a_broker_that_ended_is_started(cluster: FakeCluster, rng: random.Random) -> None:
-    """Its disk is freed first, so that it can mend what it has torn."""
+    """The disk is freed before a broker that has exited is started, so that it can repair its
+    log."""
     applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
     cluster.down = {"broker-1"}
     assert (await disk.heal(cluster, applied)).proved
@@ -35,7 +37,7 @@ async def test_a_broker_that_ended_is_started(cluster: FakeCluster, rng: random.
 async def test_a_broker_that_is_ending_is_waited_for(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its last write failed just before: it still runs when the disk is freed, and is down soon."""
+    """A broker that exits just after its disk was freed is started as well."""
     applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
     asked = []
 
@@ -52,7 +54,7 @@ async def test_a_broker_that_is_ending_is_waited_for(
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
-    """A disk with room left, one that was full before, or one of a node that is down, proves
+    """A disk with free space, one that was full before, or that of a node that is down, proves
     nothing."""
     cluster.immortal = True
     applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
@@ -71,7 +73,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
 async def test_room_that_a_broker_makes_is_filled_too(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A segment that is deleted while the disk is being filled does not save it."""
+    """Space that a broker frees while its disk is being filled is filled as well."""
     fills = 0
 
     async def fill_disk(node: str) -> None:
@@ -85,7 +87,8 @@ async def test_room_that_a_broker_makes_is_filled_too(
 
 
 async def test_one_disk_at_a_time(cluster: FakeCluster, rng: random.Random) -> None:
-    """Neither two targets nor a second fault while the first lasts: nothing is filled then."""
+    """Two targets, or a second fault while the first one lasts, are rejected before any disk is
+    filled."""
     with pytest.raises(ValueError, match="not those of broker-1, broker-2"):
         await disk.apply(cluster, "disk-full", ["broker-1", "broker-2"], {}, rng)
     assert set(cluster.free.values()) == {DISK_BYTES}
@@ -98,7 +101,7 @@ async def test_one_disk_at_a_time(cluster: FakeCluster, rng: random.Random) -> N
 async def test_a_disk_that_stays_full_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Running is not enough, and neither is a little room."""
+    """A disk with little free space is not healed, even if the broker runs."""
     applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
 
     async def free_a_little(node: str) -> None:
@@ -112,7 +115,7 @@ async def test_a_disk_that_stays_full_is_not_healed(
 async def test_a_heal_that_failed_can_be_repeated(
     cluster: FakeCluster, rng: random.Random, method: str
 ) -> None:
-    """An error of the engine in the midst of it leaves it as healable as before."""
+    """A heal that failed with an error of the engine can be repeated."""
     applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
     cluster.down, cluster.fails[method] = {"broker-1"}, 1
     with pytest.raises(OSError, match="engine"):
@@ -123,7 +126,7 @@ async def test_a_heal_that_failed_can_be_repeated(
 
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
-    """One broker, for at most a session."""
+    """One broker is drawn, for at most a session."""
     shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
     fault = disk.draw(random.Random(seed), shape)
     assert fault.fault == "disk-full"

@@ -16,7 +16,7 @@ OPTIONS = {"latency_s": 0.05, "from": ["brokers"]}
 
 
 async def test_slow_is_proved_and_taken_away(cluster: FakeCluster, rng: random.Random) -> None:
-    """What the targets send to other brokers is late, which is measured, until it heals."""
+    """What the targets send to other brokers is measured to be late until the fault heals."""
     applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
     assert applied.effect.proved
     assert cluster.latency == {("broker-1", "broker-2"): [0.05], ("broker-1", "broker-3"): [0.05]}
@@ -25,7 +25,7 @@ async def test_slow_is_proved_and_taken_away(cluster: FakeCluster, rng: random.R
 
 
 async def test_all_brokers_are_slow_to_each_other(cluster: FakeCluster, rng: random.Random) -> None:
-    """Several targets are slow among themselves too."""
+    """Several targets are slow to each other as well."""
     await link.apply(cluster, "slow", list(cluster.brokers), OPTIONS, rng)
     assert len(cluster.latency) == 6
 
@@ -43,7 +43,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
 async def test_a_heal_that_changes_nothing_is_not_proved(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Links that go on being slow, or are silent although both ends stand, are not healed."""
+    """Links that are still slow, or silent although both ends run, are not healed."""
     applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
     cluster.lag_s = 0.05
     healed = await link.heal(cluster, applied)
@@ -56,7 +56,7 @@ async def test_a_heal_that_changes_nothing_is_not_proved(
 async def test_one_quick_answer_of_a_busy_machine_is_enough(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A machine may be as late as the latency now and then; the quickest of some probes counts."""
+    """The quickest of several probes counts, because a busy machine may delay some of them."""
     applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
     times = itertools.cycle([0.3, 0.2, 0.04])
 
@@ -70,7 +70,7 @@ async def test_one_quick_answer_of_a_busy_machine_is_enough(
 async def test_nodes_that_are_down_need_not_answer(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """A link to a node that died or froze meanwhile is healed without an answer."""
+    """A link to a node that died or was paused meanwhile is healed without an answer."""
     applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
     cluster.down, cluster.paused = {"broker-2"}, {"broker-3"}
     healed = await link.heal(cluster, applied)
@@ -79,7 +79,7 @@ async def test_nodes_that_are_down_need_not_answer(
 
 
 async def test_slow_to_clients(cluster: FakeCluster, rng: random.Random) -> None:
-    """Clients answer no probe; the broker that is slow to them does."""
+    """Clients answer no probes, so the broker that is slow to them is probed."""
     options = OPTIONS | {"from": ["clients"]}
     applied = await link.apply(cluster, "slow", ["broker-1"], options, rng)
     assert applied.effect.proved
@@ -87,7 +87,7 @@ async def test_slow_to_clients(cluster: FakeCluster, rng: random.Random) -> None
 
 
 async def test_a_mend_is_not_carried_out_twice(cluster: FakeCluster, rng: random.Random) -> None:
-    """Healing again leaves the latency of another fault alone."""
+    """A repeated heal does not remove the latency of another fault."""
     applied = await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
     await link.heal(cluster, applied)
     await link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
@@ -96,7 +96,7 @@ async def test_a_mend_is_not_carried_out_twice(cluster: FakeCluster, rng: random
 
 
 def test_draws() -> None:
-    """Latencies within bounds; a lone broker is slow to ZooKeeper."""
+    """Latencies are drawn from their range; a single broker is slow to ZooKeeper."""
     rng = random.Random(2)
     drawn = [link.draw(rng, Shape(("broker-1", "broker-2"))) for _ in range(50)]
     assert all(0.02 <= fault.options["latency_s"] <= 0.2 for fault in drawn)

@@ -1,4 +1,4 @@
-"""Single messages, on a cluster in memory."""
+"""Faults on single messages, on a cluster in memory."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ PRODUCE = {"api": "Produce", "from": "clients"}
 async def test_kept_and_let_go(
     cluster: FakeCluster, rng: random.Random, part: dict[str, str], noun: str
 ) -> None:
-    """One message is kept until it heals."""
+    """One message is held until the fault heals."""
     cluster.traffic = {("clients", "broker-3")}
     applied = await messages.apply(cluster, "hold-request", "leader:x-0", PRODUCE | part, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
@@ -36,7 +36,7 @@ async def test_kept_and_let_go(
 
 
 async def test_lost(cluster: FakeCluster, rng: random.Random) -> None:
-    """One answer is lost, for good: there is nothing to heal."""
+    """One response is dropped for good: there is nothing to heal."""
     cluster.traffic = {("broker-2", "broker-1")}
     options = {"api": "Fetch", "from": "brokers"}
     applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
@@ -46,7 +46,7 @@ async def test_lost(cluster: FakeCluster, rng: random.Random) -> None:
 
 
 async def test_corrupted(cluster: FakeCluster, rng: random.Random) -> None:
-    """One request is not what it was, for good."""
+    """One request is corrupted for good."""
     cluster.traffic = {("clients", "broker-1")}
     applied = await messages.apply(cluster, "corrupt-request", ["broker-1"], PRODUCE, rng)
     assert (
@@ -60,7 +60,7 @@ async def test_corrupted(cluster: FakeCluster, rng: random.Random) -> None:
     ("asks", "link"), [("controller", "broker-1>broker-3"), ("broker-2", "broker-2>broker-3")]
 )
 async def test_who_asks(cluster: FakeCluster, rng: random.Random, asks: str, link: str) -> None:
-    """A role, or a node by its name."""
+    """The sender is given by a role or by a node id."""
     options = {"api": "LeaderAndIsr", "from": asks}
     await messages.apply(cluster, "hold-request", ["broker-3"], options, rng)
     assert cluster.log[0] == f"hold-request LeaderAndIsr {link}"
@@ -69,7 +69,8 @@ async def test_who_asks(cluster: FakeCluster, rng: random.Random, asks: str, lin
 async def test_a_controller_is_given_something_to_say(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """While its message is waited for, the session of a broker that has no part in it ends."""
+    """While the fault waits for a controller's request, the session of an uninvolved broker
+    ends."""
     cluster.traffic = {("broker-1", "broker-3")}
     options = {"api": "LeaderAndIsr", "from": "controller", "stir": True}
     before = dict(cluster.registered)
@@ -82,7 +83,8 @@ async def test_a_controller_is_given_something_to_say(
 async def test_or_other_leaders_have_to_be_told_of(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """Nobody loses a session; with ``again_s`` the former leaders are elected meanwhile."""
+    """With ``leaders`` no session ends; with ``again_s`` the former leaders are then elected
+    again."""
     cluster.place("x-0", 1, 2, 3)
     cluster.traffic = {("broker-1", "broker-3")}
     options = {"api": "LeaderAndIsr", "from": "controller", "stir": "leaders"}
@@ -99,7 +101,7 @@ async def test_or_other_leaders_have_to_be_told_of(
 async def test_where_nobody_else_can_lead_a_session_ends(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """A controller has something to say by that, too."""
+    """If no other replica can lead, a session ends instead."""
     cluster.place("x-0", 1)
     cluster.traffic = {("broker-1", "broker-3")}
     options = {"api": "LeaderAndIsr", "from": "controller", "stir": "leaders", "again_s": 0.0}
@@ -112,7 +114,7 @@ async def test_where_nobody_else_can_lead_a_session_ends(
 async def test_an_order_of_a_controller_that_was_replaced(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its session ends before what it said is let go; once, and for nothing that is not kept."""
+    """The controller's session ends once, before its held request is delivered."""
     monkeypatch.setattr(messages, "USURPED_S", 0.0)
     cluster.traffic = {("broker-1", "broker-3")}
     options = {"api": "LeaderAndIsr", "from": "controller", "usurped": True}
@@ -129,7 +131,7 @@ async def test_an_order_of_a_controller_that_was_replaced(
 
 
 async def test_any_broker_will_do(cluster: FakeCluster, rng: random.Random) -> None:
-    """Nobody speaks to who was aimed at, so one of the others is as good; but one alone."""
+    """If no message comes to the target, one message to another broker is held."""
     cluster.traffic = {("clients", "broker-2")}
     applied = await messages.apply(cluster, "hold-request", ["broker-1"], PRODUCE, rng)
     assert applied.effect.how == "Produce of clients to broker-2: the request is kept"
@@ -137,7 +139,8 @@ async def test_any_broker_will_do(cluster: FakeCluster, rng: random.Random) -> N
 
 
 async def test_what_does_not_come_is_replaced(cluster: FakeCluster, rng: random.Random) -> None:
-    """By another that the fault names, at any broker, once whom it was aimed at was not asked."""
+    """If no message of the API comes to the target, one of an API in ``or`` to any broker is
+    taken."""
     cluster.traffic = {("clients", "broker-2")}
     options = {"api": "Fetch", "from": "clients", "or": ["Produce", "Metadata"]}
     applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
@@ -151,7 +154,7 @@ async def test_what_does_not_come_is_replaced(cluster: FakeCluster, rng: random.
 
 
 async def test_followers_of_nobody_do_not_fetch(cluster: FakeCluster, rng: random.Random) -> None:
-    """While nobody leads, what clients ask for will do at last."""
+    """If no follower fetches, a message of clients is taken in the end."""
     cluster.traffic = {("clients", "broker-2")}
     options = {"api": "Fetch", "from": "brokers", "or": ["Metadata"]}
     applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
@@ -160,7 +163,7 @@ async def test_followers_of_nobody_do_not_fetch(cluster: FakeCluster, rng: rando
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
-    """No message came; there is nothing to heal."""
+    """Without a message there is no proof, and nothing to heal."""
     applied = await messages.apply(cluster, "hold-request", ["broker-1"], PRODUCE, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "no Produce came")
     assert (await messages.heal(cluster, applied)).how == "nothing was caught"
@@ -176,7 +179,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
 async def test_nonsense_is_an_error(
     cluster: FakeCluster, rng: random.Random, targets: Any, options: dict[str, str], match: str
 ) -> None:
-    """Before anything is done."""
+    """Options that make no sense are rejected before anything is done."""
     with pytest.raises(ValueError, match=match):
         await messages.apply(cluster, "hold-request", targets, PRODUCE | options, rng)
     assert cluster.log == []
@@ -184,7 +187,8 @@ async def test_nonsense_is_an_error(
 
 @given(seed=st.integers(0), brokers=st.integers(1, 3))
 def test_draws(seed: int, brokers: int) -> None:
-    """Something that is always under way, or that somebody is given reason to say, alone."""
+    """A periodic message is drawn, or a controller's request to be alone with a reason to send
+    it."""
     shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",))
     fault = messages.draw(random.Random(seed), shape)
     assert fault.alone is bool(fault.options.get("stir"))
@@ -205,7 +209,7 @@ def test_draws(seed: int, brokers: int) -> None:
 
 
 def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
-    """With ``acks=0`` a Produce has none."""
+    """With ``acks=0`` no fault waits for the response to a Produce."""
     shape = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",), acknowledged=False)
     drawn = [messages.draw(random.Random(seed), shape) for seed in range(300)]
     answers = [each for each in drawn if each.fault != "corrupt-request"]
@@ -214,7 +218,8 @@ def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
 
 
 def test_what_is_asked_is_the_workloads() -> None:
-    """Its APIs, one as often as another; followers fetch where there are some."""
+    """The workload's APIs are drawn equally often; followers' fetches only if there are
+    followers."""
     brokers = ("broker-1", "broker-2", "broker-3")
     for replicas in (1, 3):
         shape = Shape(brokers, asked=("EndTxn", "Heartbeat"), replicas=replicas)
@@ -229,7 +234,7 @@ def test_what_is_asked_is_the_workloads() -> None:
 
 
 def test_all_are_drawn() -> None:
-    """Each message fault has its share."""
+    """Each fault on messages has its share."""
     shape = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",))
     drawn = Counter(messages.draw(random.Random(seed), shape).fault for seed in range(1000))
     assert set(drawn) == set(messages.FAULTS)

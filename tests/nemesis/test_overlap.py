@@ -1,4 +1,4 @@
-"""Faults that overlap on a link or a node, each pair of them, healed in both orders."""
+"""Every pair of faults that overlap on a link or a node, healed in both orders."""
 
 import itertools
 import random
@@ -32,11 +32,11 @@ MODULES = (
 PACKAGES = tuple(module.PACKAGE for module in MODULES)
 ONE = ["broker-1"]
 PROBES_MAX = 2
-"""How often one step may probe a link: nothing is waited for that cannot come."""
+"""How often one step may probe a link: no step waits for an answer that cannot come."""
 
 
 class Fault(NamedTuple):
-    """A fault of the table, by the name that the test is called by."""
+    """A fault of the table, with a title that names its test."""
 
     title: str
     fault: str
@@ -68,21 +68,21 @@ TABLE = (
     Fault("slow-disk", "slow-disk", ONE, {"seconds": 0.005}),
 )
 ONCE = ("disk-full", "squeeze-cpu", "slow-disk")
-"""Faults that are not proved twice on one node: their own tests say so."""
+"""Faults that cannot be proved twice on one node; their own tests say so."""
 
 
 ENDS_PROCESSES = ("kill", "restart", "kill-zookeeper")
 
 
 class Struck:
-    """A cluster in memory under a nemesis."""
+    """A cluster in memory with a nemesis."""
 
     def __init__(self) -> None:
         self.cluster = FakeCluster()
         self.nemesis = Nemesis(self.cluster, PACKAGES, random.Random(3))
 
     async def ask(self, number: int, phase: str, fault: Fault, targets: Any) -> dict[str, Any]:
-        """The answer; no link is probed again and again for it."""
+        """Send a request to the nemesis and return its answer; counts of probes start at zero."""
         self.cluster.probes.clear()
         value = {"id": number, "phase": phase, "targets": targets, "options": fault.options}
         asked = Op(index=0, time_ns=0, process=NEMESIS, type="invoke", f=fault.fault, value=value)
@@ -95,7 +95,7 @@ class Struck:
         return max(self.cluster.probes.values(), default=0)
 
     def state(self) -> dict[str, Any]:
-        """What is wrong with the cluster."""
+        """The faults of the cluster."""
         cluster = self.cluster
         return {
             "down": set(cluster.down),
@@ -113,7 +113,7 @@ class Struck:
 
 
 async def alone(fault: Fault, targets: Any) -> dict[str, Any]:
-    """What is wrong with a cluster that suffers this fault only."""
+    """Return the faults of a cluster that only this fault affects."""
     struck = Struck()
     await struck.ask(1, "apply", fault, targets)
     return struck.state()
@@ -121,8 +121,11 @@ async def alone(fault: Fault, targets: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("one", TABLE, ids=[fault.title for fault in TABLE])
 async def test_each_heals_its_own(one: Fault) -> None:
-    """Healing a fault leaves exactly what the other one does by itself, each is proved to have had
-    an effect and to be healed at the first try, and nothing is waited for that cannot come."""
+    """Healing a fault leaves exactly the effects of the other one.
+
+    Each fault is proved to have had an effect and to be healed at the first attempt, and no step
+    waits for an answer that cannot come.
+    """
     failed = []
     for other, first_healed in itertools.product(TABLE, (1, 2)):
         if one is other and one.fault in ONCE:
@@ -135,7 +138,7 @@ async def test_each_heals_its_own(one: Fault) -> None:
 
 
 async def overlapped(one: Fault, other: Fault, first_healed: int) -> None:
-    """Two faults, each applied and healed, with all that must hold in between."""
+    """Apply and heal two faults, and check everything that must hold in between."""
     struck = Struck()
     whole = struck.state()
     faults = {1: one, 2: other}
@@ -147,7 +150,7 @@ async def overlapped(one: Fault, other: Fault, first_healed: int) -> None:
     assert struck.most_probed <= PROBES_MAX, struck.cluster.probes
     expected = await alone(faults[second], answers[second]["targets"])
     if first_healed == 2 and other.fault in ENDS_PROCESSES:
-        expected["paused"] -= set(answers[2]["targets"])  # a new process is not frozen
+        expected["paused"] -= set(answers[2]["targets"])  # a new process is not paused
     assert struck.state() == expected
     if {one.fault, other.fault} <= {"kill-zookeeper", "pause-zookeeper"}:
         assert answers[2]["effect"]["proved"] or one.fault == "kill-zookeeper"

@@ -1,4 +1,4 @@
-"""Lost packets, on a cluster in memory."""
+"""Dropped packets, on a cluster in memory."""
 
 import random
 
@@ -16,7 +16,7 @@ OPTIONS = {"share": 0.2}
 
 
 async def test_dropped_and_passed_again(cluster: FakeCluster, rng: random.Random) -> None:
-    """The rule has counted, which proves it, and is gone when it heals."""
+    """The rule's counter proves the fault, and the rule is gone after the heal."""
     applied = await packets.apply(cluster, "drop-packets", "controller", OPTIONS, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert applied.effect.how == "broker-1: 3 packets dropped"
@@ -27,7 +27,7 @@ async def test_dropped_and_passed_again(cluster: FakeCluster, rng: random.Random
 async def test_the_first_loss_is_waited_for(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small share of little traffic takes a moment to lose something."""
+    """The fault waits for the first loss, which a small share of little traffic delays."""
     counts = iter([0, 0, 1])
 
     async def packets_dropped(node: str) -> int:
@@ -41,7 +41,7 @@ async def test_the_first_loss_is_waited_for(
 async def test_where_nobody_is_at_work_probes_are(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is a few packets, until one of them is dropped."""
+    """Without other traffic, probes are sent until one of their packets is dropped."""
     probes: list[str] = []
     is_cut = cluster.is_cut
 
@@ -61,7 +61,7 @@ async def test_where_nobody_is_at_work_probes_are(
 async def test_without_effect_it_is_not_proved(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rule that meets no packet, no rule at all, or nobody who is up: none proves anything."""
+    """A rule that drops nothing, a missing rule, or a node that is down, proves nothing."""
     cluster.immortal = True
     applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "broker-1: 0 packets dropped")
@@ -80,7 +80,7 @@ async def test_without_effect_it_is_not_proved(
 async def test_a_rule_that_stays_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither is a node that does not answer although it stands."""
+    """A rule that is still there, or a running node that does not answer, is not healed."""
     applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
 
     async def nothing(node: str) -> None:
@@ -96,7 +96,7 @@ async def test_a_rule_that_stays_is_not_healed(
 
 
 async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: random.Random) -> None:
-    """A node that died took its rule with it; one that is frozen need not answer."""
+    """A node that died has lost its rule, and a paused node need not answer."""
     both = ["broker-1", "broker-2"]
     applied = await packets.apply(cluster, "drop-packets", both, OPTIONS, rng)
     del cluster.dropped["broker-1"]
@@ -106,7 +106,7 @@ async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: ran
 
 
 async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: random.Random) -> None:
-    """An error of the engine in the midst of it leaves it as healable as before."""
+    """A heal that failed with an error of the engine can be repeated."""
     applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
     cluster.fails["pass_packets"] = 1
     with pytest.raises(OSError, match="engine"):
@@ -117,7 +117,7 @@ async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: ran
 
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
-    """One broker loses some of its packets, never most of them, for a session or more."""
+    """One broker loses some of its packets, never most of them, for about a session or more."""
     shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
     fault = packets.draw(random.Random(seed), shape)
     assert fault.fault == "drop-packets"

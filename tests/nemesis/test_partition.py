@@ -1,4 +1,4 @@
-"""Which links a partition takes, and how it is proved."""
+"""Which links a partition cuts, and how it is proved."""
 
 import random
 from typing import Any
@@ -50,21 +50,21 @@ def both(*pairs: tuple[str, str]) -> set[tuple[str, str]]:
 def test_cuts(
     fault: str, nodes: list[str], options: dict[str, Any], lost: set[tuple[str, str]]
 ) -> None:
-    """Each kind takes exactly these directed links, each once."""
+    """Each kind of partition cuts exactly these directed links, each once."""
     cuts = partition.cuts(fault, nodes, options, THREE)
     assert set(cuts) == lost
     assert len(cuts) == len(lost)
 
 
 def test_unknown_kind() -> None:
-    """A kind nobody knows is an error."""
+    """An unknown kind of partition is an error."""
     with pytest.raises(ValueError, match="no such partition: partition-up"):
         partition.cuts("partition-up", [A], {}, THREE)
 
 
 @pytest.mark.parametrize("brokers", [THREE, FIVE, (*FIVE, "broker-6", "broker-7")])
 def test_ring_leaves_each_a_different_majority(brokers: tuple[str, ...]) -> None:
-    """Everybody hears a majority, and no two the same."""
+    """Every node hears a majority, and no two hear the same one."""
     lost = set(partition.majorities_ring(brokers))
     heard = [frozenset(other for other in brokers if (other, node) not in lost) for node in brokers]
     assert all(node in hears for node, hears in zip(brokers, heard, strict=True))
@@ -83,7 +83,7 @@ async def test_cut_is_proved_and_healed(cluster: FakeCluster, rng: random.Random
 
 
 async def test_down_is_proved_and_healed(cluster: FakeCluster, rng: random.Random) -> None:
-    """A link that is down refuses, once per pair."""
+    """A link that is down refuses connections, and is closed once per pair of nodes."""
     applied = await partition.apply(cluster, "partition-leader", "leader:x-0", {"way": "down"}, rng)
     assert applied.targets == (C,)
     assert applied.effect.proved
@@ -96,14 +96,14 @@ async def test_down_is_proved_and_healed(cluster: FakeCluster, rng: random.Rando
 async def test_without_effect_it_is_not_proved(
     cluster: FakeCluster, rng: random.Random, way: str
 ) -> None:
-    """Links that go on answering prove nothing."""
+    """Links that still answer prove nothing."""
     cluster.immortal = True
     applied = await partition.apply(cluster, "partition-one", [A], {"way": way}, rng)
     assert not applied.effect.proved
 
 
 async def test_dead_ends_do_not_count(cluster: FakeCluster, rng: random.Random) -> None:
-    """A link to a node that is down tells nothing; when all are such, nothing is proved."""
+    """A link to a node that is down proves nothing."""
     cluster.down = {B}
     applied = await partition.apply(cluster, "partition-one", [A], {}, rng)
     assert applied.effect.proved
@@ -118,8 +118,11 @@ async def test_dead_ends_do_not_count(cluster: FakeCluster, rng: random.Random) 
 async def test_a_mend_leaves_the_cut_of_another(
     cluster: FakeCluster, rng: random.Random, way: str, broken: str
 ) -> None:
-    """Of two faults on one link each takes back its own cut only, however often it is healed, and
-    does not wait for an answer that the other prevents."""
+    """The heal of one of two faults on a link removes its own cut only, however often it is
+    repeated.
+
+    It does not wait for an answer that the other fault prevents.
+    """
     one = await partition.apply(cluster, "partition-clients", [A], {"way": way}, rng)
     other = await partition.apply(cluster, "partition-clients", [A], {"way": way}, rng)
     cluster.probes.clear()
@@ -140,7 +143,7 @@ async def test_a_mend_leaves_the_cut_of_another(
 async def test_a_mend_that_fails_goes_on_where_it_stopped(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Links that were whole when the mesh failed are not mended a second time."""
+    """A heal that is repeated after an error does not restore a link a second time."""
     applied = await partition.apply(cluster, "partition-one", [A], {"way": "cut"}, rng)
     heal, asked = cluster.heal, 0
 
@@ -159,7 +162,8 @@ async def test_a_mend_that_fails_goes_on_where_it_stopped(
 
 
 def test_draw_knows_every_kind() -> None:
-    """All kinds are drawn, each with links to take; a lone broker loses ZooKeeper or clients."""
+    """All kinds are drawn, each with links to cut; a single broker is cut off from ZooKeeper or
+    clients."""
     rng = random.Random(5)
     drawn = [partition.draw(rng, Shape(THREE, ("x-0",))) for _ in range(300)]
     assert {fault.fault for fault in drawn} == set(partition.FAULTS)

@@ -9,7 +9,7 @@ ISR = {"point": "isr.before-zk-write", "within_s": 0.02}
 
 
 async def test_held_until_it_heals(cluster: FakeCluster, rng: random.Random) -> None:
-    """Somebody waits there, which is proved, and goes on."""
+    """A code path is proved to wait at the point until the fault heals."""
     cluster.comers = {"broker-3"}
     applied = await point.apply(cluster, "at-point", "leader:x-0", ISR, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
@@ -20,7 +20,7 @@ async def test_held_until_it_heals(cluster: FakeCluster, rng: random.Random) -> 
 
 
 async def test_who_never_comes_proves_nothing(cluster: FakeCluster, rng: random.Random) -> None:
-    """It is waited for, but not for ever."""
+    """The fault waits for a code path at the point, but only for a limited time."""
     applied = await point.apply(cluster, "at-point", ["broker-1"], ISR, rng)
     assert (applied.effect.proved, applied.effect.how) == (
         False,
@@ -29,5 +29,6 @@ async def test_who_never_comes_proves_nothing(cluster: FakeCluster, rng: random.
 
 
 def test_none_is_drawn() -> None:
-    """What brings a broker to a point is for whoever writes the schedule."""
+    """The fault is never drawn, because another fault or operation has to bring a broker to the
+    point."""
     assert schedule.draw([point.PACKAGE], brokers=("broker-1",), seed=1, time_limit_s=60.0) == ()

@@ -1,4 +1,4 @@
-"""A loss of power, on a cluster in memory."""
+"""Power losses, on a cluster in memory."""
 
 import random
 
@@ -15,7 +15,8 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_off_and_on_again(cluster: FakeCluster, rng: random.Random) -> None:
-    """It is off, which is proved, until it heals: then it runs, registered anew."""
+    """The machine is proved to be off until the fault heals; then the broker has registered
+    again."""
     applied = await power.apply(cluster, "power-loss", "leader:x-0", {"after": 5}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == "broker-3: off, 100 bytes were not synced"
@@ -28,13 +29,13 @@ async def test_off_and_on_again(cluster: FakeCluster, rng: random.Random) -> Non
 
 
 async def test_it_may_wait_for_a_rename(cluster: FakeCluster, rng: random.Random) -> None:
-    """Of a file whose name ends so."""
+    """The power may go right before a file is renamed whose name has the given ending."""
     await power.apply(cluster, "power-loss", "leader:x-0", {"renaming": ".swap"}, rng)
     assert cluster.log == ["off broker-3 renaming .swap"]
 
 
 async def test_zookeeper_can_be_struck(cluster: FakeCluster, rng: random.Random) -> None:
-    """It is in no ISR, and registered nowhere."""
+    """ZooKeeper, which is in no ISR and has no registration, can lose power."""
     applied = await power.apply(cluster, "power-loss", [ZOOKEEPER], {}, rng)
     assert (applied.targets, applied.effect.proved) == ((ZOOKEEPER,), True)
     assert (await power.heal(cluster, applied)).proved
@@ -43,7 +44,7 @@ async def test_zookeeper_can_be_struck(cluster: FakeCluster, rng: random.Random)
 async def test_a_cluster_with_replicas_out_of_sync_is_spared(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """Nobody is struck, and nothing is proved."""
+    """If a replica is out of sync, no machine loses power, and nothing is proved."""
     cluster.whole = False
     applied = await power.apply(cluster, "power-loss", ["broker-1"], {}, rng)
     assert (applied.targets, applied.effect.proved, cluster.unpowered) == ((), False, set())
@@ -51,7 +52,7 @@ async def test_a_cluster_with_replicas_out_of_sync_is_spared(
 
 
 async def test_the_only_one_in_sync_is_spared(cluster: FakeCluster, rng: random.Random) -> None:
-    """Another is struck in its place; nobody, when all are the only one somewhere."""
+    """A broker that is the only member of an ISR is replaced by another one, if there is one."""
     cluster.isrs = {"x-0": cluster.brokers, "y-0": ("broker-1",)}
     applied = await power.apply(cluster, "power-loss", ["broker-1"], {}, rng)
     assert applied.effect.proved
@@ -63,7 +64,7 @@ async def test_the_only_one_in_sync_is_spared(cluster: FakeCluster, rng: random.
 
 
 async def test_several_only_when_nobody_is_spared(cluster: FakeCluster, rng: random.Random) -> None:
-    """A plan may cost what it likes; by itself it strikes one."""
+    """Several machines lose power only with ``spare = false``."""
     both = ["broker-1", "broker-2"]
     with pytest.raises(ValueError, match="one machine at a time, not broker-1, broker-2"):
         await power.apply(cluster, "power-loss", both, {}, rng)
@@ -75,7 +76,7 @@ async def test_several_only_when_nobody_is_spared(cluster: FakeCluster, rng: ran
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
-    """A machine that still answers has power."""
+    """A machine that still answers has power, which proves nothing."""
     cluster.immortal = True
     applied = await power.apply(cluster, "power-loss", ["broker-1"], {}, rng)
     assert not applied.effect.proved
@@ -85,7 +86,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
 async def test_its_former_session_must_be_over(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As long as its old znode stands, all looks whole and is not; the heal can be repeated."""
+    """A heal is proved only after the former session has ended, and can be repeated."""
     applied = await power.apply(cluster, "power-loss", ["broker-2"], {}, rng)
 
     async def registration(node: str) -> int | None:
@@ -99,7 +100,7 @@ async def test_its_former_session_must_be_over(
 
 @given(seed=st.integers(0), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, session_s: float) -> None:
-    """One machine, alone, spared where it must be."""
+    """One machine is drawn, to be alone, and ``spare`` is true unless brokers sync each record."""
     shape = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_s)
     fault = power.draw(random.Random(seed), shape)
     assert fault.alone
@@ -115,8 +116,8 @@ def test_draws(seed: int, session_s: float) -> None:
     [(1, False, False), (1, True, True), (2, False, True), (3, False, True)],
 )
 def test_a_schedule_has_room_for_it_or_not(min_isr: int, synced: bool, faults: bool) -> None:
-    """Fewer machines than ``min.insync.replicas`` lose power: none if that is 1, unless they have
-    all that counts on their disks."""
+    """A power loss is drawn only if one machine is fewer than ``min.insync.replicas``, or if
+    brokers sync each record."""
     drawn = schedule.draw(
         [power.PACKAGE],
         brokers=("broker-1",),

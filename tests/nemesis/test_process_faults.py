@@ -12,7 +12,7 @@ SHAPE = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_timeout_s=
 
 
 async def test_kill_and_start(cluster: FakeCluster, rng: random.Random) -> None:
-    """The target dies, which is proved, and is started again."""
+    """The target is proved to be killed, and is started again."""
     applied = await kill.apply(cluster, "kill", "leader:x-0", {}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert cluster.down == {"broker-3"}
@@ -31,7 +31,7 @@ async def test_kill_without_effect_is_not_proved(cluster: FakeCluster, rng: rand
 
 
 async def test_pause_and_resume(cluster: FakeCluster, rng: random.Random) -> None:
-    """The target is stopped, which is proved, and resumed; one that has died meanwhile is not."""
+    """The target is proved to be stopped, and is resumed unless it has died meanwhile."""
     applied = await pause.apply(cluster, "pause", ["broker-1", "broker-2"], {}, rng)
     assert applied.effect.proved
     assert cluster.paused == {"broker-1", "broker-2"}
@@ -44,7 +44,7 @@ async def test_pause_and_resume(cluster: FakeCluster, rng: random.Random) -> Non
 async def test_pause_without_effect_is_not_proved(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that goes on running proves nothing."""
+    """A process that keeps running proves nothing."""
     monkeypatch.setattr(pause, "SETTLE_S", 0.01)
     cluster.immortal = True
     applied = await pause.apply(cluster, "pause", ["broker-1"], {}, rng)
@@ -52,7 +52,7 @@ async def test_pause_without_effect_is_not_proved(
 
 
 async def test_restart_is_proved_by_exit_status_0(cluster: FakeCluster, rng: random.Random) -> None:
-    """A clean stop proves it, and any other end does not."""
+    """A clean stop proves the fault, and any other exit does not."""
     applied = await restart.apply(cluster, "restart", "controller", {}, rng)
     assert (applied.effect.proved, applied.effect.how) == (True, "broker-1: exit status 0")
     assert cluster.down == {"broker-1"}
@@ -66,7 +66,8 @@ async def test_restart_is_proved_by_exit_status_0(cluster: FakeCluster, rng: ran
 async def test_rolling_restart_waits_between_brokers(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """One is down at a time, and the next only goes once the cluster had time to be whole."""
+    """One broker is down at a time, and the next one is stopped after the cluster had time to
+    recover."""
     applied = await restart.apply(cluster, "restart-rolling", ["broker-2", "broker-1"], {}, rng)
     assert applied.effect.proved
     assert cluster.log == [
@@ -79,7 +80,7 @@ async def test_rolling_restart_waits_between_brokers(
 async def test_zookeeper_goes_and_comes_back(
     cluster: FakeCluster, rng: random.Random, fault: str
 ) -> None:
-    """ZooKeeper is killed or frozen, and back when it is healed."""
+    """ZooKeeper is killed or paused, and is back after the heal."""
     applied = await zookeeper.apply(cluster, fault, ["zookeeper"], {}, rng)
     assert (applied.targets, applied.effect.proved) == (("zookeeper",), True)
     assert cluster.down | cluster.paused == {"zookeeper"}
@@ -91,7 +92,7 @@ async def test_zookeeper_goes_and_comes_back(
     "package", [kill.PACKAGE, pause.PACKAGE, restart.PACKAGE, zookeeper.PACKAGE]
 )
 def test_draws_are_faults_of_the_package(package: Package) -> None:
-    """Every fault that is listed is drawn, nothing else, and never for more than 3 sessions."""
+    """Exactly the faults of the package are drawn, and never for more than 3 sessions."""
     rng = random.Random(3)
     assert package.draw is not None
     drawn = [package.draw(rng, SHAPE) for _ in range(200)]
@@ -100,7 +101,7 @@ def test_draws_are_faults_of_the_package(package: Package) -> None:
 
 
 def test_pauses_are_longer_and_shorter_than_the_session() -> None:
-    """The option says which, and no pause is too close to the session's end to say."""
+    """A pause is clearly longer or shorter than the session, as its option says."""
     rng = random.Random(3)
     drawn = [pause.draw(rng, SHAPE) for _ in range(100)]
     longer = [fault.duration_s for fault in drawn if fault.options["session"] == "longer"]
@@ -110,7 +111,7 @@ def test_pauses_are_longer_and_shorter_than_the_session() -> None:
 
 
 def test_one_broker_is_enough() -> None:
-    """A single broker can be killed and restarted; nothing is drawn that needs more."""
+    """A single broker can be killed and restarted; no fault is drawn that needs more."""
     rng, lone = random.Random(3), Shape(("broker-1",))
     for draw in (kill.draw, restart.draw):
         assert not any(draw(rng, lone).alone for _ in range(100))

@@ -1,4 +1,4 @@
-"""Probes are repeated until somebody tells something."""
+"""Probes are repeated until one of them has a result."""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def told_after(silences: int) -> tuple[int, list[bool | None]]:
-    """How often was probed, and what was told in the end."""
+    """Return how often was probed, and the last results."""
     probed = 0
 
     async def probe() -> list[bool | None]:
@@ -22,18 +22,18 @@ async def told_after(silences: int) -> tuple[int, list[bool | None]]:
 
 
 async def test_first_answer_ends_it() -> None:
-    """One answer is enough, whatever it says."""
+    """One result ends the probes, whatever it is."""
     assert await told_after(0) == (1, [None, False])
     assert await told_after(2) == (3, [None, False])
 
 
 async def test_silence_is_told_in_the_end() -> None:
-    """When nobody ever answers, that is what is told."""
+    """If no probe ever has a result, the results are empty."""
     assert await told_after(100) == (proof.TRIES, [None, None])
 
 
 async def test_measured_until_it_holds() -> None:
-    """The first measurement that holds is told, or the last of all."""
+    """The first measurement that holds is returned, or else the last one."""
     counts = iter(range(100))
 
     async def count() -> int:
@@ -44,7 +44,7 @@ async def test_measured_until_it_holds() -> None:
 
 
 async def test_silence_of_who_stands(cluster: FakeCluster) -> None:
-    """Silent is who stands and does not answer; who is down or frozen has an excuse."""
+    """Only running nodes can be silent; nodes that are down, paused or disconnected are not."""
     cluster.down, cluster.paused = {"broker-1"}, {"broker-2"}
     assert await proof.silent(cluster, cluster.nodes) == []
     cluster.off = {"broker-3"}

@@ -1,4 +1,4 @@
-"""The nemesis as the interpreter sees it."""
+"""The interface of the nemesis to the interpreter."""
 
 import asyncio
 import random
@@ -41,7 +41,7 @@ def nemesis(cluster: FakeCluster, rng: random.Random) -> Nemesis:
 
 
 async def test_apply_and_heal(nemesis: Nemesis, cluster: FakeCluster) -> None:
-    """The answers are info, with resolved targets and measured effects."""
+    """The completions are info, with resolved targets and measured effects."""
     done = await nemesis.invoke(asked("kill", "apply", "controller"))
     assert (done.type, done.f, done.process) == ("info", "kill", NEMESIS)
     assert done.value["targets"] == ["broker-1"]
@@ -55,7 +55,7 @@ async def test_apply_and_heal(nemesis: Nemesis, cluster: FakeCluster) -> None:
 
 
 async def test_options_reach_the_fault(nemesis: Nemesis, cluster: FakeCluster) -> None:
-    """What the schedule says is what is done."""
+    """The options of the schedule reach the fault."""
     await nemesis.invoke(
         asked("partition-one-way", "apply", ["broker-1"], options={"from": ["zookeeper"]})
     )
@@ -63,7 +63,7 @@ async def test_options_reach_the_fault(nemesis: Nemesis, cluster: FakeCluster) -
 
 
 async def test_heal_all_mends_everything(nemesis: Nemesis, cluster: FakeCluster) -> None:
-    """Faults that were never healed, and what a failed one left behind, are mended."""
+    """Faults that were never healed, and what a failed one has left, are healed at the end."""
     await nemesis.invoke(asked("kill", "apply", ["broker-1"], 1))
     await nemesis.invoke(asked("pause", "apply", ["broker-2"], 2))
     await nemesis.invoke(asked("partition-one", "apply", ["broker-3"], 3))
@@ -90,7 +90,7 @@ async def test_heal_all_mends_everything(nemesis: Nemesis, cluster: FakeCluster)
 async def test_heal_all_mends_what_was_left_half_broken(
     cluster: FakeCluster, rng: random.Random, fault: str, breaks: str, options: dict[str, Any]
 ) -> None:
-    """A fault whose application failed when it was on already is nobody's to heal but this."""
+    """A fault that failed halfway through its application is healed at the end."""
     nemesis = Nemesis(cluster, (*OF_CONTAINERS, *OF_WORLDS), rng)
     cluster.fails[breaks] = 1
     with pytest.raises(OSError, match=breaks):
@@ -106,7 +106,7 @@ async def test_heal_all_mends_what_was_left_half_broken(
 async def test_an_engine_that_fails_once_does_not_spare_the_rest(
     cluster: FakeCluster, rng: random.Random, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One node that cannot be mended leaves the others, and what comes after it, mended."""
+    """A node that cannot be healed does not prevent the healing of the others."""
     nemesis = Nemesis(cluster, OF_CONTAINERS, rng)
     cluster.off, cluster.free["broker-2"], cluster.paused = {"broker-2"}, 0, {"zookeeper"}
     cluster.fails["reconnect"] = 1
@@ -118,7 +118,7 @@ async def test_an_engine_that_fails_once_does_not_spare_the_rest(
 async def test_failed_mend_does_not_spare_the_rest(
     nemesis: Nemesis, cluster: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When one node cannot be started, the links are healed all the same."""
+    """If one node cannot be started, the links are healed nevertheless."""
     await nemesis.invoke(asked("partition-one", "apply", ["broker-3"], 1))
     await nemesis.invoke(asked("kill", "apply", ["broker-1"], 2))
 
@@ -133,7 +133,7 @@ async def test_failed_mend_does_not_spare_the_rest(
 
 
 async def test_healing_what_is_whole_changes_nothing(nemesis: Nemesis) -> None:
-    """A heal without its fault is answered, not carried out."""
+    """A heal of a fault that is not active changes nothing."""
     done = await nemesis.invoke(asked("kill", "heal", ["broker-1"]))
     assert done.value["effect"] == {"proved": False, "how": "not broken"}
 
@@ -145,7 +145,7 @@ async def test_unknown_fault(nemesis: Nemesis) -> None:
 
 
 def test_cluster_must_offer_what_is_needed(rng: random.Random) -> None:
-    """A package that the cluster cannot serve is refused at once."""
+    """A package that the cluster cannot serve is rejected at once."""
     with pytest.raises(ValueError, match="kill needs a cluster that offers CanKill"):
         Nemesis(object(), PACKAGES, rng)
 
@@ -153,7 +153,7 @@ def test_cluster_must_offer_what_is_needed(rng: random.Random) -> None:
 async def test_a_mend_that_is_not_proved_can_be_asked_for_again(
     nemesis: Nemesis, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It counts as broken until it is proved to be whole."""
+    """A fault stays active until its heal is proved."""
     await nemesis.invoke(asked("pause", "apply", ["broker-2"]))
     with monkeypatch.context() as deaf:
         deaf.setattr(cluster, "resume", lambda node: asyncio.sleep(0))

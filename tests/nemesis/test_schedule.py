@@ -1,4 +1,4 @@
-"""Schedules: data, repeatable, and with enough in them."""
+"""Schedules are data, repeatable, and have enough faults."""
 
 from collections import Counter
 from itertools import pairwise
@@ -42,13 +42,13 @@ def drawn(
 
 
 def test_same_seed_same_schedule() -> None:
-    """The seed decides, and nothing else."""
+    """Only the seed determines the schedule."""
     assert drawn(7) == drawn(7)
     assert len({str(drawn(seed)) for seed in range(20)}) == 20
 
 
 def test_what_a_seed_draws_stays_the_same() -> None:
-    """A seed that somebody has written down draws the same faults for the same packages."""
+    """A seed draws the same faults for the same packages in every version."""
     assert [(fault.at_s, fault.fault, fault.targets) for fault in drawn(1, packages=CLASSIC)] == [
         (5.452, "pause", ["broker-3"]),
         (5.616, "partition-majorities-ring", ["broker-2", "broker-3", "broker-1"]),
@@ -65,8 +65,8 @@ def test_what_a_seed_draws_stays_the_same() -> None:
 
 
 def test_a_grudge_strikes_again() -> None:
-    """The same faults at the same times, more of them at whom the one before them struck; those
-    that strike several, or ZooKeeper, do as before."""
+    """A grudge changes only targets: more faults on one broker have the targets of the one
+    before."""
     again = 0
     for seed in range(20):
         plain = drawn(seed)
@@ -94,8 +94,8 @@ def test_a_grudge_strikes_again() -> None:
 
 
 def test_what_takes_long_gets_its_time() -> None:
-    """With weight, faults that want to be alone, and mostly take too long for a period that is
-    shared, are no rarity; nothing else goes on while they last."""
+    """With ``weight`` faults that must be alone, and mostly take too long for a shared period, are
+    drawn more often; no other fault is active while they last."""
     packages = (*CLASSIC, power.PACKAGE)
     long = ("restart-rolling", "power-loss")
 
@@ -119,8 +119,10 @@ def test_what_takes_long_gets_its_time() -> None:
 
 
 def test_operators_are_at_work_beside_others() -> None:
-    """While others strike, in some periods; alone where nothing else is at hand; never while a
-    fault lasts that wants to be alone."""
+    """Operators act in some periods with other faults, never during a fault that must be alone.
+
+    They also act in periods of their own, if no other package is available.
+    """
     beside = Counter[bool]()
     for seed in range(40):
         faults = drawn(seed, packages=(*CLASSIC, admin.PACKAGE))
@@ -139,7 +141,7 @@ def test_operators_are_at_work_beside_others() -> None:
 
 
 def test_classic_faults_are_not_crowded_out() -> None:
-    """With all packages at hand the classic ones still draw most, and each has its share."""
+    """With all packages the classic ones still draw most faults, and each package has its share."""
     struck = Counter(KINDS[fault.fault] for seed in range(60) for fault in drawn(seed))
     assert set(struck) == {package.name for package in PACKAGES}
     assert sum(struck[package.name] for package in CLASSIC) >= 2 / 3 * struck.total()
@@ -149,7 +151,7 @@ def test_classic_faults_are_not_crowded_out() -> None:
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6))
 def test_a_minute_has_enough_in_it(seed: int) -> None:
-    """Sixty seconds hold at least seven faults of at least three packages, after a calm start."""
+    """Sixty seconds have at least seven faults of at least three packages, after a quiet start."""
     faults = drawn(seed)
     packages = {package.name for package in PACKAGES for f in faults if f.fault in package.faults}
     assert len(faults) >= 7
@@ -161,7 +163,7 @@ def test_a_minute_has_enough_in_it(seed: int) -> None:
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), time_limit_s=st.floats(6.0, 120.0))
 def test_all_is_over_before_the_end(seed: int, time_limit_s: float) -> None:
-    """Everything is healed before the workload ends, in the order of its times."""
+    """Everything is healed before the workload ends, and faults are sorted by their times."""
     faults = drawn(seed, time_limit_s)
     assert all(fault.at_s + fault.duration_s < time_limit_s for fault in faults)
     assert list(faults) == sorted(faults, key=lambda fault: fault.at_s)
@@ -170,7 +172,7 @@ def test_all_is_over_before_the_end(seed: int, time_limit_s: float) -> None:
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6))
 def test_one_fault_of_a_lane_at_a_time(seed: int) -> None:
-    """Two faults of one lane never overlap, and what wants to be alone is."""
+    """Two faults of one lane never overlap, and a fault that must be alone is alone."""
     faults = drawn(seed)
     for lane in schedule.LANES:
         mine = [fault for fault in faults if LANES[fault.fault] == lane]
@@ -190,7 +192,7 @@ def test_one_fault_of_a_lane_at_a_time(seed: int) -> None:
 
 
 def test_every_schedule_has_a_quiet_spell() -> None:
-    """Somewhere in a minute nothing is broken for two seconds."""
+    """In every minute no fault is active for at least two seconds."""
     for seed in range(30):
         over_s, gaps = 0.0, []
         for fault in drawn(seed):
@@ -201,7 +203,8 @@ def test_every_schedule_has_a_quiet_spell() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_one_package_alone(package: Package) -> None:
-    """With one package every fault is its own; those that take an engine's time are fewer."""
+    """With one package every fault is of that package; packages that need the container engine have
+    fewer."""
     faults = drawn(3, packages=(package,))
     assert len(faults) >= (7 if package in CLASSIC else 5)
     assert {fault.fault for fault in faults} <= set(package.faults)
@@ -218,7 +221,8 @@ def test_short_runs_are_allowed() -> None:
 
 
 def test_some_faults_have_a_moment() -> None:
-    """Where the workload has some; nothing else of a schedule is changed by that."""
+    """With ``moments`` some faults have the option ``when``, and nothing else of a schedule
+    changes."""
     whens = set()
     for seed in range(5):
         plain = schedule.draw(PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0)

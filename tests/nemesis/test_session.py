@@ -1,4 +1,4 @@
-"""A session that ends, on a cluster in memory."""
+"""Expired sessions, on a cluster in memory."""
 
 import asyncio
 import random
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_over_and_registered_anew(cluster: FakeCluster, rng: random.Random) -> None:
-    """The registration is another one afterwards; nobody was started."""
+    """The broker has another registration afterwards, without having been started."""
     applied = await session.apply(cluster, "expire-session", "controller", {}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert applied.effect.how == "broker-1: the session of registration 1 is over"
@@ -23,7 +23,7 @@ async def test_over_and_registered_anew(cluster: FakeCluster, rng: random.Random
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
-    """Neither a session that stands, nor a broker that has none."""
+    """A session that did not end, or a broker without one, proves nothing."""
     cluster.rooted = True
     applied = await session.apply(cluster, "expire-session", ["broker-1"], {}, rng)
     assert not applied.effect.proved
@@ -36,7 +36,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
 async def test_who_has_no_session_yet_is_waited_for(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ZooKeeper was away: the broker registers within a moment, and that is what is ended."""
+    """If a broker has no session yet, the fault waits until it registers, and ends that session."""
     cluster.registered["broker-1"] = None
     monkeypatch.setattr(session, "LOOK_EVERY_S", 0)
     looks = 0
@@ -57,7 +57,7 @@ async def test_who_has_no_session_yet_is_waited_for(
 async def test_who_is_down_is_not_waited_for(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has no session, and will have none."""
+    """The fault does not wait for the session of a broker that is down."""
     monkeypatch.setattr(session, "COME_S", 60.0)
     cluster.registered["broker-1"] = None
     cluster.down = {"broker-1", "broker-2", "broker-3"}
@@ -67,7 +67,8 @@ async def test_who_is_down_is_not_waited_for(
 
 
 async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Random) -> None:
-    """It runs, and ought to have come back; one that is down may not be able to."""
+    """A running broker that does not register again is not healed; one that is down need not
+    register."""
     cluster.homeless = True
     applied = await session.apply(cluster, "expire-session", ["broker-1"], {}, rng)
     assert applied.effect.proved
@@ -78,6 +79,6 @@ async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Ra
 
 
 def test_draws() -> None:
-    """One broker, alone."""
+    """One broker is drawn, to be alone."""
     fault = session.draw(random.Random(1), Shape(("broker-1",)))
     assert (fault.fault, fault.duration_s, fault.alone) == ("expire-session", 0.0, True)

@@ -1,4 +1,4 @@
-"""A slow disk, on a cluster in memory."""
+"""Slow disks, on a cluster in memory."""
 
 import random
 
@@ -12,7 +12,7 @@ from tests.nemesis.conftest import FakeCluster
 
 
 async def test_slow_and_quick_again(cluster: FakeCluster, rng: random.Random) -> None:
-    """An operation takes as long as was asked, until it heals."""
+    """An operation takes as long as requested until the fault heals."""
     applied = await slow_disk.apply(cluster, "slow-disk", "leader:x-0", {"seconds": 0.005}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == "broker-3: an operation takes 0.100 ms, then 5.100 ms"
@@ -23,7 +23,7 @@ async def test_slow_and_quick_again(cluster: FakeCluster, rng: random.Random) ->
 async def test_a_disk_that_was_busy(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That an operation waits for others proves nothing, before or after: the next one tells."""
+    """The quickest of several operations counts, because one may wait for others on the disk."""
     quick = cluster.disk_takes_s
     waits = iter((0.011, 0.0, 0.0, 0.011, 0.0))
 
@@ -39,7 +39,7 @@ async def test_a_disk_that_was_busy(
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
-    """Neither a disk that is as quick as before, nor one that was as slow before."""
+    """A disk that is as quick as before, or was as slow before, proves nothing."""
     cluster.immortal = True
     applied = await slow_disk.apply(cluster, "slow-disk", ["broker-1"], {"seconds": 0.005}, rng)
     assert not applied.effect.proved
@@ -51,14 +51,14 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
 async def test_a_disk_that_stays_slow_is_not_healed(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """It is measured, and can be tried again."""
+    """A disk that is still slow is not healed."""
     applied = await slow_disk.apply(cluster, "slow-disk", ["broker-1"], {"seconds": 0.00005}, rng)
     assert not (await slow_disk.heal(cluster, applied)).proved, "0.1 ms is its usual time"
 
 
 @given(seed=st.integers(0))
 def test_draws(seed: int) -> None:
-    """One broker, within the bounds."""
+    """One broker is drawn, with a delay from the range."""
     fault = slow_disk.draw(random.Random(seed), Shape(("broker-1",)))
     low, high = slow_disk.SECONDS
     assert low <= fault.options["seconds"] <= high

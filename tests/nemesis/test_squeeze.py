@@ -1,4 +1,4 @@
-"""Little CPU and little memory, on a cluster in memory."""
+"""CPU and memory limits, on a cluster in memory."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ METHODS = {"squeeze-cpu": "squeeze_cpu", "squeeze-memory": "squeeze_memory"}
 
 
 async def test_cpu_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.Random) -> None:
-    """Proved by the limit and by periods in which the node was held back, until it is released."""
+    """The limit and periods in which the node was throttled prove the fault until it heals."""
     applied = await squeeze.apply(cluster, "squeeze-cpu", "controller", OPTIONS["squeeze-cpu"], rng)
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert applied.effect.how == "broker-1: 0.05 CPUs, throttled in 1 periods since"
@@ -34,7 +34,7 @@ async def test_cpu_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.
 
 
 async def test_memory_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.Random) -> None:
-    """The limit is what is used and the headroom; proved as it is met since."""
+    """The limit is the used memory plus the headroom, and is proved when the node meets it."""
     applied = await squeeze.apply(
         cluster, "squeeze-memory", ["broker-2"], OPTIONS["squeeze-memory"], rng
     )
@@ -52,7 +52,7 @@ async def test_memory_is_scarce_and_plenty_again(cluster: FakeCluster, rng: rand
 async def test_a_limit_is_drawn_closer_until_it_is_met(
     cluster: FakeCluster, rng: random.Random, wants: int, headroom: int
 ) -> None:
-    """A headroom that nobody wants proves nothing, however little it is beside what is used."""
+    """The memory limit is lowered until the node meets it."""
     cluster.wants = wants
     applied = await squeeze.apply(
         cluster, "squeeze-memory", ["broker-2"], OPTIONS["squeeze-memory"], rng
@@ -65,7 +65,7 @@ async def test_a_limit_is_drawn_closer_until_it_is_met(
 async def test_a_limit_that_was_met_before_proves_nothing(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """Nor does one that is nearly used up; only what is counted since does."""
+    """A limit that was met before, or memory that is nearly used up, proves nothing."""
     cluster.met["broker-2"], cluster.wants = 7, 0
     applied = await squeeze.apply(
         cluster, "squeeze-memory", ["broker-2"], {"headroom_bytes": 0}, rng
@@ -77,7 +77,8 @@ async def test_a_limit_that_was_met_before_proves_nothing(
 async def test_who_is_killed_gets_no_limit_of_its_own_absence(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine may tell of the OOM killer later than of the end; nothing is used meanwhile."""
+    """A node that the OOM killer ends gets no further limit, even if the engine reports the cause
+    late."""
     limits: list[int] = []
 
     async def deadly(node: str, bytes_: int) -> None:
@@ -105,7 +106,7 @@ async def test_who_is_killed_gets_no_limit_of_its_own_absence(
 async def test_who_was_killed_for_memory_is_started(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The OOM killer's coming proves it, and the node is started once it has room."""
+    """The OOM killer proves the fault, and the node is started once its limit is removed."""
 
     async def deadly(node: str, bytes_: int) -> None:
         cluster.limits[node] = (0.0, bytes_)
@@ -126,7 +127,7 @@ async def test_who_was_killed_for_memory_is_started(
 async def test_without_a_limit_it_is_not_proved(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    """An engine that takes the order and sets nothing proves nothing."""
+    """An engine that accepts a limit and does not set it proves nothing."""
 
     async def nothing(node: str, limit: float) -> None:
         pass
@@ -139,7 +140,7 @@ async def test_without_a_limit_it_is_not_proved(
 async def test_a_limit_that_does_not_bite_is_not_proved(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """Nobody is held back, much is left, or it was killed once before: none proves anything."""
+    """A node that is not throttled, has memory left, or was killed once before, proves nothing."""
     cluster.immortal = True
     applied = await squeeze.apply(cluster, "squeeze-cpu", ["broker-1"], OPTIONS["squeeze-cpu"], rng)
     assert not applied.effect.proved
@@ -152,7 +153,7 @@ async def test_a_limit_that_does_not_bite_is_not_proved(
 
 
 async def test_nobody_to_squeeze(cluster: FakeCluster, rng: random.Random) -> None:
-    """When all are down nothing is limited, and nobody is started over it."""
+    """If all nodes are down, none is limited, and none is started by the heal."""
     cluster.down = set(cluster.brokers)
     applied = await squeeze.apply(cluster, "squeeze-cpu", ["broker-1"], OPTIONS["squeeze-cpu"], rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
@@ -164,7 +165,7 @@ async def test_nobody_to_squeeze(cluster: FakeCluster, rng: random.Random) -> No
 async def test_a_limit_that_stays_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    """The engine's own account decides."""
+    """A limit that the engine still reports is not healed."""
     applied = await squeeze.apply(cluster, fault, ["broker-1"], OPTIONS[fault], rng)
 
     async def nothing(node: str) -> None:
@@ -177,7 +178,7 @@ async def test_a_limit_that_stays_is_not_healed(
 
 
 async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: random.Random) -> None:
-    """An error of the engine in the midst of it leaves it as healable as before."""
+    """A heal that failed with an error of the engine can be repeated."""
     both = ["broker-1", "broker-2"]
     applied = await squeeze.apply(cluster, "squeeze-cpu", both, OPTIONS["squeeze-cpu"], rng)
     cluster.down, cluster.fails["release"] = {"broker-2"}, 1
@@ -190,7 +191,7 @@ async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: ran
 
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
-    """One broker; a few percent of a CPU and nothing beside it, or a few MiB in whole pages."""
+    """One broker is drawn, with a few percent of a CPU or with a few MiB in whole pages."""
     shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
     fault = squeeze.draw(random.Random(seed), shape)
     assert 0.49 <= fault.duration_s / session_s <= 2.51

@@ -10,7 +10,7 @@ from tests.nemesis.conftest import FakeCluster
 
 
 async def test_roles_are_resolved_when_it_fires(cluster: FakeCluster, rng: random.Random) -> None:
-    """Leader and controller are who they are now."""
+    """Roles are resolved to the nodes that have them when the fault is applied."""
     assert await targets.resolve(cluster, "leader:x-0", rng) == ("broker-3",)
     assert await targets.resolve(cluster, "controller", rng) == ("broker-1",)
     assert await targets.resolve(cluster, ["zookeeper"], rng) == ("zookeeper",)
@@ -23,14 +23,14 @@ async def test_roles_are_resolved_when_it_fires(cluster: FakeCluster, rng: rando
 
 
 async def test_vacant_role_is_replaced(cluster: FakeCluster, rng: random.Random) -> None:
-    """When nobody leads or controls, some broker that stands is struck."""
+    """If no node has the role, a running broker takes its place."""
     cluster.down, cluster.paused, cluster.controls = {"broker-1"}, {"broker-2"}, None
     assert await targets.resolve(cluster, "leader:unknown-0", rng) == ("broker-3",)
     assert await targets.resolve(cluster, "controller", rng) == ("broker-3",)
 
 
 async def test_fallen_target_is_replaced(cluster: FakeCluster, rng: random.Random) -> None:
-    """A broker that is down already is replaced by one that is not among the targets."""
+    """A broker that is already down is replaced by one that is not among the targets."""
     cluster.down = {"broker-1"}
     assert await targets.resolve(cluster, ["broker-1"], rng) != ("broker-1",)
     assert await targets.resolve(cluster, ["broker-1", "broker-2"], rng) == ("broker-3", "broker-2")
@@ -39,13 +39,13 @@ async def test_fallen_target_is_replaced(cluster: FakeCluster, rng: random.Rando
 
 
 async def test_unknown_role_is_an_error(cluster: FakeCluster, rng: random.Random) -> None:
-    """A target that is neither says what would be right."""
+    """An unknown target is an error that lists the valid ones."""
     with pytest.raises(ValueError, match="not-controller, leader:KEY, group-coordinator:GROUP"):
         await targets.resolve(cluster, "king", rng)
 
 
 def test_draw_names_every_kind_of_target() -> None:
-    """Nodes, controller and leaders are all drawn, leaders only when keys are known."""
+    """Nodes, controller and leaders are drawn, leaders only if partitions are known."""
     rng = random.Random(1)
     shape = Shape(("broker-1", "broker-2"), ("x-0",))
     drawn = [targets.draw_one(rng, shape) for _ in range(100)]
