@@ -1,7 +1,7 @@
-"""One plan in two worlds: what processes and containers must have in common, they have.
+"""One plan on two targets: processes and containers have the same results where they must.
 
-Times, offsets and whom a fault meets differ from run to run; what was asked, carried out, proved
-and concluded does not.
+Times, offsets and roles differ from run to run. The operations, the faults and their proofs, and
+the verdict do not.
 """
 
 import json
@@ -68,7 +68,7 @@ targets = ["broker-2"]
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left."""
+    """The results of a run."""
 
     status: int
     verdict: dict[str, Any]
@@ -81,11 +81,12 @@ class Run:
         return {op.value[0][1] for op in self._clients() if op.f == "send" and op.value}
 
     def kinds(self) -> set[tuple[str, str]]:
-        """What clients asked, and how it can end; doubt is a matter of luck."""
+        """The kinds of operations that clients invoked or completed; which ones are in doubt is
+        random."""
         return {(op.type, op.f) for op in self._clients() if op.type in ("invoke", "ok")}
 
     def mix(self) -> dict[str, float]:
-        """The share of each operation among what was asked before the final reads."""
+        """The share of each operation among those invoked before the final reads."""
         asked = [op for op in self.ops if op.type == "invoke"]
         end = next(at for at, op in enumerate(asked) if op.f == "recover")
         counts = Counter(op.f for op in asked[:end] if op.process != NEMESIS)
@@ -151,7 +152,7 @@ def test_the_same_plan_on_processes_and_containers(
     for each in (one, other):
         evidence = each.verdict["evidence"]
         assert evidence["keys_caught_up"] == evidence["keys"] == len(each.keys())
-    # New topics come as time goes by: the quicker world may have got to one more.
+    # Topics are created over time, so the faster target may have created one more.
     fewer, more = sorted((one.keys(), other.keys()), key=len)
     assert fewer <= more
     assert len(fewer) >= len(more) / 2

@@ -1,4 +1,4 @@
-"""A simulated run repeated on processes: the same faults strike in the same order."""
+"""A simulated run repeated on processes applies the same faults in the same order."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def schedule_of(folder: Path) -> list[tuple[Any, ...]]:
-    """What was done to whom, in the order in which it was over."""
+    """Return the faults and their targets, in the order in which they ended."""
     rows = map(json.loads, (folder / "schedule.jsonl").read_text().splitlines())
     return [(row["id"], row["fault"], tuple(row["targets"])) for row in rows]
 
@@ -19,7 +19,7 @@ def schedule_of(folder: Path) -> list[tuple[Any, ...]]:
 def test_a_simulated_schedule_on_processes(
     project_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """Valid on both, each fault proved on both."""
+    """The run is valid on both targets, and each fault is proved on both."""
 
     def faultline(*words: object, results: str) -> Path:
         there = tmp_path / results

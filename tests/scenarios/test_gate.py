@@ -1,4 +1,4 @@
-"""``faultline gate`` as a CI job sees it: a suite of two short runs, one of them with a bug."""
+"""``faultline gate`` in a CI job: a suite of two short runs, one of them with a bug."""
 
 import json
 import subprocess
@@ -53,8 +53,11 @@ configuration = ["default", "with-bug"]
 def test_a_bug_in_one_case_turns_the_gate_red_by_name(
     tmp_path: Path, project_environment: dict[str, str]
 ) -> None:
-    """Exit status 1; the correct broker's case is green, and the other's message in the JUnit file
-    names the anomaly, a place and the way to see it again."""
+    """The gate exits with 1, and the JUnit file names the anomaly and the partition of the buggy
+    case.
+
+    The correct broker's case is green.
+    """
     (tmp_path / "aimed.toml").write_text(PLAN)
     (tmp_path / "tiny.toml").write_text(SUITE)
     junit = tmp_path / "out" / "junit.xml"

@@ -1,4 +1,4 @@
-"""A checker that nobody has seen fire is not yet a checker: each planted bug turns its plan red."""
+"""Each planted bug makes its plan INVALID, which proves that the checkers find it."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.prove, pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
 def run(plan: Path, environment: dict[str, str], results: Path, *options: str) -> tuple[int, dict]:  # type: ignore[type-arg]
-    """The exit status and the verdict of one run."""
+    """Return the exit status and the verdict of one run."""
     done = subprocess.run(
         ["faultline", "run", str(plan), "--json", "--results", str(results), *options],
         env=environment,
@@ -39,7 +39,7 @@ def test_a_planted_bug_is_found_by_name(
     project_environment: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """Its plan with the bug exits 1 and names the anomaly that the bug's story tells."""
+    """The plan with the bug exits with 1 and reports the bug's anomaly."""
     plan = repository / "examples" / "plans" / f"{mutant}.toml"
     status, verdict = run(plan, project_environment, tmp_path, "--mutant", mutant)
     assert status == INVALID, verdict
@@ -50,7 +50,7 @@ def test_a_planted_bug_is_found_by_name(
 def test_nothing_is_found_without_it(
     mutant: str, repository: Path, project_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """The same plan on the correct broker exits 0, with every fault in effect."""
+    """The same plan on the correct broker exits with 0, and every fault is proved."""
     plan = repository / "examples" / "plans" / f"{mutant}.toml"
     status, verdict = run(plan, project_environment, tmp_path)
     assert status == VALID, verdict

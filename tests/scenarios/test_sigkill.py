@@ -1,7 +1,7 @@
-"""A harness that is killed outright leaves a history that can be judged, and nothing that lives.
+"""A run whose harness is killed leaves a history that can be judged, and no processes.
 
-A run carries a mark in its environment, which everything that it starts inherits: so the test finds
-what is left of it by itself, whatever the harness had written down.
+A run has a mark in its environment, which everything that it starts inherits. So the test finds
+what is left of the run, whatever the harness had recorded.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ from model.op import NEMESIS, RECOVER, Op
 VALID, UNKNOWN, WRONG_REQUEST = 0, 2, 64
 MARK = "FAULTLINE_TEST_SIGKILL"
 PATIENCE_S = 60.0
-"""How long a run may take to come to a moment; containers start slowly."""
+"""How long a run may take to reach a phase; containers start slowly."""
 
 ENDS_BY_ITSELF_S = 6.0
-"""A JVM ends when its standard input does; in its first seconds it does not look."""
+"""A JVM ends when its standard input is closed, but in its first seconds it does not check."""
 
 PLAN = """
 workload = "idempotent"
@@ -56,13 +56,13 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 
 def targets() -> list[Any]:
-    """Every target that there is; what needs an engine says so."""
+    """Every target; one that needs a container engine is marked so."""
     docker = {"containers": [pytest.mark.docker]}
     return [pytest.param(name, marks=docker.get(name, ())) for name in catalogue.TARGETS]
 
 
 class Run:
-    """``faultline run`` as a process of its own."""
+    """``faultline run`` as a process."""
 
     def __init__(
         self, plan: Path, target: str, results: Path, environment: dict[str, str], *options: str
@@ -81,20 +81,20 @@ class Run:
 
     @property
     def folder(self) -> Path | None:
-        """The run's folder, once it is there."""
+        """The run's folder, once it exists."""
         return next(iter(sorted(self._results.glob("*"))), None)
 
     def ops(self) -> list[Op]:
-        """What has been recorded so far."""
+        """The operations recorded so far."""
         path = self.folder and self.folder / "history.jsonl"
         return list(history.read(path)) if path and path.exists() else []
 
     def has(self, name: str) -> bool:
-        """Is a file of this name in the run's folder?"""
+        """Does the run's folder have a file of this name?"""
         return self.folder is not None and any(self.folder.glob(name))
 
     def wait_for(self, there: Callable[["Run"], bool]) -> None:
-        """Returns once it has come to this moment."""
+        """Wait until the run has reached this phase."""
         end_s = time.monotonic() + PATIENCE_S
         while not there(self):
             assert self._harness.poll() is None, self._harness.communicate()[1]
@@ -102,30 +102,30 @@ class Run:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """SIGKILL for the harness alone."""
+        """Kill the harness alone with SIGKILL."""
         self._harness.kill()
         self._harness.communicate()
 
     def clear(self) -> None:
-        """Whatever a test that fails has left."""
+        """Kill everything that a failed test has left."""
         self.kill()
         for process in self._processes():
             process.kill()
 
     def end(self) -> tuple[int, dict]:  # type: ignore[type-arg]
-        """The exit status and the verdict."""
+        """Return the exit status and the verdict."""
         told, error = self._harness.communicate(timeout=240)
         assert told, error
         return self._harness.returncode, json.loads(told)
 
     def left(self) -> list[str]:
-        """What of it lives, or is kept by the engine."""
+        """Return the processes and the engine's objects that are left of the run."""
         return [*map(str, self._processes()), *self._things()]
 
     def _processes(self) -> list[psutil.Process]:
         found = []
         for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):  # it has ended, or is a stranger's
+            with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
                 if process.environ().get(MARK) == self.mark:
                     found.append(process)
         return found
@@ -149,13 +149,13 @@ Start = Callable[..., Run]
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a run."""
+    """A phase of a run."""
 
     name: str
     there: Callable[[Run], bool]
-    """Has it begun?"""
+    """Has the phase begun?"""
     seconds: float
-    """How long it takes, about."""
+    """How long the phase takes, roughly."""
 
 
 def _fault(run: Run) -> bool:
@@ -181,13 +181,13 @@ PHASES = {
 
 @pytest.fixture
 def environment(project_environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    """Of a user who has the project on PATH, and runs nothing else."""
+    """The environment of a user with the project on PATH and nothing else running."""
     return project_environment | {"XDG_STATE_HOME": str(tmp_path / "state")}
 
 
 @pytest.fixture
 def start(environment: dict[str, str], plan: Path, tmp_path: Path) -> Iterator[Start]:
-    """Starts runs, each in a results folder of its own."""
+    """Starts runs, each with a results folder of its own."""
     runs: list[Run] = []
 
     def start(target: str, *options: str) -> Run:
@@ -208,7 +208,7 @@ def plan(tmp_path: Path) -> Path:
 
 
 def killed_in(phase: Phase, rng: random.Random, run: Run) -> Run:
-    """The run, killed at a random moment of this phase."""
+    """Kill the run at a random moment of this phase."""
     run.wait_for(phase.there)
     time.sleep(rng.uniform(0, phase.seconds))
     run.kill()
@@ -216,7 +216,8 @@ def killed_in(phase: Phase, rng: random.Random, run: Run) -> Run:
 
 
 def is_judged(run: Run, environment: dict[str, str]) -> int:
-    """The history so far can be judged, and shows nothing that did not happen; the exit status."""
+    """Check that the history so far can be judged without a false anomaly; return the exit
+    status."""
     assert run.folder is not None
     done = subprocess.run(
         ["faultline", "check", str(run.folder), "--inline"],
@@ -229,14 +230,14 @@ def is_judged(run: Run, environment: dict[str, str]) -> int:
         assert done.returncode in (VALID, UNKNOWN), done.stdout + done.stderr
     else:
         assert done.returncode == WRONG_REQUEST, done.stdout + done.stderr
-        *ended, line = done.stderr.splitlines()  # of the run, if it left any
+        *ended, line = done.stderr.splitlines()  # lines about the run, if it left anything
         assert all(each.startswith("faultline: ended processes") for each in ended), done.stderr
         assert line.startswith("faultline: "), done.stderr
     return done.returncode
 
 
 def is_clean(after: list[Run], run: Run, environment: dict[str, str]) -> None:
-    """The run comes to its end as if nobody had been killed before it, nor leaves anything."""
+    """Check that the run ends as if no other had been killed before it, and leaves nothing."""
     run.wait_for(lambda run: bool(run.ops()))
     end_s = time.monotonic() + ENDS_BY_ITSELF_S
     while left := [thing for killed in after for thing in killed.left()]:
@@ -252,7 +253,8 @@ def is_clean(after: list[Run], run: Run, environment: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("target", targets())
 def test_one_killed_after_the_other(target: str, start: Start, environment: dict[str, str]) -> None:
-    """Killed under a fault, at its start and in the final reads; then a run that is not."""
+    """Three runs are killed, in a fault, at start-up and in the final reads; the next one is
+    clean."""
     rng = random.Random(3)
     killed: list[Run] = []
     for name in ("fault", "start-up", "final reads"):
@@ -267,7 +269,7 @@ def test_one_killed_after_the_other(target: str, start: Start, environment: dict
 def test_killed_at_any_moment(
     target: str, number: int, start: Start, environment: dict[str, str]
 ) -> None:
-    """Whatever a run was about when it was killed, Spark's start and judging included."""
+    """A run can be killed in any phase, including Spark's start and judging."""
     phase = list(PHASES.values())[number % len(PHASES)]
     run = killed_in(phase, random.Random(f"{target}:{number}"), start(target))
     status = is_judged(run, environment)

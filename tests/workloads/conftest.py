@@ -1,4 +1,4 @@
-"""An interpreter that is perfectly patient, for generators of workloads."""
+"""A simulated interpreter for the generators of workloads."""
 
 import heapq
 import itertools
@@ -14,7 +14,7 @@ Answer = Callable[[Op], Op]
 
 
 def yes(op: Op) -> Op:
-    """Everything works; polls bring nothing."""
+    """Every operation succeeds, and polls return no records."""
     match op.f:
         case "crash":
             return msgspec.structs.replace(op, type="info")
@@ -25,7 +25,7 @@ def yes(op: Op) -> Op:
 
 
 def simulate(generator: Generator, answer: Answer = yes, threads: int = 5) -> list[Op]:
-    """The history of an interpreter whose operations take some 10 ms each."""
+    """Return the history of an interpreter whose operations take about 10 ms each."""
     rng = random.Random(4)
     processes = list(range(threads))
     running: list[tuple[float, int, int, Op]] = []
@@ -69,5 +69,5 @@ def simulate(generator: Generator, answer: Answer = yes, threads: int = 5) -> li
 
 
 def sends(history: list[Op]) -> list[Op]:
-    """The invocations of sends."""
+    """Return the invocations of sends."""
     return [op for op in history if op.f == "send" and op.type == "invoke"]

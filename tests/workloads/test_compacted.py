@@ -1,4 +1,4 @@
-"""What the workload asks, simulated: its generator against clients that answer as told."""
+"""The operations of the workload: its generator with simulated clients."""
 
 from typing import Any
 
@@ -32,7 +32,8 @@ def with_options(**changed: Any) -> Plan:
 
 
 def test_every_key_is_written_and_deleted() -> None:
-    """Alone and in transactions; the numbers of a partition rise."""
+    """Every record key is written and deleted, alone and in transactions, with increasing
+    numbers."""
     history = simulate(WORKLOAD.main(PLAN), threads=6)
     values: dict[str, list[int]] = {}
     for op in sorted(asked(history, "send") + asked(history, "txn"), key=lambda op: op.index):
@@ -52,7 +53,7 @@ def test_every_key_is_written_and_deleted() -> None:
 
 
 def test_topics_are_asked_for_as_compacted() -> None:
-    """So that a history tells, and the client says so to the broker."""
+    """The history and the broker's settings show that topics are compacted."""
     history = simulate(WORKLOAD.main(PLAN), threads=6)
     assert [op.value for op in asked(history, "create-topic")] == [
         [["create-compacted", "topic0", 2]],
@@ -69,7 +70,7 @@ def test_topics_are_asked_for_as_compacted() -> None:
 
 
 def test_some_have_no_key() -> None:
-    """Each is sent alone: a broker refuses all that comes with it."""
+    """A record without a key is sent alone, because a broker rejects the whole batch with it."""
     history = simulate(WORKLOAD.main(with_options(keyless_p=0.5, txn_p=0.0)), threads=6)
     rows = [[keyed.key_of(send[2]) for send in op.value] for op in asked(history, "send")]
     keyless = [row for row in rows if keyed.NO_KEY in row]
@@ -78,7 +79,7 @@ def test_some_have_no_key() -> None:
 
 
 def test_no_transaction_without_an_id() -> None:
-    """A process asks for one when it first needs it."""
+    """A process requests a transactional id before its first transaction."""
     history = simulate(WORKLOAD.main(PLAN), threads=6)
     for process in {op.process for op in asked(history, "txn")}:
         mine = [op for op in history if op.process == process and op.f in ("init", "txn")]
@@ -86,7 +87,7 @@ def test_no_transaction_without_an_id() -> None:
 
 
 class Reading:
-    """The first poll of a process brings something; each partition is caught up with at the second
+    """The first poll of a process returns a record, and each catch-up succeeds at the second
     attempt."""
 
     def __init__(self) -> None:
@@ -107,7 +108,10 @@ class Reading:
 
 
 def test_readers_begin_anew_once_they_have_read_everything() -> None:
-    """Each partition, as far as there are any; who has found nothing new asks whether it is so."""
+    """A reader ends after it has read every assigned partition to its end.
+
+    It checks whether it has caught up after a poll without records.
+    """
     reading = Reading()
     history = simulate(WORKLOAD.main(PLAN), reading, threads=6)
     ended = [op for op in asked(history, "crash") if op.process in reading.polled]
@@ -124,7 +128,7 @@ def test_readers_begin_anew_once_they_have_read_everything() -> None:
 
 
 def test_topics_lose_their_policy_and_get_it_again() -> None:
-    """All that there are by then, at the times that the plan says."""
+    """``policies_s`` changes the policies of all existing topics at these times."""
     history = simulate(WORKLOAD.main(with_options(policies_s=[10.0, 40.0])), threads=6)
     told = [(round(op.time_ns / 1e9), *op.value[0]) for op in asked(history, "alter-topic")]
     assert sorted(told) == [
@@ -135,7 +139,7 @@ def test_topics_lose_their_policy_and_get_it_again() -> None:
 
 
 def test_at_the_end_everything_is_read() -> None:
-    """By whoever is there."""
+    """The final reads reach the end of every partition."""
     history = simulate(WORKLOAD.final(PLAN, ("topic0-0", "topic0-1"), 30.0), threads=6)
     reached = {op.value[0][1] for op in history if (op.f, op.type) == ("catch-up", "ok")}
     assert reached == {"topic0-0", "topic0-1"}
@@ -143,7 +147,7 @@ def test_at_the_end_everything_is_read() -> None:
 
 @pytest.mark.parametrize("name", ["aiokafka", "librdkafka"])
 def test_the_defaults_are_taken(name: str) -> None:
-    """By both clients, which are asked."""
+    """Both clients accept the default settings."""
     assert refuse(with_options(client=name)) is None
 
 
@@ -164,12 +168,12 @@ def test_the_defaults_are_taken(name: str) -> None:
     ],
 )
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> None:
-    """In a line that names it."""
+    """A plan that cannot be run is rejected with the name of its setting."""
     assert why in (refuse(msgspec.structs.replace(PLAN, **changes)) or "")
 
 
 def test_an_operation_ends_before_it_is_given_up() -> None:
-    """However long its transaction pauses."""
+    """The time limit of an operation includes the longest pause of a transaction."""
     assert op_timeout_s(with_options(delay_max_ms=7000)) == pytest.approx(
         op_timeout_s(with_options(delay_max_ms=1000)) + 6.0
     )

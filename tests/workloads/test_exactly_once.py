@@ -1,4 +1,4 @@
-"""What the workload asks, simulated: its generators against clients that answer as told."""
+"""The operations of the workload: its generators with simulated clients."""
 
 from typing import Any
 
@@ -34,12 +34,12 @@ def plan(**options: Any) -> Plan:
 
 
 def answer(op: Op) -> Op:
-    """Who leaves is gone, as the interpreter has it after a process that is not alive."""
+    """Answer like ``yes``, but end the process of a leave, as the interpreter does."""
     return msgspec.structs.replace(op, type="info") if op.f == "leave" else yes(op)
 
 
 def test_inputs_are_unique_in_the_whole_topic() -> None:
-    """Counted through, whatever partition each goes to; one partition at a time."""
+    """Inputs are unique in the whole topic, and each send has one partition."""
     values = []
     for op in asked(simulate(WORKLOAD.main(PLAN), answer), "send"):
         assert len({key for _, key, _ in op.value}) == 1
@@ -49,7 +49,8 @@ def test_inputs_are_unique_in_the_whole_topic() -> None:
 
 
 def test_members_poll_send_on_and_commit_in_one() -> None:
-    """Some abort, some pause before or after they commit positions, some leave."""
+    """Each transaction polls, transforms and commits; some abort, some pause, some members
+    leave."""
     history = simulate(WORKLOAD.main(PLAN), answer)
     rows = [op.value for op in asked(history, "txn")]
     whole = [["poll"], ["transform", "output", 3], ["commit", "eos", None]]
@@ -70,7 +71,8 @@ def test_members_poll_send_on_and_commit_in_one() -> None:
     [("librdkafka", ["init", "subscribe"]), ("aiokafka", ["subscribe"])],
 )
 def test_a_process_begins_as_its_client_needs_it(name: str, first: list[str]) -> None:
-    """With an id where it has one, and as a member; and only once both topics are there."""
+    """A process begins with ``init``, if its client needs that, and ``subscribe``, after both
+    topics exist."""
     history = simulate(WORKLOAD.main(plan(client=name)), answer)
     created = [op.index for op in history if op.f == "create-topic" and op.type == "ok"]
     for process in {op.process for op in asked(history, "txn")}:
@@ -82,7 +84,7 @@ def test_a_process_begins_as_its_client_needs_it(name: str, first: list[str]) ->
 
 
 def test_faults_may_aim_at_coordinators() -> None:
-    """Of the group, and of ids that somebody will ask for."""
+    """Faults may target the coordinators of the group and of the inherited transactional ids."""
     group, *of_ids = WORKLOAD.coordinators(PLAN)
     assert group == "group-coordinator:eos"
     inits = asked(simulate(WORKLOAD.main(plan(new_id_p=0.0)), answer), "init")
@@ -92,8 +94,7 @@ def test_faults_may_aim_at_coordinators() -> None:
 
 
 def committed(*offsets: int) -> Any:
-    """Answers as of an input whose partitions have 10 records each, committed as told, one
-    after the other."""
+    """Answer for an input with 10 records per partition and, one after the other, these commits."""
     left = list(offsets)
 
     def answer(op: Op) -> Op:
@@ -113,8 +114,7 @@ def committed(*offsets: int) -> Any:
 
 
 def test_at_the_end_the_input_is_worked_off_before_anything_is_read() -> None:
-    """Members go on until every partition is committed as read to its end; then both topics are
-    read, by processes that are members of nothing."""
+    """Members continue until the input is committed; then other processes read both topics."""
     history = simulate(WORKLOAD.final(PLAN, INPUTS, 60.0), committed(None, 4, 9, 10))  # type: ignore[arg-type]
     assert len(asked(history, "committed")) == 4
     done = max(op.index for op in history if op.f == "committed")
@@ -132,7 +132,7 @@ def test_at_the_end_the_input_is_worked_off_before_anything_is_read() -> None:
 
 
 def test_an_input_that_nobody_works_off_ends_with_the_time() -> None:
-    """Nothing is read then, and nothing was shown."""
+    """If the input is never committed completely, the final phase ends without reads."""
     history = simulate(WORKLOAD.final(PLAN, INPUTS, 20.0), committed(9))
     assert history[-1].time_ns == pytest.approx(20e9, rel=0.01)
     assert asked(history, "catch-up") == []
@@ -143,7 +143,7 @@ def test_an_input_that_nobody_works_off_ends_with_the_time() -> None:
     [("aiokafka", TransformingAioClient), ("librdkafka", TransformingConfluentClient)],
 )
 async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) -> None:
-    """Either is told the same, and takes the defaults."""
+    """Both clients are supported and accept the default settings."""
     assert refuse(plan(client=name)) is None
     made = client(plan(client=name), "127.0.0.1:9", 3)
     assert isinstance(made, kind)
@@ -162,13 +162,13 @@ async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) 
     ],
 )
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> None:
-    """In a line that names it."""
+    """A plan that cannot be run is rejected with the name of its setting."""
     fields = {part: {**getattr(PLAN, part), **given} for part, given in changes.items()}
     assert why in (refuse(msgspec.structs.replace(PLAN, **fields)) or "")
     assert "--concurrency" in (refuse(msgspec.structs.replace(PLAN, concurrency=1)) or "")
 
 
 def test_an_operation_ends_before_it_is_given_up() -> None:
-    """Its own bounds together are shorter: what is given up does not tell what it has sent."""
+    """The time limit of an operation is longer than the time limits of its steps together."""
     taking_over = 3 * (10.0 + 5.0)
     assert op_timeout_s(PLAN) > taking_over + 1.0 + 1.5 + 4 * 0.81 + 10

@@ -1,4 +1,4 @@
-"""What the workload asks, simulated: its generator against clients that answer as told."""
+"""The operations of the workload: its generator with simulated clients."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def asked(history: list[Op], f: str) -> list[Op]:
 
 
 class Broker:
-    """Refuses who was fenced, and ends him."""
+    """A broker that rejects transactions of fenced processes, which ends them."""
 
     def __init__(self) -> None:
         self.holder: dict[str, int] = {}
@@ -43,7 +43,7 @@ class Broker:
 
 
 def test_the_two_of_a_pair_take_their_id_from_each_other() -> None:
-    """In turn, and again and again; who was not refused yet goes on."""
+    """The processes of a pair take the transactional id from each other again and again."""
     history = simulate(WORKLOAD.main(PLAN), Broker(), threads=6)
     names = {op.process: op.value[0][1] for op in asked(history, "init")}
     assert {(process % 6, name) for process, name in names.items()} == {
@@ -57,7 +57,7 @@ def test_the_two_of_a_pair_take_their_id_from_each_other() -> None:
 
 
 def test_takeovers_have_their_own_pace() -> None:
-    """Each pair sees one every ``takeover_s`` at most, however fast zombies are found out."""
+    """Takeovers of a pair are ``takeover_s`` apart, however soon zombies are fenced."""
     options = {**PLAN.options, "takeover_s": 4.0}
     plan = msgspec.structs.replace(PLAN, options=options, rate_hz=100.0)
     inits = asked(simulate(WORKLOAD.main(plan), Broker(), threads=6), "init")
@@ -65,7 +65,7 @@ def test_takeovers_have_their_own_pace() -> None:
 
 
 def test_pauses_are_anywhere_in_a_transaction() -> None:
-    """Before the first send, between two, and behind the last."""
+    """Pauses come before the first send, between two, and after the last."""
     rows = [op.value for op in asked(simulate(WORKLOAD.main(PLAN), Broker(), threads=6), "txn")]
     kinds = [[micro_op[0] for micro_op in row if micro_op != ["abort"]] for row in rows]
     assert any(row[0] == "delay" for row in kinds)
@@ -82,14 +82,14 @@ def test_pauses_are_anywhere_in_a_transaction() -> None:
 
 
 def test_faults_may_aim_at_who_coordinates_a_pair() -> None:
-    """Each id that is asked for."""
+    """Faults may target the coordinator of each pair's transactional id."""
     history = simulate(WORKLOAD.main(PLAN), Broker(), threads=6)
     names = {op.value[0][1] for op in asked(history, "init")}
     assert {f"transaction-coordinator:{name}" for name in names} == set(WORKLOAD.coordinators(PLAN))
 
 
 def test_nobody_works_without_an_id() -> None:
-    """Not before the answer."""
+    """No process begins a transaction before the response to ``init``."""
     history = simulate(WORKLOAD.main(PLAN), Broker(), threads=6)
     for process in {op.process for op in asked(history, "txn")}:
         mine = [op for op in history if op.process == process and op.f in ("init", "txn")]
@@ -98,7 +98,7 @@ def test_nobody_works_without_an_id() -> None:
 
 @pytest.mark.parametrize("name", ["aiokafka", "librdkafka"])
 def test_the_defaults_are_taken(name: str) -> None:
-    """By both clients, which are asked."""
+    """Both clients accept the default settings."""
     options = {**PLAN.options, "client": name}
     assert refuse(msgspec.structs.replace(PLAN, options=options)) is None
 
@@ -113,12 +113,13 @@ def test_the_defaults_are_taken(name: str) -> None:
     ],
 )
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> None:
-    """In a line that names it."""
+    """A plan that cannot be run is rejected with the name of its setting."""
     assert why in (refuse(msgspec.structs.replace(PLAN, **changes)) or "")
 
 
 def test_an_operation_ends_before_it_is_given_up() -> None:
-    """Its own bounds together are shorter, and coordinators wait longer than anybody pauses."""
+    """The time limit of an operation is longer than its steps, and no transaction times out in a
+    pause."""
     sends_s, delays_s, ends_s = 4 * 4.0, 5 * 2.0, 3 * 1.8
     assert op_timeout_s(PLAN) > sends_s + delays_s + ends_s + 10
     assert int(WORKLOAD.producer["transaction.timeout.ms"]) / 1000 > delays_s + ends_s

@@ -1,4 +1,4 @@
-"""What the workload asks, simulated: members that are told of rebalances by their polls."""
+"""The operations of the workload: simulated members that learn of rebalances by their polls."""
 
 import itertools
 import random
@@ -30,7 +30,7 @@ def plan(**options: Any) -> Plan:
 
 
 def reading(key: str = "topic0-0") -> Answer:
-    """Each poll of a member brings the next record of a key."""
+    """Answer each poll of a member with the next record of a partition."""
     offsets: Iterator[int] = itertools.count()
     members: set[int] = set()
 
@@ -46,7 +46,7 @@ def reading(key: str = "topic0-0") -> Answer:
 
 
 def test_members_subscribe_before_they_poll() -> None:
-    """To every topic that there is, and again when there is another."""
+    """A member subscribes to every existing topic before it polls, and again after a new topic."""
     history = simulate(WORKLOAD.main(PLAN), threads=6)
     subscribed: dict[int, list[list[str]]] = {}
     for op in history:
@@ -65,7 +65,7 @@ def test_members_subscribe_before_they_poll() -> None:
 
 
 def test_a_member_commits_behind_what_it_has_read() -> None:
-    """And only what it has not committed yet."""
+    """A member commits the position after what it has read, and only what is not committed yet."""
     read: dict[int, int] = {}
     committed: dict[int, int] = {}
     commits = 0
@@ -84,7 +84,7 @@ def test_a_member_commits_behind_what_it_has_read() -> None:
 
 @pytest.mark.parametrize("commit", ["listener", "auto"])
 def test_others_commit_by_themselves(commit: str) -> None:
-    """Their processes are never asked to."""
+    """Members with ``listener`` or ``auto`` get no commit operations."""
     history = simulate(WORKLOAD.main(plan(commit=commit)), reading(), threads=6)
     assert "commit" not in {op.f for op in history}
     assert {"poll", "freeze", "leave", "crash", "committed", "watermarks"} <= {
@@ -94,7 +94,7 @@ def test_others_commit_by_themselves(commit: str) -> None:
 
 @pytest.mark.parametrize("change", ["revoked", "lost"])
 def test_what_was_given_back_is_not_committed(change: str) -> None:
-    """A commit holds no key that the last poll took away."""
+    """A commit has no partition that the last poll has revoked."""
     read = reading()
 
     def answer(op: Op) -> Op:
@@ -113,7 +113,7 @@ def test_what_was_given_back_is_not_committed(change: str) -> None:
 
 
 def test_some_sleep_in_the_middle_of_a_commit() -> None:
-    """A freeze stands before the commit, or alone, and is as long as the plan allows."""
+    """A freeze precedes a commit or is alone, and is as long as the plan allows."""
     history = simulate(WORKLOAD.main(plan(freeze_p=0.1)), reading(), threads=6)
     freezes = [op for op in history if op.type == "invoke" and op.f in ("freeze", "commit")]
     shapes = {(op.f, tuple(each[0] for each in op.value)) for op in freezes}
@@ -127,7 +127,7 @@ def test_some_sleep_in_the_middle_of_a_commit() -> None:
 
 
 def test_a_life_ends_by_a_leave_or_a_crash() -> None:
-    """Whoever comes next on the thread subscribes anew, as the same instance if it is static."""
+    """The next process of a thread subscribes again, with the same instance id if it is static."""
     history = simulate(WORKLOAD.main(plan(static_p=1.0, process_life_s=1.0)), reading(), threads=6)
     ends = [op for op in history if op.f in ("leave", "crash") and op.type == "invoke"]
     assert {op.f for op in ends if op.process % 6 >= 2} == {"leave", "crash"}
@@ -139,7 +139,7 @@ def test_a_life_ends_by_a_leave_or_a_crash() -> None:
 
 
 def test_somebody_has_offsets_deleted() -> None:
-    """One who is no member, as often as the plan says, of every key and group; else nobody."""
+    """Offsets of every group are deleted by processes that are no members, if the plan says so."""
     history = simulate(WORKLOAD.main(plan(client="aiokafka", offset_deletes_hz=4.0)), threads=6)
     asked = [op for op in history if op.f == "commit" and op.value[0][-1] == "delete"]
     deletions = [op for op in asked if op.type == "invoke"]
@@ -156,7 +156,7 @@ def test_somebody_has_offsets_deleted() -> None:
 
 
 def test_each_group_is_configured_by_the_seed() -> None:
-    """Over some seeds there are all ways of committing and all assignors; a plan may say which."""
+    """The seed chooses how groups commit and their assignors, unless the plan does."""
     for client, assignors in ASSIGNORS.items():
         found = [
             each
@@ -173,8 +173,11 @@ def test_each_group_is_configured_by_the_seed() -> None:
 
 
 def test_at_the_end_somebody_joins_each_group() -> None:
-    """One after the other, each until it is assigned something, and leaves; meanwhile the others
-    ask what is committed and read to the end."""
+    """At the end one member after another joins each group until it is assigned partitions, and
+    leaves.
+
+    Meanwhile the other threads fetch committed offsets and read to the end.
+    """
     polls = itertools.count()
 
     def answer(op: Op) -> Op:
@@ -196,7 +199,7 @@ def test_at_the_end_somebody_joins_each_group() -> None:
 
 
 def test_a_search_varies_the_members() -> None:
-    """Each of what is drawn can be run; nobody is missed before a few of its heartbeats are."""
+    """Every plan that is drawn can be run, and sessions last for several heartbeats."""
     parts = [vary(random.Random(seed)) for seed in range(30)]
     drawn = [part["options"] for part in parts]
     assert all(
@@ -226,12 +229,12 @@ def test_a_search_varies_the_members() -> None:
     ],
 )
 def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> None:
-    """Each in one line that names the option."""
+    """A plan that cannot be run is rejected in one line that names the option."""
     refusal = WORKLOAD.refuse(msgspec.structs.replace(PLAN, **changes))
     assert refusal is not None
     assert refusal.startswith(told)
 
 
 def test_a_sleeper_is_waited_for() -> None:
-    """An operation may take as long as the longest freeze, and then as any other."""
+    """The time limit of an operation includes the longest freeze."""
     assert WORKLOAD.op_timeout_s(plan(freeze_max_ms=60_000)) > 70

@@ -1,4 +1,4 @@
-"""What the workload asks, simulated: its generators against clients that answer as told."""
+"""The operations of the workload: its generators with simulated clients."""
 
 import itertools
 import random
@@ -26,7 +26,7 @@ PLAN = Plan(
 
 
 def test_values_are_unique_and_increase_per_key() -> None:
-    """Each number of a key is asked for once, in order, without a gap."""
+    """Each number of a partition is sent once, in order, without a gap."""
     values: dict[str, list[int]] = {}
     for op in sends(simulate(WORKLOAD.main(PLAN))):
         for _, key, value in op.value:
@@ -36,7 +36,8 @@ def test_values_are_unique_and_increase_per_key() -> None:
 
 
 def test_a_process_writes_one_key_all_its_life() -> None:
-    """A producer that writes several partitions could not tell which of them a failure concerns."""
+    """A process writes one partition for its whole life, so that a failure concerns that
+    partition."""
     keys: dict[int, set[str]] = {}
     for op in sends(simulate(WORKLOAD.main(PLAN))):
         keys.setdefault(op.process, set()).update(key for _, key, _ in op.value)
@@ -53,8 +54,8 @@ def test_rate_and_time_limit_are_kept() -> None:
 
 
 def test_topics_appear_during_the_run_and_are_written_and_read() -> None:
-    """Some topics are there at once, the others one after another; new keys are written,
-    and readers add them to what they follow."""
+    """Some topics are created at the start and others later; all partitions are written and
+    read."""
     history = simulate(WORKLOAD.main(PLAN))
     created = [op for op in history if op.f == "create-topic" and op.type == "ok"]
     assert [op.value[0][1] for op in created] == [f"topic{number}" for number in range(6)]
@@ -74,7 +75,7 @@ def test_topics_appear_during_the_run_and_are_written_and_read() -> None:
 
 @pytest.mark.parametrize("kind", ["fail", "info"])
 def test_a_creation_that_did_not_succeed_is_asked_again(kind: str) -> None:
-    """Until it is certain that a topic exists nobody writes it; then somebody does."""
+    """A topic is created again until that has succeeded, and not written before."""
     refusals = iter([kind] * 4)
 
     def answer(op: Op) -> Op:
@@ -93,7 +94,7 @@ def test_a_creation_that_did_not_succeed_is_asked_again(kind: str) -> None:
 
 
 def test_a_process_whose_creation_failed_keeps_its_key() -> None:
-    """It goes on as it was: only doubt, or a failed send, ends a process."""
+    """A failed creation of a topic does not end its process."""
     creations = itertools.count()
 
     def answer(op: Op) -> Op:
@@ -109,7 +110,7 @@ def test_a_process_whose_creation_failed_keeps_its_key() -> None:
 
 
 def test_a_topic_is_asked_for_once_at_a_time() -> None:
-    """While a creation is under way the same topic is not created by somebody else too."""
+    """No process creates a topic while another one does."""
     topics: Generator = Topics(((0.0, "t"),), 2)
     asked, later = topics.op(Context(1.0, (0, 1), 2, random.Random(1)))
     assert isinstance(asked, Invocation)
@@ -118,8 +119,7 @@ def test_a_topic_is_asked_for_once_at_a_time() -> None:
 
 
 def test_a_process_after_doubt_begins_anew() -> None:
-    """Whoever takes the place of a retired reader assigns before it polls; a retired writer's
-    successor may choose another key."""
+    """A reader that replaces a retired one assigns before it polls."""
     count = itertools.count()
 
     def answer(op: Op) -> Op:
@@ -137,7 +137,7 @@ def test_a_process_after_doubt_begins_anew() -> None:
 
 
 def test_records_are_deleted_up_to_what_is_known() -> None:
-    """Or a little beyond, of every partition."""
+    """Records of every partition are deleted up to the known end, or a little beyond."""
     plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"deletes_hz": 20.0})
     offsets: dict[str, int] = {}
 
@@ -164,8 +164,10 @@ def test_records_are_deleted_up_to_what_is_known() -> None:
 
 
 def test_final_reads_end_when_all_keys_are_caught_up() -> None:
-    """Each reader assigns everything and polls; it asks whether it has caught up when a poll
-    brought nothing, reads on when not, and all ends with the last key."""
+    """Final readers assign all partitions, poll, and check whether they have caught up.
+
+    They check after a poll without records, and end with the last partition.
+    """
     left = {"a-0": 3, "a-1": 1, "b-0": 2}
     batches = iter(range(4))
 
@@ -202,7 +204,8 @@ def test_final_reads_end_with_their_time() -> None:
 
 
 def test_final_reads_survive_a_reader_that_dies() -> None:
-    """The process that takes a dead reader's place assigns first, so that keys are still read."""
+    """A final reader that replaces a dead one assigns first, so that all partitions are still
+    read."""
     polls = itertools.count()
 
     def answer(op: Op) -> Op:
@@ -246,7 +249,7 @@ def test_nothing_written_nothing_to_read() -> None:
     ],
 )
 def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> None:
-    """Each in one line that names the option."""
+    """A plan that cannot be run is rejected in one line that names the option."""
     refusal = WORKLOAD.refuse(msgspec.structs.replace(PLAN, **changes))
     assert refusal is not None
     assert refusal.startswith(told)
@@ -257,7 +260,7 @@ def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> 
     ("name", "made"), [("librdkafka", ConfluentClient), ("aiokafka", AioClient)]
 )
 async def test_the_plan_names_the_client(name: str, made: type) -> None:
-    """And that client's own module says which settings it refuses."""
+    """The client's own module decides which settings it rejects."""
     plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"client": name})
     assert WORKLOAD.refuse(plan) is None
     assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), made)
@@ -266,7 +269,7 @@ async def test_the_plan_names_the_client(name: str, made: type) -> None:
 
 
 def test_without_acknowledgement_by_all_no_number_is_too_many() -> None:
-    """``min.insync.replicas`` holds up nobody then."""
+    """With ``acks=1`` any ``min.insync.replicas`` is accepted."""
     loose = msgspec.structs.replace(
         PLAN,
         broker={"min.insync.replicas": "4"},
@@ -276,6 +279,7 @@ def test_without_acknowledgement_by_all_no_number_is_too_many() -> None:
 
 
 def test_an_operation_may_take_longer_than_a_delivery() -> None:
-    """The client gives a record up first, so that the history says which one."""
+    """The time limit of an operation is longer than the delivery timeout, after which the client
+    reports which record failed."""
     slow = msgspec.structs.replace(PLAN, producer={"delivery.timeout.ms": "30000"})
     assert WORKLOAD.op_timeout_s(slow) > 30.0

@@ -1,4 +1,4 @@
-"""What the workload asks, simulated."""
+"""The operations of the workload, simulated."""
 
 import itertools
 
@@ -26,8 +26,8 @@ PLAN = Plan(
 
 
 def test_what_is_committed_says_by_whom() -> None:
-    """Of a group and key each offset is committed once, and they only grow; most have metadata, of
-    their own."""
+    """For each group and partition every offset is committed once, in order, mostly with unique
+    metadata."""
     history = simulate(WORKLOAD.main(PLAN))
     commits = [op for op in history if op.f == "commit" and op.type == "invoke"]
     registers: dict[tuple[str, str], list[int]] = {}
@@ -49,7 +49,7 @@ def test_what_is_committed_says_by_whom() -> None:
 
 
 def test_some_are_deleted() -> None:
-    """As often as asked; what is committed afterwards is as large as ever."""
+    """With ``delete_p`` offsets are deleted, and later commits continue with larger ones."""
     plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"delete_p": 0.2})
     commits = [op for op in simulate(WORKLOAD.main(plan)) if op.f == "commit"]
     deletions = [op for op in commits if op.type == "invoke" and op.value[0][3] == "delete"]
@@ -65,8 +65,10 @@ def test_some_are_deleted() -> None:
 
 
 def test_some_are_made_in_transactions() -> None:
-    """Each process begins with the transactional id of its thread; what is committed plainly in the
-    middle of one is of some of its keys, and comes after it."""
+    """Processes with transactions have their thread's transactional id.
+
+    A plain commit in the middle of a transaction has some of its partitions, and larger offsets.
+    """
     plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"txn_p": 0.5})
     asked = [op for op in simulate(WORKLOAD.main(plan)) if op.type == "invoke"]
     ids = {op.process: op.value[0][1] for op in asked if op.f == "init"}
@@ -87,7 +89,7 @@ def test_some_are_made_in_transactions() -> None:
 
 
 def test_everything_is_asked_for_all_the_while() -> None:
-    """Commits, what is committed, watermarks, records, and crashes, of every thread."""
+    """Every thread commits, fetches offsets, sends, polls, requests watermarks and crashes."""
     history = simulate(WORKLOAD.main(PLAN))
     for f in ("commit", "committed", "send", "poll", "watermarks", "crash"):
         assert {op.process % 5 for op in history if op.f == f} == set(range(5)), f
@@ -103,7 +105,7 @@ def test_everything_is_asked_for_all_the_while() -> None:
 
 
 def test_at_the_end_each_group_says_all_that_it_has() -> None:
-    """Asked again after a failure, by one process at a time; every log is read to its end, too."""
+    """At the end each group's offsets are fetched until that succeeds, and every log is read."""
     tries = itertools.count()
 
     def answer(op: Op) -> Op:
@@ -120,7 +122,7 @@ def test_at_the_end_each_group_says_all_that_it_has() -> None:
 
 
 def test_at_the_end_nobody_is_asked_too_early() -> None:
-    """Not while somebody may still take himself for the coordinator; logs are read meanwhile."""
+    """With ``settle_s`` the final fetches wait until no former coordinator can answer."""
     plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"settle_s": 16.0})
     history = simulate(WORKLOAD.final(plan, ("topic0-0",), 60.0))
     asked = [op for op in history if op.f == "committed" and op.type == "invoke"]
@@ -133,14 +135,14 @@ def test_at_the_end_nobody_is_asked_too_early() -> None:
     ("name", "made"), [("librdkafka", GroupConfluentClient), ("aiokafka", GroupAioClient)]
 )
 async def test_the_plan_names_the_client(name: str, made: type) -> None:
-    """And both take the settings of members."""
+    """Both clients are supported and accept the settings of members."""
     plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"client": name})
     assert WORKLOAD.refuse(plan) is None
     assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), made)
 
 
 async def test_who_commits_in_transactions_does_so_plainly_too() -> None:
-    """And coordinators of both are worth a fault."""
+    """With ``txn_p`` the client commits in both ways, and faults may target both coordinators."""
     plan = msgspec.structs.replace(
         PLAN, options=PLAN.options | {"client": "aiokafka", "txn_p": 0.1}
     )
@@ -166,7 +168,7 @@ async def test_who_commits_in_transactions_does_so_plainly_too() -> None:
     ],
 )
 def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> None:
-    """Each in one line that names the option."""
+    """A plan that cannot be run is rejected in one line that names the option."""
     refusal = WORKLOAD.refuse(msgspec.structs.replace(PLAN, **changes))
     assert refusal is not None
     assert refusal.startswith(told)

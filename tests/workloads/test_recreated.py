@@ -1,4 +1,4 @@
-"""What the workload asks, simulated: its generator against clients that answer as told."""
+"""The operations of the workload: its generator with simulated clients."""
 
 from typing import Any
 
@@ -27,7 +27,8 @@ def topics_of(history: list[Op], f: str) -> list[str]:
 
 
 def test_one_life_follows_another() -> None:
-    """Both topics live as long; the last life does not end."""
+    """Topics are deleted and created again after ``life_s``; the last incarnation is not
+    deleted."""
     history = simulate(WORKLOAD.main(PLAN))
     lives = ["topic0", "topic1"]
     for number in range(1, 6):
@@ -37,7 +38,7 @@ def test_one_life_follows_another() -> None:
 
 
 def test_nobody_outlives_a_topic() -> None:
-    """Between the last operation on it and its deletion every process ends."""
+    """Every process acts in one incarnation only."""
     lives: dict[int, set[str]] = {}
     for op in simulate(WORKLOAD.main(PLAN)):
         if op.f == "send" and op.type == "invoke":
@@ -53,7 +54,7 @@ def test_nobody_outlives_a_topic() -> None:
 
 
 def test_in_doubt_a_topic_stays() -> None:
-    """For what is on its way would reach the next one of its name."""
+    """A topic with a send in doubt is not deleted, because the send could reach the next topic."""
     asked = 0
 
     def answer(op: Op) -> Op:
@@ -69,7 +70,8 @@ def test_in_doubt_a_topic_stays() -> None:
 
 
 def test_what_was_perhaps_sent_twice_may_arrive_later() -> None:
-    """It took longer than a request may."""
+    """A send that took longer than ``request.timeout.ms`` was perhaps repeated: topics are not
+    deleted."""
     assert topics_of(simulate(WORKLOAD.main(PLAN)), "delete-topic")
     slow = msgspec.structs.replace(PLAN, producer={**PLAN.producer, "request.timeout.ms": "5"})
     assert topics_of(simulate(WORKLOAD.main(slow)), "delete-topic") == []
@@ -77,7 +79,7 @@ def test_what_was_perhaps_sent_twice_may_arrive_later() -> None:
 
 @pytest.mark.parametrize("f", ["create-topic", "delete-topic"])
 def test_what_did_not_succeed_is_asked_for_again(f: str) -> None:
-    """A topic is there, or gone, before anything else is done."""
+    """A creation or deletion is repeated until it has succeeded."""
     left = 3
 
     def answer(op: Op) -> Op:
@@ -94,7 +96,7 @@ def test_what_did_not_succeed_is_asked_for_again(f: str) -> None:
 
 
 def test_the_last_life_is_read_to_its_end() -> None:
-    """And no other: of a partition to which nobody wrote in it there is nothing to read."""
+    """The final reads cover only the last incarnation."""
     keys = ("topic0-0", "topic0-1", "topic0~9-0", "topic0~10-0", "topic1~10-1")
     history = simulate(WORKLOAD.final(PLAN, keys, 30.0))
     reached = {op.value[0][1] for op in history if (op.f, op.type) == ("catch-up", "ok")}
@@ -103,7 +105,7 @@ def test_the_last_life_is_read_to_its_end() -> None:
 
 
 def test_faults_aim_at_names_that_brokers_know() -> None:
-    """In every life the same."""
+    """Faults target the partition names that brokers know."""
     assert first_keys(PLAN) == ("topic0-0", "topic0-1", "topic1-0", "topic1-1")
 
 
@@ -117,6 +119,6 @@ def test_faults_aim_at_names_that_brokers_know() -> None:
     ],
 )
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> None:
-    """In a line that names it."""
+    """A plan that cannot be run is rejected with the name of its setting."""
     assert why in (refuse(msgspec.structs.replace(PLAN, **changes)) or "")
     assert refuse(PLAN) is None

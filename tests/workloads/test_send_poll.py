@@ -1,4 +1,4 @@
-"""What the workload asks, simulated; that a search varies what it is about."""
+"""The operations of the workload, simulated, and what a search varies."""
 
 import itertools
 import random
@@ -25,7 +25,7 @@ PLAN = Plan(
 
 
 def test_every_thread_sends_and_polls() -> None:
-    """One process does both; records of several keys go out together, each number once."""
+    """Every thread sends and polls; a send has records of several partitions, each number once."""
     history = simulate(WORKLOAD.main(PLAN))
     values: dict[str, list[int]] = {}
     for op in sends(history):
@@ -40,7 +40,7 @@ def test_every_thread_sends_and_polls() -> None:
 
 
 def test_whoever_polls_has_chosen_keys_and_now_and_then_others() -> None:
-    """A process assigns before its first poll, keys that exist, and not for ever the same."""
+    """A process assigns existing partitions before its first poll, and later others."""
     history = simulate(WORKLOAD.main(PLAN))
     created: set[str] = set()
     chosen: dict[int, list[tuple[str, ...]]] = {}
@@ -57,7 +57,7 @@ def test_whoever_polls_has_chosen_keys_and_now_and_then_others() -> None:
 
 
 def test_a_refused_assignment_is_asked_again() -> None:
-    """A process that has nothing assigned does not poll."""
+    """A process without a successful assignment does not poll."""
     refusals = itertools.count()
 
     def answer(op: Op) -> Op:
@@ -73,15 +73,17 @@ def test_a_refused_assignment_is_asked_again() -> None:
 
 
 def test_every_thread_reads_to_the_end() -> None:
-    """The final reads are by assignment, and end with the last key that was caught up with."""
+    """The final reads use ``assign``, and end when every partition was read to its end."""
     history = simulate(WORKLOAD.final(PLAN, ("a-0", "b-1"), 60.0))
     assert {op.value[0][1] for op in history if op.f == "catch-up"} == {"a-0", "b-1"}
     assert history[-1].time_ns < 1e9
 
 
 def test_a_search_varies_the_contract() -> None:
-    """Acknowledgements by all, one and nobody, sequence numbers or none, with subscriptions and
-    without, and then with deletions and without; each can be run."""
+    """A search draws all acks, with and without idempotence, subscriptions and deletions.
+
+    Every plan that is drawn can be run.
+    """
     contracts = set()
     deletes = set()
     for seed in range(60):
@@ -101,8 +103,10 @@ def test_a_search_varies_the_contract() -> None:
 
 
 def test_members_subscribe_to_every_topic() -> None:
-    """And anew when there is another; nobody assigns but at the end. Faults may aim at the group's
-    coordinator then."""
+    """With ``subscribe`` members subscribe to every topic, and none assigns.
+
+    Faults may target the group's coordinator.
+    """
     plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"subscribe": True})
     history = simulate(WORKLOAD.main(plan))
     members: dict[int, int] = {}
@@ -134,7 +138,8 @@ def test_members_subscribe_to_every_topic() -> None:
     ],
 )
 def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> None:
-    """Each in one line that names the option; one process alone will do."""
+    """A plan that cannot be run is rejected in one line that names the option; one process is
+    enough."""
     refusal = WORKLOAD.refuse(msgspec.structs.replace(PLAN, **changes))
     assert refusal is not None
     assert refusal.startswith(told)

@@ -1,4 +1,4 @@
-"""What the workload asks, simulated: its generator against clients that answer as told."""
+"""The operations of the workload: its generator with simulated clients."""
 
 import random
 from typing import Any
@@ -36,8 +36,10 @@ def plan(**options: Any) -> Plan:
 
 
 def test_transactions_are_rows_of_sends_and_polls() -> None:
-    """One to four of them, at least one a send; each number of a key is asked for once, in order;
-    some are aborted, some pause."""
+    """A transaction has one to four sends and polls, at least one of them a send.
+
+    Each number of a partition is sent once, in order; some transactions are aborted, some pause.
+    """
     rows = [op.value for op in asked(simulate(WORKLOAD.main(PLAN)), "txn")]
     values: dict[str, list[int]] = {}
     kinds = [[micro_op[0] for micro_op in row] for row in rows]
@@ -57,7 +59,8 @@ def test_transactions_are_rows_of_sends_and_polls() -> None:
 
 
 def test_ends_are_asked_for_all_the_while() -> None:
-    """As often as the plan says, of every key; not at all without."""
+    """With ``watches_hz`` watermarks of every partition are requested at that rate, otherwise
+    none."""
     told = asked(simulate(WORKLOAD.main(plan(watches_hz=4.0))), "watermarks")
     assert len(told) == pytest.approx(4 * 60, rel=0.2)
     assert len({op.value[0][1] for op in told}) == 8
@@ -65,7 +68,7 @@ def test_ends_are_asked_for_all_the_while() -> None:
 
 
 def test_a_plan_may_write_rows_down() -> None:
-    """They are asked for in turn, whoever asks; a key goes by its number."""
+    """Transactions that a plan lists are used one after the other, by any process."""
     written = plan(rows=[[["send", 0], ["poll"]], [["send", 9], ["delay", 20], ["abort"]]])
     first, second, third = [op.value for op in asked(simulate(WORKLOAD.main(written)), "txn")][:3]
     assert [micro_op[0] for micro_op in first] == ["send", "poll"]
@@ -74,7 +77,7 @@ def test_a_plan_may_write_rows_down() -> None:
 
 
 def test_a_process_begins_with_its_id_and_its_keys() -> None:
-    """``init`` once, then ``assign``, then everything else."""
+    """A process begins with one ``init`` and an ``assign``."""
     history = simulate(WORKLOAD.main(PLAN))
     for process in {op.process for op in asked(history, "txn")}:
         mine = [op.f for op in history if op.process == process and op.type == "invoke"]
@@ -84,7 +87,7 @@ def test_a_process_begins_with_its_id_and_its_keys() -> None:
 
 
 def test_most_processes_take_over_an_id() -> None:
-    """That of the one before them on their thread; the others' are their own."""
+    """Most processes take over their thread's transactional id; the others have new ones."""
     inits = asked(simulate(WORKLOAD.main(plan(process_life_s=2.0))), "init")
     names = {op.process: op.value[0][1] for op in inits}
     assert len(names) > 60
@@ -96,7 +99,7 @@ def test_most_processes_take_over_an_id() -> None:
 
 @pytest.mark.parametrize("kind", ["fail", "info"])
 def test_nobody_works_without_an_id(kind: str) -> None:
-    """A refused ``init`` is asked for again, one in doubt by the next process."""
+    """A failed ``init`` is repeated; after one in doubt the next process requests it."""
 
     def answer(op: Op) -> Op:
         return msgspec.structs.replace(op, type=kind) if op.f == "init" else yes(op)
@@ -107,7 +110,8 @@ def test_nobody_works_without_an_id(kind: str) -> None:
 
 
 def test_members_of_a_group_commit_their_positions() -> None:
-    """Every row that polls does, before it is aborted, if it is; the group's topics grow."""
+    """Every transaction with a poll commits its positions, and all existing topics are
+    subscribed."""
     history = simulate(WORKLOAD.main(plan(subscribe=True)))
     assert asked(history, "assign") == asked(history, "poll") == []
     for op in asked(history, "txn"):
@@ -121,7 +125,7 @@ def test_members_of_a_group_commit_their_positions() -> None:
 
 
 def test_keys_that_appear_are_assigned() -> None:
-    """By everybody; later assignments may be of some keys only."""
+    """Every process assigns new partitions; later assignments may have only some partitions."""
     history = simulate(WORKLOAD.main(plan(assign_p=0.0)))
     last = {op.process: op.value for op in history if op.f == "assign" and op.type == "ok"}
     assert {len(keys) for process, keys in last.items() if process >= 5} >= {8}
@@ -130,8 +134,8 @@ def test_keys_that_appear_are_assigned() -> None:
 
 
 def test_a_search_varies_who_gives_up() -> None:
-    """Most seeds have a library for a client, some one that gives up early, and some of these
-    begin where sequence numbers wrap. Each can be run."""
+    """A search draws the raw client for some seeds, with and without sequence numbers near the
+    wrap."""
     drawn = [vary(random.Random(seed))["options"] for seed in range(40)]
     raw = [options for options in drawn if options["client"] == "raw"]
     assert 3 <= len(raw) <= 20
@@ -148,8 +152,7 @@ def test_rate_and_time_limit_are_kept() -> None:
 
 
 def test_the_end_is_read_by_everybody() -> None:
-    """Every key, until somebody has caught up with it; where one hangs, its watermarks are asked
-    for, and the end comes with the time."""
+    """Every thread reads to the end; if one partition hangs, its watermarks are requested."""
 
     def answer(op: Op) -> Op:
         if op.f == "catch-up" and op.value[0][1] == "b-0":
@@ -174,7 +177,7 @@ def test_the_end_is_read_by_everybody() -> None:
     ],
 )
 async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) -> None:
-    """Either is told the same."""
+    """All clients are supported."""
     made = client(plan(client=name, doubt_ends=False), "127.0.0.1:9", 3)
     assert isinstance(made, kind)
     await made.close()
@@ -185,7 +188,7 @@ async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) 
 
 @pytest.mark.parametrize("name", ["aiokafka", "librdkafka", "raw"])
 def test_the_defaults_are_taken(name: str) -> None:
-    """By both clients, which are asked."""
+    """All clients accept the default settings."""
     assert refuse(plan(client=name)) is None
 
 
@@ -215,13 +218,13 @@ def test_the_defaults_are_taken(name: str) -> None:
     ],
 )
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> None:
-    """In a line that names it."""
+    """A plan that cannot be run is rejected with the name of its setting."""
     fields = {part: {**getattr(PLAN, part), **given} for part, given in changes.items()}
     assert why in (refuse(msgspec.structs.replace(PLAN, **fields)) or "")
 
 
 def test_an_operation_ends_before_it_is_given_up() -> None:
-    """Its own bounds together are shorter: what is given up tells nothing."""
+    """The time limit of an operation is longer than the time limits of its steps together."""
     longest = 4 * 1.0 + 1.5 + 3 * 0.81
     assert op_timeout_s(PLAN) > longest + 10
     row = [["send", 0]] * 6 + [["delay", 3000]] * 2

@@ -1,4 +1,4 @@
-"""aiokafka behind the one interface, against brokers of ours in the test's own loop."""
+"""The aiokafka client against this project's brokers in the test's event loop."""
 
 import asyncio
 import gc
@@ -23,7 +23,7 @@ NOWHERE = "127.0.0.1:9"
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[ClusterInLoop]:
-    """Three brokers that know of each other."""
+    """Three brokers that know one another."""
     zookeeper = ZooKeeperInLoop()
     await zookeeper.start()
     world = ClusterInLoop(zookeeper)
@@ -35,8 +35,11 @@ async def cluster() -> AsyncIterator[ClusterInLoop]:
 
 @pytest.fixture
 async def clients() -> AsyncIterator[Any]:
-    """Makes clients, and closes them; every task of theirs has ended then, and no error is left
-    that nobody has asked for: a simulation would call either a failure."""
+    """Makes clients and closes them; then no task of theirs runs, and none has an unretrieved
+    error.
+
+    A simulation would report either as a failure.
+    """
     complaints: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: complaints.append(context["message"])
@@ -62,7 +65,7 @@ async def clients() -> AsyncIterator[Any]:
 
 
 def tasks_of_aiokafka() -> list[str]:
-    """The names of its coroutines that have not ended."""
+    """The names of aiokafka's coroutines that have not ended."""
     coroutines: list[Any] = [task.get_coro() for task in asyncio.all_tasks()]
     return [
         coroutine.__qualname__
@@ -84,7 +87,7 @@ async def create(client: AioClient, topic: str, partitions: int = 1) -> Op:
 
 
 async def read(client: AioClient, count: int) -> dict[str, list[list[int]]]:
-    """Polls until so many records have come."""
+    """Poll until this number of records has come."""
     records: dict[str, list[list[int]]] = {}
     async with asyncio.timeout(20):
         while sum(map(len, records.values())) < count:
@@ -96,7 +99,7 @@ async def read(client: AioClient, count: int) -> dict[str, list[list[int]]]:
 
 
 class Answering:
-    """A producer that knows what the broker will say about each record."""
+    """A producer whose results for each record are given."""
 
     answers: tuple[int | Exception, ...] = ()
 
@@ -106,10 +109,10 @@ class Answering:
         self.client = SimpleNamespace(close=self.stop)
 
     async def start(self) -> None:
-        """Nobody to find."""
+        """Do nothing: there is no cluster to find."""
 
     async def stop(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     async def send(self, *_: Any, **__: Any) -> "asyncio.Future[Any]":
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -140,7 +143,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, *answers: int | Exception) -> None:
 async def test_made_up_offsets_are_not_believed(
     clients: Any, monkeypatch: pytest.MonkeyPatch, told: tuple[int, ...], known: list[int | None]
 ) -> None:
-    """aiokafka counts on from the -1 that stands for a forgotten duplicate; we do not."""
+    """Offsets that aiokafka counts from the -1 of a forgotten duplicate are not reported."""
     answer(monkeypatch, *told)
     sent = await send(clients(0, NOWHERE), "a-0", *range(len(told)))
     assert sent.type == "ok"
@@ -150,7 +153,8 @@ async def test_made_up_offsets_are_not_believed(
 async def test_made_up_offsets_are_told_key_by_key(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A record of another key neither ends the row of a forgotten batch nor continues it."""
+    """Made-up offsets are recognized per partition, whatever records of other partitions come
+    between."""
     answer(monkeypatch, -1, 0, 0, 1, 7)
     values = [["send", key, n] for n, key in enumerate(("a-0", "a-1", "a-0", "a-1", "a-0"))]
     sent = await ask(clients(0, NOWHERE), "send", values)
@@ -160,8 +164,7 @@ async def test_made_up_offsets_are_told_key_by_key(
 async def test_a_producer_that_is_out_of_sequence_is_given_up(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the broker refuses for its sequence number is in doubt, and so is the whole; aiokafka
-    would go on with numbers that can never be right again."""
+    """A producer is discarded after OUT_OF_ORDER_SEQUENCE_NUMBER, and its send is in doubt."""
     answer(monkeypatch, 3, OutOfOrderSequenceNumber())
     client = clients(0, NOWHERE)
     sent = await send(client, "a-0", 0, 1)
@@ -172,8 +175,8 @@ async def test_a_producer_that_is_out_of_sequence_is_given_up(
 
 @pytest.mark.slow
 async def test_what_is_sent_is_read(cluster: Any, clients: Any) -> None:
-    """Sends tell their offsets, polls bring the numbers back, and the reader knows when it has
-    caught up."""
+    """Sends report their offsets, polls return the values, and the reader knows when it has caught
+    up."""
     writer, reader = clients(0, cluster.bootstrap), clients(1, cluster.bootstrap)
     assert (await create(writer, "a")).type == "ok"
     sent = await send(writer, "a-0", 0, 1, 2)
@@ -191,7 +194,7 @@ async def test_what_is_sent_is_read(cluster: Any, clients: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.slow
 async def test_replicas_are_where_the_plan_wants_them(cluster: Any) -> None:
-    """The first that it names leads every partition, and the others follow."""
+    """With ``replicas`` the first listed broker leads every partition, and the others follow."""
     topic = {"replication.factor": "3", "replicas": "3 1 2"}
     creator = AioClient(Settings(cluster.bootstrap, 0, WORKLOAD.producer, WORKLOAD.consumer, topic))
     assert (await create(creator, "placed", 2)).type == "ok"
@@ -204,7 +207,7 @@ async def test_replicas_are_where_the_plan_wants_them(cluster: Any) -> None:
 
 
 async def test_an_assignment_keeps_the_place_in_kept_keys(cluster: Any, clients: Any) -> None:
-    """New keys are read from their beginning; kept ones go on; dropped ones begin again."""
+    """An assignment reads new partitions from the beginning, and kept ones from their position."""
     left, right, reader = (clients(process, cluster.bootstrap) for process in range(3))
     await create(left, "b", 2)
     await send(left, "b-0", 0)
@@ -223,7 +226,7 @@ async def test_an_assignment_keeps_the_place_in_kept_keys(cluster: Any, clients:
 async def test_a_foreign_record_is_read_as_a_number_nobody_wrote(
     cluster: Any, clients: Any
 ) -> None:
-    """Other bytes, or a record of another partition, become negative numbers."""
+    """Foreign bytes, or a record of another partition, are read as negative numbers."""
     reader = clients(0, cluster.bootstrap)
     await create(reader, "c")
     stranger = AIOKafkaProducer(bootstrap_servers=cluster.bootstrap)
@@ -238,13 +241,13 @@ async def test_a_foreign_record_is_read_as_a_number_nobody_wrote(
 
 @pytest.mark.slow
 async def test_what_was_never_queued_has_failed(cluster: Any, clients: Any) -> None:
-    """A send that aiokafka itself refuses, for want of a topic or a partition, is ``fail``; the
-    process must not act again anyway."""
+    """A send without a topic or partition, which aiokafka rejects, is ``fail`` and ends the
+    process."""
     creator = clients(0, cluster.bootstrap)
     await create(creator, "d")
     no_partition = clients(1, cluster.bootstrap)
     sent = await send(no_partition, "d-7", 0, 1)
-    assert (sent.type, sent.error) == ("fail", "KafkaError")  # an assertion of aiokafka's
+    assert (sent.type, sent.error) == ("fail", "KafkaError")  # an assertion of aiokafka
     assert sent.value == [["send", "d-7", 0], ["send", "d-7", 1]]
     assert not no_partition.alive
     no_topic = clients(2, cluster.bootstrap, request_timeout_ms="200")
@@ -253,8 +256,7 @@ async def test_what_was_never_queued_has_failed(cluster: Any, clients: Any) -> N
 
 
 async def test_nobody_there_is_a_failure(clients: Any) -> None:
-    """Without a cluster nothing is sent, assigned or created, certainly; and a reader may try
-    again."""
+    """Without a cluster a send or a creation of a topic certainly fails."""
     client = clients(0, NOWHERE, delivery_timeout_ms="300")
     sent = await send(client, "e-0", 0)
     assert (sent.type, sent.error) == ("fail", "KafkaConnectionError")
@@ -265,7 +267,7 @@ async def test_nobody_there_is_a_failure(clients: Any) -> None:
 async def test_a_reader_waits_for_a_cluster_within_a_bound(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An assignment that finds nobody fails, and not at once: nobody asks again in a hurry."""
+    """An assignment that finds no cluster fails only after its time limit, and may be repeated."""
     monkeypatch.setattr("workloads.client.aio.QUERY_TIMEOUT_S", 0.25)
     client = clients(0, NOWHERE)
     began = asyncio.get_running_loop().time()
@@ -279,8 +281,10 @@ async def test_a_reader_waits_for_a_cluster_within_a_bound(
 async def test_silence_is_waited_for_within_a_bound(
     clients: Any, monkeypatch: pytest.MonkeyPatch, answers: int
 ) -> None:
-    """A broker that takes connections and says nothing, or nothing after its versions: operations
-    end in their time, closing does not wait, and no connection stays open."""
+    """With a silent broker operations end in their time, and closing leaves no connection open.
+
+    The broker accepts connections and answers nothing, or only the first request.
+    """
     monkeypatch.setattr("workloads.client.aio.QUERY_TIMEOUT_S", 0.2)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -297,7 +301,7 @@ async def test_silence_is_waited_for_within_a_bound(
     where = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     client = clients(0, where, delivery_timeout_ms="200")
     sent = await send(client, "f-0", 0)
-    assert (sent.type, sent.error) == ("fail", "TimeoutError")  # no producer, no record
+    assert (sent.type, sent.error) == ("fail", "TimeoutError")  # nothing was sent
     assert (await ask(client, "assign", ["f-0"])).error == "TimeoutError"
     created = await create(client, "f")
     assert (created.type, created.error) == ("fail", "TimeoutError")
@@ -310,7 +314,7 @@ async def test_silence_is_waited_for_within_a_bound(
 
 @pytest.mark.slow
 async def test_topics(cluster: Any, clients: Any) -> None:
-    """A topic that exists was created before; one that asks for too many replicas was not."""
+    """Creating an existing topic is ok, and creating one with too many replicas fails."""
     client = clients(0, cluster.bootstrap)
     assert (await create(client, "g")).error is None
     again = await create(client, "g")
@@ -321,7 +325,7 @@ async def test_topics(cluster: Any, clients: Any) -> None:
 
 @pytest.mark.slow
 async def test_sends_survive_their_leader(cluster: Any, clients: Any) -> None:
-    """A leader that stops in the middle of sends costs time, and neither order nor records."""
+    """If a leader stops, sends take longer, but no record is lost or reordered."""
     writer, reader = clients(0, cluster.bootstrap), clients(1, cluster.bootstrap)
     await create(writer, "i")
     stopping = None
@@ -340,8 +344,8 @@ async def test_sends_survive_their_leader(cluster: Any, clients: Any) -> None:
 
 @pytest.mark.slow
 async def test_a_send_that_nobody_answers_is_doubt(cluster: Any, clients: Any) -> None:
-    """With every broker gone an idempotent send would be retried for ever: it ends in doubt when
-    its time is over, and its producer can be closed although it cannot be flushed."""
+    """If every broker is gone, an idempotent send ends in doubt, and its producer can still be
+    closed."""
     writer = clients(0, cluster.bootstrap, delivery_timeout_ms="700")
     other = clients(1, cluster.bootstrap)
     await create(writer, "j")
@@ -361,8 +365,7 @@ async def test_a_send_that_nobody_answers_is_doubt(cluster: Any, clients: Any) -
 
 @pytest.mark.slow
 async def test_a_poll_that_meets_an_error_is_doubt(cluster: Any, clients: Any) -> None:
-    """A place outside of the log is reported, not jumped away from; so is a reader that has stopped
-    to fetch."""
+    """A position outside the log, or a fetcher that has stopped, ends a poll in doubt."""
     client = clients(0, cluster.bootstrap)
     await create(client, "k")
     await send(client, "k-0", 0)
@@ -380,7 +383,7 @@ async def test_a_poll_that_meets_an_error_is_doubt(cluster: Any, clients: Any) -
 
 @pytest.mark.slow
 async def test_a_reader_whose_fetches_fail_can_be_closed(cluster: Any, clients: Any) -> None:
-    """Fetches that pause after an error end with their consumer, and so does everything else."""
+    """A consumer whose fetches sleep after an error can be closed, and no task of it remains."""
     reader = clients(0, cluster.bootstrap, retry_backoff_ms="60000")
     await create(reader, "l", 6)
     await ask(reader, "assign", [f"l-{number}" for number in range(6)])
@@ -393,7 +396,7 @@ async def test_a_reader_whose_fetches_fail_can_be_closed(cluster: Any, clients: 
 
 
 async def test_a_crash_is_doubt(clients: Any) -> None:
-    """A planned crash ends in info: the interpreter retires the process."""
+    """A planned crash ends in info, so that the interpreter retires the process."""
     crashed = await ask(clients(0, NOWHERE), "crash")
     assert (crashed.type, crashed.error) == ("info", "crash")
 
@@ -401,8 +404,8 @@ async def test_a_crash_is_doubt(clients: Any) -> None:
 async def test_records_are_deleted_as_far_as_they_are_committed(
     cluster: ClusterInLoop, clients: Any
 ) -> None:
-    """The answer tells where the log begins on all replicas; what is refused was certainly not
-    done, and what lies before the start is not read."""
+    """DeleteRecords reports the start of the log; an offset beyond the high watermark is
+    rejected."""
     client = clients(0, cluster.bootstrap)
     await create(client, "t")
     await send(client, "t-0", 0, 1, 2)
@@ -415,13 +418,13 @@ async def test_records_are_deleted_as_far_as_they_are_committed(
 
 
 async def test_nobody_to_delete_records(clients: Any) -> None:
-    """Certainly nothing is gone: there was nobody to ask."""
+    """Without a cluster a deletion of records certainly fails."""
     answer = await ask(clients(0, NOWHERE), "delete-records", [["delete-records", "t-0", 2]])
     assert (answer.type, answer.error) == ("fail", "KafkaConnectionError")
 
 
 async def test_a_topic_gets_other_settings(cluster: ClusterInLoop, clients: Any) -> None:
-    """Its policy; the others are as they were made. Where nobody answers, that is in doubt."""
+    """alter-topic changes the cleanup policy, and is in doubt if it fails."""
     client = clients(0, cluster.bootstrap)
     await create(client, "t")
     assert (await ask(client, "alter-topic", [["compacted", "t"]])).type == "ok"
@@ -441,8 +444,8 @@ async def test_a_topic_gets_other_settings(cluster: ClusterInLoop, clients: Any)
 
 
 async def test_another_life_of_a_topic(cluster: ClusterInLoop, clients: Any) -> None:
-    """It has the same name for brokers, and its own key in the history; nothing of the former life
-    is read in it, and what were there would be nobody's."""
+    """A recreated topic has other partition names in the history, and foreign records are
+    recognized."""
     client = clients(0, cluster.bootstrap)
     await create(client, "t")
     await send(client, "t-0", 5)

@@ -1,4 +1,4 @@
-"""Errors of aiokafka and what they say about a record."""
+"""Errors of aiokafka, and what they say about an operation."""
 
 import pytest
 from aiokafka import errors
@@ -16,17 +16,17 @@ from workloads.client.aio_offset_delete import StillSubscribed
         (errors.NotLeaderForPartitionError(), "info"),  # also: waited too long for a leader
         (errors.LeaderNotAvailableError(), "info"),
         (errors.RequestTimedOutError(), "info"),
-        (errors.NotEnoughReplicasError(), "info"),  # the attempt before may have succeeded
+        (errors.NotEnoughReplicasError(), "info"),  # an earlier attempt may have succeeded
         (errors.OutOfOrderSequenceNumber(), "info"),
         (errors.CorruptRecordException(), "info"),  # not retried, but perhaps not the first attempt
         (errors.ProducerClosed(), "info"),
-        (errors.UnknownError(), "info"),  # whatever came after Kafka 2.2
+        (errors.UnknownError(), "info"),  # any error that is newer than Kafka 2.2
         (errors.KafkaError("Unexpected error during batch delivery"), "info"),
         (TimeoutError(), "info"),
     ],
 )
 def test_of_send(error: Exception | None, expected: str) -> None:
-    """Only what is refused at every attempt has certainly not happened."""
+    """Only an error that every attempt would get is certain."""
     assert aio_errors.of_send(error) == expected
 
 
@@ -41,7 +41,7 @@ def test_of_send(error: Exception | None, expected: str) -> None:
     ],
 )
 def test_of_creation(error: type[errors.KafkaError], expected: str) -> None:
-    """A topic that exists was created by us before: names are used once."""
+    """An existing topic was created by an earlier attempt, because names are used only once."""
     assert aio_errors.of_creation(error) == expected
 
 
@@ -52,7 +52,7 @@ def test_of_creation(error: type[errors.KafkaError], expected: str) -> None:
         (errors.IllegalGenerationError("g"), "fail"),
         (errors.GroupLoadInProgressError(), "fail"),
         (errors.NodeNotReadyError(), "fail"),  # nothing was sent
-        (errors.NotCoordinatorForGroupError(), "info"),  # any more: it may be in its log
+        (errors.NotCoordinatorForGroupError(), "info"),  # but maybe it was when it wrote
         (errors.GroupCoordinatorNotAvailableError(), "info"),  # also: too few replicas in time
         (errors.RequestTimedOutError(), "info"),
         (errors.KafkaConnectionError(), "info"),
@@ -61,7 +61,7 @@ def test_of_creation(error: type[errors.KafkaError], expected: str) -> None:
     ],
 )
 def test_of_commit(error: Exception, expected: str) -> None:
-    """Only what is refused to the whole group, before anything is written, has not happened."""
+    """Only an error for the whole group, before anything is written, is certain."""
     assert aio_errors.of_commit(error) == expected
 
 
@@ -76,13 +76,14 @@ def test_of_commit(error: Exception, expected: str) -> None:
     ],
 )
 def test_of_deletion(error: Exception, expected: str) -> None:
-    """As of a commit; and there is nothing to delete of a group that is not there."""
+    """A deletion of offsets is like a commit; a group that does not exist has no offsets."""
     assert aio_errors.of_deletion(error) == expected
 
 
 @pytest.mark.parametrize("error", sorted(aio_errors.REFUSED_SENDS, key=str))
 def test_what_is_refused_is_not_retried(error: type[errors.KafkaError]) -> None:
-    """aiokafka itself takes it for final: otherwise it would not be the only attempt's answer."""
+    """aiokafka does not retry the errors that count as certain, so they are those of the only
+    attempt."""
     assert not error.retriable
 
 
@@ -91,11 +92,11 @@ def test_what_is_refused_is_not_retried(error: type[errors.KafkaError]) -> None:
     [
         (errors.OffsetOutOfRangeError(), "fail"),
         (errors.PolicyViolationError(), "fail"),
-        (errors.NotLeaderForPartitionError(), "info"),  # it may have led when it was asked
+        (errors.NotLeaderForPartitionError(), "info"),  # it may have been the leader before
         (errors.RequestTimedOutError(), "info"),
         (TimeoutError(), "info"),
     ],
 )
 def test_of_records_deletion(error: Exception, expected: str) -> None:
-    """What is refused before a log is touched."""
+    """Only errors that precede any change of a log are certain."""
     assert aio_errors.of_records_deletion(error) == expected

@@ -1,4 +1,4 @@
-"""Groups by aiokafka, against brokers of ours in the test's own loop."""
+"""Groups by aiokafka, against this project's brokers in the test's event loop."""
 
 import asyncio
 import gc
@@ -36,8 +36,8 @@ async def cluster() -> AsyncIterator[ClusterInLoop]:
 
 @pytest.fixture
 async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
-    """Makes clients, and closes them; every task of theirs has ended then, and no error is left
-    that nobody has asked for."""
+    """Makes clients and closes them; then no task of theirs runs, and none has an unretrieved
+    error."""
     complaints: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: complaints.append(context["message"])
@@ -76,7 +76,8 @@ async def join(client: GroupAioClient, commit: str = "sync", **how: Any) -> None
 
 
 async def poll_until(client: GroupAioClient, kind: str, others: tuple[Any, ...] = ()) -> list[Any]:
-    """Poll, and let the others poll, until such a micro-operation has come; all that came."""
+    """Poll, with the other clients, until a micro-operation of this kind comes; return all of
+    them."""
     told: list[Any] = []
     async with asyncio.timeout(20):
         while True:
@@ -96,7 +97,7 @@ async def written(client: GroupAioClient, *sends: tuple[str, int]) -> None:
 
 
 async def test_outsiders_commit_and_ask(clients: Any) -> None:
-    """What one commits the other is told; of what nobody has committed, nothing."""
+    """An offset that one client commits is what another fetches; without a commit there is none."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0))
     done = await ask(one, "commit", ["commit", "g", {"a-0": 7}, "sync"])
@@ -108,7 +109,7 @@ async def test_outsiders_commit_and_ask(clients: Any) -> None:
 
 
 async def test_metadata_comes_back(clients: Any) -> None:
-    """As it was committed."""
+    """Metadata is returned as it was committed."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0))
     places: dict[str, int | list[int]] = {"a-0": [7, 1234567890], "a-1": 3}
@@ -123,13 +124,13 @@ async def test_metadata_comes_back(clients: Any) -> None:
     [("", 7), (None, 7), ("12", [7, 12]), ("later", [7, -1]), ("9" * 19, [7, -1]), ("²", [7, -1])],
 )
 def test_metadata_of_anybody(metadata: str | None, told: Any) -> None:
-    """A number of ours is known again; anything else is known to be none."""
+    """Metadata that is a number of ours is read as such, and any other metadata as foreign."""
     assert as_committed(7, metadata) == told
 
 
 async def test_offsets_are_deleted(clients: Any) -> None:
-    """As a commit of nothing; not while a member of the group reads the topic, nor of a group that
-    nobody knows."""
+    """Offsets are deleted, but not while a member subscribes to the topic, nor of an unknown
+    group."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0))
     await ask(one, "commit", ["commit", "g", {"a-0": 1, "a-1": 3}, "sync"])
@@ -148,8 +149,8 @@ async def test_offsets_are_deleted(clients: Any) -> None:
 async def test_a_coordinator_that_loads_has_not_said_that_nothing_is_committed(
     clients: Any,
 ) -> None:
-    """A refusal to the whole group, which aiokafka does not look at, is asked again, and a member
-    does not begin anew by it."""
+    """An OffsetFetch that is rejected for the whole group is repeated, and not taken for no
+    commit."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-0", 1))
     await ask(one, "commit", ["commit", "g", {"a-0": 1}, "sync"])
@@ -179,7 +180,8 @@ async def test_a_coordinator_that_loads_has_not_said_that_nothing_is_committed(
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky"])
 async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
-    """The first owns everything until the second comes; each is told where it begins."""
+    """The first member owns everything until the second one joins, and each knows where it
+    starts."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-1", 1), ("a-1", 2))
     await ask(one, "commit", ["commit", "g", {"a-1": 1}, "sync"])
@@ -189,7 +191,7 @@ async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
     assert told[0][3] == {"a-0": 0, "a-1": 1}
     polled = told[1:]
     while {key for _, records in polled for key in records} != {"a-0", "a-1"}:
-        # Where nothing was committed it has to ask first where to begin.
+        # Without a committed offset it has to look up the beginning first.
         polled += await poll_until(one, "poll")
     assert sorted(polled, key=str) in (
         [["poll", {"a-0": [[0, 0]]}], ["poll", {"a-1": [[1, 2]]}]],
@@ -203,7 +205,8 @@ async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
 
 
 async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
-    """Before it gives it back, and the operation tells of it in this order."""
+    """A listener commits before its partitions are revoked, and the operation reports both in
+    order."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-0", 1))
     await join(one, commit="listener")
@@ -219,7 +222,7 @@ async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
 async def test_a_listener_in_doubt_tells_what_it_asked_for(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The poll as a whole is in doubt then, and with it the process."""
+    """If a listener's commit is in doubt, so is the poll that reports it, and the process ends."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0))
     await join(one, commit="listener")
@@ -238,7 +241,8 @@ async def test_a_listener_in_doubt_tells_what_it_asked_for(
 
 
 async def test_a_listener_that_nobody_polls_commits_nothing(clients: Any) -> None:
-    """No operation would be there to tell of it."""
+    """Without a poll in progress a listener commits nothing, because no operation would report
+    it."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0))
     await join(one, commit="listener")
@@ -252,8 +256,8 @@ async def test_a_listener_that_nobody_polls_commits_nothing(clients: Any) -> Non
 
 
 async def test_one_who_was_frozen_is_refused(clients: Any) -> None:
-    """A member that sleeps through its session wakes up in its commit, which is no longer its to
-    make: certainly not done, and soon it hears that all is lost."""
+    """A member that freezes for longer than its session fails to commit, and then loses its
+    partitions."""
     one, other = clients(0, session_timeout_ms="300"), clients(1)
     await written(one, ("a-0", 0))
     await join(one)
@@ -269,7 +273,7 @@ async def test_one_who_was_frozen_is_refused(clients: Any) -> None:
 async def test_a_leave_that_takes_too_long_is_in_doubt(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what it has left open is closed with the client."""
+    """A leave that takes too long is in doubt, and the client can still be closed."""
     one = clients(0)
     await written(one, ("a-0", 0))
     await join(one)
@@ -280,8 +284,8 @@ async def test_a_leave_that_takes_too_long_is_in_doubt(
 
 
 async def test_a_crash_says_nothing_and_a_leave_does(clients: Any) -> None:
-    """Whoever is left gets everything at once after a leave, and after a crash when the session is
-    over."""
+    """Other members get the partitions at once after a leave, and after the session timeout after a
+    crash."""
     one, other, third = clients(0, session_timeout_ms="1500"), clients(1), clients(2)
     await written(one, ("a-0", 0))
     loop = asyncio.get_running_loop()
@@ -305,8 +309,7 @@ async def test_a_crash_says_nothing_and_a_leave_does(clients: Any) -> None:
 
 
 async def test_who_polls_again_joins_again(clients: Any) -> None:
-    """A member that has not polled for too long leaves, by its own client, which does not join
-    again before somebody polls: also while there is nothing to poll for."""
+    """A member that exceeded ``max.poll.interval.ms`` joins again when it polls again."""
     one = clients(0, max_poll_interval_ms="300")
     await written(one, ("a-0", 0))
     await join(one)

@@ -13,7 +13,7 @@ PLACE = TopicPartition("t", 0)
 
 
 class FakeConsumer:
-    """One that stands at some place of ``t-0``, and is answered by whatever leads it."""
+    """A consumer with a position in ``t-0`` whose fetches get this error."""
 
     def __init__(self, position: int | None, error: int) -> None:
         state = SimpleNamespace(has_valid_position=position is not None, position=position)
@@ -27,7 +27,7 @@ class FakeConsumer:
         return SimpleNamespace(topics=[("t", rows)])
 
     async def heard(self, request: Any) -> list[int]:
-        """The errors of the partitions that an answer has."""
+        """The errors of the partitions in the response."""
         answer = await self._client.send(2, request, group="any")
         return [error for _, rows in answer.topics for _, error, *_ in rows]
 
@@ -40,18 +40,19 @@ def fetch() -> Any:
 @pytest.mark.parametrize(
     ("begins", "error", "heard"),
     [
-        (0, OUT_OF_RANGE, NOT_LEADER),  # the log ends before: whoever says so may be the last to
+        (0, OUT_OF_RANGE, NOT_LEADER),  # the log ends before: maybe a former leader
         (7, OUT_OF_RANGE, NOT_LEADER),
-        (8, OUT_OF_RANGE, OUT_OF_RANGE),  # what was there is deleted
+        (8, OUT_OF_RANGE, OUT_OF_RANGE),  # the records there are deleted
         (8, 0, 0),
         (0, 5, 5),
-        (None, OUT_OF_RANGE, NOT_LEADER),  # nobody tells
+        (None, OUT_OF_RANGE, NOT_LEADER),  # the start of the log is unknown
     ],
 )
 async def test_only_a_beginning_is_believed(
     fetch: Any, monkeypatch: pytest.MonkeyPatch, begins: int | None, error: int, heard: int
 ) -> None:
-    """A place behind the end is asked for again; partitions that nobody reads are left alone."""
+    """OFFSET_OUT_OF_RANGE is believed only before the start of the log, and for partitions without
+    a position."""
 
     async def ask(client: Any, place: TopicPartition, what: str) -> int:
         assert (place, what) == (PLACE, "start")
@@ -66,7 +67,7 @@ async def test_only_a_beginning_is_believed(
 
 
 async def test_other_answers_and_places_without_a_reader_stay(fetch: Any) -> None:
-    """A consumer that is about to begin has nothing to lose."""
+    """Partitions without a position, and responses to other requests, are unchanged."""
     consumer = FakeConsumer(None, OUT_OF_RANGE)
     aio_range.doubt(consumer)
     assert await consumer.heard(fetch) == [OUT_OF_RANGE, OUT_OF_RANGE]

@@ -1,4 +1,4 @@
-"""Plans speak Kafka's names, aiokafka its own."""
+"""Plans use Kafka's names for settings, and aiokafka its own."""
 
 import inspect
 
@@ -16,7 +16,7 @@ from workloads.idempotent import WORKLOAD
 
 
 def test_the_workloads_own_settings_are_taken() -> None:
-    """What the workload asks of librdkafka by default is asked of aiokafka."""
+    """aiokafka accepts the workload's default settings."""
     assert refusal(WORKLOAD.producer, WORKLOAD.consumer) is None
     assert producer_arguments(WORKLOAD.producer) == {
         "acks": "all",
@@ -48,13 +48,13 @@ def test_the_workloads_own_settings_are_taken() -> None:
 def test_names_are_those_of_aiokafka(
     client: type, table: dict[str, tuple[str, aio_settings.Parse]]
 ) -> None:
-    """A misspelt argument would end a run at its first operation."""
+    """Every argument in the tables is one of aiokafka's."""
     known = {*inspect.signature(client).parameters, aio_settings.DELIVERY_TIMEOUT}
     assert {argument for argument, _ in table.values()} <= known
 
 
 def test_the_defaults_are_the_contracts() -> None:
-    """What is judged strictly unless a plan says otherwise is asked for strictly."""
+    """The defaults are the strict ones by which a plan without settings is judged."""
     producer = producer_arguments({})
     assert (producer["acks"], producer["enable_idempotence"]) == ("all", True)
     assert consumer_arguments({})["isolation_level"] == "read_committed"
@@ -63,7 +63,7 @@ def test_the_defaults_are_the_contracts() -> None:
 
 
 def test_kafkas_name_counts_before_librdkafkas() -> None:
-    """Of two names for one thing, the workload's and a user's, the user's is obeyed."""
+    """Of two names for one argument, Kafka's takes precedence over librdkafka's."""
     arguments = consumer_arguments({"request.timeout.ms": "7", "socket.timeout.ms": "4000"})
     assert arguments["request_timeout_ms"] == 7
 
@@ -96,21 +96,22 @@ def test_kafkas_name_counts_before_librdkafkas() -> None:
 def test_what_cannot_be_obeyed_is_refused(
     producer: dict[str, str], consumer: dict[str, str], told: str
 ) -> None:
-    """In one line that names the setting."""
+    """A setting that aiokafka cannot obey is rejected in one line that names it."""
     why = refusal(producer, consumer) or ""
     assert why.startswith(f"--set {told}")
     assert "\n" not in why
 
 
 def test_one_request_at_a_time_is_not_refused() -> None:
-    """The one value that aiokafka always has."""
+    """The one value that aiokafka always has is accepted."""
     assert refusal({"max.in.flight.requests.per.connection": "1"}, {}) is None
     assert refusal({"compression.type": "none"}, {"check.crcs": "true"}) is None
     assert producer_arguments({"compression.type": "gzip"})["compression_type"] == "gzip"
 
 
 def test_a_member_begins_somewhere_and_is_waited_for() -> None:
-    """In a rebalance as long as it may be silent between polls, as Kafka's own consumer is."""
+    """A member starts from the beginning, and a rebalance waits for it for
+    ``max.poll.interval.ms``."""
     arguments = member_arguments(
         {"auto.offset.reset": "error", "session.timeout.ms": "700", "max.poll.interval.ms": "900"}
     )

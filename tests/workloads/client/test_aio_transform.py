@@ -1,4 +1,5 @@
-"""Consume, transform, produce by aiokafka, against brokers of ours in the test's own loop."""
+"""Consume, transform, produce by aiokafka, against this project's brokers in the test's event
+loop."""
 
 import asyncio
 import gc
@@ -20,7 +21,7 @@ HOW = {"instance": None, "assignor": "range", "commit": "sync"}
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[ClusterInLoop]:
-    """Three brokers that know of each other."""
+    """Three brokers that know one another."""
     zookeeper = ZooKeeperInLoop()
     await zookeeper.start()
     world = ClusterInLoop(zookeeper)
@@ -37,7 +38,7 @@ async def cluster() -> AsyncIterator[ClusterInLoop]:
 
 @pytest.fixture
 async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
-    """Makes clients, and closes them; no error is left that nobody has asked for."""
+    """Makes clients and closes them; then no task of theirs has an unretrieved error."""
     complaints: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: complaints.append(context["message"])
@@ -45,7 +46,7 @@ async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
     made: list[TransformingAioClient] = []
 
     def make(process: int) -> TransformingAioClient:
-        # A transaction that waits must not be taken for one that hangs.
+        # A transaction that waits must not look like one that hangs.
         longer = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), "20000")
         longer |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), "5000")
         longer["retry.backoff.ms"] = "20"
@@ -81,7 +82,7 @@ async def join(client: TransformingAioClient) -> None:
 
 
 async def work(client: TransformingAioClient, row: list[MicroOp], count: int) -> list[Op]:
-    """Its transactions, until it has polled so many records."""
+    """Run transactions of the client until it has polled this number of records."""
     done: list[Op] = []
     async with asyncio.timeout(30):
         while count > 0:
@@ -93,7 +94,7 @@ async def work(client: TransformingAioClient, row: list[MicroOp], count: int) ->
 
 
 async def read(client: TransformingAioClient) -> list[int]:
-    """The inputs of the committed output, up to its end."""
+    """Return the inputs of the committed output, up to its end."""
     keys = ["output-0", "output-1"]
     assert (await ask(client, "assign", keys)).type == "ok"
     found: list[int] = []
@@ -112,7 +113,7 @@ def told(ops: Iterable[Op], kind: str) -> list[MicroOp]:
 
 
 async def test_each_input_comes_out_once(clients: Any) -> None:
-    """One member works; what it does in a transaction that it aborts it does again."""
+    """Each input has one output, also if the first transaction was aborted."""
     member = clients(1)
     await join(member)
     aborted = await work(member, [*ROW, ["abort"]], 1)
@@ -132,8 +133,10 @@ async def test_each_input_comes_out_once(clients: Any) -> None:
 
 
 async def test_who_takes_a_partition_over_fences_who_had_it(clients: Any) -> None:
-    """A member is in the middle of a transaction for longer than its group waits for it: another
-    one takes everything over, and nothing of the first one's comes out."""
+    """A member that takes over a partition fences its predecessor in the middle of a transaction.
+
+    The predecessor's transaction has no effect.
+    """
     first, second = clients(1), clients(2)
     await join(first)
     slow: list[MicroOp] = [*ROW[:2], ["delay", None, 5000], ROW[2]]
@@ -151,7 +154,7 @@ async def test_who_takes_a_partition_over_fences_who_had_it(clients: Any) -> Non
 
 
 async def test_a_rebalance_waits_for_the_transaction_under_way(clients: Any) -> None:
-    """One that is done in time is committed; then both members own a part."""
+    """A rebalance waits for the transaction in progress; then both members own a partition."""
     first, second = clients(1), clients(2)
     await join(first)
     slow: list[MicroOp] = [*ROW[:2], ["delay", None, 300], ROW[2]]

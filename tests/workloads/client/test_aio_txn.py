@@ -1,4 +1,4 @@
-"""Transactions by aiokafka, against brokers of ours in the test's own loop."""
+"""Transactions by aiokafka, against this project's brokers in the test's event loop."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ from workloads.transactions import WORKLOAD
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[ClusterInLoop]:
-    """Three brokers that know of each other."""
+    """Three brokers that know one another."""
     zookeeper = ZooKeeperInLoop()
     await zookeeper.start()
     world = ClusterInLoop(zookeeper)
@@ -36,7 +36,7 @@ async def cluster() -> AsyncIterator[ClusterInLoop]:
 
 @pytest.fixture
 async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
-    """Makes clients, and closes them; no error is left that nobody has asked for."""
+    """Makes clients and closes them; then no task of theirs has an unretrieved error."""
     complaints: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: complaints.append(context["message"])
@@ -72,7 +72,7 @@ async def transact(client: TransactionalAioClient, *row: MicroOp) -> Op:
 
 
 async def read_to_the_end(client: TransactionalAioClient, key: str) -> list[int]:
-    """The values that a reader of committed records gets, up to the high watermark."""
+    """Return the values that a read_committed reader gets, up to the high watermark."""
     assert (await ask(client, "assign", [key])).type == "ok"
     values: list[int] = []
     async with asyncio.timeout(20):
@@ -84,8 +84,10 @@ async def read_to_the_end(client: TransactionalAioClient, key: str) -> list[int]
 
 
 async def test_transactions_from_end_to_end(clients: Any) -> None:
-    """What was committed is read once, what was aborted never; behind the markers of both is the
-    end of the log, and what a transaction had polled before it was aborted is polled again."""
+    """Committed records are read once and aborted ones never, up to the end of the log.
+
+    What a transaction has polled before it was aborted is polled again.
+    """
     one = await clients(0, "mine")
     assert (await ask(one, "create-topic", [["create-topic", "t", 2]])).type == "ok"
     answer = await transact(one, ["send", "t-0", 0], ["send", "t-1", 0], ["send", "t-0", 1])
@@ -107,8 +109,8 @@ async def test_transactions_from_end_to_end(clients: Any) -> None:
 
 
 async def test_a_successor_fences(clients: Any) -> None:
-    """Of two with one id the former can do nothing any more, and knows that it could not; what it
-    had sent is gone."""
+    """A process that takes over a transactional id fences the former one, whose open records are
+    lost."""
     one = await clients(0, "ours")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     assert (await transact(one, ["send", "t-0", 0])).type == "ok"
@@ -128,7 +130,7 @@ async def test_a_successor_fences(clients: Any) -> None:
 
 
 async def test_a_fenced_send_is_a_failure(clients: Any) -> None:
-    """Nobody asked for a commit yet."""
+    """A fenced send is ``fail``, because no commit was requested."""
     one = await clients(0, "ours")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     assert (await transact(one, ["send", "t-0", 0])).type == "ok"
@@ -140,7 +142,7 @@ async def test_a_fenced_send_is_a_failure(clients: Any) -> None:
 
 
 async def test_a_commit_without_an_answer_is_in_doubt(clients: Any, cluster: ClusterInLoop) -> None:
-    """Before aiokafka asks again; and it is the last thing that the process does."""
+    """A commit without a response is in doubt before aiokafka repeats it, and ends the process."""
     one = await clients(0, "mine", request_timeout_ms="500")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     assert (await transact(one, ["send", "t-0", 0])).type == "ok"
@@ -154,7 +156,7 @@ async def test_a_commit_without_an_answer_is_in_doubt(clients: Any, cluster: Clu
 
 
 def hold_up(producer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it produces is to be tried again after 0.4 s."""
+    """Make the producer's requests fail with a retriable error after 0.4 s."""
     send = producer.client.send
 
     async def slow(node: int, request: Any, **options: Any) -> Any:
@@ -169,7 +171,7 @@ def hold_up(producer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_producer_ends_with_all_that_it_has_under_way(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request to each of three brokers; none is left to itself."""
+    """Closing a producer ends its requests to all brokers."""
     one = await clients(0, "mine")
     await ask(one, "create-topic", [["create-topic", "t", 3]])
     everywhere = [["send", f"t-{number}", 0] for number in range(3)]
@@ -185,7 +187,8 @@ async def test_a_producer_ends_with_all_that_it_has_under_way(
 async def test_what_a_dead_sender_leaves_under_way_is_ended(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request whose batch has failed with its sender would trip over it when it is answered."""
+    """Requests that a failed sender has left in flight are ended, because their batches are
+    gone."""
     one = await clients(0, "ours")
     await ask(one, "create-topic", [["create-topic", "t", 2]])
     await transact(one, ["send", "t-0", 0], ["send", "t-1", 0])
@@ -206,7 +209,7 @@ async def _never(*_: Any, **__: Any) -> None:
 
 
 async def test_who_finds_nobody_gets_no_id(clients: Any) -> None:
-    """Certainly not: there is nobody to ask. The process may ask again."""
+    """Without a cluster ``init`` certainly fails, and may be repeated."""
     one = TransactionalAioClient(
         Settings(
             "127.0.0.1:9", 0, WORKLOAD.producer, WORKLOAD.consumer, {"replication.factor": "3"}
@@ -221,7 +224,8 @@ async def test_who_finds_nobody_gets_no_id(clients: Any) -> None:
 
 
 async def test_watermarks_show_an_open_transaction(clients: Any) -> None:
-    """The last stable offset stays at its beginning; the high watermark does not."""
+    """The last stable offset stays at the start of an open transaction; the high watermark does
+    not."""
     one = await clients(0, "mine", transaction_timeout_ms="60000")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     await transact(one, ["send", "t-0", 0])

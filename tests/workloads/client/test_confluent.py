@@ -1,4 +1,4 @@
-"""librdkafka behind the one interface, against the mock brokers it carries in itself."""
+"""The librdkafka client against librdkafka's own mock brokers."""
 
 import asyncio
 import threading
@@ -45,7 +45,7 @@ async def ask(client: ConfluentClient, f: str, value: Any = None) -> Op:
 
 
 async def read(client: ConfluentClient, count: int) -> dict[str, list[list[int]]]:
-    """Polls until so many records have come."""
+    """Poll until this number of records has come."""
     records: dict[str, list[list[int]]] = {}
     while sum(map(len, records.values())) < count:
         polled = await ask(client, "poll", [["poll"]])
@@ -56,8 +56,10 @@ async def read(client: ConfluentClient, count: int) -> dict[str, list[list[int]]
 
 
 class Desynchronized:
-    """A producer whose first record finds the broker out of sequence: librdkafka raises that once,
-    and then reports on the record."""
+    """A producer whose first record gets OUT_OF_ORDER_SEQUENCE_NUMBER.
+
+    librdkafka raises that once, and then reports the result of the record.
+    """
 
     def __init__(self, config: Any) -> None:
         self.waiting: list[Any] = []
@@ -76,13 +78,13 @@ class Desynchronized:
         time.sleep(0.001)
 
     def purge(self) -> None:
-        """Nothing is queued."""
+        """Do nothing: nothing is queued."""
 
 
 async def test_a_fatal_error_is_doubt_about_the_record(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A producer that librdkafka gives up still tells what became of its records, and ends."""
+    """A producer with a fatal error still reports the results of its records, and can be closed."""
     monkeypatch.setattr("workloads.client.confluent.Producer", Desynchronized)
     client = clients(0, "nowhere:1")
     sent = await asyncio.wait_for(ask(client, "send", [["send", "a-0", 1]]), 5)
@@ -93,8 +95,8 @@ async def test_a_fatal_error_is_doubt_about_the_record(
 
 @pytest.mark.slow
 async def test_what_is_sent_is_read(clients: Any) -> None:
-    """Sends tell their offsets, polls bring the numbers back, and the reader knows when it has
-    caught up."""
+    """Sends report their offsets, polls return the values, and the reader knows when it has caught
+    up."""
     writer, reader = clients(0), clients(1)
     sent = await ask(writer, "send", [["send", "a-0", number] for number in range(3)])
     assert (sent.type, sent.value) == ("ok", [["send", "a-0", [n, n]] for n in range(3)])
@@ -109,7 +111,7 @@ async def test_what_is_sent_is_read(clients: Any) -> None:
 
 @pytest.mark.slow
 async def test_an_assignment_keeps_the_place_in_kept_keys(clients: Any) -> None:
-    """New keys are read from their beginning; kept ones go on; dropped ones begin again."""
+    """An assignment reads new partitions from the beginning, and kept ones from their position."""
     left, right, reader = clients(0), clients(1), clients(2)
     await ask(left, "send", [["send", "b-0", 0]])
     await ask(right, "send", [["send", "b-1", 0]])
@@ -124,7 +126,7 @@ async def test_an_assignment_keeps_the_place_in_kept_keys(clients: Any) -> None:
 
 
 class Deadlocked:
-    """A consumer after librdkafka #5476: what needs its main thread never returns."""
+    """A consumer after librdkafka #5476: calls that need its main thread never return."""
 
     made: ClassVar[list["Deadlocked"]] = []
 
@@ -144,7 +146,7 @@ class Deadlocked:
 async def test_a_deadlocked_consumer_holds_up_nobody(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each assignment is a new consumer's; the one before it may take for ever to close."""
+    """Each assignment has a consumer of its own, so a deadlocked one blocks no operation."""
     monkeypatch.setattr("workloads.client.confluent.Consumer", Deadlocked)
     client = clients(0, "nowhere:1")
     for keys in (["a-0"], ["a-0", "b-1"]):
@@ -160,7 +162,7 @@ async def test_a_deadlocked_consumer_holds_up_nobody(
 async def test_a_foreign_record_is_read_as_a_number_nobody_wrote(
     clients: Any, bootstrap: str
 ) -> None:
-    """Other bytes, or a record of another partition, become negative numbers."""
+    """Foreign bytes, or a record of another partition, are read as negative numbers."""
     stranger = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     stranger.produce("c", value=b"?", partition=0)
     stranger.produce("c", key=b"c-1", value=bytes(8), partition=0)
@@ -172,7 +174,7 @@ async def test_a_foreign_record_is_read_as_a_number_nobody_wrote(
 
 
 async def test_what_was_never_queued_has_failed(clients: Any) -> None:
-    """A send that librdkafka itself refuses is ``fail``; the process must not act again anyway."""
+    """A send that librdkafka itself rejects is ``fail``, and ends the process."""
     writer = clients(0)
     long = "x" * 990 + "-0"
     sent = await ask(writer, "send", [["send", long, 0]])
@@ -183,7 +185,7 @@ async def test_what_was_never_queued_has_failed(clients: Any) -> None:
 
 @pytest.mark.slow
 async def test_a_full_queue_is_doubt_about_the_whole(clients: Any) -> None:
-    """One record queued, one refused: as a whole that is neither done nor not done."""
+    """A send of which one record was queued and one was refused is in doubt as a whole."""
     settings = {"queue.buffering.max.messages": "1", "delivery.timeout.ms": "300"}
     writer = clients(0, "127.0.0.1:9", **settings, **{"request.timeout.ms": "200"})
     sent = await ask(writer, "send", [["send", "f-0", 0], ["send", "f-0", 1]])
@@ -192,8 +194,10 @@ async def test_a_full_queue_is_doubt_about_the_whole(clients: Any) -> None:
 
 @pytest.mark.slow
 async def test_nobody_there_is_doubt_and_closing_does_not_wait(clients: Any) -> None:
-    """A send that nobody answers ends in info after the delivery timeout; a client with a send
-    under way closes within a moment."""
+    """A send without a response ends in info after the delivery timeout.
+
+    A client with a send in progress closes at once.
+    """
     settings = {"delivery.timeout.ms": "300", "request.timeout.ms": "200"}
     lost = clients(0, "127.0.0.1:9", **settings)
     sent = await ask(lost, "send", [["send", "e-0", 0], ["send", "e-0", 1]])
@@ -210,13 +214,13 @@ async def test_nobody_there_is_doubt_and_closing_does_not_wait(clients: Any) -> 
 
 
 async def test_a_crash_is_doubt(clients: Any) -> None:
-    """A planned crash ends in info: the interpreter retires the process."""
+    """A planned crash ends in info, so that the interpreter retires the process."""
     crashed = await ask(clients(0), "crash")
     assert (crashed.type, crashed.error) == ("info", "crash")
 
 
 def test_settings_are_tried_before_a_run() -> None:
-    """What librdkafka does not understand is told in one line."""
+    """A setting that librdkafka does not accept is rejected in one line."""
     assert refusal(WORKLOAD.producer, WORKLOAD.consumer) is None
     wrong = refusal({"acks": "most"}, {})
     assert wrong is not None
@@ -240,6 +244,7 @@ def test_split() -> None:
 def test_what_would_mislead_a_verdict_is_refused(
     producer: dict[str, str], consumer: dict[str, str], told: str
 ) -> None:
-    """A second name of a setting is refused: the client obeys it, and the contract ignores it."""
+    """An alias of a setting is rejected, because librdkafka would obey it and the contract ignore
+    it."""
     assert (refusal(producer, consumer) or "").startswith(f"--set {told}")
     assert refusal({"max.in.flight.requests.per.connection": "1", "acks": "1"}, {}) is None

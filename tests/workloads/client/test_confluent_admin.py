@@ -1,4 +1,4 @@
-"""What librdkafka asks of topics and records, of brokers of ours in the test's own loop."""
+"""librdkafka's admin requests, against this project's brokers in the test's event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[ClusterInLoop]:
-    """Three brokers that know of each other."""
+    """Three brokers that know one another."""
     zookeeper = ZooKeeperInLoop()
     await zookeeper.start()
     world = ClusterInLoop(zookeeper)
@@ -48,7 +48,7 @@ async def ask(client: ConfluentClient, f: str, *value: Any) -> Op:
 
 
 async def read(client: ConfluentClient, key: str) -> list[list[int]]:
-    """The first records that a poll brings."""
+    """Return the first records that a poll returns."""
     await ask(client, "assign", key)
     async with asyncio.timeout(20):
         while True:
@@ -59,8 +59,10 @@ async def read(client: ConfluentClient, key: str) -> list[list[int]]:
 
 
 async def test_records_and_topics_are_deleted(clients: Any) -> None:
-    """The answer tells where the log begins on all replicas, and what is refused is in doubt; a
-    topic of the same name has keys of its own."""
+    """DeleteRecords reports the start of the log, and is in doubt if it is rejected.
+
+    A recreated topic has other partition names in the history.
+    """
     one = clients(0)
     await ask(one, "create-topic", ["create-topic", "t", 1])
     await ask(one, "send", *(["send", "t-0", value] for value in range(3)))
@@ -79,7 +81,7 @@ async def test_records_and_topics_are_deleted(clients: Any) -> None:
 
 
 async def test_a_topic_gets_other_settings(clients: Any) -> None:
-    """Once it is there."""
+    """alter-topic changes the settings of an existing topic."""
     one = clients(0)
     nobody = await ask(one, "alter-topic", ["compacted", "nobody"])
     assert (nobody.type, nobody.error) == ("info", "UNKNOWN_TOPIC_OR_PART")

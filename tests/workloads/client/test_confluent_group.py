@@ -1,4 +1,4 @@
-"""Groups by librdkafka, against brokers of ours in the test's own loop."""
+"""Groups by librdkafka, against this project's brokers in the test's event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -66,7 +66,8 @@ async def join(client: GroupConfluentClient, commit: str = "sync", **how: Any) -
 async def poll_until(
     client: GroupConfluentClient, kind: str, others: tuple[Any, ...] = ()
 ) -> list[Any]:
-    """Poll, and let the others poll, until such a micro-operation has come; all that came."""
+    """Poll, with the other clients, until a micro-operation of this kind comes; return all of
+    them."""
     told: list[Any] = []
     async with asyncio.timeout(20):
         while True:
@@ -86,7 +87,7 @@ async def written(client: GroupConfluentClient, *sends: tuple[str, int]) -> None
 
 
 async def test_outsiders_commit_and_ask(clients: Any) -> None:
-    """What one commits the other is told; of what nobody has committed, nothing."""
+    """An offset that one client commits is what another fetches; without a commit there is none."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0))
     for place, mode in (([7, 1234567890], "sync"), (8, "async"), ([9, 5], "async")):
@@ -98,7 +99,8 @@ async def test_outsiders_commit_and_ask(clients: Any) -> None:
 
 @pytest.mark.parametrize("assignor", confluent_group.ASSIGNORS)
 async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
-    """The first owns everything until the second comes; who is cooperative keeps what stays."""
+    """The first member owns everything until the second one joins; a cooperative member keeps the
+    rest."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-1", 1), ("a-1", 2))
     await ask(one, "commit", ["commit", "g", {"a-1": 1}, "sync"])
@@ -113,7 +115,8 @@ async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
 
 
 async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
-    """Before it gives it back, and the operation tells of it in this order."""
+    """A listener commits before its partitions are revoked, and the operation reports both in
+    order."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-0", 1))
     await join(one, commit="listener")
@@ -129,7 +132,7 @@ async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
 
 
 async def test_a_leave_is_heard_at_once(clients: Any) -> None:
-    """The other member gets everything long before a session would be over."""
+    """After a leave the other member gets everything long before a session would expire."""
     one, other = clients(0, session_timeout_ms="30000", max_poll_interval_ms="30000"), clients(1)
     await written(one, ("a-0", 0))
     await join(one)
@@ -144,7 +147,7 @@ async def test_a_leave_is_heard_at_once(clients: Any) -> None:
 
 
 class Refused:
-    """A consumer whose commits are refused."""
+    """A consumer whose commits are rejected."""
 
     def __init__(self, _: Any) -> None: ...
 
@@ -159,7 +162,7 @@ class Refused:
 async def test_a_late_refusal_is_no_certainty(
     clients: Any, monkeypatch: pytest.MonkeyPatch, first_attempt_s: float, kind: str
 ) -> None:
-    """An attempt before it may have been carried out."""
+    """A late rejection is in doubt, because an earlier attempt may have succeeded."""
     monkeypatch.setattr("workloads.client.confluent_group.Consumer", Refused)
     monkeypatch.setattr(confluent_group, "FIRST_ATTEMPT_S", first_attempt_s)
     done = await ask(clients(0), "commit", ["commit", "g", {"a-0": 1}, "sync"])

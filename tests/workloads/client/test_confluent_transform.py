@@ -1,4 +1,4 @@
-"""Members of groups that work in transactions, by librdkafka, without a cluster."""
+"""Group members that work in transactions, by librdkafka, without a cluster."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ REVOKED: MicroOp = ["revoked", "g", None, ["a-0"]]
 
 
 class Member:
-    """A member whose polls bring what they are told to."""
+    """A member whose polls return these events."""
 
     def __init__(self, *told: list[MicroOp], identity: Any = "me") -> None:
         self.told = list(told)
@@ -24,7 +24,8 @@ class Member:
 
 
 async def test_rebalances_stand_in_front_of_their_polls() -> None:
-    """As long as nothing was read before them the transaction goes on."""
+    """Rebalances precede their polls, and the transaction continues if nothing was read before
+    them."""
     records = {"a-0": [[0, 7]]}
     polls: Any = _Polls(Member([["poll", {}]], [REVOKED, ASSIGNED, ["poll", records]]))  # type: ignore[arg-type]
     assert await polls.poll() == ({}, None)
@@ -34,14 +35,15 @@ async def test_rebalances_stand_in_front_of_their_polls() -> None:
 
 
 async def test_what_was_read_before_a_rebalance_is_not_committed_after_it() -> None:
-    """Nobody would refuse positions of keys that another member owns by now."""
+    """Records read before a rebalance are not committed after it, because no broker would reject
+    that."""
     polls = _Polls(Member([["poll", {"a-0": [[0, 7]]}]], [REVOKED, ["poll", {}]]))  # type: ignore[arg-type]
     assert await polls.poll() == ({"a-0": [[0, 7]]}, None)
     assert await polls.poll() == ({}, "RebalanceInProgress")
 
 
 async def test_who_was_never_assigned_anything_commits_nothing() -> None:
-    """It would be in nobody's name."""
+    """A member that was never assigned anything commits nothing, because it has no member id."""
 
     class Producer:
         begin = send = commit = abort = None

@@ -1,4 +1,4 @@
-"""Transactions by librdkafka, against brokers of ours in the test's own loop."""
+"""Transactions by librdkafka, against this project's brokers in the test's event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[ClusterInLoop]:
-    """Three brokers that know of each other."""
+    """Three brokers that know one another."""
     zookeeper = ZooKeeperInLoop()
     await zookeeper.start()
     world = ClusterInLoop(zookeeper)
@@ -62,7 +62,7 @@ async def transact(client: TransactionalConfluentClient, *row: MicroOp) -> Op:
 
 
 async def read_to_the_end(client: TransactionalConfluentClient, key: str) -> list[int]:
-    """The values that a reader of committed records gets, up to the high watermark."""
+    """Return the values that a read_committed reader gets, up to the high watermark."""
     assert (await ask(client, "assign", [key])).type == "ok"
     values: list[int] = []
     async with asyncio.timeout(20):
@@ -74,8 +74,10 @@ async def read_to_the_end(client: TransactionalConfluentClient, key: str) -> lis
 
 
 async def test_transactions_from_end_to_end(clients: Any) -> None:
-    """What was committed is read once, what was aborted never; behind the markers of both is the
-    end of the log, and what a transaction had polled before it was aborted is polled again."""
+    """Committed records are read once and aborted ones never, up to the end of the log.
+
+    What a transaction has polled before it was aborted is polled again.
+    """
     one = await clients(0, "mine")
     assert (await ask(one, "create-topic", [["create-topic", "t", 2]])).type == "ok"
     answer = await transact(one, ["send", "t-0", 0], ["send", "t-1", 0], ["send", "t-0", 1])
@@ -88,7 +90,7 @@ async def test_transactions_from_end_to_end(clients: Any) -> None:
             answer = await transact(one, ["poll"], ["send", "t-0", 2], ["abort"])
         assert (answer.type, answer.error, one.alive) == ("fail", "aborted", True)
         answer = await transact(one, ["poll"], ["send", "t-1", 3])
-        while answer.value[0] == ["poll", {}]:  # it has asked for them again
+        while answer.value[0] == ["poll", {}]:  # it is fetching them again
             answer = await transact(one, ["poll"], ["send", "t-1", 3])
     assert answer.type == "ok"
     assert answer.value[0] == ["poll", {"t-0": [[0, 0], [1, 1]]}]
@@ -103,7 +105,8 @@ async def test_transactions_from_end_to_end(clients: Any) -> None:
 
 
 async def test_a_successor_fences(clients: Any) -> None:
-    """Of two with one id the former can do nothing any more; what it had sent is gone."""
+    """A process that takes over a transactional id fences the former one, whose open records are
+    lost."""
     one = await clients(0, "ours")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     assert (await transact(one, ["send", "t-0", 0])).type == "ok"
@@ -120,7 +123,8 @@ async def test_a_successor_fences(clients: Any) -> None:
 async def test_an_id_that_nobody_gives_is_in_doubt(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """librdkafka does not say how far it came."""
+    """An ``init`` without a response is in doubt, because librdkafka does not say how far it
+    came."""
     monkeypatch.setattr("workloads.client.confluent_txn.INIT_TIMEOUT_S", 0.2)
     one = TransactionalConfluentClient(
         Settings(

@@ -1,10 +1,10 @@
-"""What a member is told comes in its order."""
+"""A member's events are reported in their order."""
 
 from workloads.client.membership import Feed
 
 
 def test_rebalances_stand_before_the_records_that_follow_them() -> None:
-    """One operation tells of all of it."""
+    """One operation reports rebalances and the records after them."""
     feed = Feed("g")
     feed.assigned(3, ["b-0", "a-0"])
     feed.read("a-0", [[4, 40], [5, 50]])
@@ -18,7 +18,7 @@ def test_rebalances_stand_before_the_records_that_follow_them() -> None:
 
 
 def test_what_follows_records_waits_for_the_next_operation() -> None:
-    """Records that were read before a key was given back are not told after that."""
+    """A rebalance after records is left to the next operation."""
     feed = Feed("g")
     feed.read("a-0", [[4, 40]])
     feed.committed({"a-0": 5})
@@ -37,7 +37,7 @@ def test_what_follows_records_waits_for_the_next_operation() -> None:
 
 
 def test_where_a_member_begins_can_be_filled_in_until_it_is_told() -> None:
-    """The client learns of it after the assignment."""
+    """The start position of a partition, which is known after the assignment, can be filled in."""
     feed = Feed("g")
     feed.assigned(None, ["a-0", "a-1"])
     (begins,) = feed.unplaced()
@@ -47,7 +47,7 @@ def test_where_a_member_begins_can_be_filled_in_until_it_is_told() -> None:
 
 
 def test_positions_are_those_of_owned_keys() -> None:
-    """Behind the last record; forgotten with the key, however it was lost."""
+    """Positions follow the last record, and are removed when a partition is revoked or lost."""
     feed = Feed("g")
     feed.read("a-0", [[4, 40]])
     feed.read("a-1", [])

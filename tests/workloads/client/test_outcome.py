@@ -1,4 +1,4 @@
-"""Errors of librdkafka and what they say about a record."""
+"""Errors of librdkafka, and what they say about an operation."""
 
 import pytest
 from confluent_kafka import KafkaError
@@ -17,7 +17,7 @@ from workloads.client import outcome
         ("_TRANSPORT", "info"),
         ("NOT_LEADER_FOR_PARTITION", "info"),  # KAFKA-13574: answered to writes that succeeded
         ("REQUEST_TIMED_OUT", "info"),
-        ("NOT_ENOUGH_REPLICAS", "info"),  # the attempt before may have succeeded
+        ("NOT_ENOUGH_REPLICAS", "info"),  # an earlier attempt may have succeeded
         ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "info"),
         ("OUT_OF_ORDER_SEQUENCE_NUMBER", "info"),
         ("_PURGE_QUEUE", "info"),  # purged while it waited for its second attempt
@@ -28,7 +28,7 @@ from workloads.client import outcome
     ],
 )
 def test_of_send(error: str | None, expected: str) -> None:
-    """Only what is refused at every attempt has certainly not happened."""
+    """Only an error that every attempt would get is certain."""
     assert outcome.of_send(error) == expected
 
 
@@ -44,7 +44,7 @@ def test_of_send(error: str | None, expected: str) -> None:
     ],
 )
 def test_of_creation(error: str | None, expected: str) -> None:
-    """A topic that exists was created by us before: names are used once."""
+    """An existing topic was created by an earlier attempt, because names are used only once."""
     assert outcome.of_creation(error) == expected
 
 
@@ -60,7 +60,7 @@ def test_of_creation(error: str | None, expected: str) -> None:
     ],
 )
 def test_of_commit(error: str | None, first: str, later: str) -> None:
-    """A refusal is the whole truth only of a first attempt."""
+    """A rejection is certain only if it is the response to the first attempt."""
     assert outcome.of_commit(error, is_first=True) == first
     assert outcome.of_commit(error, is_first=False) == later
 
@@ -69,7 +69,7 @@ def test_of_commit(error: str | None, first: str, later: str) -> None:
     "table", [outcome.REFUSED_SENDS, outcome.REFUSED_CREATIONS, outcome.REFUSED_COMMITS]
 )
 def test_names_are_those_of_librdkafka(table: frozenset[str]) -> None:
-    """A misspelt name would silently mean doubt."""
+    """Every name in the tables is one of librdkafka's; a misspelt one would silently mean doubt."""
     known = {KafkaError(getattr(KafkaError, name)).name() for name in dir(KafkaError)
              if name.isupper()}  # fmt: skip
     assert set(table) <= known
@@ -86,7 +86,7 @@ def test_names_are_those_of_librdkafka(table: frozenset[str]) -> None:
     ],
 )
 def test_of_several(parts: list[outcome.Outcome], whole: str) -> None:
-    """An operation is done or refused only when all of it is."""
+    """An operation has succeeded or failed only if all of its parts have."""
     assert outcome.of_several(parts) == whole
 
 
@@ -95,11 +95,11 @@ def test_of_several(parts: list[outcome.Outcome], whole: str) -> None:
     [(None, "ok"), ("UNKNOWN_TOPIC_OR_PART", "ok"), ("REQUEST_TIMED_OUT", "info")],
 )
 def test_of_topic_deletion(error: str | None, expected: str) -> None:
-    """A topic that is unknown is gone."""
+    """An unknown topic is deleted."""
     assert outcome.of_topic_deletion(error) == expected
 
 
 @pytest.mark.parametrize(("error", "expected"), [(None, "ok"), ("OFFSET_OUT_OF_RANGE", "info")])
 def test_of_records_deletion(error: str | None, expected: str) -> None:
-    """Another attempt may have come before."""
+    """A rejected deletion of records is in doubt, because an earlier attempt may have succeeded."""
     assert outcome.of_records_deletion(error) == expected

@@ -1,4 +1,4 @@
-"""Records that name themselves."""
+"""Records that identify themselves."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,13 +12,13 @@ VALUES = st.integers(min_value=0, max_value=2**63 - 1)
 
 @given(KEYS, VALUES)
 def test_round_trip(key: str, value: int) -> None:
-    """What was written for a partition reads as the same number there."""
+    """A number that was written to a partition is read as the same number there."""
     assert payload.decode(key, *payload.encode(key, value)) == value
 
 
 @given(KEYS, KEYS, VALUES)
 def test_another_partitions_record_is_nobodys(key: str, other: str, value: int) -> None:
-    """A record that turns up in another partition reads as a number nobody wrote."""
+    """A record in another partition is read as a negative number, which no client writes."""
     read = payload.decode(other, *payload.encode(key, value))
     assert (read == value) is (key == other)
     assert read < 0 or key == other
@@ -28,7 +28,7 @@ def test_another_partitions_record_is_nobodys(key: str, other: str, value: int) 
 def test_foreign_bytes_are_nobodys(
     key: str, record_key: bytes | None, record_value: bytes | None
 ) -> None:
-    """Whatever bytes are there, reading never fails, and gives a number that 64 bits hold."""
+    """Any bytes are decoded without an error, to a number of at most 64 bits."""
     read = payload.decode(key, record_key, record_value)
     assert -(2**63) <= read < 2**63
     if record_key != key.encode() or record_value is None or len(record_value) != 8:
@@ -43,7 +43,7 @@ RECORD_KEYS = st.integers(min_value=0, max_value=keyed.KEYS_MAX - 1)
 def test_records_of_compacted_topics(
     key: str, other: str, number: int, record_key: int, deletes: bool
 ) -> None:
-    """They tell all that they stand for, tombstones too, and are nobody's elsewhere."""
+    """Records of compacted topics, tombstones too, are decoded only in their own partition."""
     value = keyed.value_of(number, record_key, deletes=deletes)
     assert (keyed.key_of(value), keyed.deletes(value)) == (record_key, deletes)
     written = payload.KEYED.encode(key, value)
@@ -58,7 +58,7 @@ def test_records_of_compacted_topics(
 def test_foreign_bytes_of_compacted_topics_are_nobodys(
     key: str, record_key: bytes | None, told: bytes | None
 ) -> None:
-    """In the value as in a header."""
+    """Foreign bytes in the value or the header become negative numbers."""
     for read in (
         payload.KEYED.decode(key, record_key, told, []),
         payload.KEYED.decode(key, record_key, None, [("stands-for", told or b"")]),
@@ -67,13 +67,14 @@ def test_foreign_bytes_of_compacted_topics_are_nobodys(
 
 
 def test_keys_of_a_compacted_topic_look_like_those_of_markers() -> None:
-    """Version and type of a control record: 0 is an abort, 1 a commit."""
+    """Record keys 0 and 1 have the bytes of control records: version 0, and type abort or
+    commit."""
     first = [payload.KEYED.encode("x-0", keyed.value_of(7, n, deletes=False))[0] for n in (0, 1)]
     assert first == [b"\0\0\0\0", b"\0\0\0\1"]
 
 
 def test_one_of_them_stands_for_none() -> None:
-    """Which is what a record without a key is read as."""
+    """``NO_KEY`` is written as a record without a key, and read as one."""
     value = keyed.value_of(7, keyed.NO_KEY, deletes=False)
     record_key, record_value, headers = payload.KEYED.encode("x-0", value)
     assert record_key is None
@@ -81,6 +82,6 @@ def test_one_of_them_stands_for_none() -> None:
 
 
 def test_only_compacted_topics_have_keys_of_their_own() -> None:
-    """By their settings."""
+    """Only topics with ``compact`` in their cleanup policy have record keys."""
     assert payload.form_of({"cleanup.policy": "compact,delete"}) is payload.KEYED
     assert payload.form_of({"replication.factor": "3"}) is payload.PLAIN

@@ -1,4 +1,4 @@
-"""Commits of both kinds by one process, against brokers of ours in the test's own loop."""
+"""Commits in and outside of transactions by one process, against this project's brokers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from workloads.offsets import WORKLOAD
 
 @pytest.fixture
 async def client() -> AsyncIterator[RawGroupClient]:
-    """With a transactional id, and a topic to commit offsets of."""
+    """A client with a transactional id and a topic whose offsets it can commit."""
     zookeeper = ZooKeeperInLoop()
     await zookeeper.start()
     world = ClusterInLoop(zookeeper)
@@ -40,8 +40,11 @@ async def client() -> AsyncIterator[RawGroupClient]:
 
 
 async def test_the_later_record_counts(client: RawGroupClient) -> None:
-    """Of what is committed plainly in the middle of a transaction, that; it does not wait for the
-    transaction's end."""
+    """A plain commit in the middle of a transaction takes effect, because its record is the later
+    one.
+
+    It does not wait for the end of the transaction.
+    """
     places = {"a-0": [5, 77], "a-1": 3}
     plainly = ["commit-plainly", "g", {"a-0": [6, 78]}]
     answer = await transact(client, ["commit", "g", places], plainly)
@@ -56,7 +59,8 @@ async def test_the_later_record_counts(client: RawGroupClient) -> None:
 
 
 async def test_a_refused_commit_ends_the_transaction(client: RawGroupClient) -> None:
-    """Of a group that has members an outsider commits nothing; nothing has happened then."""
+    """A plain commit that the coordinator rejects aborts the transaction, and nothing has
+    happened."""
     how = {"instance": None, "assignor": "range", "commit": "sync"}
     other = RawGroupClient(
         Settings(
@@ -77,7 +81,10 @@ async def test_a_refused_commit_ends_the_transaction(client: RawGroupClient) -> 
 
 
 async def committed(client: Any) -> Any:
-    """Once the transaction's marker is there, which the answer to its end does not wait for."""
+    """Return the committed offsets after the transaction's marker was written.
+
+    The response to EndTxn does not wait for the marker.
+    """
     await asyncio.sleep(0.2)
     told = await ask(client, "committed", ["committed", "g", {"a-0": None, "a-1": None}])
     assert told.type == "ok", told

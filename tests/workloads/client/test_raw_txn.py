@@ -1,4 +1,4 @@
-"""A producer that gives up early, against brokers of ours in the test's own loop."""
+"""A producer that gives up early, against this project's brokers in the test's event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from workloads.transactions import WORKLOAD
 
 @pytest.fixture
 async def bootstrap() -> AsyncIterator[str]:
-    """Three brokers that know of each other."""
+    """Three brokers that know one another."""
     zookeeper = ZooKeeperInLoop()
     await zookeeper.start()
     world = ClusterInLoop(zookeeper)
@@ -33,7 +33,7 @@ async def bootstrap() -> AsyncIterator[str]:
 
 @pytest.fixture
 async def clients(bootstrap: str) -> AsyncIterator[Any]:
-    """Makes clients with an id, and closes them."""
+    """Makes clients with a transactional id, and closes them."""
     made: list[RawClient] = []
 
     async def make(process: int, name: str, *, first_sequence: int = 0) -> RawClient:
@@ -52,7 +52,7 @@ async def clients(bootstrap: str) -> AsyncIterator[Any]:
 
 
 async def test_what_is_committed_is_read_and_nothing_else(clients: Any, bootstrap: str) -> None:
-    """Several keys, positions of a group, an abort on purpose, and a successor."""
+    """Only committed records and offsets are read, before and after a takeover."""
     one = await clients(0, "mine")
     assert (await ask(one, "create-topic", [["create-topic", "t", 2]])).type == "ok"
     answer = await transact(one, ["send", "t-0", 0], ["send", "t-1", 0], ["send", "t-0", 1])
@@ -77,7 +77,8 @@ async def test_what_is_committed_is_read_and_nothing_else(clients: Any, bootstra
 async def test_a_batch_that_is_given_up_comes_late(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The transaction is aborted in the meantime, in the same epoch: it is refused (KIP-890)."""
+    """A batch that arrives after its transaction was aborted in the same epoch is rejected
+    (KIP-890)."""
     one = await clients(0, "mine")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     assert (await transact(one, ["send", "t-0", 0])).type == "ok"
@@ -98,7 +99,7 @@ async def test_a_batch_that_is_given_up_comes_late(
 
 
 async def test_a_new_id_may_begin_with_any_sequence_number(clients: Any) -> None:
-    """Behind the last one comes 0; another epoch begins with that."""
+    """Sequence numbers wrap to 0, and a new epoch begins with 0."""
     one = await clients(0, "mine", first_sequence=SEQUENCES - 1)
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     for value in range(3):

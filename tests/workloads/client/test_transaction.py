@@ -1,4 +1,4 @@
-"""A transaction as an operation, by a producer and a consumer that do as told."""
+"""A transaction as an operation, with a scripted producer and consumer."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ class Sent(NamedTuple):
 
 
 class Scripted:
-    """A producer whose steps fail as told; remembers what it was asked."""
+    """A producer whose steps fail as given, and which records its calls."""
 
     def __init__(
         self, failing: Mapping[str, Failure] | None = None, *, reusable: bool = True
@@ -52,7 +52,7 @@ class Scripted:
 
 
 class Reader:
-    """Polls bring what they are told to."""
+    """A consumer whose polls return the given records."""
 
     def __init__(self, *polls: dict[str, list[list[int]]], error: str | None = None) -> None:
         self.polls = list(polls)
@@ -78,7 +78,7 @@ async def carry_out(
 
 
 async def test_neighbouring_sends_are_under_way_together() -> None:
-    """In program order, with what is between them in its place; all of it is told."""
+    """Adjacent sends are in flight together, and every result is reported in program order."""
     producer, reader = Scripted(), Reader({"b-0": [[3, 9], [4, 8]]}, {"b-0": [[5, 7]]})
     answer, goes_on = await carry_out(
         ["send", "a-0", 1], ["send", "b-0", 2], ["poll"], ["delay", None, 1], ["send", "a-0", 3],
@@ -105,7 +105,8 @@ async def test_neighbouring_sends_are_under_way_together() -> None:
 
 
 async def test_positions_are_committed_with_it() -> None:
-    """Those behind what it has polled; none when it has polled nothing."""
+    """The positions after the polled records are committed; without polled records there is no
+    commit."""
     producer = Scripted()
     reader = Reader({"b-0": [[3, 9], [4, 8]], "c-0": []}, {"b-0": [[9, 7]]})
     row: list[MicroOp] = [["poll"], ["poll"], ["commit", "g", None]]
@@ -130,7 +131,8 @@ async def test_positions_are_committed_with_it() -> None:
 async def test_what_is_committed_plainly_has_happened(
     refusal: Failure | None, end: Failure | None, outcome: Any, calls: list[str]
 ) -> None:
-    """Whatever becomes of the transaction in the middle of which it was; places are as asked."""
+    """A plain commit takes effect whatever the transaction's outcome, and its offsets are
+    unchanged."""
     producer = Scripted({"commit": end} if end else {})
 
     async def plainly(places: Mapping[str, Place], group: str) -> None:
@@ -155,10 +157,10 @@ ABORTABLE = Failure("ABORTABLE")
 @pytest.mark.parametrize(
     ("failing", "row", "outcome", "asked", "goes_on"),
     [
-        # on purpose; the abort is acknowledged, or is not
+        # on purpose; the abort is acknowledged or not
         ({}, [SEND, ["abort"]], ("fail", "aborted"), ["abort"], True),
         ({"abort": FATAL}, [SEND, ["abort"]], ("fail", "aborted"), ["abort"], False),
-        # before anybody asked for a commit nothing can have been committed
+        # before a commit was requested nothing can have been committed
         ({"begin": FATAL}, [SEND], ("fail", "FENCED"), [], False),
         ({"offsets": FATAL}, [["poll"], ["commit", "g", None]], ("fail", "FENCED"), [], False),
         (
@@ -168,7 +170,7 @@ ABORTABLE = Failure("ABORTABLE")
             ["abort"],
             True,
         ),
-        # afterwards only an abort that is acknowledged can tell
+        # afterwards only an acknowledged abort is certain
         ({"commit": FATAL}, [SEND], ("info", "FENCED"), ["commit"], False),
         ({"commit": ABORTABLE}, [SEND], ("fail", "ABORTABLE"), ["commit", "abort"], True),
         (
@@ -187,7 +189,7 @@ async def test_how_it_fails(
     asked: list[str],
     goes_on: bool,
 ) -> None:
-    """``fail`` is certain, doubt ends the process, and so does a producer that is of no use."""
+    """``fail`` is certain, and doubt or a producer that cannot be reused ends the process."""
     producer, reader = Scripted(failing), Reader({"b-0": [[3, 9]]})
     answer, alive = await carry_out(*row, producer=producer, reader=reader)
     assert ((answer.type, answer.error), alive) == (outcome, goes_on)
@@ -195,7 +197,7 @@ async def test_how_it_fails(
 
 
 async def test_a_record_that_is_not_delivered_aborts_it() -> None:
-    """Nobody asks for the commit; what was delivered is told."""
+    """A record that is not delivered aborts the transaction, and delivered records are reported."""
     producer = Scripted()
     producer.reports = [Sent(), REFUSED]
     answer, goes_on = await carry_out(SEND, ["send", "b-0", 2], ["poll"], producer=producer)
@@ -209,7 +211,8 @@ async def test_a_record_that_is_not_delivered_aborts_it() -> None:
 
 
 async def test_what_was_polled_is_polled_again() -> None:
-    """By who goes on after a transaction that was not committed: from the first of each key."""
+    """After an uncommitted transaction the consumer returns to the first polled offset per
+    partition."""
     reader = Reader({"b-0": [[3, 9], [4, 8]]}, {"b-0": [[5, 7]], "c-0": [[0, 1]]})
     _, goes_on = await carry_out(
         SEND, ["poll"], ["poll"], ["abort"], producer=Scripted(), reader=reader
@@ -219,7 +222,7 @@ async def test_what_was_polled_is_polled_again() -> None:
 
 
 async def test_a_consumer_that_failed_ends_the_process() -> None:
-    """Its place is lost; the transaction is aborted."""
+    """A consumer that failed ends its process, and the transaction is aborted."""
     producer, reader = Scripted(), Reader({"b-0": [[3, 9]]}, error="_FATAL")
     answer, goes_on = await carry_out(["poll"], SEND, producer=producer, reader=reader)
     assert producer.calls == ["begin", "abort"]
@@ -238,11 +241,11 @@ async def test_a_consumer_that_failed_ends_the_process() -> None:
 def test_an_end_is_waited_for_less_long_than_the_client_waits(
     settings: dict[str, str], seconds: float
 ) -> None:
-    """Before it asks a second time."""
+    """The wait for a commit's response ends before the client would repeat the request."""
     assert transaction.end_timeout_s(settings) == pytest.approx(seconds)
 
 
 def test_who_asks_again_gets_the_time_to() -> None:
-    """For several attempts, each as long as an answer may take."""
+    """A client with ``asks_again`` has time for several attempts."""
     settings = {"request.timeout.ms": "1000"}
     assert transaction.end_timeout_s(settings, asks_again=True) == pytest.approx(5.0)

@@ -1,4 +1,4 @@
-"""Consume, transform, produce as an operation, by a member and a producer that do as told."""
+"""Consume, transform, produce as an operation, with a scripted member and producer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -80,8 +80,10 @@ async def carry_out(member: Member, row: list[MicroOp] = ROW) -> tuple[Op, bool]
 
 
 async def test_what_is_polled_is_sent_on_and_committed_as_read() -> None:
-    """To the partition that its value gives, as a value that tells of it and of the operation;
-    rebalances come first, as they were told."""
+    """Each polled value leads to one output in its partition, and its offset is committed.
+
+    Rebalances come first in the completion.
+    """
     member = Member([ASSIGNED, POLLED])
     answer, goes_on = await carry_out(member)
     outputs = [("output-1", made.output(10, 42)), ("output-0", made.output(12, 42))]
@@ -94,7 +96,7 @@ async def test_what_is_polled_is_sent_on_and_committed_as_read() -> None:
 
 
 async def test_nothing_polled_is_nothing_to_do() -> None:
-    """No transaction begins; what the member was told is told."""
+    """Without polled records no transaction begins, and rebalances are reported."""
     member = Member([ASSIGNED, ["poll", {}]])
     answer, goes_on = await carry_out(member)
     assert (answer.type, answer.value, goes_on) == ("ok", [ASSIGNED, ["poll", {}]], True)
@@ -102,7 +104,7 @@ async def test_nothing_polled_is_nothing_to_do() -> None:
 
 
 async def test_a_poll_that_fails_ends_the_process() -> None:
-    """Certainly without a transaction."""
+    """A poll that fails ends the process, certainly without a transaction."""
     member = Member([ASSIGNED, POLLED], error="UNKNOWN_MEMBER_ID")
     answer, goes_on = await carry_out(member)
     assert (answer.type, answer.error, goes_on) == ("fail", "UNKNOWN_MEMBER_ID", False)
@@ -111,7 +113,7 @@ async def test_a_poll_that_fails_ends_the_process() -> None:
 
 
 async def test_what_nobody_wrote_is_not_sent_on() -> None:
-    """It is read as a negative number, of which nothing is made; checkers see it in the poll."""
+    """A record that no client wrote leads to no output; checkers see it in the poll."""
     strange = Member([["poll", {"input-1": [[5, -9]]}]])
     answer, goes_on = await carry_out(strange)
     assert (answer.type, answer.error, goes_on) == ("fail", "NotAnInput", False)
@@ -132,7 +134,7 @@ async def test_a_transaction_that_is_not_committed(
     outcome: tuple[str, str, bool],
     rewound: dict[str, int] | None,
 ) -> None:
-    """Who goes on reads it again."""
+    """A process that continues after an uncommitted transaction polls its records again."""
     member = Member([POLLED], Producer(failing))
     answer, goes_on = await carry_out(member, row)
     assert (answer.type, answer.error, goes_on) == outcome
