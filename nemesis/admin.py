@@ -29,8 +29,11 @@ TIMES_MAX = 4
 GAP_S = (0.02, 1.0)
 """The range of the time between two elections, and between a move and its cancellation."""
 WITHIN_S = 12.0
-"""How long the controller may take to act on a request. It covers the time until the session of a
-failed controller has expired and another controller is elected."""
+"""How long the controller may take to act on a request.
+
+It covers the time until the session of a failed controller has expired and another controller is
+elected.
+"""
 CHOICE_S = 2.0
 """How long ``elect-leaders`` insists on the target broker before it accepts another new leader."""
 HEAL_S = 3.0
@@ -62,8 +65,7 @@ def room(shape: Shape) -> bool:
 
 
 def draw(rng: random.Random, shape: Shape) -> Drawn:
-    """Draw some of the clients' partitions or, half of the time where there are any, those of
-    coordinators."""
+    """Draw some partitions: half of the time, where there are any, those of coordinators."""
     options: dict[str, Any] = {"keys": rng.sample(shape.keys, rng.randint(1, len(shape.keys)))}
     if shape.coordinators and rng.random() < 0.5:
         options = {"internal": True}
@@ -176,8 +178,7 @@ async def able(
     *,
     but: Sequence[NodeId] = (),
 ) -> dict[str, NodeId]:
-    """Choose a new leader for each selected partition: a running in-sync replica that does not lead
-    it.
+    """Choose a new leader for each selected partition: another in-sync replica that runs.
 
     ``options`` select the partitions. The brokers in ``but`` are not chosen, and a partition
     without such a replica is left out.
@@ -283,8 +284,7 @@ def _others(
     options: Mapping[str, Any],
     rng: random.Random,
 ) -> Replicas:
-    """Return the new replicas of a partition that has these replicas; empty if none can be
-    chosen."""
+    """Return the new replicas of a partition with these replicas; empty if there are none."""
     if "replicas" in options:
         return tuple(map(roles.broker, options["replicas"]))
     factor = int(options.get("factor", len(replicas)))

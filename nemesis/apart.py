@@ -27,8 +27,11 @@ from nemesis.package import Applied, Drawn, Effect, Package, Shape
 TIMES = (2, 4)
 """The range of the number of elections after the links are cut."""
 GAP_S = (0.3, 1.2)
-"""How long each leader leads: long enough for clients to find it, too short for the leader to
-notice that its followers are gone."""
+"""How long each leader leads.
+
+It is long enough for clients to find the leader, and too short for the leader to notice that its
+followers are gone.
+"""
 OVERHEAD_S = 4.0
 
 
@@ -37,8 +40,7 @@ class Parted(Cluster, CanAdminister, CanCut, CanRefuse, CanKill, CanPause, HasRo
 
 
 def room(shape: Shape) -> bool:
-    """Are there three brokers and replicas: a first leader, and two that do not know of each
-    other?"""
+    """Are there three brokers and replicas: a first leader, and two unaware of each other?"""
     return min(len(shape.brokers), shape.replicas) > 2 and bool(shape.keys)
 
 

@@ -19,8 +19,7 @@ FAULTS = ("clock-skew", "clock-jump")
 RATES = (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)
 """The rates from which one is drawn."""
 JUMP_S = (0.5, 3600.0)
-"""The range of the size of a jump, forward or back. It is far below the retention time, which is
-hours."""
+"""The range of the size of a jump, far below the hours of the retention time."""
 ZOOKEEPERS = 0.15
 """The share of draws whose target is ZooKeeper."""
 WATCHED_S = 0.5

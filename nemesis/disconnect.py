@@ -68,8 +68,7 @@ async def strike(
 
 
 async def measure(cluster: Disconnectable, applied: Applied) -> Effect:
-    """Proved when each node is on no network and leaves a probe that bypasses the proxies
-    unanswered."""
+    """Proved when each node is on no network and answers no probe that bypasses the proxies."""
     running: tuple[NodeId, ...] = applied.undo
     if not running:
         return Effect(False, "nobody was up")
@@ -92,7 +91,7 @@ async def mend(cluster: Disconnectable, applied: Applied) -> None:
 
 
 async def heal(cluster: Disconnectable, applied: Applied) -> Effect:
-    """Proved when each node is on a network again, and answers unless it is down or paused."""
+    """Reconnect the targets; proved when they have a network, and answer unless down or paused."""
     await mend(cluster, applied)
     off = [node for node in applied.targets if await cluster.is_disconnected(node)]
     if off:

@@ -19,7 +19,7 @@ FULL_BYTES = 4096
 SETTLE_S = 1.0
 """How long a broker may take to exit because of a write that failed just before the heal."""
 OVERHEAD_S = 4.5
-"""Mostly the time that the broker takes to start."""
+"""The time for proof and heal, mostly that of starting the broker."""
 
 
 class Fillable(Cluster, CanFillDisk, CanKill, CanPause, HasRoles, Protocol):
@@ -62,8 +62,11 @@ async def apply(
 
 
 async def heal(cluster: Fillable, applied: Applied) -> Effect:
-    """Free the disk, then start the broker if it is down; proved when it runs and at least half of
-    the former free space is back. A broker that another fault keeps down is not started."""
+    """Free the disk, and start the broker if it is down.
+
+    Proved when the broker runs and at least half of the former free space is back. A broker that
+    another fault keeps down is not started.
+    """
     if applied.undo is None:
         return Effect(True, "no disk was filled")
     [node], before = applied.targets, applied.undo

@@ -31,8 +31,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Killable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Kill the targets; proved when each process was waited for and its port refuses
-    connections."""
+    """Kill the targets; proved when each was waited for and its port refuses connections."""
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
     await asyncio.gather(*map(cluster.kill, running))

@@ -53,8 +53,10 @@ async def strike(
 
 
 async def measure(cluster: Slowable, applied: Applied) -> Effect:
-    """Proved when each answered probe takes at least the requested latency, and at least the
-    latency that all faults on its link add up to."""
+    """Proved when each answered probe takes at least as long as the faults on its link demand.
+
+    That is the requested latency or, if it is more, what all faults on the link add together.
+    """
     broken, latency_s = applied.undo
     links, hidden = overlap.split(cluster, broken.pieces, lambda faults: faults.is_silent)
     due_s = [max(latency_s, cluster.link_faults(*link).slowness_s) for link in links]
@@ -90,10 +92,11 @@ async def mend(cluster: Slowable, applied: Applied) -> None:
 
 
 async def heal(cluster: Slowable, applied: Applied) -> Effect:
-    """Proved when every link to a running node was once quicker than this fault's latency plus that
-    of other faults. Links that other faults keep from being measured do not count.
+    """Proved when every link to a running node has answered a probe without this fault's delay.
 
-    A busy machine may delay a probe by itself, so the quickest of several probes counts.
+    Such a probe is quicker than this fault's latency plus that of the other faults. Links that
+    other faults keep from being measured do not count. A busy machine may delay a probe by itself,
+    so the quickest of several probes counts.
     """
     await mend(cluster, applied)
     broken, latency_s = applied.undo

@@ -33,28 +33,32 @@ from nemesis.package import Applied, Drawn, Effect, Package, Shape
 FAULTS = ("hold-request", "drop-response", "corrupt-request")
 PARTS = ("request", "response")
 FOLLOWERS_SHARE = 1 / 3
-"""The share of faults on periodic requests that catch a follower's Fetch, if there are
-followers."""
+"""The share of faults on periodic requests that catch a Fetch, if there are followers."""
 LAST_RESORT = "Metadata"
 """The API that every client calls every few seconds."""
 ORDERS = (*["LeaderAndIsr"] * 3, "UpdateMetadata")
-"""The controller requests, with their weights. Both are sent equally often, but LeaderAndIsr
-carries more."""
+"""The controller requests with their weights: LeaderAndIsr carries more.
+
+The controller sends both equally often.
+"""
 STIRS = (True, "leaders")
 """What makes the controller send requests: the end of a broker's session, or new leaders."""
 AGAIN_SHARE = 0.9
-"""The share of held controller requests after which the same controller gets another reason to send
-one."""
+"""The share of held controller requests after which the same controller sends another."""
 AGAIN_S = (0.05, 2.0)
 """The range of the time between the first reason and the other one."""
 ORDERS_SHARE = 0.4
-"""The share of draws that catch a controller's request, if there is a third broker to provide the
-reason."""
+"""The share of draws that catch a controller's request, if there are three brokers.
+
+The third broker provides the reason for the request.
+"""
 CORRUPT_SHARE = 0.1
 """The share of ``corrupt-request`` in the other draws."""
 DROPPED_SHARE = 0.5
-"""The share of ``drop-response`` for clients and followers; the other faults hold a message. Half
-this share for controller requests."""
+"""The share of ``drop-response`` for clients and followers; the other faults hold.
+
+Controller requests have half this share.
+"""
 USURPED_SHARE = 0.3
 """The share of held controller requests whose controller is replaced before they are delivered."""
 USURPED_S = 2.0
@@ -117,7 +121,9 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 async def apply(
     cluster: Meddled, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
-    """Catch one message; proved when one was caught. At last, any broker and client will do.
+    """Catch one message; proved when one was caught.
+
+    If none comes to the targets, a message to any broker will do, and in the end one of any client.
 
     Options: ``api``; ``or``, other APIs that will do as well when no message of ``api`` came to the
     targets, and finally only from clients (followers do not fetch while there is no leader);
@@ -186,8 +192,7 @@ async def _stir(
     rng: random.Random,
     wishes: Mapping[str, NodeId] | None = None,
 ) -> dict[str, NodeId]:
-    """Give the controller a reason to send requests, and return the former leaders of moved
-    partitions.
+    """Give the controller a reason to send requests; return former leaders of partitions.
 
     With ``leaders`` other leaders are elected: those in ``wishes`` or, without them, in-sync
     replicas except the broker that answers. If no election is requested or none succeeds, the

@@ -107,8 +107,7 @@ class Package:
     needs: tuple[type, ...]
     color: str
     lane: Lane
-    """The lane: at most one fault of a lane is active at a time; faults of different lanes may
-    overlap."""
+    """At most one fault of a lane is active at a time; faults of different lanes may overlap."""
     draw: Callable[[random.Random, Shape], Drawn] | None
     """Draw a fault; ``None`` if the package is only for schedules written by hand."""
     apply: Callable[[Any, str, Any, dict[str, Any], random.Random], Awaitable[Applied]]
@@ -118,14 +117,20 @@ class Package:
     strike: Callable[[Any, str, Any, dict[str, Any], random.Random], Awaitable[Applied]] | None = (
         None
     )
-    """The first half of ``apply``, for a package whose measurement takes long: apply the fault
-    without measuring anything. Other faults may be applied and healed during ``measure``."""
+    """The first half of ``apply``, if measuring takes long: apply the fault.
+
+    It measures nothing. Other faults may be applied and healed during ``measure``.
+    """
     measure: Callable[[Any, Applied], Awaitable[Effect]] | None = None
-    """The second half of ``apply``: measure the effect. It changes nothing, and may be called again
-    while the fault lasts."""
+    """The second half of ``apply``: measure the effect.
+
+    It changes nothing, and may be called again while the fault lasts.
+    """
     mend: Callable[[Any, Applied], Awaitable[None]] | None = None
-    """The first half of ``heal``, if measuring takes long: remove the effect. ``heal`` after it
-    does not remove anything a second time, and measures."""
+    """The first half of ``heal``, if measuring takes long: remove the effect.
+
+    ``heal`` after it does not remove anything a second time, and measures.
+    """
     states: Mapping[str, str] = field(default_factory=dict)
     """For a fault that puts nodes in a state which they have or have not: that state.
 

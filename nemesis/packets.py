@@ -86,8 +86,7 @@ async def mend(cluster: Leaky, applied: Applied) -> None:
 
 
 async def heal(cluster: Leaky, applied: Applied) -> Effect:
-    """Remove the rules; proved when they are gone and the nodes answer unless they are down or
-    paused."""
+    """Remove the rules; proved when they are gone and running nodes answer."""
     await mend(cluster, applied)
     counts = await asyncio.gather(*map(cluster.packets_dropped, applied.targets))
     left = [n for n, count in zip(applied.targets, counts, strict=True) if count is not None]

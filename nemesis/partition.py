@@ -132,8 +132,7 @@ def majorities_ring(ring: Sequence[NodeId]) -> list[Cut]:
 
 
 def _parties(names: Iterable[str], brokers: Sequence[NodeId]) -> list[NodeId]:
-    """Return the nodes of parties, or single nodes by their ids, which schedules written by hand
-    use."""
+    """Return the nodes of parties, or single nodes by id, for schedules written by hand."""
     members = {"brokers": list(brokers), "zookeeper": [ZOOKEEPER], "clients": [CLIENTS]}
     members |= {node: [node] for node in brokers}
     return [node for name in names for node in members[name]]

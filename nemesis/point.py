@@ -15,8 +15,7 @@ from nemesis import targets as aim
 from nemesis.package import Applied, Effect, Package
 
 WITHIN_S = 5.0
-"""How long the fault waits for a code path at the point, unless the option ``within_s`` is
-given."""
+"""How long the fault waits for a code path at the point, unless ``within_s`` is given."""
 LOOK_EVERY_S = 0.01
 
 

@@ -37,12 +37,16 @@ from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
 ZOOKEEPERS = 0.15
 """The share of draws whose target is ZooKeeper."""
 WITHIN = 0.5
-"""The share of draws that cut the power between two disk operations of one step, instead of between
-two steps."""
+"""The share of draws that cut the power between two disk operations of one step.
+
+The others cut it between two steps.
+"""
 OPERATIONS_MAX = 20
 OVERHEAD_S = 8.0
-"""The broker starts, waits for the session of its former process to expire, and fetches what it has
-lost."""
+"""The time that the broker takes to start, to register again and to fetch what it has lost.
+
+It registers again after the session of its former process has expired.
+"""
 WHOLE_WITHIN_S = 15.0
 """How long to wait until all replicas are in sync, before the fault and after it."""
 LOOK_EVERY_S = 0.1
@@ -52,8 +56,7 @@ IN_SYNC_MIN = 2
 
 @dataclass(frozen=True, slots=True)
 class _Spared:
-    """The machine that a loss which must cost nothing has affected, and its broker's registration
-    before."""
+    """The machine that lost power with ``spare``, and its broker's registration before."""
 
     node: NodeId
     registration: int | None

@@ -78,8 +78,7 @@ class Nemesis:
         return msgspec.structs.replace(op, type="info", value=value)
 
     async def heal_all(self) -> None:
-        """Heal the active faults, the last one first, and whatever a failed fault has left half
-        done.
+        """Heal the active faults, the last one first, and what failed faults have left.
 
         A heal that fails does not prevent the others.
         """
@@ -147,8 +146,7 @@ class Nemesis:
         return list(applied.targets), effect
 
     def _kept(self, number: int, state: str | None) -> dict[NodeId, int]:
-        """Return the targets of a fault that other faults keep in a state, with the number of such
-        a fault."""
+        """Return the targets that other faults keep in a state, with the number of such a fault."""
         mine = self._broken[number].applied.targets
         return {
             node: other

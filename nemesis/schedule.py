@@ -24,9 +24,9 @@ QUIET_END_S = 5.0
 QUIET_PERIODS = 0.25
 """The probability of an additional pause between two periods."""
 SECONDS_PER_FAULT = 7.0
-"""A schedule has at least one fault per this many seconds between its quiet start and end …"""
+"""A schedule has at least one fault per this many seconds between its quiet ends."""
 KINDS = 3
-"""… from at least this many packages, if there are so many."""
+"""The faults of a schedule come from at least this many packages, if there are so many."""
 
 MOMENTS = 0.5
 """The share of faults that wait for an operation of a client, if the workload offers some."""
@@ -48,8 +48,10 @@ class Temper(NamedTuple):
     grudge: float = 0.0
     """How likely a fault on one broker targets the same one as the previous such fault."""
     weight: float = 0.0
-    """How likely a period consists of one fault that must be alone: such faults mostly take too
-    long for the time that other faults have left in a period."""
+    """How likely a period consists of one fault that must be alone.
+
+    Such faults mostly take too long for the time that other faults have left in a period.
+    """
 
 
 EVEN = Temper()

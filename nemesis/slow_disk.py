@@ -18,7 +18,7 @@ SECONDS = (0.0005, 0.01)
 """The range from which the delay is drawn."""
 OVERHEAD_S = 2.5
 TRIES = 5
-"""An operation may have to wait for others; of this many in a row, at least one does not."""
+"""How many operations are measured: at least one of them does not wait for others."""
 
 
 class Sluggish(Cluster, CanSlowDisk, CanKill, CanPause, HasRoles, Protocol):

@@ -24,15 +24,16 @@ HEADROOM_BYTES = (2 << 20, 8 << 20)
 """The range from which the headroom is drawn, in whole pages."""
 PAGE_BYTES = 4096
 CLOSER = 16
-"""The divisor that reduces the headroom while nothing shows that memory is scarce. The kernel
-charges memory in units of a quarter of a megabyte: with less than that, any new page meets the
-limit."""
+"""The divisor that reduces the headroom while nothing shows that memory is scarce.
+
+The kernel charges memory in units of a quarter of a megabyte: with less headroom than that, any new
+page meets the limit.
+"""
 Limits = tuple[float, int]
 """CPUs and bytes; 0 means no limit."""
 
 OVERHEAD_S = {"squeeze-cpu": 4.0, "squeeze-memory": 10.0}
-"""The time to wait for throttling, to lower the memory limit a few times, and to start a broker
-that was killed."""
+"""The time to wait for throttling, to lower the memory limit, and to start a killed broker."""
 
 
 class Squeezable(Cluster, CanSqueeze, CanKill, CanPause, HasRoles, Protocol):
@@ -139,8 +140,7 @@ async def _squeeze_memory(
 
 
 async def heal(cluster: Squeezable, applied: Applied) -> Effect:
-    """Raise the limits, then start what is down; proved when the limits are wider and the node
-    runs.
+    """Raise the limits, and start what is down; proved when limits are wider and nodes run.
 
     A node that another fault keeps down is not started.
     """

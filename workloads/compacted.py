@@ -65,8 +65,7 @@ WATCHES_HZ = 1.0
 
 
 class Writers(msgspec.Struct, frozen=True):
-    """Writes some record keys of one partition at a time, or of several partitions in a
-    transaction."""
+    """Writes record keys of one partition at a time, or of several in a transaction."""
 
     batch_max: int
     record_keys: int
@@ -285,16 +284,14 @@ def refuse(plan: Plan) -> str | None:
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Return a time longer than the longest transaction, each step of which has its own time
-    limit."""
+    """Return a time longer than the longest transaction: each of its steps has a time limit."""
     sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000 * int(plan.options["txn_length_max"])
     delay_s = int(plan.options["delay_max_ms"]) / 1000
     return sends_s + delay_s + 4 * transaction.end_timeout_s(plan.producer) + 15.0
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """Draw how much is replaced, deleted and aborted, how small segments and how slow readers
-    are."""
+    """Draw how much is replaced, deleted and aborted, the size of segments, and poll rates."""
     timeout_ms = rng.choice((1000, 1000, 2000, 4000))
     settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
     settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))

@@ -53,8 +53,7 @@ class Deleters(msgspec.Struct, frozen=True):
 
 
 def _told(event: Op) -> Iterator[tuple[str, int]]:
-    """Yield the partitions of records that this event reports, and the offsets after these
-    records."""
+    """Yield the partitions of records in this event, with the offsets after the records."""
     if event.type == "invoke" or event.f not in ("send", "poll") or not event.value:
         return
     for micro_op in event.value:

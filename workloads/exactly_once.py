@@ -153,8 +153,7 @@ class Transformers(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Requests the ends of the input, then its committed offsets again and again, until all is
-    read."""
+    """Requests the ends of the input, then its committed offsets until all is read."""
 
     keys: tuple[str, ...]
     ends: dict[str, int] = msgspec.field(default_factory=dict)
@@ -303,8 +302,10 @@ def refuse(plan: Plan) -> str | None:
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Return a time longer than the longest transaction, which may first take over every
-    partition."""
+    """Return a time longer than the longest transaction.
+
+    It may have to take over every partition first.
+    """
     partitions = int(plan.options["partitions"])
     taking_over_s = partitions * (transaction.INIT_TIMEOUT_S + 5.0)
     sends_s = int(plan.producer["delivery.timeout.ms"]) / 1000
@@ -319,8 +320,10 @@ def topics(plan: Plan) -> tuple[str, ...]:
 
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
-    """Return the coordinators of the group, and of transactional ids that threads or partitions
-    inherit."""
+    """Return the coordinators of the group, and of inherited transactional ids.
+
+    Threads or partitions inherit these ids.
+    """
     names = [f"{GROUP}-{key}" for key in keys_of(INPUT, int(plan.options["partitions"]))]
     if plan.options["client"] == "librdkafka":
         names = [f"thread-{number}" for number in range(_writers(plan), plan.concurrency)]

@@ -147,8 +147,7 @@ def refuse(plan: Plan) -> str | None:
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Return a time longer than the longest transaction, each step of which has its own time
-    limit."""
+    """Return a time longer than the longest transaction: each of its steps has a time limit."""
     length = int(plan.options["txn_length_max"])
     sends_s = length * int(plan.producer["delivery.timeout.ms"]) / 1000
     delays_s = (length + 1) * int(plan.options["delay_max_ms"]) / 1000

@@ -317,8 +317,7 @@ def main(plan: Plan) -> Generator:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """Join the groups with one thread; with the others request committed offsets and read every
-    log."""
+    """Join the groups with one thread; request committed offsets and read with the others."""
     partitions = int(plan.options["partitions"])
     every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
     topics = tuple(dict.fromkeys(key.rpartition("-")[0] for key in keys))
@@ -357,8 +356,10 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """Draw the number of groups and members, how long members live, how often they freeze, their
-    timeouts, which of them are static, and whether offsets are deleted."""
+    """Draw the number of groups and members, their lives, freezes and timeouts.
+
+    Also drawn are which members are static, and whether offsets are deleted.
+    """
     options = {
         "groups": rng.choice((1, 1, 2)),
         "process_life_s": rng.choice((4.0, 10.0, 20.0, 40.0)),

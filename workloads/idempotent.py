@@ -66,8 +66,10 @@ DELETIONS: Mapping[str, float] = {
 DELETES_HZ = (0.0, 0.0, 0.0, 0.15, 0.5)
 """The rates from which a search chooses."""
 WATCH_SHARE = 0.25
-"""How often a reader whose poll returned nothing requests watermarks instead of checking whether it
-has caught up."""
+"""How often a reader whose poll returned nothing requests watermarks.
+
+Otherwise it checks whether it has caught up.
+"""
 RETRY_CREATION_S = 1.0
 """How long after a failed creation a topic is requested again."""
 
@@ -328,8 +330,10 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 
 def refuse_cluster(plan: Plan) -> str | None:
-    """Return why the cluster would acknowledge nothing or the client rejects its settings, or
-    ``None``."""
+    """Return why the plan's settings do not fit its cluster or client, or ``None``.
+
+    The cluster must be able to acknowledge records, and the client must accept its settings.
+    """
     factor = int(plan.options["replication_factor"])
     if factor > plan.brokers:
         return f"--brokers: {factor} replicas need as many brokers"

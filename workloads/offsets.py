@@ -55,13 +55,11 @@ WATCHES_HZ = 1.0
 """How often per second watermarks are requested."""
 POLLS_HZ = 4.0
 PLAINLY_P = 0.5
-"""The probability that a partition of a transaction is also committed plainly in the middle of
-it."""
+"""The probability that a transaction's partition is also committed plainly during it."""
 FOLLOWED_MAX = 4
 """The largest number of partitions that a process reads."""
 SETTLED_S = 16.0
-"""One second more than the time in which, for checkers, a former leader may not know of the new
-one."""
+"""One second more than checkers allow a former leader to not know the new one."""
 
 
 def names_of(groups: int) -> tuple[str, ...]:
@@ -208,8 +206,7 @@ def main(plan: Plan) -> Generator:
 
 
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """Fetch the committed offsets of every group and possible partition, and read every log to its
-    end."""
+    """Fetch every group's committed offsets of all possible partitions, and read every log."""
     partitions = int(plan.options["partitions"])
     every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
     last = LastOffsets(left=groups_of(plan), keys=every, from_s=settled_s(plan, until_s))
@@ -285,8 +282,7 @@ def asked(plan: Plan) -> tuple[str, ...]:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """Draw how much is deleted or in transactions, and whether the coordinators' logs are
-    compacted.
+    """Draw how much is deleted or in transactions, and whether coordinators' logs are compacted.
 
     The final requests wait until no former coordinator can answer: in simulation time costs
     nothing.

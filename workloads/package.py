@@ -35,8 +35,10 @@ class Workload:
     main: Callable[[Plan], Generator]
     """The main phase, which ends at the plan's time limit."""
     final: Callable[[Plan, tuple[str, ...], float], Generator]
-    """The final reads of these partitions by new processes, which end when they are done or at that
-    time of the run (in seconds)."""
+    """The final reads of these partitions by new processes.
+
+    They end when they are done, or at that time of the run (in seconds).
+    """
     client: Callable[[Plan, str, int], Client]
     """The client of one process, for these bootstrap servers; not yet open."""
     op_timeout_s: Callable[[Plan], float]
@@ -44,12 +46,17 @@ class Workload:
     topics: Callable[[Plan], tuple[str, ...]]
     """The partitions that exist soon after the start, whose leaders faults may have as targets."""
     coordinators: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
-    """The roles that faults may have as targets, as in schedules: ``group-coordinator:GROUP``,
-    ``transaction-coordinator:TRANSACTIONAL-ID``."""
+    """The roles that faults may have as targets, as in schedules.
+
+    They are ``group-coordinator:GROUP`` and ``transaction-coordinator:TRANSACTIONAL-ID``.
+    """
     asked: Callable[[Plan], tuple[str, ...]] = lambda plan: ("Produce", "Fetch")
     """The APIs that its clients call again and again, whatever happens; faults may wait for one."""
     moments: tuple[str, ...] = ()
     """The operations that may trigger faults, which then are applied in the middle of one."""
     vary: Callable[[random.Random], Mapping[str, Mapping[str, Any]]] = lambda rng: {}
-    """Draws what a search varies of this workload only: settings by part of a plan (``options``,
-    ``producer``, …; ``plan`` for its own fields)."""
+    """Draws what a search varies of this workload only.
+
+    The result has settings by part of a plan (``options``, ``producer``, …; ``plan`` for its own
+    fields).
+    """

@@ -46,8 +46,7 @@ Phase = Literal["create", "work", "end", "delete", "stay"]
 
 
 class Cycle(msgspec.Struct, frozen=True):
-    """Creates the topics, runs the work, ends all processes, deletes the topics, and begins
-    again."""
+    """Creates topics, runs the work, ends all processes, deletes the topics, and repeats."""
 
     born: Generator
     """The work at the beginning of an incarnation."""
@@ -56,8 +55,7 @@ class Cycle(msgspec.Struct, frozen=True):
     """A send that takes longer has been sent again, and its first attempt may still arrive."""
     partitions: int
     until_s: float
-    """The time limit: topics are not deleted if new ones could not exist for ``life_s`` before
-    it."""
+    """The time limit; topics are deleted only if new ones can exist for ``life_s`` before it."""
     topics: tuple[str, ...]
     """The names of the topics in this incarnation."""
     work: Generator
@@ -135,8 +133,7 @@ class Cycle(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, sending=sending, doubts=self.doubts or doubts)
 
     def _told(self, event: Op) -> "Cycle":
-        """Continue after the creation or deletion of a topic was requested, has succeeded, or is in
-        doubt."""
+        """Continue after the creation or deletion of a topic was requested or has ended."""
         if event.type == "invoke":
             return msgspec.structs.replace(self, is_asking=True)
         now_s = event.time_ns / 1e9

@@ -60,8 +60,7 @@ LEAST: Mapping[str, float] = {
 """The smallest number that each of the plan's options may be."""
 
 ASKED = ("Produce", "Fetch", "InitProducerId", "AddPartitionsToTxn", "EndTxn")
-"""The APIs that transactional producers, and the consumers of their records, call again and
-again."""
+"""The APIs that producers and consumers of transactions call again and again."""
 
 GROUP = "transactions"
 """The group of all processes, if they subscribe."""
@@ -77,8 +76,7 @@ def identity(ctx: Context, process: int, new_id_p: float) -> MicroOp:
 
 
 class Transactors(msgspec.Struct, frozen=True):
-    """Gives each process a transactional id and an assignment, then one transaction after
-    another."""
+    """Gives each process an id and an assignment, then one transaction after another."""
 
     length_max: int
     abort_p: float
@@ -333,8 +331,7 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 
 def op_timeout_s(plan: Plan) -> float:
-    """Return a time longer than the longest transaction, each step of which has its own time
-    limit."""
+    """Return a time longer than the longest transaction: each of its steps has a time limit."""
     rows = plan.options["rows"]
     length = max(int(plan.options["txn_length_max"]), *map(len, rows), 0)
     delays_ms = [sum(step[1] for step in row if step[0] == "delay") for row in rows]
@@ -345,8 +342,10 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """Draw timeouts, delays, the client that gives up early, sequence numbers that are about to
-    wrap, and whether watermarks are requested."""
+    """Draw timeouts, delays, and which client gives up early.
+
+    Also drawn are sequence numbers that are about to wrap, and whether watermarks are requested.
+    """
     drawn = patience(rng)
     client = rng.choice(("aiokafka", "aiokafka", "aiokafka", RAW))
     first = rng.choice((0, raw_txn.SEQUENCES - rng.randint(1, 50)))

@@ -66,8 +66,7 @@ class FakeCluster:
         """Nodes that store batches of every partition."""
         self.damaged: set[NodeId] = set()
         self.fails: Counter[str] = Counter()
-        """How often each of these methods will still raise; those that break something break it
-        first."""
+        """How often each method will still raise; methods that break something do so first."""
         self.log: list[str] = []
         self.immortal = False
         """Faults and orders have no effect on the cluster."""

@@ -38,8 +38,7 @@ async def test_who_is_struck_leaves(cluster: FakeCluster, rng: random.Random) ->
 
 
 async def test_or_takes_a_place(cluster: FakeCluster, rng: random.Random) -> None:
-    """A target without a replica replaces another broker; with ``end = "stay"`` it keeps the
-    replica."""
+    """A target without a replica replaces another broker, and keeps the replica with ``stay``."""
     options = {"keys": ["x-1"], "end": "stay"}
     applied = await admin.apply(cluster, "reassign", ["broker-1"], options, rng)
     there = cluster.placed["x-1"].replicas
@@ -50,8 +49,10 @@ async def test_or_takes_a_place(cluster: FakeCluster, rng: random.Random) -> Non
 
 
 async def test_without_anywhere_to_go_there_are_fewer(rng: random.Random) -> None:
-    """Where no other broker is left, a partition temporarily has fewer replicas; missing replicas
-    are added."""
+    """Where no other broker is left, a partition temporarily has fewer replicas.
+
+    A partition that lacks replicas gets them.
+    """
     cluster = FakeCluster(brokers=3)
     cluster.place("x-0", 1, 2, 3)
     applied = await admin.apply(cluster, "reassign", ["broker-2"], {"end": "stay"}, rng)
@@ -116,8 +117,7 @@ async def test_nothing_moves(cluster: FakeCluster, rng: random.Random) -> None:
 
 
 async def test_who_is_struck_leads(cluster: FakeCluster, rng: random.Random) -> None:
-    """The target becomes preferred leader and is elected; if it is no replica, another one is
-    elected."""
+    """The target becomes preferred leader and is elected, or another replica if it has none."""
     applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
     assert (applied.effect.proved, applied.effect.how) == (True, "x-0 by broker-3")
     assert cluster.placed["x-0"].leader == "broker-3"

@@ -62,8 +62,7 @@ async def test_who_answers_no_more_is_not_healed(
 
 
 async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: random.Random) -> None:
-    """A node that died, was paused or is cut off meanwhile is healed without an answer to a
-    probe."""
+    """A node that died, was paused or is cut off meanwhile is healed without an answer."""
     applied = await disconnect.apply(cluster, "disconnect", ["broker-1", "broker-2"], {}, rng)
     cluster.down, cluster.paused = {"broker-1"}, {"broker-2"}
     assert (await disconnect.heal(cluster, applied)).proved

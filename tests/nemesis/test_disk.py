@@ -14,8 +14,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_full_and_free_again(cluster: FakeCluster, rng: random.Random) -> None:
-    """The disk is proved to be full until the fault heals; a broker that still runs is not
-    started."""
+    """The disk is proved to be full until the heal, which does not start a running broker."""
     applied = await disk.apply(cluster, "disk-full", "leader:x-0", {}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == f"broker-3: 0 bytes left of {DISK_BYTES} that were free"
@@ -26,8 +25,7 @@ async def test_full_and_free_again(cluster: FakeCluster, rng: random.Random) -> 
 
 
 async def test_a_broker_that_ended_is_started(cluster: FakeCluster, rng: random.Random) -> None:
-    """The disk is freed before a broker that has exited is started, so that it can repair its
-    log."""
+    """The disk is freed before a broker that has exited is started."""
     applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
     cluster.down = {"broker-1"}
     assert (await disk.heal(cluster, applied)).proved
@@ -54,8 +52,7 @@ async def test_a_broker_that_is_ending_is_waited_for(
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
-    """A disk with free space, one that was full before, or that of a node that is down, proves
-    nothing."""
+    """A disk with free space, one that was full before, or one of a dead node, proves nothing."""
     cluster.immortal = True
     applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
     assert not applied.effect.proved
@@ -87,8 +84,7 @@ async def test_room_that_a_broker_makes_is_filled_too(
 
 
 async def test_one_disk_at_a_time(cluster: FakeCluster, rng: random.Random) -> None:
-    """Two targets, or a second fault while the first one lasts, are rejected before any disk is
-    filled."""
+    """Two targets, or a second fault during the first, are rejected before a disk is filled."""
     with pytest.raises(ValueError, match="not those of broker-1, broker-2"):
         await disk.apply(cluster, "disk-full", ["broker-1", "broker-2"], {}, rng)
     assert set(cluster.free.values()) == {DISK_BYTES}

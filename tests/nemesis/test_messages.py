@@ -69,8 +69,7 @@ async def test_who_asks(cluster: FakeCluster, rng: random.Random, asks: str, lin
 async def test_a_controller_is_given_something_to_say(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """While the fault waits for a controller's request, the session of an uninvolved broker
-    ends."""
+    """While the fault waits for a controller's request, the session of another broker ends."""
     cluster.traffic = {("broker-1", "broker-3")}
     options = {"api": "LeaderAndIsr", "from": "controller", "stir": True}
     before = dict(cluster.registered)
@@ -83,8 +82,7 @@ async def test_a_controller_is_given_something_to_say(
 async def test_or_other_leaders_have_to_be_told_of(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """With ``leaders`` no session ends; with ``again_s`` the former leaders are then elected
-    again."""
+    """With ``leaders`` no session ends; ``again_s`` elects the former leaders again."""
     cluster.place("x-0", 1, 2, 3)
     cluster.traffic = {("broker-1", "broker-3")}
     options = {"api": "LeaderAndIsr", "from": "controller", "stir": "leaders"}
@@ -139,8 +137,7 @@ async def test_any_broker_will_do(cluster: FakeCluster, rng: random.Random) -> N
 
 
 async def test_what_does_not_come_is_replaced(cluster: FakeCluster, rng: random.Random) -> None:
-    """If no message of the API comes to the target, one of an API in ``or`` to any broker is
-    taken."""
+    """If no message of the API comes to the target, one of ``or`` to any broker is taken."""
     cluster.traffic = {("clients", "broker-2")}
     options = {"api": "Fetch", "from": "clients", "or": ["Produce", "Metadata"]}
     applied = await messages.apply(cluster, "drop-response", ["broker-1"], options, rng)
@@ -187,8 +184,7 @@ async def test_nonsense_is_an_error(
 
 @given(seed=st.integers(0), brokers=st.integers(1, 3))
 def test_draws(seed: int, brokers: int) -> None:
-    """A periodic message is drawn, or a controller's request to be alone with a reason to send
-    it."""
+    """A periodic message is drawn, or a controller's request, alone and with a reason."""
     shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",))
     fault = messages.draw(random.Random(seed), shape)
     assert fault.alone is bool(fault.options.get("stir"))
@@ -218,8 +214,7 @@ def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
 
 
 def test_what_is_asked_is_the_workloads() -> None:
-    """The workload's APIs are drawn equally often; followers' fetches only if there are
-    followers."""
+    """The workload's APIs are drawn equally often, and fetches only if there are followers."""
     brokers = ("broker-1", "broker-2", "broker-3")
     for replicas in (1, 3):
         shape = Shape(brokers, asked=("EndTxn", "Heartbeat"), replicas=replicas)

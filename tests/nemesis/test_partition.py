@@ -118,8 +118,7 @@ async def test_dead_ends_do_not_count(cluster: FakeCluster, rng: random.Random) 
 async def test_a_mend_leaves_the_cut_of_another(
     cluster: FakeCluster, rng: random.Random, way: str, broken: str
 ) -> None:
-    """The heal of one of two faults on a link removes its own cut only, however often it is
-    repeated.
+    """The heal of one of two faults on a link removes its own cut only, also if repeated.
 
     It does not wait for an answer that the other fault prevents.
     """
@@ -162,8 +161,7 @@ async def test_a_mend_that_fails_goes_on_where_it_stopped(
 
 
 def test_draw_knows_every_kind() -> None:
-    """All kinds are drawn, each with links to cut; a single broker is cut off from ZooKeeper or
-    clients."""
+    """All kinds are drawn, each with links; a single broker loses ZooKeeper or clients."""
     rng = random.Random(5)
     drawn = [partition.draw(rng, Shape(THREE, ("x-0",))) for _ in range(300)]
     assert {fault.fault for fault in drawn} == set(partition.FAULTS)

@@ -29,6 +29,5 @@ async def test_who_never_comes_proves_nothing(cluster: FakeCluster, rng: random.
 
 
 def test_none_is_drawn() -> None:
-    """The fault is never drawn, because another fault or operation has to bring a broker to the
-    point."""
+    """The fault is never drawn, because something else has to bring a broker to the point."""
     assert schedule.draw([point.PACKAGE], brokers=("broker-1",), seed=1, time_limit_s=60.0) == ()

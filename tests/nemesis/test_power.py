@@ -15,8 +15,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_off_and_on_again(cluster: FakeCluster, rng: random.Random) -> None:
-    """The machine is proved to be off until the fault heals; then the broker has registered
-    again."""
+    """The machine is proved to be off until the heal, after which the broker has registered."""
     applied = await power.apply(cluster, "power-loss", "leader:x-0", {"after": 5}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == "broker-3: off, 100 bytes were not synced"
@@ -116,8 +115,10 @@ def test_draws(seed: int, session_s: float) -> None:
     [(1, False, False), (1, True, True), (2, False, True), (3, False, True)],
 )
 def test_a_schedule_has_room_for_it_or_not(min_isr: int, synced: bool, faults: bool) -> None:
-    """A power loss is drawn only if one machine is fewer than ``min.insync.replicas``, or if
-    brokers sync each record."""
+    """A power loss is drawn only if one machine is fewer than ``min.insync.replicas``.
+
+    It is also drawn if brokers sync each record.
+    """
     drawn = schedule.draw(
         [power.PACKAGE],
         brokers=("broker-1",),

@@ -66,8 +66,7 @@ async def test_restart_is_proved_by_exit_status_0(cluster: FakeCluster, rng: ran
 async def test_rolling_restart_waits_between_brokers(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
-    """One broker is down at a time, and the next one is stopped after the cluster had time to
-    recover."""
+    """One broker is down at a time, and the cluster has time to recover before the next one."""
     applied = await restart.apply(cluster, "restart-rolling", ["broker-2", "broker-1"], {}, rng)
     assert applied.effect.proved
     assert cluster.log == [

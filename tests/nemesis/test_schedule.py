@@ -65,8 +65,7 @@ def test_what_a_seed_draws_stays_the_same() -> None:
 
 
 def test_a_grudge_strikes_again() -> None:
-    """A grudge changes only targets: more faults on one broker have the targets of the one
-    before."""
+    """A grudge changes only targets: more faults strike the same broker as the one before."""
     again = 0
     for seed in range(20):
         plain = drawn(seed)
@@ -94,8 +93,11 @@ def test_a_grudge_strikes_again() -> None:
 
 
 def test_what_takes_long_gets_its_time() -> None:
-    """With ``weight`` faults that must be alone, and mostly take too long for a shared period, are
-    drawn more often; no other fault is active while they last."""
+    """With ``weight`` faults that must be alone are drawn more often.
+
+    Without it they mostly take too long for a shared period. No other fault is active while they
+    last.
+    """
     packages = (*CLASSIC, power.PACKAGE)
     long = ("restart-rolling", "power-loss")
 
@@ -203,8 +205,7 @@ def test_every_schedule_has_a_quiet_spell() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_one_package_alone(package: Package) -> None:
-    """With one package every fault is of that package; packages that need the container engine have
-    fewer."""
+    """With one package every fault is of that package."""
     faults = drawn(3, packages=(package,))
     assert len(faults) >= (7 if package in CLASSIC else 5)
     assert {fault.fault for fault in faults} <= set(package.faults)
@@ -221,8 +222,7 @@ def test_short_runs_are_allowed() -> None:
 
 
 def test_some_faults_have_a_moment() -> None:
-    """With ``moments`` some faults have the option ``when``, and nothing else of a schedule
-    changes."""
+    """With ``moments`` some faults have the option ``when``, and nothing else changes."""
     whens = set()
     for seed in range(5):
         plain = schedule.draw(PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0)

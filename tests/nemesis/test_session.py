@@ -67,8 +67,7 @@ async def test_who_is_down_is_not_waited_for(
 
 
 async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Random) -> None:
-    """A running broker that does not register again is not healed; one that is down need not
-    register."""
+    """A running broker that does not register again is not healed; one that is down may be."""
     cluster.homeless = True
     applied = await session.apply(cluster, "expire-session", ["broker-1"], {}, rng)
     assert applied.effect.proved

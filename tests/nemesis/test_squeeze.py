@@ -77,8 +77,7 @@ async def test_a_limit_that_was_met_before_proves_nothing(
 async def test_who_is_killed_gets_no_limit_of_its_own_absence(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that the OOM killer ends gets no further limit, even if the engine reports the cause
-    late."""
+    """A node that the OOM killer ends gets no further limit, even if the cause is known late."""
     limits: list[int] = []
 
     async def deadly(node: str, bytes_: int) -> None:

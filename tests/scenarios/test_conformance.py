@@ -81,8 +81,7 @@ class Run:
         return {op.value[0][1] for op in self._clients() if op.f == "send" and op.value}
 
     def kinds(self) -> set[tuple[str, str]]:
-        """The kinds of operations that clients invoked or completed; which ones are in doubt is
-        random."""
+        """The kinds of operations invoked or completed by clients; doubt is left out as random."""
         return {(op.type, op.f) for op in self._clients() if op.type in ("invoke", "ok")}
 
     def mix(self) -> dict[str, float]:

@@ -53,10 +53,9 @@ configuration = ["default", "with-bug"]
 def test_a_bug_in_one_case_turns_the_gate_red_by_name(
     tmp_path: Path, project_environment: dict[str, str]
 ) -> None:
-    """The gate exits with 1, and the JUnit file names the anomaly and the partition of the buggy
-    case.
+    """The gate exits with 1, and the JUnit file names the anomaly of the buggy case.
 
-    The correct broker's case is green.
+    The message also names the partition. The correct broker's case is green.
     """
     (tmp_path / "aimed.toml").write_text(PLAN)
     (tmp_path / "tiny.toml").write_text(SUITE)

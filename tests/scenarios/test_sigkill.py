@@ -216,8 +216,10 @@ def killed_in(phase: Phase, rng: random.Random, run: Run) -> Run:
 
 
 def is_judged(run: Run, environment: dict[str, str]) -> int:
-    """Check that the history so far can be judged without a false anomaly; return the exit
-    status."""
+    """Check that the history so far can be judged without a false anomaly.
+
+    Return the exit status.
+    """
     assert run.folder is not None
     done = subprocess.run(
         ["faultline", "check", str(run.folder), "--inline"],
@@ -253,8 +255,7 @@ def is_clean(after: list[Run], run: Run, environment: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("target", targets())
 def test_one_killed_after_the_other(target: str, start: Start, environment: dict[str, str]) -> None:
-    """Three runs are killed, in a fault, at start-up and in the final reads; the next one is
-    clean."""
+    """Three runs are killed, in a fault, at start-up and in the final reads; the next is clean."""
     rng = random.Random(3)
     killed: list[Run] = []
     for name in ("fault", "start-up", "final reads"):

@@ -32,8 +32,7 @@ def with_options(**changed: Any) -> Plan:
 
 
 def test_every_key_is_written_and_deleted() -> None:
-    """Every record key is written and deleted, alone and in transactions, with increasing
-    numbers."""
+    """Every record key is written and deleted, alone and in transactions, in order."""
     history = simulate(WORKLOAD.main(PLAN), threads=6)
     values: dict[str, list[int]] = {}
     for op in sorted(asked(history, "send") + asked(history, "txn"), key=lambda op: op.index):
@@ -87,8 +86,7 @@ def test_no_transaction_without_an_id() -> None:
 
 
 class Reading:
-    """The first poll of a process returns a record, and each catch-up succeeds at the second
-    attempt."""
+    """The first poll of a process returns a record; each catch-up succeeds when repeated."""
 
     def __init__(self) -> None:
         self.polled: dict[int, int] = {}

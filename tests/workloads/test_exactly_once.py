@@ -49,8 +49,7 @@ def test_inputs_are_unique_in_the_whole_topic() -> None:
 
 
 def test_members_poll_send_on_and_commit_in_one() -> None:
-    """Each transaction polls, transforms and commits; some abort, some pause, some members
-    leave."""
+    """Each transaction polls, transforms and commits; some abort, some pause; members leave."""
     history = simulate(WORKLOAD.main(PLAN), answer)
     rows = [op.value for op in asked(history, "txn")]
     whole = [["poll"], ["transform", "output", 3], ["commit", "eos", None]]
@@ -71,8 +70,7 @@ def test_members_poll_send_on_and_commit_in_one() -> None:
     [("librdkafka", ["init", "subscribe"]), ("aiokafka", ["subscribe"])],
 )
 def test_a_process_begins_as_its_client_needs_it(name: str, first: list[str]) -> None:
-    """A process begins with ``init``, if its client needs that, and ``subscribe``, after both
-    topics exist."""
+    """A process begins with ``init``, if needed, and ``subscribe``, after both topics exist."""
     history = simulate(WORKLOAD.main(plan(client=name)), answer)
     created = [op.index for op in history if op.f == "create-topic" and op.type == "ok"]
     for process in {op.process for op in asked(history, "txn")}:

@@ -118,8 +118,7 @@ def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> Non
 
 
 def test_an_operation_ends_before_it_is_given_up() -> None:
-    """The time limit of an operation is longer than its steps, and no transaction times out in a
-    pause."""
+    """The time limit of an operation exceeds its steps, and no transaction times out."""
     sends_s, delays_s, ends_s = 4 * 4.0, 5 * 2.0, 3 * 1.8
     assert op_timeout_s(PLAN) > sends_s + delays_s + ends_s + 10
     assert int(WORKLOAD.producer["transaction.timeout.ms"]) / 1000 > delays_s + ends_s

@@ -173,8 +173,7 @@ def test_each_group_is_configured_by_the_seed() -> None:
 
 
 def test_at_the_end_somebody_joins_each_group() -> None:
-    """At the end one member after another joins each group until it is assigned partitions, and
-    leaves.
+    """At the end one member after another joins each group, is assigned partitions, and leaves.
 
     Meanwhile the other threads fetch committed offsets and read to the end.
     """

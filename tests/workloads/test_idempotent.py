@@ -36,8 +36,7 @@ def test_values_are_unique_and_increase_per_key() -> None:
 
 
 def test_a_process_writes_one_key_all_its_life() -> None:
-    """A process writes one partition for its whole life, so that a failure concerns that
-    partition."""
+    """A process writes one partition for its whole life, which a failure then concerns."""
     keys: dict[int, set[str]] = {}
     for op in sends(simulate(WORKLOAD.main(PLAN))):
         keys.setdefault(op.process, set()).update(key for _, key, _ in op.value)
@@ -54,8 +53,7 @@ def test_rate_and_time_limit_are_kept() -> None:
 
 
 def test_topics_appear_during_the_run_and_are_written_and_read() -> None:
-    """Some topics are created at the start and others later; all partitions are written and
-    read."""
+    """Some topics are created at the start and others later; all are written and read."""
     history = simulate(WORKLOAD.main(PLAN))
     created = [op for op in history if op.f == "create-topic" and op.type == "ok"]
     assert [op.value[0][1] for op in created] == [f"topic{number}" for number in range(6)]
@@ -204,8 +202,7 @@ def test_final_reads_end_with_their_time() -> None:
 
 
 def test_final_reads_survive_a_reader_that_dies() -> None:
-    """A final reader that replaces a dead one assigns first, so that all partitions are still
-    read."""
+    """A final reader that replaces a dead one assigns first, so that everything is read."""
     polls = itertools.count()
 
     def answer(op: Op) -> Op:
@@ -279,7 +276,9 @@ def test_without_acknowledgement_by_all_no_number_is_too_many() -> None:
 
 
 def test_an_operation_may_take_longer_than_a_delivery() -> None:
-    """The time limit of an operation is longer than the delivery timeout, after which the client
-    reports which record failed."""
+    """The time limit of an operation is longer than the delivery timeout.
+
+    The client gives a record up first, so the history shows which one.
+    """
     slow = msgspec.structs.replace(PLAN, producer={"delivery.timeout.ms": "30000"})
     assert WORKLOAD.op_timeout_s(slow) > 30.0

@@ -26,8 +26,10 @@ PLAN = Plan(
 
 
 def test_what_is_committed_says_by_whom() -> None:
-    """For each group and partition every offset is committed once, in order, mostly with unique
-    metadata."""
+    """Every offset of a group and partition is committed once, in order.
+
+    Most offsets have metadata of their own.
+    """
     history = simulate(WORKLOAD.main(PLAN))
     commits = [op for op in history if op.f == "commit" and op.type == "invoke"]
     registers: dict[tuple[str, str], list[int]] = {}

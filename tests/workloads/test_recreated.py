@@ -27,8 +27,7 @@ def topics_of(history: list[Op], f: str) -> list[str]:
 
 
 def test_one_life_follows_another() -> None:
-    """Topics are deleted and created again after ``life_s``; the last incarnation is not
-    deleted."""
+    """Topics are recreated after ``life_s``; the last incarnation is not deleted."""
     history = simulate(WORKLOAD.main(PLAN))
     lives = ["topic0", "topic1"]
     for number in range(1, 6):
@@ -70,8 +69,10 @@ def test_in_doubt_a_topic_stays() -> None:
 
 
 def test_what_was_perhaps_sent_twice_may_arrive_later() -> None:
-    """A send that took longer than ``request.timeout.ms`` was perhaps repeated: topics are not
-    deleted."""
+    """Topics are not deleted after a send that took longer than ``request.timeout.ms``.
+
+    The client has perhaps sent it twice.
+    """
     assert topics_of(simulate(WORKLOAD.main(PLAN)), "delete-topic")
     slow = msgspec.structs.replace(PLAN, producer={**PLAN.producer, "request.timeout.ms": "5"})
     assert topics_of(simulate(WORKLOAD.main(slow)), "delete-topic") == []

@@ -138,8 +138,10 @@ def test_members_subscribe_to_every_topic() -> None:
     ],
 )
 def test_impossible_plans_are_refused(changes: dict[str, object], told: str) -> None:
-    """A plan that cannot be run is rejected in one line that names the option; one process is
-    enough."""
+    """A plan that cannot be run is rejected in one line that names the option.
+
+    One process is enough for this workload.
+    """
     refusal = WORKLOAD.refuse(msgspec.structs.replace(PLAN, **changes))
     assert refusal is not None
     assert refusal.startswith(told)

@@ -59,8 +59,7 @@ def test_transactions_are_rows_of_sends_and_polls() -> None:
 
 
 def test_ends_are_asked_for_all_the_while() -> None:
-    """With ``watches_hz`` watermarks of every partition are requested at that rate, otherwise
-    none."""
+    """With ``watches_hz`` watermarks of every partition are requested, otherwise none."""
     told = asked(simulate(WORKLOAD.main(plan(watches_hz=4.0))), "watermarks")
     assert len(told) == pytest.approx(4 * 60, rel=0.2)
     assert len({op.value[0][1] for op in told}) == 8
@@ -110,8 +109,7 @@ def test_nobody_works_without_an_id(kind: str) -> None:
 
 
 def test_members_of_a_group_commit_their_positions() -> None:
-    """Every transaction with a poll commits its positions, and all existing topics are
-    subscribed."""
+    """Every transaction with a poll commits its positions; members subscribe to all topics."""
     history = simulate(WORKLOAD.main(plan(subscribe=True)))
     assert asked(history, "assign") == asked(history, "poll") == []
     for op in asked(history, "txn"):
@@ -134,8 +132,7 @@ def test_keys_that_appear_are_assigned() -> None:
 
 
 def test_a_search_varies_who_gives_up() -> None:
-    """A search draws the raw client for some seeds, with and without sequence numbers near the
-    wrap."""
+    """A search draws the raw client for some seeds, also with sequence numbers near the wrap."""
     drawn = [vary(random.Random(seed))["options"] for seed in range(40)]
     raw = [options for options in drawn if options["client"] == "raw"]
     assert 3 <= len(raw) <= 20

@@ -65,8 +65,7 @@ class AioClient(PlainClient):
     FAILURES = (KafkaError, TimeoutError)
 
     def __init__(self, settings: Settings) -> None:
-        """Raises :class:`~workloads.client.aio_settings.BadSetting` for settings that aiokafka
-        lacks."""
+        """Raises :class:`~workloads.client.aio_settings.BadSetting`."""
         super().__init__(settings.topic)
         name = f"process-{settings.process}"
         self._common = {"bootstrap_servers": settings.bootstrap, "client_id": name}
@@ -211,8 +210,7 @@ class Reader:
         """The names of the assigned partitions, by topic and partition number."""
 
     async def assign(self, keys: list[str]) -> str | None:
-        """Read these partitions from now on: new ones from the beginning, kept ones from their
-        position.
+        """Read these partitions from now on: new ones from the beginning, kept ones go on.
 
         Returns the error if nothing was assigned because the cluster was not found.
         """
@@ -237,8 +235,7 @@ class Reader:
         return None
 
     async def poll(self) -> tuple[Records, str | None]:
-        """Return records by partition, in the order they came, and the error that ended the poll,
-        if any.
+        """Return records by partition, in the order they came, and any error that ended the poll.
 
         It looks twice, because aiokafka fetches in the background meanwhile.
         """

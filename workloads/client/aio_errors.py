@@ -78,8 +78,10 @@ REFUSED_DELETIONS: AbstractSet[type[errors.KafkaError]] = REFUSED_COMMITS | {
     StillSubscribed,
     errors.GroupIdNotFound,
 }
-"""Errors of one OffsetDelete that mean that nothing was deleted. A group that is not found has
-committed nothing."""
+"""Errors of one OffsetDelete that mean that nothing was deleted.
+
+A group that is not found has committed nothing.
+"""
 
 
 def of_deletion(error: Exception) -> Outcome:

@@ -94,8 +94,7 @@ class GroupAioClient(GroupClient, AioClient):
         return completed(op, "ok" if error is None else "fail", op.value, error)
 
     async def _commit(self, op: Op) -> Op:
-        """Commit offsets. A freeze that precedes the commit ends right before the request is
-        sent."""
+        """Commit offsets; a freeze before the commit ends right before the request is sent."""
         *freeze, (_, group, offsets, mode) = op.value
         ms = freeze[0][2] if freeze else 0
         committer = self._of(group)
@@ -182,8 +181,7 @@ class Grouped(Reader):
             return await self._commit_now(offsets)
 
     async def delete(self, keys: Iterable[str]) -> tuple[Outcome, str | None]:
-        """Delete the committed offsets of these partitions with one request; like
-        :meth:`commit`."""
+        """Delete committed offsets of these partitions with one request; like :meth:`commit`."""
         if (why := await self._find_coordinator()) is not None:
             return "fail", why
         places = [TopicPartition(*split(key)) for key in keys]
@@ -204,8 +202,7 @@ class Grouped(Reader):
         return None
 
     async def committed(self, keys: list[str]) -> dict[str, Place | None]:
-        """Return the committed offset of each partition, as the coordinator has it; ``None`` for
-        none."""
+        """Return the committed offset of each partition, or ``None``, from the coordinator."""
         async with asyncio.timeout(QUERY_TIMEOUT_S):
             if (error := await self._start()) is not None:
                 raise KafkaError(error)
@@ -294,8 +291,7 @@ class Member(Grouped):
         return error
 
     async def poll(self) -> tuple[list[MicroOp], str | None]:  # type: ignore[override]
-        """Return what happened to the member, records last, and the error that ended the poll, if
-        any.
+        """Return the member's events, records last, and any error that ended the poll.
 
         It looks twice, because aiokafka joins and fetches in the background meanwhile. aiokafka
         joins only for a consumer that polls, so polls that take no records are announced to it as
@@ -340,8 +336,7 @@ class Member(Grouped):
         self._coordinator._send_req = self._heard
 
     async def revoked(self, keys: set[str]) -> None:
-        """Record that a rebalance takes partitions away from the member, and commit if a listener
-        does.
+        """Record that a rebalance takes partitions away, and commit if a listener does.
 
         A member that the coordinator does not know any more has lost its partitions, and commits
         nothing. A listener commits only during a poll, like a listener that polls call: no

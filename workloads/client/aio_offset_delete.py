@@ -1,5 +1,4 @@
-"""OffsetDelete (API 47), which aiokafka lacks: deletes a group's committed offsets of
-partitions."""
+"""OffsetDelete (API 47), which aiokafka lacks: deletes committed offsets of a group."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
@@ -60,8 +59,10 @@ class OffsetDeleteRequest(Request[_Question]):  # type: ignore[misc]
 async def delete(
     send: Callable[[Any], Awaitable[Any]], group: str, places: Sequence[TopicPartition]
 ) -> None:
-    """Send one request. Raises ``KafkaError`` for an error of the group or of the first
-    partition."""
+    """Send one request; raises ``KafkaError`` for an error of the group or a partition.
+
+    Of several partitions' errors, the first one is raised.
+    """
     topics: dict[str, list[int]] = defaultdict(list)
     for place in places:
         topics[place.topic].append(place.partition)

@@ -13,8 +13,10 @@ Place = Literal["start", "high", "stable"]
 """An offset of a log: its start, its high watermark, or its last stable offset."""
 
 PLACES: tuple[Place, ...] = ("start", "stable", "high")
-"""The order of the requests, in which each offset is at least the one before it, whatever happens
-between the requests."""
+"""The order of the requests, in which each offset is at least the one before it.
+
+That holds whatever happens between the requests.
+"""
 
 _LATEST, _EARLIEST = -1, -2
 _UNCOMMITTED, _COMMITTED = 0, 1

@@ -132,8 +132,7 @@ class TransactionalWriter(Writer):
             raise Failure(name_of(error), can_abort=False) from None
 
     def _heed(self) -> None:
-        """Silence the errors of aiokafka's transaction futures; the outcome is reported
-        elsewhere."""
+        """Silence the errors of aiokafka's transaction futures, which are reported elsewhere."""
         waiters = [self._manager._transaction_waiter]
         waiters += [waiter for _, _, waiter in self._manager._pending_txn_offsets]
         for waiter in waiters:

@@ -271,8 +271,7 @@ class Reader:
         )
 
     async def poll(self) -> tuple[Records, str | None]:
-        """Return records by partition, in the order they came, and the error that ended the poll,
-        if any."""
+        """Return records by partition, in the order they came, and the poll's error, if any."""
         return await self._worker.call(self._consume)
 
     async def rewind(self, places: Mapping[str, int]) -> str | None:

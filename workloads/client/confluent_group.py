@@ -98,8 +98,7 @@ class GroupConfluentClient(GroupClient, ConfluentClient):
 
 
 class Grouped:
-    """A consumer that commits to a group without being a member, and the thread of its blocking
-    calls."""
+    """A consumer that commits to a group without being a member, and the thread it calls in."""
 
     def __init__(self, config: Mapping[str, Any], group: str, **mine: Any) -> None:
         self.group = group
@@ -116,8 +115,7 @@ class Grouped:
         return await self._worker.call(lambda: self._commit(offsets, mode == "async"))
 
     async def committed(self, keys: list[str]) -> dict[str, Place | None]:
-        """Return the committed offset of each partition; ``None`` for none. Raises
-        ``KafkaException``."""
+        """Return the committed offset of each partition, or ``None``; raises ``KafkaException``."""
         return await self._worker.call(lambda: self._committed(keys))
 
     async def leave(self) -> None:
@@ -208,8 +206,7 @@ class Member(Grouped):
         )
 
     async def poll(self) -> tuple[list[MicroOp], str | None]:
-        """Return what happened to the member, records last, and the error that ended the poll, if
-        any."""
+        """Return the member's events, records last, and any error that ended the poll."""
         return await self._worker.call(self._poll)
 
     def _poll(self) -> tuple[list[MicroOp], str | None]:

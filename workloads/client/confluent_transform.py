@@ -96,8 +96,7 @@ class _Polls:
 
 
 class TransformingMember(Member):
-    """A member whose transactions commit offsets; see
-    :class:`~workloads.client.transform.Member`."""
+    """A member whose transactions commit; see :class:`~workloads.client.transform.Member`."""
 
     def __init__(
         self,
@@ -142,11 +141,10 @@ class TransformingMember(Member):
         self._feed.assigned(None, keys)
 
     def _gone(self, change: Any, keys: list[str]) -> None:
-        """Record that partitions are gone; member id and generation stay those of the last
-        assignment.
+        """Record that partitions are gone; member id and generation stay unchanged.
 
-        The coordinator decides by them whether it rejects the transaction with the records read so
-        far.
+        They remain those of the last assignment. The coordinator decides by them whether it rejects
+        the transaction with the records read so far.
         """
         self._owned.difference_update(keys)
         self._changes += 1

@@ -29,17 +29,16 @@ class Subscriber(Protocol):
     """A consumer that is a member of its group."""
 
     async def poll(self) -> tuple[list[MicroOp], str | None]:
-        """Return what happened to the member, records last, and the error that ended the poll, if
-        any."""
+        """Return the member's events, records last, and any error that ended the poll."""
         ...
 
 
 class GroupClient(PlainClient):
-    """A client that also supports ``subscribe``, ``commit``, ``committed``, ``leave`` and
-    ``freeze``.
+    """A client that also supports the operations of consumer groups.
 
-    A process is a member of at most one group, for its whole life, and commits to other groups
-    without being a member.
+    They are ``subscribe``, ``commit``, ``committed``, ``leave`` and ``freeze``. A process is a
+    member of at most one group, for its whole life, and commits to other groups without being a
+    member.
     """
 
     async def invoke(self, op: Op) -> Op:
@@ -107,16 +106,14 @@ class Feed:
         self._told.append(["assigned", self._group, generation, begins])
 
     def gone(self, change: Change, generation: int | None, keys: Iterable[str]) -> None:
-        """Record that partitions were revoked, or are owned by another member already
-        (``lost``)."""
+        """Record that partitions were revoked, or are owned by another member (``lost``)."""
         keys = sorted(keys)
         for key in keys:
             self.positions.pop(key, None)
         self._told.append([change, self._group, generation, keys])
 
     def committed(self, offsets: Mapping[str, int]) -> None:
-        """Record a commit of the member's listener, acknowledged or in doubt like its whole
-        operation."""
+        """Record a commit of the listener, which is acknowledged or in doubt like its operation."""
         self._told.append(["commit", self._group, dict(offsets), "listener"])
 
     def read(self, key: str, pairs: list[list[int]]) -> None:

@@ -56,13 +56,11 @@ REFUSED_COMMITS: AbstractSet[str] = frozenset(
         "UNKNOWN_MEMBER_ID",
     }
 )
-"""Errors of OffsetCommit, each for the whole group, that mean that this attempt has committed
-nothing."""
+"""Errors of OffsetCommit, each for the whole group: this attempt has committed nothing."""
 
 
 def of_topic_deletion(error: str | None) -> Outcome:
-    """Return the outcome of a topic's deletion; an unknown topic was deleted by an earlier
-    attempt."""
+    """Return the outcome of a topic's deletion; an earlier attempt deleted an unknown topic."""
     return "ok" if error in (None, "UNKNOWN_TOPIC_OR_PART") else "info"
 
 
@@ -93,8 +91,7 @@ def of_send(error: str | None) -> Outcome:
 
 
 def of_creation(error: str | None) -> Outcome:
-    """Return the outcome of a topic's creation; an existing topic was created by an earlier
-    attempt."""
+    """Return the outcome of a topic's creation; an earlier attempt created an existing topic."""
     if error is None or error == "TOPIC_ALREADY_EXISTS":
         return "ok"
     return "fail" if error in REFUSED_CREATIONS else "info"

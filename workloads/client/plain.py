@@ -20,8 +20,11 @@ class Report(msgspec.Struct, frozen=True):
 
     outcome: outcome.Outcome
     offset: int | None = None
-    """Unknown without acknowledgements, and for a record that the broker reports as the duplicate
-    of one that it no longer remembers."""
+    """The record's offset, if it is known.
+
+    It is unknown without acknowledgements, and for a record that the broker reports as the
+    duplicate of one that it no longer remembers.
+    """
     error: str | None = None
 
 
@@ -62,8 +65,10 @@ class PlainClient(abc.ABC):
 
     @property
     def alive(self) -> bool:
-        """False after a failed send, because a producer that has failed once cannot be trusted with
-        the next one (its sequence numbers are lost; librdkafka #4953)."""
+        """False after a failed send: a producer that has failed once is not reliable.
+
+        Its sequence numbers are lost (see also librdkafka #4953).
+        """
         return self._alive
 
     async def open(self) -> None:  # noqa: B027 - few have something to do

@@ -15,8 +15,10 @@ class RawGroupClient(GroupAioClient, RawClient):
     """A member or an outsider by aiokafka, whose transactions use a :class:`RawWriter`."""
 
     async def _commit_plainly(self, offsets: Mapping[str, Place], group: str) -> None:
-        """Commit with one request; raises :class:`Failure`, with which the transaction can be
-        aborted if the commit was certainly rejected."""
+        """Commit with one request; raises :class:`Failure`.
+
+        The transaction can then be aborted if the commit was certainly rejected.
+        """
         committer = self._of(group)
         error = await committer.start()
         if error is not None:

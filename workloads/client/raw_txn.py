@@ -38,12 +38,18 @@ BACKOFF_S = 0.05
 """The pause before a request is sent again."""
 SEQUENCES = 2**31
 _ASK_AGAIN = frozenset(map(for_code, (3, 14, 15, 16, 51)))
-"""Unknown partition; a coordinator that is loading, not available, or not the coordinator; or
-CONCURRENT_TRANSACTIONS."""
+"""The errors after which a coordinator's request is repeated.
+
+They are: unknown partition; a coordinator that is loading, not available, or not the coordinator;
+and CONCURRENT_TRANSACTIONS.
+"""
 _SEND_AGAIN = frozenset(map(for_code, (3, 5, 6, 7, 19, 20)))
-"""Unknown partition, leader not available, not the leader, timed out, too few in-sync replicas
-before or after the append. If the batch was appended nevertheless, the leader detects the duplicate
-by its sequence number."""
+"""The errors after which a batch is sent again.
+
+They are: unknown partition, leader not available, not the leader, timed out, too few in-sync
+replicas before or after the append. If the batch was appended nevertheless, the leader detects the
+duplicate by its sequence number.
+"""
 _IN_DOUBT = frozenset(map(for_code, (7, 20)))
 """Those of them that mean that the batch was appended."""
 
@@ -54,8 +60,7 @@ class RawClient(TransactionalAioClient):
     def __init__(
         self, settings: Settings, *, asks_again: bool = False, first_sequence: int = 0
     ) -> None:
-        """``first_sequence``: the first sequence number of each partition under a new producer
-        id."""
+        """``first_sequence``: where the sequence numbers of a new producer id start."""
         super().__init__(settings, asks_again=asks_again)
         self._asks_again = asks_again
         self._first_sequence = first_sequence
@@ -75,8 +80,7 @@ class RawClient(TransactionalAioClient):
 
 
 class RawWriter:
-    """The producer that this module describes; see also
-    :class:`~workloads.client.transaction.Producer`."""
+    """The module's producer; see also :class:`~workloads.client.transaction.Producer`."""
 
     def __init__(
         self,
@@ -245,8 +249,7 @@ class RawWriter:
         return isinstance(request, TxnOffsetCommitRequest)
 
     async def _coordinator(self, kind: CoordinationType, name: str) -> int:
-        """Return the last known coordinator, or look it up at any broker, which may take a
-        while."""
+        """Return the last known coordinator, or look it up at any broker, for as long as needed."""
         while (kind, name) not in self._coordinators:
             try:
                 found = await self._client.coordinator_lookup(kind, name)
@@ -257,8 +260,7 @@ class RawWriter:
         return self._coordinators[kind, name]
 
     async def _produce(self, key: str, values: list[int]) -> list[Report]:
-        """Send a batch, again only after a response that permits it, and return the reports of its
-        records."""
+        """Send a batch, and repeat it only after responses that permit it; return the reports."""
         sequence, data = self._batch(key, values)
         is_sent = False
         try:

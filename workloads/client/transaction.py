@@ -26,8 +26,10 @@ from workloads.client.outcome import Outcome
 from workloads.client.plain import PlainClient
 
 INIT_TIMEOUT_S = 10.0
-"""How long a producer may take to get its id and epoch: its predecessor's transaction is ended
-first."""
+"""How long a producer may take to get its id and epoch.
+
+Its predecessor's transaction is ended first.
+"""
 END_SHARE = 0.9
 """The share of the client's request timeout for which a commit or an abort is awaited."""
 END_ATTEMPTS = 5
@@ -116,8 +118,10 @@ class Taken(NamedTuple):
 
 
 class TransactionalClient(PlainClient):
-    """A client that also supports ``init`` and ``txn``; a process has one transactional id for
-    life."""
+    """A client that also supports ``init`` and ``txn``.
+
+    A process has one transactional id for its whole life.
+    """
 
     _transactor: Owned | None = None
     _commit_plainly: Commit | None = None

@@ -1,5 +1,4 @@
-"""Consume, transform, produce: one transaction from the records of a poll to their committed
-offsets.
+"""Consume, transform, produce: one transaction from a poll to the committed offsets.
 
 The output for a value (``model.transform``) is sent to the partition that :func:`key_of` returns,
 and the positions after the polled records are committed in the same transaction. An operation that
@@ -33,8 +32,7 @@ class Member(Subscriber, Protocol):
         ...
 
     async def rewind(self, places: Mapping[str, int]) -> str | None:
-        """Continue reading at these offsets where the partitions are still owned; return the error,
-        if any."""
+        """Continue reading owned partitions at these offsets; return the error, if any."""
         ...
 
 

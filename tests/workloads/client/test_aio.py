@@ -35,8 +35,7 @@ async def cluster() -> AsyncIterator[ClusterInLoop]:
 
 @pytest.fixture
 async def clients() -> AsyncIterator[Any]:
-    """Makes clients and closes them; then no task of theirs runs, and none has an unretrieved
-    error.
+    """Makes clients and closes them; then none has a running task or an unretrieved error.
 
     A simulation would report either as a failure.
     """
@@ -153,8 +152,7 @@ async def test_made_up_offsets_are_not_believed(
 async def test_made_up_offsets_are_told_key_by_key(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Made-up offsets are recognized per partition, whatever records of other partitions come
-    between."""
+    """Made-up offsets are recognized per partition, also between records of other partitions."""
     answer(monkeypatch, -1, 0, 0, 1, 7)
     values = [["send", key, n] for n, key in enumerate(("a-0", "a-1", "a-0", "a-1", "a-0"))]
     sent = await ask(clients(0, NOWHERE), "send", values)
@@ -175,8 +173,7 @@ async def test_a_producer_that_is_out_of_sequence_is_given_up(
 
 @pytest.mark.slow
 async def test_what_is_sent_is_read(cluster: Any, clients: Any) -> None:
-    """Sends report their offsets, polls return the values, and the reader knows when it has caught
-    up."""
+    """Sends report offsets, polls return the values, and the reader knows when it has caught up."""
     writer, reader = clients(0, cluster.bootstrap), clients(1, cluster.bootstrap)
     assert (await create(writer, "a")).type == "ok"
     sent = await send(writer, "a-0", 0, 1, 2)
@@ -241,8 +238,7 @@ async def test_a_foreign_record_is_read_as_a_number_nobody_wrote(
 
 @pytest.mark.slow
 async def test_what_was_never_queued_has_failed(cluster: Any, clients: Any) -> None:
-    """A send without a topic or partition, which aiokafka rejects, is ``fail`` and ends the
-    process."""
+    """A send that aiokafka rejects for its topic or partition is ``fail`` and ends the process."""
     creator = clients(0, cluster.bootstrap)
     await create(creator, "d")
     no_partition = clients(1, cluster.bootstrap)
@@ -344,8 +340,7 @@ async def test_sends_survive_their_leader(cluster: Any, clients: Any) -> None:
 
 @pytest.mark.slow
 async def test_a_send_that_nobody_answers_is_doubt(cluster: Any, clients: Any) -> None:
-    """If every broker is gone, an idempotent send ends in doubt, and its producer can still be
-    closed."""
+    """If every broker is gone, an idempotent send ends in doubt, and its producer can close."""
     writer = clients(0, cluster.bootstrap, delivery_timeout_ms="700")
     other = clients(1, cluster.bootstrap)
     await create(writer, "j")
@@ -404,8 +399,7 @@ async def test_a_crash_is_doubt(clients: Any) -> None:
 async def test_records_are_deleted_as_far_as_they_are_committed(
     cluster: ClusterInLoop, clients: Any
 ) -> None:
-    """DeleteRecords reports the start of the log; an offset beyond the high watermark is
-    rejected."""
+    """DeleteRecords reports the start of the log; offsets above the high watermark fail."""
     client = clients(0, cluster.bootstrap)
     await create(client, "t")
     await send(client, "t-0", 0, 1, 2)
@@ -444,8 +438,7 @@ async def test_a_topic_gets_other_settings(cluster: ClusterInLoop, clients: Any)
 
 
 async def test_another_life_of_a_topic(cluster: ClusterInLoop, clients: Any) -> None:
-    """A recreated topic has other partition names in the history, and foreign records are
-    recognized."""
+    """A recreated topic has other partition names in the history, which records reveal."""
     client = clients(0, cluster.bootstrap)
     await create(client, "t")
     await send(client, "t-0", 5)

@@ -82,8 +82,7 @@ def test_of_deletion(error: Exception, expected: str) -> None:
 
 @pytest.mark.parametrize("error", sorted(aio_errors.REFUSED_SENDS, key=str))
 def test_what_is_refused_is_not_retried(error: type[errors.KafkaError]) -> None:
-    """aiokafka does not retry the errors that count as certain, so they are those of the only
-    attempt."""
+    """aiokafka does not retry the errors that count as certain."""
     assert not error.retriable
 
 

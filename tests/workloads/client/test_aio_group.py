@@ -36,8 +36,7 @@ async def cluster() -> AsyncIterator[ClusterInLoop]:
 
 @pytest.fixture
 async def clients(cluster: ClusterInLoop) -> AsyncIterator[Any]:
-    """Makes clients and closes them; then no task of theirs runs, and none has an unretrieved
-    error."""
+    """Makes clients and closes them; then none has a running task or an unretrieved error."""
     complaints: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: complaints.append(context["message"])
@@ -76,8 +75,7 @@ async def join(client: GroupAioClient, commit: str = "sync", **how: Any) -> None
 
 
 async def poll_until(client: GroupAioClient, kind: str, others: tuple[Any, ...] = ()) -> list[Any]:
-    """Poll, with the other clients, until a micro-operation of this kind comes; return all of
-    them."""
+    """Poll, with the other clients, until such a micro-operation comes; return all of them."""
     told: list[Any] = []
     async with asyncio.timeout(20):
         while True:
@@ -129,8 +127,7 @@ def test_metadata_of_anybody(metadata: str | None, told: Any) -> None:
 
 
 async def test_offsets_are_deleted(clients: Any) -> None:
-    """Offsets are deleted, but not while a member subscribes to the topic, nor of an unknown
-    group."""
+    """Offsets are deleted, except for an unknown group or a topic with a subscribed member."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0))
     await ask(one, "commit", ["commit", "g", {"a-0": 1, "a-1": 3}, "sync"])
@@ -149,8 +146,7 @@ async def test_offsets_are_deleted(clients: Any) -> None:
 async def test_a_coordinator_that_loads_has_not_said_that_nothing_is_committed(
     clients: Any,
 ) -> None:
-    """An OffsetFetch that is rejected for the whole group is repeated, and not taken for no
-    commit."""
+    """An OffsetFetch that is rejected for the group is repeated, and not taken as empty."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-0", 1))
     await ask(one, "commit", ["commit", "g", {"a-0": 1}, "sync"])
@@ -180,8 +176,7 @@ async def test_a_coordinator_that_loads_has_not_said_that_nothing_is_committed(
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky"])
 async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
-    """The first member owns everything until the second one joins, and each knows where it
-    starts."""
+    """The first member owns everything until the second one joins; both know where they start."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-1", 1), ("a-1", 2))
     await ask(one, "commit", ["commit", "g", {"a-1": 1}, "sync"])
@@ -205,8 +200,7 @@ async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
 
 
 async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
-    """A listener commits before its partitions are revoked, and the operation reports both in
-    order."""
+    """A listener commits before its partitions are revoked; the operation reports that order."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-0", 1))
     await join(one, commit="listener")
@@ -241,8 +235,7 @@ async def test_a_listener_in_doubt_tells_what_it_asked_for(
 
 
 async def test_a_listener_that_nobody_polls_commits_nothing(clients: Any) -> None:
-    """Without a poll in progress a listener commits nothing, because no operation would report
-    it."""
+    """Without a poll in progress a listener commits nothing, because nothing would report it."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0))
     await join(one, commit="listener")
@@ -256,8 +249,7 @@ async def test_a_listener_that_nobody_polls_commits_nothing(clients: Any) -> Non
 
 
 async def test_one_who_was_frozen_is_refused(clients: Any) -> None:
-    """A member that freezes for longer than its session fails to commit, and then loses its
-    partitions."""
+    """A member that freezes for longer than its session cannot commit, and loses partitions."""
     one, other = clients(0, session_timeout_ms="300"), clients(1)
     await written(one, ("a-0", 0))
     await join(one)
@@ -284,8 +276,7 @@ async def test_a_leave_that_takes_too_long_is_in_doubt(
 
 
 async def test_a_crash_says_nothing_and_a_leave_does(clients: Any) -> None:
-    """Other members get the partitions at once after a leave, and after the session timeout after a
-    crash."""
+    """Partitions are reassigned at once after a leave, and after the session after a crash."""
     one, other, third = clients(0, session_timeout_ms="1500"), clients(1), clients(2)
     await written(one, ("a-0", 0))
     loop = asyncio.get_running_loop()

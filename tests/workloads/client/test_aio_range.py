@@ -51,8 +51,10 @@ def fetch() -> Any:
 async def test_only_a_beginning_is_believed(
     fetch: Any, monkeypatch: pytest.MonkeyPatch, begins: int | None, error: int, heard: int
 ) -> None:
-    """OFFSET_OUT_OF_RANGE is believed only before the start of the log, and for partitions without
-    a position."""
+    """OFFSET_OUT_OF_RANGE is believed only for positions before the start of the log.
+
+    Partitions without a position are left alone.
+    """
 
     async def ask(client: Any, place: TopicPartition, what: str) -> int:
         assert (place, what) == (PLACE, "start")

@@ -110,8 +110,7 @@ def test_one_request_at_a_time_is_not_refused() -> None:
 
 
 def test_a_member_begins_somewhere_and_is_waited_for() -> None:
-    """A member starts from the beginning, and a rebalance waits for it for
-    ``max.poll.interval.ms``."""
+    """A member starts from the beginning, and rebalances wait ``max.poll.interval.ms`` for it."""
     arguments = member_arguments(
         {"auto.offset.reset": "error", "session.timeout.ms": "700", "max.poll.interval.ms": "900"}
     )

@@ -1,5 +1,4 @@
-"""Consume, transform, produce by aiokafka, against this project's brokers in the test's event
-loop."""
+"""Consume, transform, produce by aiokafka, against brokers in the test's event loop."""
 
 import asyncio
 import gc

@@ -109,8 +109,7 @@ async def test_transactions_from_end_to_end(clients: Any) -> None:
 
 
 async def test_a_successor_fences(clients: Any) -> None:
-    """A process that takes over a transactional id fences the former one, whose open records are
-    lost."""
+    """A process that takes over a transactional id fences the former one and aborts its records."""
     one = await clients(0, "ours")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     assert (await transact(one, ["send", "t-0", 0])).type == "ok"
@@ -187,8 +186,7 @@ async def test_a_producer_ends_with_all_that_it_has_under_way(
 async def test_what_a_dead_sender_leaves_under_way_is_ended(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests that a failed sender has left in flight are ended, because their batches are
-    gone."""
+    """Requests that a failed sender has left in flight are ended."""
     one = await clients(0, "ours")
     await ask(one, "create-topic", [["create-topic", "t", 2]])
     await transact(one, ["send", "t-0", 0], ["send", "t-1", 0])
@@ -224,8 +222,7 @@ async def test_who_finds_nobody_gets_no_id(clients: Any) -> None:
 
 
 async def test_watermarks_show_an_open_transaction(clients: Any) -> None:
-    """The last stable offset stays at the start of an open transaction; the high watermark does
-    not."""
+    """The last stable offset stays at the start of an open transaction."""
     one = await clients(0, "mine", transaction_timeout_ms="60000")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     await transact(one, ["send", "t-0", 0])

@@ -95,8 +95,7 @@ async def test_a_fatal_error_is_doubt_about_the_record(
 
 @pytest.mark.slow
 async def test_what_is_sent_is_read(clients: Any) -> None:
-    """Sends report their offsets, polls return the values, and the reader knows when it has caught
-    up."""
+    """Sends report offsets, polls return the values, and the reader knows when it has caught up."""
     writer, reader = clients(0), clients(1)
     sent = await ask(writer, "send", [["send", "a-0", number] for number in range(3)])
     assert (sent.type, sent.value) == ("ok", [["send", "a-0", [n, n]] for n in range(3)])
@@ -244,7 +243,6 @@ def test_split() -> None:
 def test_what_would_mislead_a_verdict_is_refused(
     producer: dict[str, str], consumer: dict[str, str], told: str
 ) -> None:
-    """An alias of a setting is rejected, because librdkafka would obey it and the contract ignore
-    it."""
+    """An alias of a setting is rejected: librdkafka would obey it and the contract ignore it."""
     assert (refusal(producer, consumer) or "").startswith(f"--set {told}")
     assert refusal({"max.in.flight.requests.per.connection": "1", "acks": "1"}, {}) is None

@@ -66,8 +66,7 @@ async def join(client: GroupConfluentClient, commit: str = "sync", **how: Any) -
 async def poll_until(
     client: GroupConfluentClient, kind: str, others: tuple[Any, ...] = ()
 ) -> list[Any]:
-    """Poll, with the other clients, until a micro-operation of this kind comes; return all of
-    them."""
+    """Poll, with the other clients, until such a micro-operation comes; return all of them."""
     told: list[Any] = []
     async with asyncio.timeout(20):
         while True:
@@ -99,8 +98,7 @@ async def test_outsiders_commit_and_ask(clients: Any) -> None:
 
 @pytest.mark.parametrize("assignor", confluent_group.ASSIGNORS)
 async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
-    """The first member owns everything until the second one joins; a cooperative member keeps the
-    rest."""
+    """The first member owns everything until the second joins; a cooperative one keeps the rest."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-1", 1), ("a-1", 2))
     await ask(one, "commit", ["commit", "g", {"a-1": 1}, "sync"])
@@ -115,8 +113,7 @@ async def test_members_share_what_there_is(clients: Any, assignor: str) -> None:
 
 
 async def test_a_listener_commits_what_it_has_read(clients: Any) -> None:
-    """A listener commits before its partitions are revoked, and the operation reports both in
-    order."""
+    """A listener commits before its partitions are revoked; the operation reports that order."""
     one, other = clients(0), clients(1)
     await written(one, ("a-0", 0), ("a-0", 1))
     await join(one, commit="listener")

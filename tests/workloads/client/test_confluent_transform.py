@@ -24,8 +24,7 @@ class Member:
 
 
 async def test_rebalances_stand_in_front_of_their_polls() -> None:
-    """Rebalances precede their polls, and the transaction continues if nothing was read before
-    them."""
+    """Rebalances precede their polls; a transaction without records before them continues."""
     records = {"a-0": [[0, 7]]}
     polls: Any = _Polls(Member([["poll", {}]], [REVOKED, ASSIGNED, ["poll", records]]))  # type: ignore[arg-type]
     assert await polls.poll() == ({}, None)
@@ -35,8 +34,7 @@ async def test_rebalances_stand_in_front_of_their_polls() -> None:
 
 
 async def test_what_was_read_before_a_rebalance_is_not_committed_after_it() -> None:
-    """Records read before a rebalance are not committed after it, because no broker would reject
-    that."""
+    """Records read before a rebalance are not committed after it: no broker would reject that."""
     polls = _Polls(Member([["poll", {"a-0": [[0, 7]]}]], [REVOKED, ["poll", {}]]))  # type: ignore[arg-type]
     assert await polls.poll() == ({"a-0": [[0, 7]]}, None)
     assert await polls.poll() == ({}, "RebalanceInProgress")

@@ -105,8 +105,7 @@ async def test_transactions_from_end_to_end(clients: Any) -> None:
 
 
 async def test_a_successor_fences(clients: Any) -> None:
-    """A process that takes over a transactional id fences the former one, whose open records are
-    lost."""
+    """A process that takes over a transactional id fences the former one and aborts its records."""
     one = await clients(0, "ours")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     assert (await transact(one, ["send", "t-0", 0])).type == "ok"
@@ -123,8 +122,7 @@ async def test_a_successor_fences(clients: Any) -> None:
 async def test_an_id_that_nobody_gives_is_in_doubt(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An ``init`` without a response is in doubt, because librdkafka does not say how far it
-    came."""
+    """An ``init`` without a response is in doubt: librdkafka does not say how far it came."""
     monkeypatch.setattr("workloads.client.confluent_txn.INIT_TIMEOUT_S", 0.2)
     one = TransactionalConfluentClient(
         Settings(

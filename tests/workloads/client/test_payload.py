@@ -67,8 +67,7 @@ def test_foreign_bytes_of_compacted_topics_are_nobodys(
 
 
 def test_keys_of_a_compacted_topic_look_like_those_of_markers() -> None:
-    """Record keys 0 and 1 have the bytes of control records: version 0, and type abort or
-    commit."""
+    """Record keys 0 and 1 have the bytes of control records: version 0, abort or commit."""
     first = [payload.KEYED.encode("x-0", keyed.value_of(7, n, deletes=False))[0] for n in (0, 1)]
     assert first == [b"\0\0\0\0", b"\0\0\0\1"]
 

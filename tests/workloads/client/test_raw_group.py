@@ -40,8 +40,7 @@ async def client() -> AsyncIterator[RawGroupClient]:
 
 
 async def test_the_later_record_counts(client: RawGroupClient) -> None:
-    """A plain commit in the middle of a transaction takes effect, because its record is the later
-    one.
+    """A plain commit in the middle of a transaction takes effect, as the later record.
 
     It does not wait for the end of the transaction.
     """
@@ -59,8 +58,7 @@ async def test_the_later_record_counts(client: RawGroupClient) -> None:
 
 
 async def test_a_refused_commit_ends_the_transaction(client: RawGroupClient) -> None:
-    """A plain commit that the coordinator rejects aborts the transaction, and nothing has
-    happened."""
+    """A plain commit that the coordinator rejects aborts the transaction."""
     how = {"instance": None, "assignor": "range", "commit": "sync"}
     other = RawGroupClient(
         Settings(

@@ -77,8 +77,7 @@ async def test_what_is_committed_is_read_and_nothing_else(clients: Any, bootstra
 async def test_a_batch_that_is_given_up_comes_late(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch that arrives after its transaction was aborted in the same epoch is rejected
-    (KIP-890)."""
+    """A late batch of an aborted transaction in the same epoch is rejected (KIP-890)."""
     one = await clients(0, "mine")
     await ask(one, "create-topic", [["create-topic", "t", 1]])
     assert (await transact(one, ["send", "t-0", 0])).type == "ok"

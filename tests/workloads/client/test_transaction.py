@@ -105,8 +105,7 @@ async def test_neighbouring_sends_are_under_way_together() -> None:
 
 
 async def test_positions_are_committed_with_it() -> None:
-    """The positions after the polled records are committed; without polled records there is no
-    commit."""
+    """The positions after the polled records are committed, and none without polled records."""
     producer = Scripted()
     reader = Reader({"b-0": [[3, 9], [4, 8]], "c-0": []}, {"b-0": [[9, 7]]})
     row: list[MicroOp] = [["poll"], ["poll"], ["commit", "g", None]]
@@ -131,8 +130,7 @@ async def test_positions_are_committed_with_it() -> None:
 async def test_what_is_committed_plainly_has_happened(
     refusal: Failure | None, end: Failure | None, outcome: Any, calls: list[str]
 ) -> None:
-    """A plain commit takes effect whatever the transaction's outcome, and its offsets are
-    unchanged."""
+    """A plain commit takes effect whatever the transaction's outcome."""
     producer = Scripted({"commit": end} if end else {})
 
     async def plainly(places: Mapping[str, Place], group: str) -> None:
@@ -211,8 +209,7 @@ async def test_a_record_that_is_not_delivered_aborts_it() -> None:
 
 
 async def test_what_was_polled_is_polled_again() -> None:
-    """After an uncommitted transaction the consumer returns to the first polled offset per
-    partition."""
+    """After an uncommitted transaction the consumer returns to its first polled offsets."""
     reader = Reader({"b-0": [[3, 9], [4, 8]]}, {"b-0": [[5, 7]], "c-0": [[0, 1]]})
     _, goes_on = await carry_out(
         SEND, ["poll"], ["poll"], ["abort"], producer=Scripted(), reader=reader
