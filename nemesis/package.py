@@ -132,7 +132,7 @@ class Package:
     ``heal`` after it does not remove anything a second time, and measures.
     """
     states: Mapping[str, str] = field(default_factory=dict)
-    """For a fault that puts nodes in a state which they have or have not: that state.
+    """The state in which each fault puts its target nodes, if a node is either in it or not.
 
     A node stays in the state while any fault keeps it there; the last of these faults to be healed
     ends the state.

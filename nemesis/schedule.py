@@ -32,7 +32,7 @@ MOMENTS = 0.5
 """The share of faults that wait for an operation of a client, if the workload offers some."""
 
 OPERATORS = {1: 0.3, 2: 0.6}
-"""By the number of lanes in use: the share of periods in which operators are active as well."""
+"""The share of periods with operators, by the number of other lanes in use."""
 
 LANES: tuple[Lane, ...] = ("process", "network", "admin")
 

@@ -166,7 +166,7 @@ class Rereaders(msgspec.Struct, frozen=True):
 
     keys: tuple[str, ...] = ()
     left: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """By process: the partitions that it has not read to their ends."""
+    """The partitions that each process has not read to their ends."""
     idle: frozenset[int] = frozenset()
     """Processes whose last poll returned nothing; used for membership tests only."""
 

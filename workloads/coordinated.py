@@ -38,7 +38,7 @@ CLIENTS: Mapping[str, Make] = {
     "librdkafka": confluent_group.GroupConfluentClient,
     "aiokafka": aio_group.GroupAioClient,
 }
-"""By the value of the option ``client``."""
+"""The clients, by the value of the option ``client``."""
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:

@@ -23,9 +23,9 @@ class Deleters(msgspec.Struct, frozen=True):
     ahead_p: float
     """The probability that an offset beyond the known end is requested."""
     ends: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By partition: the offset after the last record that was acknowledged or read."""
+    """The offset after the last record that was acknowledged or read, by partition."""
     asked: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By partition: the offset before which records may be deleted."""
+    """The offset before which records may be deleted, by partition."""
 
     def op(self, ctx: Context) -> Answer:
         keys = [key for key, end in self.ends.items() if end > self.asked.get(key, 0)]

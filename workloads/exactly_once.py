@@ -282,7 +282,7 @@ CLIENTS: Mapping[str, Make] = {
     "librdkafka": confluent_transform.TransformingConfluentClient,
     "aiokafka": aio_transform.TransformingAioClient,
 }
-"""By the value of the option ``client``."""
+"""The clients, by the value of the option ``client``."""
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:

@@ -90,7 +90,7 @@ class _Life(msgspec.Struct, frozen=True):
     group: str
     topics: frozenset[str]
     uncommitted: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By owned partition: the offset after the last record that it has read and not committed."""
+    """The offset after the last record read and not committed, by owned partition."""
 
     def told(self, micro_ops: list[Any]) -> "_Life":
         """Return the state after an operation with these micro-operations."""
@@ -112,14 +112,14 @@ class Members(msgspec.Struct, frozen=True):
 
     groups: tuple[str, ...]
     how: Mapping[str, How]
-    """By group."""
+    """How the members of each group are configured."""
     instances: Mapping[int, str]
-    """By static thread: the ``group.instance.id``."""
+    """The ``group.instance.id`` of each static thread."""
     freeze_p: float
     freeze_max_ms: int
     topics: frozenset[str] = frozenset()
     lives: Mapping[int, _Life] = msgspec.field(default_factory=dict)
-    """By live process that has subscribed."""
+    """The state of each live process that has subscribed."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.topics or not ctx.free:
@@ -178,7 +178,7 @@ class Departures(msgspec.Struct, frozen=True):
 
     leave_p: float
     members: Mapping[int, str] = msgspec.field(default_factory=dict)
-    """By live process that has subscribed: its group."""
+    """The group of each live process that has subscribed."""
 
     def op(self, ctx: Context) -> Answer:
         if not ctx.free:

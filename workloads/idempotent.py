@@ -44,7 +44,7 @@ CLIENTS: Mapping[str, tuple[Make, Refusal]] = {
     "librdkafka": (confluent.ConfluentClient, confluent.refusal),
     "aiokafka": (aio.AioClient, aio.refusal),
 }
-"""By the value of the option ``client``."""
+"""The clients, by the value of the option ``client``."""
 
 LEAST: Mapping[str, float] = {
     "topics": 1,
@@ -131,7 +131,7 @@ class Senders(msgspec.Struct, frozen=True):
     chosen: dict[str, int] = msgspec.field(default_factory=dict)
     """How many processes have chosen each partition so far."""
     key_of: dict[int, str] = msgspec.field(default_factory=dict)
-    """By live process: its partition."""
+    """The partition of each live process."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:
@@ -180,7 +180,7 @@ class Readers(msgspec.Struct, frozen=True):
 
     keys: tuple[str, ...] = ()
     assigned: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """By live process: its partitions."""
+    """The partitions of each live process."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:

@@ -59,7 +59,7 @@ PLAINLY_P = 0.5
 FOLLOWED_MAX = 4
 """The largest number of partitions that a process reads."""
 SETTLED_S = 16.0
-"""One second more than checkers allow a former leader to not know the new one."""
+"""One second more than the time in which, for checkers, a broker may not know the new leader."""
 
 
 def names_of(groups: int) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class Committers(msgspec.Struct, frozen=True):
     """Processes with a transactional id; used for membership tests only."""
     keys: tuple[str, ...] = ()
     next_offsets: dict[tuple[str, str], int] = msgspec.field(default_factory=dict)
-    """By group and partition."""
+    """The next offset to commit, by group and partition."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys or not ctx.free:

@@ -70,7 +70,7 @@ class Cycle(msgspec.Struct, frozen=True):
     doubts: bool = False
     """May a request of this incarnation still be in flight?"""
     sending: Mapping[int, int] = msgspec.field(default_factory=dict)
-    """By process that waits for acknowledgements: since when, in nanoseconds."""
+    """Since when each process waits for acknowledgements, in nanoseconds."""
 
     def op(self, ctx: Context) -> Answer:
         match self.phase:

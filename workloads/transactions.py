@@ -224,7 +224,7 @@ CLIENTS: Mapping[str, Make] = {
     "aiokafka": aio_txn.TransactionalAioClient,
     RAW: raw_txn.RawClient,
 }
-"""By the value of the option ``client``."""
+"""The clients, by the value of the option ``client``."""
 
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:

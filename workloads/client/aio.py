@@ -205,7 +205,7 @@ class Reader:
         self._consumer = AIOKafkaConsumer(**arguments)
         self._starting: asyncio.Task[None] | None = None
         self._positions: dict[str, int] = {}
-        """By assigned partition: the offset after the last record read; -1 before the first."""
+        """The offset after the last record read, by assigned partition; -1 before the first."""
         self._names: dict[tuple[str, int], str] = {}
         """The names of the assigned partitions, by topic and partition number."""
 

@@ -339,8 +339,8 @@ class Member(Grouped):
         """Record that a rebalance takes partitions away, and commit if a listener does.
 
         A member that the coordinator does not know any more has lost its partitions, and commits
-        nothing. A listener commits only during a poll, like a listener that polls call: no
-        operation might ever report another commit.
+        nothing. A listener commits only during a poll, as in a client whose polls call it:
+        otherwise no operation might ever report the commit.
         """
         known = self._coordinator.generation > 0
         offsets = {k: self._feed.positions[k] for k in sorted(keys) if k in self._feed.positions}

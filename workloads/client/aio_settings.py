@@ -89,7 +89,7 @@ PRODUCER: Mapping[str, tuple[str, Parse]] = {
     "delivery.timeout.ms": (DELIVERY_TIMEOUT, _whole),
     "transaction.timeout.ms": ("transaction_timeout_ms", _whole),
 }
-"""By the plan's name: aiokafka's name, and how to parse a value.
+"""aiokafka's name of each setting of producers, and how to parse its value.
 
 Of two names for one argument, the later one here takes precedence.
 """
@@ -118,7 +118,7 @@ CONSUMER: Mapping[str, tuple[str, Parse]] = {
     "max.poll.interval.ms": ("max_poll_interval_ms", _whole),
     "auto.commit.interval.ms": ("auto_commit_interval_ms", _whole),
 }
-"""The same for the settings of consumers."""
+"""aiokafka's name of each setting of consumers, and how to parse its value."""
 
 _FIXED: Mapping[str, tuple[str, str]] = {
     "max.in.flight.requests.per.connection": ("1", "aiokafka has one request per broker under way"),

@@ -2,7 +2,7 @@
 
 When aiokafka commits offsets in a transaction, it does not name the member of the group (KIP-447),
 so the coordinator could not reject a member that does not own the partition any more. The
-transactional id rejects it instead, because it belongs to the partition: a member that is assigned
+transactional id fences it instead, because it belongs to the partition: a member that is assigned
 the partition first calls ``init_transactions``, which aborts what its predecessor has open and
 fences it, and only then fetches the committed offset. (This is Kafka Streams' ``exactly_once``
 before its second version.)
@@ -73,7 +73,7 @@ class TransformingMember(Member):
         super().__init__(arguments, group, how)
         self._make_producer = make_producer
         self._producers: dict[str, TransactionalWriter] = {}
-        """By owned partition that was taken over: its producer."""
+        """The producer of each owned partition that was taken over."""
         self._ending: list[asyncio.Task[None]] = []
         self._turn = 0
         self.busy = asyncio.Lock()

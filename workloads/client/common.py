@@ -35,7 +35,7 @@ class Settings(NamedTuple):
 Place = int | list[int]
 """An offset to commit, or an offset and metadata that is a number."""
 Records = dict[str, list[list[int]]]
-"""By partition: offsets and values, in the order they came."""
+"""Offsets and values by partition, in the order they came."""
 DIGITS_MAX = 18
 """The largest number of digits of metadata that a history can have."""
 FOREIGN = -1
@@ -64,7 +64,7 @@ def to_commit(place: Place) -> tuple[int, str]:
 
 
 def as_committed(offset: int, metadata: str | None) -> Place:
-    """Return what a coordinator has returned in the form of the history."""
+    """Convert a committed offset and its metadata to the form of the history."""
     if not metadata:
         return offset
     is_ours = metadata.isdecimal() and metadata.isascii() and len(metadata) <= DIGITS_MAX

@@ -257,12 +257,12 @@ class Reader:
         # receive. The end that the consumer reports comes after them.
         self._consumer = Consumer({**config, "enable.partition.eof": True})
         self._asker: Consumer | None = None
-        """Reads the high watermark; the consumer itself may see only the last stable offset."""
+        """The consumer for high watermarks; the other may see only the last stable offset."""
         if config.get("isolation.level") == "read_uncommitted":
             self._asker = self._consumer
         self._worker = Worker("reader")
         self.positions = dict(places)
-        """By assigned partition: the offset after the last record read; -1 before the first."""
+        """The offset after the last record read, by assigned partition; -1 before the first."""
         self._names = {split(key): key for key in places}
 
     async def open(self) -> None:

@@ -98,7 +98,7 @@ class Feed:
         self._group = group
         self._told: deque[MicroOp | Records] = deque()
         self.positions: dict[str, int] = {}
-        """By owned partition from which records were read: the next offset."""
+        """The next offset, by owned partition from which records were read."""
 
     def assigned(self, generation: int | None, keys: Iterable[str]) -> None:
         """Record an assignment; the start positions are not known yet (see :meth:`unplaced`)."""

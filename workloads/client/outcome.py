@@ -60,7 +60,10 @@ REFUSED_COMMITS: AbstractSet[str] = frozenset(
 
 
 def of_topic_deletion(error: str | None) -> Outcome:
-    """Return the outcome of a topic's deletion; an earlier attempt deleted an unknown topic."""
+    """Return the outcome of a topic's deletion, which is ``ok`` for an unknown topic.
+
+    An earlier attempt has deleted such a topic.
+    """
     return "ok" if error in (None, "UNKNOWN_TOPIC_OR_PART") else "info"
 
 
@@ -91,7 +94,10 @@ def of_send(error: str | None) -> Outcome:
 
 
 def of_creation(error: str | None) -> Outcome:
-    """Return the outcome of a topic's creation; an earlier attempt created an existing topic."""
+    """Return the outcome of a topic's creation, which is ``ok`` for an existing topic.
+
+    An earlier attempt has created such a topic.
+    """
     if error is None or error == "TOPIC_ALREADY_EXISTS":
         return "ok"
     return "fail" if error in REFUSED_CREATIONS else "info"

@@ -103,7 +103,7 @@ class RawWriter:
         self._first_sequence = first_sequence
         self._form = form
         self._next: dict[str, int] = {}
-        """By partition: the sequence number of the next record."""
+        """The sequence number of the next record, by partition."""
         self._added: set[str] = set()
         """The partitions of the transaction."""
         self._has_offsets = False

@@ -166,9 +166,9 @@ class _Course:
     told: list[MicroOp]
     """The micro-operations, completed with their results so far."""
     first: dict[str, int] = field(default_factory=dict)
-    """By partition: the first offset that was polled."""
+    """The first offset that was polled, by partition."""
     after: dict[str, int] = field(default_factory=dict)
-    """By partition: the offset after the last one that was polled."""
+    """The offset after the last one that was polled, by partition."""
     commit_asked: bool = False
     committed_outside: bool = False
     """Was an offset committed, perhaps, that stays committed whatever the transaction's outcome?"""
