@@ -1,4 +1,4 @@
-"""Fakes to run a test without a broker: a clock that jumps, and a log that is always right."""
+"""Fakes for tests without a broker: a clock that jumps, and an in-memory log without faults."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class JumpingSelector(selectors.SelectSelector):
-    """With nothing to do, time jumps to the next timer."""
+    """A selector that, when the loop is idle, advances time to the next timer."""
 
     now = 0.0
 
@@ -34,7 +34,7 @@ class JumpingSelector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop on virtual time."""
+    """An event loop on virtual time."""
 
     def __init__(self) -> None:
         self._jumping = JumpingSelector()
@@ -46,7 +46,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 @pytest.fixture
 def virtually() -> Callable[[Coroutine[Any, Any, T]], T]:
-    """Run a coroutine on virtual time, each from second 0."""
+    """Run a coroutine on virtual time; each run starts at second 0."""
 
     def run(main: Coroutine[Any, Any, T]) -> T:
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
@@ -61,16 +61,16 @@ def clock_ns() -> int:
 
 @dataclass
 class MemoryKafka:
-    """A log per key and clients that write and read it, as correct as can be."""
+    """One in-memory log per partition; clients append to it and read it without any anomaly."""
 
     rng: random.Random = field(default_factory=lambda: random.Random(7))
     logs: dict[str, list[int]] = field(default_factory=dict)
     hanging: set[int] = field(default_factory=set)
-    """Processes that never answer any more."""
+    """Processes whose operations never complete."""
     refusing: set[int] = field(default_factory=set)
-    """Processes whose sends are refused."""
+    """Processes whose sends fail, and whose client is not alive afterwards."""
     stubborn: bool = False
-    """Hanging clients ignore that they are cancelled, once."""
+    """Hanging clients ignore their first cancellation."""
     clients: list["MemoryClient"] = field(default_factory=list)
 
     def client(self, process: int) -> "MemoryClient":
@@ -80,7 +80,7 @@ class MemoryKafka:
 
 
 class MemoryClient:
-    """A process of :class:`MemoryKafka`."""
+    """A client of :class:`MemoryKafka` for one process."""
 
     def __init__(self, kafka: MemoryKafka, process: int) -> None:
         self._kafka = kafka
@@ -155,7 +155,7 @@ def kafka() -> MemoryKafka:
 
 @pytest.fixture
 def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    """Records into ``history.jsonl`` by the running loop's clock."""
+    """A recorder that writes ``history.jsonl``, with the time of the running loop."""
     recorder = Recorder(tmp_path / "history.jsonl", clock_ns)
     yield recorder
     recorder.close()

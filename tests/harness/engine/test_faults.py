@@ -1,4 +1,4 @@
-"""The fault schedule: when it strikes, when it is mended, and what is written down."""
+"""The fault schedule: when faults are applied and healed, and what is recorded of them."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from model.plan import ScheduledFault
 
 
 class FakeNemesis:
-    """Does nothing, slowly; proves what it is told to."""
+    """A nemesis that injects nothing, takes `seconds` per call and claims to have proof."""
 
     def __init__(self, seconds: float = 0.1) -> None:
         self.seconds = seconds
@@ -66,7 +66,7 @@ def run(
 def test_each_fault_is_applied_and_healed_in_time(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Faults may overlap; each is healed after its duration, and a line tells of its effect."""
+    """Faults may overlap; each is healed after its duration, and a row records its effect."""
     nemesis = FakeNemesis()
     rows, _ = run(virtually, recorder, tmp_path, nemesis, [fault(1, 1, 5), fault(2, 3, 1)])
     assert nemesis.calls == [
@@ -90,7 +90,7 @@ def test_each_fault_is_applied_and_healed_in_time(
 
 
 def test_a_fault_strikes_in_its_moment(virtually: Any, recorder: Recorder, tmp_path: Path) -> None:
-    """When a client begins the operation that it waits for, or else soon."""
+    """A fault with ``when`` is applied when a client begins that operation, or after MOMENT_S."""
     nemesis = FakeNemesis()
 
     async def begins(f: str) -> None:
@@ -108,8 +108,11 @@ def test_a_fault_strikes_in_its_moment(virtually: Any, recorder: Recorder, tmp_p
 def test_a_late_mend_keeps_its_place_before_the_next_fault(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """On a slow machine the faults drift together, but two that were planned one after the other
-    never overlap: the second would strike what the first has taken away."""
+    """A late heal is completed before a fault that was planned to follow it is applied.
+
+    On a slow machine all faults are delayed, but two that were planned one after the other never
+    overlap: the second would strike what the first has made unavailable.
+    """
     nemesis = FakeNemesis(seconds=2.0)
     run(virtually, recorder, tmp_path, nemesis, [fault(1, 1, 3, "kill"), fault(2, 4.5, 1)])
     assert nemesis.calls == [
@@ -123,7 +126,7 @@ def test_a_late_mend_keeps_its_place_before_the_next_fault(
 def test_faults_are_operations_of_process_minus_one(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Each phase of a fault is an invocation and its info, under the fault's name."""
+    """Each phase of a fault is an invocation and an info completion under the fault's name."""
     run(virtually, recorder, tmp_path, FakeNemesis(), [fault(1, 1, 5), fault(2, 3, 1)])
     ops = list(history.read(tmp_path / "history.jsonl"))
     assert [op.type for op in ops] == ["invoke", "info"] * 4
@@ -136,7 +139,7 @@ def test_faults_are_operations_of_process_minus_one(
 def test_the_end_of_the_main_phase_heals_at_once(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Nothing new is broken after the end, and what is broken is healed there and then."""
+    """After the end of the main phase no fault is applied, and active faults are healed at once."""
     nemesis = FakeNemesis()
     schedule = [fault(1, 1, 50), fault(2, 20, 1)]
     rows, ended_s = run(virtually, recorder, tmp_path, nemesis, schedule, ending_s=10.0)
@@ -151,7 +154,7 @@ def test_the_end_of_the_main_phase_heals_at_once(
 def test_a_fault_that_cannot_be_applied_proves_nothing(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """An exception of the nemesis is an effect not proved, and the schedule goes on."""
+    """If the nemesis raises, the effect counts as not proved and the schedule continues."""
     schedule = [fault(1, 1, 1, "broken"), fault(2, 2, 1)]
     rows, _ = run(virtually, recorder, tmp_path, FakeNemesis(), schedule)
     assert rows[0]["effect"] == {"proved": False, "how": "RuntimeError: no such node"}
@@ -163,13 +166,13 @@ def test_a_fault_that_cannot_be_applied_proves_nothing(
 def test_a_nemesis_that_hangs_is_given_up(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """A fault that takes for ever to apply is not proved either."""
+    """A fault whose application exceeds the time-out is not proved."""
     rows, _ = run(virtually, recorder, tmp_path, FakeNemesis(1000), [fault(1, 1, 1)])
     assert rows[0]["effect"] == {"proved": False, "how": "timeout"}
 
 
 class Stubborn(FakeNemesis):
-    """Its mends are proved from the nth on."""
+    """A nemesis whose first `failures` heals are not proved."""
 
     def __init__(self, failures: int) -> None:
         super().__init__()
@@ -188,14 +191,16 @@ class Stubborn(FakeNemesis):
 def test_a_mend_is_tried_again_until_it_is_proved(
     virtually: Any, recorder: Recorder, tmp_path: Path, failures: int, healed_ns: float | None
 ) -> None:
-    """After so many the fault stands as one that was not healed."""
+    """A heal is tried up to HEAL_TRIES times; after that the fault counts as not healed."""
     ([row], _) = run(virtually, recorder, tmp_path, Stubborn(failures), [fault(1, 1, 5)])
     assert row["healed_ns"] == (None if healed_ns is None else pytest.approx(healed_ns))
 
 
 class Hindered(FakeNemesis):
-    """Nothing else is proved while the network is bad, and it waits for three seconds before it
-    says so."""
+    """A nemesis that proves no other fault while the fault ``network`` is active.
+
+    An effect that is not proved is reported after three seconds.
+    """
 
     is_bad = False
 
@@ -213,7 +218,7 @@ class Hindered(FakeNemesis):
 def test_a_mend_that_is_hindered_comes_after_the_next(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Which does not wait for its tries."""
+    """A heal that cannot be proved is repeated after the next heal, which does not wait for it."""
     nemesis = Hindered()
     schedule = [fault(1, 1, 3, "move"), fault(2, 2, 6, "network")]
     rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule)
@@ -228,7 +233,10 @@ def test_a_mend_that_is_hindered_comes_after_the_next(
 def test_a_fault_that_is_hindered_strikes_after_the_mend(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """That it has held up; then it lasts as long as planned."""
+    """A fault that cannot be proved is applied again after the heal of the fault that hinders it.
+
+    It then lasts as long as planned.
+    """
     nemesis = Hindered()
     schedule = [fault(1, 1, 2, "network"), fault(2, 2, 4, "move")]
     rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule)
@@ -246,7 +254,7 @@ def test_a_fault_that_is_hindered_strikes_after_the_mend(
 def test_a_fault_that_is_hindered_to_the_end_has_its_line(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """It does not strike again when the main phase is over."""
+    """A hindered fault is not applied again after the main phase, and still has its row."""
     nemesis = Hindered()
     schedule = [fault(1, 1, 2, "network"), fault(2, 2, 4, "move")]
     rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule, ending_s=8.25)
@@ -259,13 +267,13 @@ def test_a_fault_that_is_hindered_to_the_end_has_its_line(
 
 
 class Measuring(FakeNemesis):
-    """Acts at once, and measures for as long as a table says."""
+    """A nemesis that acts at once and then measures for the seconds given per fault and phase."""
 
     def __init__(self, **seconds: float) -> None:
         super().__init__()
         self.measures = seconds
         self.hidden: set[str] = set()
-        """Faults whose effect nothing proves for now."""
+        """Faults whose effect cannot be proved for now."""
 
     async def invoke(self, op: Op, acted: Callable[[], None]) -> Op:
         self.calls.append((asyncio.get_running_loop().time(), op.f, op.value["phase"]))
@@ -282,8 +290,11 @@ class Measuring(FakeNemesis):
 def test_a_long_measurement_of_a_heal_holds_nothing_up(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Other faults strike and heal in time while a heal is measured, but for the moment that a
-    measurement is waited for; each fault keeps its line, and says how late it was."""
+    """Other faults are applied and healed on time while the effect of a heal is measured.
+
+    A fault waits at most PATIENCE_S for the measurement of a heal. Each fault has a row, which says
+    how late it was.
+    """
     nemesis = Measuring(slow_heal=4.9)
     schedule = [fault(1, 1, 2, "slow"), fault(2, 3.1, 1, "kill"), fault(3, 6, 2, "cut")]
     rows, ended_s = run(virtually, recorder, tmp_path, nemesis, schedule)
@@ -305,8 +316,10 @@ def test_a_long_measurement_of_a_heal_holds_nothing_up(
 def test_what_follows_a_heal_waits_for_the_measurement_of_its_fault(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """A fault that is planned after the heal of another never overlaps it, however long it takes
-    to measure the other; one that is planned to overlap it does."""
+    """A fault planned after another's heal never overlaps it, however long its measurement takes.
+
+    A fault that is planned to overlap it does overlap.
+    """
     nemesis = Measuring(cut_apply=4.5)
     schedule = [fault(1, 1, 3, "cut"), fault(2, 2, 1, "kill"), fault(3, 5, 1, "pause")]
     run(virtually, recorder, tmp_path, nemesis, schedule)
@@ -323,7 +336,10 @@ def test_what_follows_a_heal_waits_for_the_measurement_of_its_fault(
 def test_an_effect_that_another_fault_hid_is_measured_again(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Before the fault is healed, if another one has been healed since; not otherwise."""
+    """An effect that was not proved is measured again before the heal if another fault was healed.
+
+    If no other fault was healed since it was applied, it is not measured again.
+    """
     nemesis = Measuring()
     nemesis.hidden = {"move", "lost"}
     schedule = [fault(1, 1, 4, "network"), fault(2, 2, 6, "move"), fault(3, 6, 1, "lost")]
@@ -362,7 +378,7 @@ def test_the_end_waits_for_a_measurement(
 def test_an_interruption_while_a_fault_is_applied_leaves_its_line(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Nobody knows what it did, and the schedule says that it was asked for."""
+    """An interrupted application is recorded as requested, neither applied nor healed."""
 
     async def main() -> None:
         faults = Faults(

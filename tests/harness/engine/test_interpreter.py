@@ -1,4 +1,4 @@
-"""The interpreter: who does what when, and what becomes of processes that end in doubt."""
+"""The interpreter: which process performs which operation when, and what ends a process."""
 
 import asyncio
 import random
@@ -33,7 +33,7 @@ def events(recorder: Recorder, tmp_path: Path) -> list[Op]:
 def test_records_invocation_and_completion(
     virtually: Any, kafka: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """Every operation is an invocation and a completion of the same process, in order of time."""
+    """Each operation is an invocation and a completion of the same process, in order of time."""
     kafka.logs["k-0"] = []
     generator = Until(2.0, Stagger(0.05, Repeat("send", SEND)))
     virtually(interpreter(recorder, kafka.client, 3).run(generator))
@@ -55,8 +55,10 @@ def test_records_invocation_and_completion(
 def test_a_process_that_hangs_ends_in_info_and_is_replaced(
     virtually: Any, kafka: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """A client that never answers costs its process, not the run, even if it cannot be cancelled;
-    the thread goes on as process old + concurrency with another client."""
+    """A client that never answers ends its process, not the run, even if it ignores cancellation.
+
+    The thread continues as process ``old + concurrency`` with another client.
+    """
     kafka.logs["k-0"] = []
     kafka.hanging = {1}
     kafka.stubborn = True
@@ -74,8 +76,10 @@ def test_a_process_that_hangs_ends_in_info_and_is_replaced(
 def test_a_client_that_is_cancelled_from_within_is_doubt(
     virtually: Any, recorder: Recorder, tmp_path: Path, kafka: Any
 ) -> None:
-    """A library that loses a task of its own hands its cancellation on; the operation has an end,
-    and so has its process."""
+    """A ``CancelledError`` that a client's library raises ends the operation in info.
+
+    Such a library has lost one of its own tasks. The process ends, too.
+    """
 
     class Losing(type(kafka.client(0))):  # type: ignore[misc]
         async def invoke(self, op: Op) -> Op:
@@ -95,7 +99,7 @@ def test_a_client_that_is_cancelled_from_within_is_doubt(
 def test_an_exception_of_a_client_is_doubt(
     virtually: Any, recorder: Recorder, tmp_path: Path, kafka: Any
 ) -> None:
-    """Whatever a client raises, the operation ends in info with the exception's name."""
+    """If a client raises an exception, the operation ends in info with that exception's name."""
 
     class Broken(type(kafka.client(0))):  # type: ignore[misc]
         async def invoke(self, op: Op) -> Op:
@@ -111,7 +115,10 @@ def test_an_exception_of_a_client_is_doubt(
 def test_a_broken_invariant_of_ours_ends_the_run(
     virtually: Any, recorder: Recorder, kafka: Any
 ) -> None:
-    """A failed assertion in a client is a bug of the test, not doubt about the broker."""
+    """A failed assertion in a client is a bug of the test and ends the run.
+
+    It does not count as an indeterminate result of the broker.
+    """
 
     class Wrong(type(kafka.client(0))):  # type: ignore[misc]
         async def invoke(self, op: Op) -> Op:
@@ -128,7 +135,10 @@ def test_a_broken_invariant_of_ours_ends_the_run(
 def test_a_client_that_cannot_be_opened_has_done_nothing(
     virtually: Any, recorder: Recorder, tmp_path: Path, kafka: Any
 ) -> None:
-    """Then the operation certainly failed; the same process tries again a second later."""
+    """If a client cannot be opened, the operation has failed for certain.
+
+    The same process tries again one second later.
+    """
     refusals = [OSError("refused"), OSError("refused")]
 
     class Late(type(kafka.client(0))):  # type: ignore[misc]
@@ -150,7 +160,7 @@ def test_a_client_that_cannot_be_opened_has_done_nothing(
 def test_a_refused_process_that_is_not_alive_is_replaced(
     virtually: Any, kafka: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
-    """A client that says it must not act again is retired although nothing is in doubt."""
+    """A client that is no longer alive is replaced, although its operation failed for certain."""
     kafka.logs["k-0"] = []
     kafka.refusing = {0}
     generator = Until(1.0, Stagger(0.2, Repeat("send", SEND)))
@@ -181,7 +191,10 @@ def test_the_next_run_begins_with_new_processes(
 def test_exhaustion_is_told_while_operations_are_under_way(
     virtually: Any, kafka: Any, recorder: Recorder
 ) -> None:
-    """Faults can be healed while the last operations still wait."""
+    """The interpreter reports that its generator is exhausted while operations are still pending.
+
+    Faults can thus be healed while the last operations still wait.
+    """
     kafka.hanging = {0}
     told: list[float] = []
 
@@ -199,7 +212,7 @@ def test_exhaustion_is_told_while_operations_are_under_way(
 def test_a_generator_that_waits_for_nothing_is_an_error(
     virtually: Any, kafka: Any, recorder: Recorder
 ) -> None:
-    """Waiting for an event while nothing is under way would last for ever."""
+    """A generator that waits for an event while no operation is pending would wait for ever."""
 
     class Stuck:
         def op(self, ctx: Context) -> Answer:
@@ -215,7 +228,7 @@ def test_a_generator_that_waits_for_nothing_is_an_error(
 def test_a_history_that_cannot_be_written_ends_the_run(
     virtually: Any, kafka: Any, recorder: Recorder
 ) -> None:
-    """A test whose answers are not recorded is none: the recorder's failure is the run's."""
+    """A failure of the recorder ends the run: results that are not recorded are worthless."""
     kafka.logs["k-0"] = []
 
     class Full(Exception):

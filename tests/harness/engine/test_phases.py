@@ -1,4 +1,4 @@
-"""A whole test in its order, on virtual time, against a log that is always right."""
+"""All phases of a run in their order, on virtual time, against an in-memory log without faults."""
 
 import asyncio
 import dataclasses
@@ -30,7 +30,7 @@ PLAN = Plan(
 
 
 class FakeCluster:
-    """Notes when it is asked to recover; never cut, never killed."""
+    """A cluster that records each request to recover and has no faults."""
 
     nodes = brokers = ("broker-1",)
 
@@ -49,7 +49,7 @@ class FakeCluster:
 
 
 class Freezer:
-    """Freezes the processes of the first two threads while it is applied."""
+    """A nemesis that freezes the processes of the first two threads while its fault is applied."""
 
     def __init__(self, kafka: Any, cluster: FakeCluster, lag_s: float) -> None:
         self.kafka = kafka
@@ -107,8 +107,10 @@ def run(
 def test_main_phase_then_healing_then_final_reads(
     virtually: Any, kafka: Any, tmp_path: Path
 ) -> None:
-    """The workload goes on under faults; then all is healed, the cluster recovers, and new
-    processes read every key to its end."""
+    """The main phase under faults is followed by healing, recovery and the final reads.
+
+    New processes read every partition to its end.
+    """
     cluster = FakeCluster()
     assert isinstance(cluster, Cluster)
     ending, ops, tally = run(virtually, kafka, tmp_path, cluster)
@@ -150,7 +152,7 @@ def test_main_phase_then_healing_then_final_reads(
 def test_clients_go_on_while_faults_are_late(
     virtually: Any, kafka: Any, tmp_path: Path, lag_s: float, applied: int, until_s: float
 ) -> None:
-    """On a slow machine every fault still strikes while somebody works; not for ever, though."""
+    """On a slow machine clients continue until late faults were applied, up to a limit."""
     second = ScheduledFault(id=2, at_s=16.0, duration_s=2.0, fault="freeze", targets="kafka")
     assert PLAN.schedule is not None
     plan = msgspec.structs.replace(PLAN, schedule=(*PLAN.schedule, second))
@@ -164,7 +166,7 @@ def test_clients_go_on_while_faults_are_late(
 def test_frozen_clients_cost_their_processes_only(
     virtually: Any, kafka: Any, tmp_path: Path
 ) -> None:
-    """Operations that a fault holds for too long end in info; their threads write on as others."""
+    """Operations that a fault delays for too long end in info; new processes replace theirs."""
     _, ops, tally = run(virtually, kafka, tmp_path, FakeCluster())
     timed_out = [op for op in ops if op.type == "info" and op.error == "timeout"]
     assert {op.process % 5 for op in timed_out} == {0, 1}
@@ -175,7 +177,7 @@ def test_frozen_clients_cost_their_processes_only(
 def test_a_cluster_that_does_not_recover_is_read_all_the_same(
     virtually: Any, kafka: Any, tmp_path: Path
 ) -> None:
-    """What can be read of it is; the ending says that it did not recover."""
+    """A cluster that does not recover is read nevertheless, and the ending says so."""
     ending, ops, _ = run(virtually, kafka, tmp_path, FakeCluster(recovers=False))
     assert not ending.recovered
     assert any(op.f == "catch-up" for op in ops)
@@ -185,7 +187,10 @@ def test_a_cluster_that_does_not_recover_is_read_all_the_same(
 def test_recovery_stands_in_the_history(
     virtually: Any, kafka: Any, tmp_path: Path, recovers: bool
 ) -> None:
-    """Before the first final read, so that a verdict knows what that read is worth."""
+    """The recovery and its result are in the history before the first final read.
+
+    A verdict needs them to judge how much that read proves.
+    """
     _, ops, _ = run(virtually, kafka, tmp_path, FakeCluster(recovers=recovers))
     asked, told = (op for op in ops if op.f == "recover")
     assert (asked.type, told.type) == ("invoke", "info")
@@ -195,7 +200,7 @@ def test_recovery_stands_in_the_history(
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """A process that ended."""
+    """An unexpected end of a process."""
 
     node: str
     status: int = 1
@@ -203,7 +208,7 @@ class End:
 
 
 class Mortal(FakeCluster):
-    """A broker ends in the main phase, something beside the cluster in the final one."""
+    """A broker ends in the main phase, and a helper process (toxiproxy) in the final one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -226,7 +231,7 @@ class Mortal(FakeCluster):
 def test_what_ends_by_itself_stands_in_the_history(
     virtually: Any, kafka: Any, tmp_path: Path
 ) -> None:
-    """Each end once, soon after it came, and whether it was one of the cluster's own."""
+    """Each unexpected end is recorded once, soon after it, with whether it was a broker's."""
     _, ops, tally = run(virtually, kafka, tmp_path, Mortal())
     ends = [op for op in ops if op.f == "crash" and op.process == -1]
     assert [(op.type, op.value["node"], op.value["serves"]) for op in ends] == [
@@ -239,7 +244,7 @@ def test_what_ends_by_itself_stands_in_the_history(
 
 
 def test_a_failing_recovery_closes_the_clients(virtually: Any, kafka: Any, tmp_path: Path) -> None:
-    """Whatever breaks in the middle, no client is left open, and the history is there."""
+    """If the recovery raises, no client stays open, and the history is written."""
 
     class Broken(FakeCluster):
         async def recover(self, timeout_s: float) -> bool:

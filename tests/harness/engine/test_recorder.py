@@ -1,4 +1,4 @@
-"""The recorder: place, time, and what is left after a SIGKILL."""
+"""The recorder assigns index and time, and its file survives a SIGKILL."""
 
 import itertools
 import signal
@@ -35,7 +35,7 @@ def test_index_and_time_are_assigned_here(tmp_path: Path) -> None:
 
 
 def test_a_kill_leaves_every_recorded_event(tmp_path: Path) -> None:
-    """What ``record`` returned from is in the file, although nobody closed or flushed it."""
+    """Every event for which ``record`` has returned is in the file without a flush or a close."""
     path = tmp_path / "history.jsonl"
     argv = [sys.executable, "-c", WRITER, str(path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
@@ -46,7 +46,7 @@ def test_a_kill_leaves_every_recorded_event(tmp_path: Path) -> None:
 
 
 def test_observers_hear_what_was_written(tmp_path: Path) -> None:
-    """An observer sees each event once, after it stands in the file."""
+    """An observer receives each event once, after it was written to the file."""
     seen: list[tuple[Op, int]] = []
     path = tmp_path / "h"
     ticks = itertools.count()
@@ -59,14 +59,14 @@ def test_observers_hear_what_was_written(tmp_path: Path) -> None:
 
 
 def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
-    """A folder holds one run; a second recorder in it is refused."""
+    """A folder holds one run: a second recorder on the same file raises FileExistsError."""
     Lines(tmp_path / "h").close()
     with pytest.raises(FileExistsError):
         Lines(tmp_path / "h")
 
 
 def test_a_line_of_the_schedule() -> None:
-    """The names of ``schedule.jsonl`` are the contract's."""
+    """The fields of a row of ``schedule.jsonl`` are those of the published format."""
     row = FaultRow(
         id=1,
         fault="kill",

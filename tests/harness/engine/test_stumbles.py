@@ -1,4 +1,4 @@
-"""What a client's library trips over: whose it is, and what becomes of the process."""
+"""Errors inside a client library end the process of that client, not the run."""
 
 import asyncio
 import functools
@@ -24,7 +24,7 @@ WHERE = "aiokafka.producer.message_accumulator.MessageAccumulator._pop_batch.<lo
 
 
 async def trip() -> None:
-    """A producer of aiokafka is fenced while a batch of its waits for another attempt."""
+    """Fence a producer of aiokafka while one of its batches waits for a retry."""
     accumulator = MessageAccumulator(ClusterMetadata(), 1 << 14, 0, 30)
     place = TopicPartition("x", 0)
     record = await accumulator.add_message(place, b"key", b"value", timeout=5)
@@ -36,7 +36,10 @@ async def trip() -> None:
 
 @pytest.mark.parametrize("as_task", [False, True])
 def test_a_process_is_told_of_what_its_client_trips_over(as_task: bool) -> None:
-    """In a callback, and in a task that nobody waits for; where, and not which of its objects."""
+    """An error in a library's callback or unawaited task is reported for the client's process.
+
+    The report names the function, but no address of an object.
+    """
     told: list[tuple[int, str]] = []
 
     async def main() -> None:
@@ -44,7 +47,7 @@ def test_a_process_is_told_of_what_its_client_trips_over(as_task: bool) -> None:
         for process in (7, 8):
             stumbles.PROCESS.set(process)
             if as_task:
-                asyncio.create_task(MessageAccumulator.flush(None))  # noqa: RUF006 - nobody waits
+                asyncio.create_task(MessageAccumulator.flush(None))  # noqa: RUF006 - never awaited
             else:
                 await trip()
             await asyncio.sleep(1)
@@ -57,7 +60,7 @@ def test_a_process_is_told_of_what_its_client_trips_over(as_task: bool) -> None:
 
 
 def test_what_is_no_librarys_fails_the_run() -> None:
-    """An error of our own code, and one of nobody's process."""
+    """An error in Faultline's own code, or outside of any client's process, fails the run."""
 
     def ours() -> None:
         raise KeyError("of ours")
@@ -80,8 +83,11 @@ def test_what_is_no_librarys_fails_the_run() -> None:
 def test_the_client_is_given_up(
     virtually: Any, recorder: Recorder, tmp_path: Path, kafka: Any, idle: bool
 ) -> None:
-    """What it is doing ends in doubt; what it is asked next, it is not asked. Its thread goes on
-    with another."""
+    """After a library error the client is replaced, and its operation ends in info.
+
+    If the client was idle, its next operation fails without being sent. The thread continues with
+    another client.
+    """
 
     class Tripping(type(kafka.client(0))):  # type: ignore[misc]
         async def invoke(self, op: Op) -> Op:

@@ -1,4 +1,4 @@
-"""What is counted while a run goes on."""
+"""The counters of a run in progress."""
 
 import asyncio
 from typing import Any
@@ -30,7 +30,7 @@ def test_tally() -> None:
 
 
 async def test_beginnings_are_told() -> None:
-    """To everybody who waits for such an operation of a client, once."""
+    """A client's invocation wakes each task that waits for its operation, once."""
     tally = Tally()
     waiting = [asyncio.ensure_future(tally.beginning("commit")) for _ in range(2)]
     given_up, other = (asyncio.ensure_future(tally.beginning(f)) for f in ("commit", "leave"))
@@ -50,7 +50,7 @@ _VALUES: dict[str, Any] = {"commit": [["commit", "g", {"a-0": 1}, "sync"]], "pol
 
 
 def test_transactions_are_tallied() -> None:
-    """Their sends count when they were committed, their polls whatever came of them."""
+    """Sends of a transaction count if it was committed, its polls whatever the result."""
     tally = Tally()
     asked = [["send", "b-0", 1], ["poll"], ["delay", None, 5], ["send", "c-0", 1]]
     told = [["send", "b-0", [4, 1]], ["poll", {"a-0": [[0, 1]]}], asked[2], ["send", "c-0", 1]]
@@ -61,7 +61,7 @@ def test_transactions_are_tallied() -> None:
 
 
 def test_calm_begins_with_the_recovery() -> None:
-    """Not before it, and not with its end."""
+    """The calm phase begins with the invocation of the recovery, neither earlier nor at its end."""
     tally = Tally()
     seen = []
     for at_ns, kind, f in [(5, "info", "crash"), (7, "invoke", "recover"), (9, "info", "recover")]:

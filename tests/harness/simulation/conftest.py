@@ -1,4 +1,4 @@
-"""Small programs to run in a world: an echo server, and somebody who talks to it."""
+"""Small programs to run in a simulated world: an echo server and its client."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -22,15 +22,15 @@ class Pair:
         self.beta = world.host("beta")
 
     def echo(self) -> Process:
-        """A server on alpha that sends back what it gets."""
+        """Start a server on alpha that sends back what it receives."""
         return self.alpha.spawn(echo)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """From wherever this is called, to the server on alpha."""
+        """Connect to the server on alpha, from the host of the calling process."""
         return await asyncio.open_connection("alpha", PORT)
 
     async def ask(self, data: bytes) -> bytes:
-        """What the server answers, on a connection of its own."""
+        """Send data on a new connection and return the server's answer."""
         reader, writer = await self.connect()
         try:
             writer.write(data)
@@ -44,7 +44,7 @@ class Pair:
         host: Host | None = None,
         limit_s: float = 600,
     ) -> Any:
-        """Run a program, on beta unless said otherwise, to its end."""
+        """Run a program to its end, by default on beta."""
         return self.world.run((host or self.beta).spawn(main), limit_s=limit_s)
 
 

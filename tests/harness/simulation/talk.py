@@ -1,7 +1,7 @@
-"""A program whose trace is compared: ``talk.py SEED [TEXT]`` prints the hash.
+"""Print the hash of a trace that uses every source of nondeterminism: ``talk.py SEED [TEXT]``.
 
-It seizes whatever could make two runs differ: sets of tasks, ``asyncio.wait``, task groups, the
-module ``random``, uuids, wall clocks, weak references, executors, a kill and a cut.
+The program uses whatever could make two runs differ: sets of tasks, ``asyncio.wait``, task groups,
+the module ``random``, uuids, wall clocks, weak references, executors, a kill and a cut.
 """
 
 import sys
@@ -51,7 +51,7 @@ async def ask(size: int) -> str:
 
 
 def run(seed: int, text: str | None = None) -> str:
-    """The hash of a run."""
+    """Run the program and return the hash of its trace."""
     with World(seed, trace_text=open(text, "w") if text else None) as world:  # noqa: PTH123
         alpha, beta = world.host("alpha"), world.host("beta")
         server = alpha.spawn(echo)

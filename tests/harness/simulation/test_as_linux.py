@@ -1,4 +1,4 @@
-"""The same program on real sockets and in a world sees the same: TCP as Linux and asyncio show it.
+"""A program sees the same in a simulated world as on real sockets: TCP as in Linux and asyncio.
 
 Each program plays both ends in one loop, over the loopback, and returns what its protocols saw.
 """
@@ -16,7 +16,7 @@ Program = Callable[[], Awaitable[Events]]
 
 
 class Recorder(asyncio.Protocol):
-    """Writes down what happens to its end of a connection; joins data that came in pieces."""
+    """A protocol that records the events of its end; data that came in pieces is joined."""
 
     def __init__(self, stays_open: bool = False) -> None:
         self.events: Events = []
@@ -51,7 +51,7 @@ class Recorder(asyncio.Protocol):
 
 
 async def ends(stays_open: bool = False) -> tuple[Recorder, Recorder]:
-    """A client's and a server's end of one connection."""
+    """Connect a client to a server and return both protocols, the client's first."""
     loop = asyncio.get_running_loop()
     there = Recorder(stays_open)
     server = await loop.create_server(lambda: there, "127.0.0.1", 0)
@@ -63,7 +63,7 @@ async def ends(stays_open: bool = False) -> tuple[Recorder, Recorder]:
 
 
 async def graceful_close() -> Events:
-    """All that was written before a close arrives, then the end."""
+    """All that was written before a close arrives, then the end of the stream."""
     here, there = await ends()
     here.transport.write(b"x" * 1_000_000)
     here.transport.close()
@@ -72,7 +72,7 @@ async def graceful_close() -> Events:
 
 
 async def close_with_unread_data() -> Events:
-    """Whoever closes without having read resets the other."""
+    """A process that closes a connection with unread data resets it."""
     here, there = await ends()
     there.transport.pause_reading()
     here.transport.write(b"unread")
@@ -83,7 +83,7 @@ async def close_with_unread_data() -> Events:
 
 
 async def half_close() -> Events:
-    """After its own end a connection still receives."""
+    """After an end has closed its sending side, it still receives."""
     here, there = await ends(stays_open=True)
     here.transport.write(b"question")
     here.transport.write_eof()
@@ -99,7 +99,10 @@ async def half_close() -> Events:
 
 
 async def write_after_the_peer_closed() -> Events:
-    """The first write is taken; it is answered by a reset, so a later one fails."""
+    """The first write after the peer's close succeeds.
+
+    Its answer is a RST, so a later one fails.
+    """
     here, there = await ends(stays_open=True)
     there.transport.close()
     await there.lost
@@ -114,7 +117,7 @@ async def write_after_the_peer_closed() -> Events:
 
 
 async def reset_while_writing() -> Events:
-    """A process that aborts with data unread breaks a writer that has not read its end."""
+    """A peer that aborts with unread data breaks the connection of a writer with data to send."""
     here, there = await ends()
     there.transport.pause_reading()
     here.transport.write(b"x" * 10_000_000)
@@ -125,7 +128,7 @@ async def reset_while_writing() -> Events:
 
 
 async def back_pressure() -> Events:
-    """A peer that does not read stops the writer; once it reads, everything comes."""
+    """A peer that does not read pauses the writer; once it reads, everything arrives."""
     here, there = await ends()
     there.transport.pause_reading()
     here.transport.write(b"x" * 20_000_000)
@@ -138,7 +141,7 @@ async def back_pressure() -> Events:
 
 
 async def paused_reader_misses_the_reset() -> Events:
-    """Who has paused reading learns of a reset when it reads again."""
+    """A process that has paused reading learns of a reset when it resumes."""
     here, there = await ends()
     here.transport.pause_reading()
     there.transport.pause_reading()
@@ -153,7 +156,7 @@ async def paused_reader_misses_the_reset() -> Events:
 
 
 async def data_before_the_reset() -> Events:
-    """What had arrived before a reset is read before the error."""
+    """Data that had arrived before a reset is read before the error."""
     here, there = await ends()
     here.transport.pause_reading()
     there.transport.pause_reading()
@@ -168,7 +171,7 @@ async def data_before_the_reset() -> Events:
 
 
 async def refused() -> Events:
-    """Nobody listens there: refused, and told where."""
+    """A connect to a port without a listener is refused, and the error names the address."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
     address = server.sockets[0].getsockname()
@@ -182,7 +185,7 @@ async def refused() -> Events:
 
 
 async def names_of_ends() -> Events:
-    """Each end knows itself and the other."""
+    """Each end knows its own address and that of its peer."""
     here, there = await ends()
     names = [end.transport.get_extra_info("sockname") for end in (here, there)]
     peers = [end.transport.get_extra_info("peername") for end in (here, there)]
@@ -193,7 +196,7 @@ async def names_of_ends() -> Events:
 
 
 async def port_is_taken() -> Events:
-    """Two servers cannot have one port."""
+    """Two servers cannot listen on one port."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
     try:
@@ -206,7 +209,7 @@ async def port_is_taken() -> Events:
 
 
 class Small(asyncio.BufferedProtocol):
-    """Reads into a buffer of three bytes."""
+    """A protocol that reads into a buffer of three bytes."""
 
     def __init__(self) -> None:
         self.buffer = bytearray(3)
@@ -224,7 +227,7 @@ class Small(asyncio.BufferedProtocol):
 
 
 async def buffered() -> Events:
-    """A buffered protocol gets all bytes, at most a buffer at a time."""
+    """A buffered protocol receives all bytes, at most one buffer at a time."""
     loop = asyncio.get_running_loop()
     there = Small()
     server = await loop.create_server(lambda: there, "127.0.0.1", 0)
@@ -237,14 +240,14 @@ async def buffered() -> Events:
 
 
 class Fails(asyncio.Protocol):
-    """Cannot cope with data."""
+    """A protocol that raises when data arrives."""
 
     def data_received(self, data: bytes) -> None:
         raise ValueError("cannot cope")
 
 
 async def protocol_fails() -> Events:
-    """A protocol that fails loses its connection, and the loop is told."""
+    """A protocol that raises loses its connection, and the loop's exception handler is called."""
     loop = asyncio.get_running_loop()
     told: Events = []
     loop.set_exception_handler(lambda _, context: told.append(type(context["exception"]).__name__))
@@ -257,7 +260,7 @@ async def protocol_fails() -> Events:
 
 
 async def cancelled_connect() -> Events:
-    """A connect that is given up leaves nothing behind."""
+    """A cancelled connect leaves no connection behind."""
     here, there = await ends()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
@@ -291,7 +294,7 @@ async def cancelled_connect() -> Events:
     ],
 )
 def test_simulated_is_as_real(program: Any) -> None:
-    """What its protocols see in a world is what they see on real sockets."""
+    """The protocols of a program see the same in a simulated world as on real sockets."""
     with World(7) as world:
         simulated = world.run(world.host("alpha").spawn(program), limit_s=60)
     assert simulated == asyncio.run(program())

@@ -1,4 +1,4 @@
-"""Clocks of hosts may be wrong, and their timers go by them."""
+"""Hosts may have wrong clocks, and the timers of their processes follow these."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from harness.simulation.clock import EPOCH_S
 
 
 def test_wall_clocks_differ_by_host(pair: Any) -> None:
-    """Each process is told its own host's wall clock; a skew changes nothing else."""
+    """Each process reads its own host's wall clock; a skew does not affect the monotonic clock."""
     pair.alpha.clock.skew_s = 3600
 
     async def main() -> tuple[float, float]:
@@ -24,7 +24,7 @@ def test_wall_clocks_differ_by_host(pair: Any) -> None:
 
 
 def test_wall_clock_jumps_and_timers_do_not(pair: Any) -> None:
-    """After a jump back the wall clock shows less than before; timers come as they would have."""
+    """After a jump back the wall clock shows an earlier time; timers are not affected."""
 
     async def main() -> tuple[float, float, float]:
         loop = asyncio.get_running_loop()
@@ -40,7 +40,7 @@ def test_wall_clock_jumps_and_timers_do_not(pair: Any) -> None:
 
 
 def test_drift_moves_timers(pair: Any) -> None:
-    """On a clock that runs fast, timers come early, those that were set before too."""
+    """On a clock that runs fast, timers fire early, including those set before."""
 
     async def main() -> float:
         loop = asyncio.get_running_loop()
@@ -56,7 +56,7 @@ def test_drift_moves_timers(pair: Any) -> None:
 
 
 def test_cancelled_timers_do_not_pile_up(pair: Any) -> None:
-    """Twenty thousand time-outs that were not needed leave a few hundred entries at most."""
+    """Twenty thousand cancelled time-outs leave a few hundred entries at most."""
     sizes: list[int] = []
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Our own ZooKeeper and brokers run in a world unchanged, and survive a kill the same way twice."""
+"""The ZooKeeper server and the brokers run in a simulation unchanged and deterministically."""
 
 import json
 import os
@@ -28,7 +28,10 @@ def play(seed: int, repository: Path, **environment: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_three_brokers_survive_a_kill(tmp_path: Path, repository: Path) -> None:
-    """A new leader is elected, no acknowledged record is lost, and the trace is the seed's."""
+    """After a kill a new leader is elected, and no acknowledged record is lost.
+
+    The trace depends on the seed only.
+    """
     one = play(1, repository)
     assert one["leader"] != one["successor"]
     assert one["offsets"] == list(range(40))

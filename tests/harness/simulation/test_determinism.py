@@ -1,4 +1,4 @@
-"""The same seed gives the same trace, whatever surrounds the process; another seed another."""
+"""The trace depends on the seed, not on the environment of the process."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def trace_hash(seed: int, folder: Path, repository: Path, **environment: str) ->
 
 @pytest.mark.slow
 def test_trace_depends_on_the_seed_alone(tmp_path: Path, repository: Path) -> None:
-    """Home, time zone, hash seed, size of the environment and folder leave no mark."""
+    """Home, time zone, hash seed, size of the environment and folder do not change the trace."""
     here = trace_hash(3, repository, repository, PYTHONHASHSEED="5")
     (tmp_path / "elsewhere").mkdir()
     there = trace_hash(

@@ -1,4 +1,4 @@
-"""The faults of a simulated disk, and the time that it takes."""
+"""The faults of a simulated disk, and the time that its operations take."""
 
 import random
 
@@ -13,7 +13,10 @@ def disk(seed: int = 5) -> SimDisk:
 
 
 def test_a_full_disk_takes_a_part() -> None:
-    """As much as fits is written before the error; a removal makes room, and so does `free`."""
+    """A full disk writes as much as fits before the error.
+
+    A removal makes room, and so does `free`.
+    """
     host = disk()
     access = host.attach()
     access.write("old", bytes(100))
@@ -36,7 +39,7 @@ def test_a_full_disk_takes_a_part() -> None:
 
 
 def test_a_write_that_does_not_fit_changes_nothing() -> None:
-    """The file is as it was; what fitted lies beside it."""
+    """A write that does not fit keeps the old file, and leaves what fitted in a ``.tmp`` file."""
     host = disk()
     access = host.attach()
     access.write("f", b"old")
@@ -51,7 +54,7 @@ def test_a_write_that_does_not_fit_changes_nothing() -> None:
 
 
 def test_syncs_fail_so_many_times() -> None:
-    """Of files and of directories; or all of them, until it is called off."""
+    """A number of syncs fail, of files and of directories; or all, until the fault is cleared."""
     host = disk()
     access = host.attach()
     file = access.open("f", create=True)
@@ -69,7 +72,7 @@ def test_syncs_fail_so_many_times() -> None:
 
 
 def test_a_name_whose_sync_failed_may_be_lost() -> None:
-    """A failed sync of a directory promises nothing."""
+    """A name whose directory's sync failed may be lost."""
     left = set()
     for seed in range(30):
         host = disk(seed)
@@ -84,7 +87,7 @@ def test_a_name_whose_sync_failed_may_be_lost() -> None:
 
 
 def test_a_flipped_bit_is_one_bit_of_what_is_synced() -> None:
-    """It is told where, a reader sees it, and a loss of power does not mend it."""
+    """`flip_bit` returns the bit's position; readers see the flip, and it survives a power loss."""
     host = disk()
     access = host.attach()
     assert host.flip_bit() is None
@@ -104,7 +107,7 @@ def test_a_flipped_bit_is_one_bit_of_what_is_synced() -> None:
 
 
 def test_a_broken_sector_cannot_be_read() -> None:
-    """Reads that touch it fail, others do not; it goes with the bytes that lay in it."""
+    """Reads that touch a broken sector fail, others succeed; truncating its bytes removes it."""
     host = disk()
     access = host.attach()
     access.write("f", bytes(2000))
@@ -125,7 +128,10 @@ def test_a_broken_sector_cannot_be_read() -> None:
 
 
 def test_every_operation_takes_its_time() -> None:
-    """It is told to the process: within the span, more for more bytes, and more on a slow disk."""
+    """Each operation reports to the process a time within its range.
+
+    It is longer for more bytes and on a slow disk.
+    """
     spent: list[float] = []
     latency = Latency(
         read=(1, 2), write=(10, 20), sync=(100, 200), name=(1000, 2000), bytes_per_s=0.5
@@ -146,7 +152,10 @@ def test_every_operation_takes_its_time() -> None:
 
 
 def test_an_interruption_comes_between_two_operations() -> None:
-    """After so many of them, once; what the action does counts for the next operation."""
+    """An interruption occurs once, after the given number of operations.
+
+    What its action changes applies to the next operation.
+    """
     host = disk()
     ended = False
 
@@ -169,7 +178,7 @@ def test_an_interruption_comes_between_two_operations() -> None:
 
 
 def test_an_interruption_comes_before_a_rename() -> None:
-    """Of a file whose name ends so, the first of them only; nothing of it has happened."""
+    """An interruption occurs before the first rename of a file whose name has the given suffix."""
     host = disk()
     access = host.attach()
     for name in ("a.swap", "b", "c.swap"):
@@ -187,7 +196,7 @@ def test_an_interruption_comes_before_a_rename() -> None:
 
 
 def test_the_seed_decides() -> None:
-    """The same seed loses the same bytes; another one, others."""
+    """The same seed loses the same bytes; other seeds lose others."""
 
     def left(seed: int) -> bytes:
         host = disk(seed)
@@ -204,7 +213,7 @@ def test_the_seed_decides() -> None:
 
 
 def test_looking_disturbs_nothing() -> None:
-    """Neither chance nor time nor an interruption hears of `paths` and `peek`."""
+    """`paths` and `peek` draw no random numbers and do not count as operations."""
     host = disk()
     host.attach().write("f", b"x")
     host.interrupt(0, lambda: pytest.fail("an operation"))

@@ -31,7 +31,7 @@ def disk() -> SimDisk:
 
 
 def carry_out(disk: Disk, name: str, path: str, *arguments: object) -> object:
-    """What an operation answers; a failure is one answer."""
+    """Return the result of one operation, or ``refused`` if it fails."""
     on_files: dict[str, Callable[..., object]] = {
         "append": lambda file, buffers: (file.append(buffers), file.fsync(), file.size),
         "truncate": lambda file, size: (file.truncate(min(size, file.size)), file.size),
@@ -63,7 +63,7 @@ def test_it_answers_as_the_operating_systems(operations: list[tuple[str, str]]) 
 
 
 def test_a_write_replaces_a_file_wholly_or_not_at_all() -> None:
-    """Power lost at any point of it leaves the old or the new bytes; afterwards the new ones."""
+    """A power loss during a write leaves the old or the new bytes; after it, the new ones."""
     for seed in range(60):
         host = SimDisk(random.Random(seed), StorageError)
         host.attach().write("f", b"old")
@@ -78,14 +78,14 @@ def test_a_write_replaces_a_file_wholly_or_not_at_all() -> None:
 
 
 def test_a_lock_ends_with_its_process() -> None:
-    """Nobody else gets it while its holder lives; then, or at `unlock`, anybody does."""
+    """No other process gets the lock while its holder lives; after its end or `unlock` any can."""
     host = disk()
     ended = False
     first, second = host.attach(is_ended=lambda: ended), host.attach()
     first.lock()
     with pytest.raises(StorageError, match="locked"):
         second.lock()
-    second.unlock()  # it is not its own
+    second.unlock()  # does nothing: it is not the holder
     with pytest.raises(StorageError, match="locked"):
         second.lock()
     ended = True
@@ -114,14 +114,14 @@ def test_the_dead_write_nothing() -> None:
 
 
 def test_the_end_of_a_process_loses_nothing() -> None:
-    """Everything written is there for the next, synced or not."""
+    """Everything that a process has written, synced or not, is there for the next process."""
     host = disk()
     host.attach().open("f", create=True).append([b"ab", memoryview(b"c")])
     assert host.attach().read("f") == b"abc"
 
 
 def test_a_closed_handle_is_closed() -> None:
-    """It can neither be used nor closed again; other handles on the file can."""
+    """A closed handle can neither be used nor closed again; other handles on the file can."""
     access = disk().attach()
     file, other = access.open("f", create=True), access.open("f")
     file.close()

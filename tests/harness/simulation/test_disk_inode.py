@@ -1,4 +1,4 @@
-"""What a loss of power may leave of a file's bytes, and what it must."""
+"""Which bytes of a file may be left after a power loss, and which must be."""
 
 import random
 from collections.abc import Callable
@@ -12,7 +12,7 @@ RNG = random.Random(1)
 
 
 def outcomes(prepare: Callable[[Inode], object], tries: int = 300) -> set[bytes]:
-    """What is left after many losses of power."""
+    """Return the contents that are left after many power losses."""
     found = set()
     for _ in range(tries):
         inode = Inode()
@@ -29,33 +29,37 @@ def synced(inode: Inode, data: bytes) -> Inode:
 
 
 def test_synced_bytes_stay() -> None:
-    """What the last sync covered is there, whatever is written afterwards."""
+    """Bytes that the last sync covered stay, whatever is written afterwards."""
     found = outcomes(lambda inode: synced(inode, b"abc").append(b"defgh"))
     assert all(data.startswith(b"abc") for data in found)
     assert {b"abc", b"abcdefgh"} <= found
 
 
 def test_an_append_is_torn_at_any_byte() -> None:
-    """Any number of its bytes may be there."""
+    """After a power loss any number of an append's bytes may be left."""
     found = outcomes(lambda inode: synced(inode, b"ab").append(b"cdef"))
     assert {len(data) for data in found} == {2, 3, 4, 5, 6}
 
 
 def test_pages_reach_the_disk_in_any_order() -> None:
-    """A later page may be there where an earlier one reads as zeros."""
+    """A later page may be written where an earlier one reads as zeros."""
     found = outcomes(lambda inode: inode.append(b"a" * PAGE_BYTES + b"b" * PAGE_BYTES))
     assert bytes(PAGE_BYTES) + b"b" * PAGE_BYTES in found
 
 
 def test_a_page_that_was_not_written_again_keeps_its_synced_bytes() -> None:
-    """Zeros begin where the last sync ended."""
+    """A page that was not written since the last sync keeps its synced bytes; zeros follow them."""
     found = outcomes(lambda inode: synced(inode, b"ab").append(b"c" * (2 * PAGE_BYTES)))
     assert all(data.startswith(b"ab") for data in found)
     assert any(data[2:100] == bytes(98) and data.endswith(b"c") for data in found)
 
 
 def test_a_cut_that_was_not_synced_may_be_undone() -> None:
-    """Its bytes come back, but for what was written in place of them, in its page or with zeros."""
+    """The bytes that a truncation removed may come back after a power loss if it was not synced.
+
+    Those in whose place something was written, and the rest of their page, do not: they are the new
+    bytes or zeros.
+    """
 
     def cut_and_append(inode: Inode) -> None:
         synced(inode, b"abcdef").truncate(2)
@@ -67,7 +71,7 @@ def test_a_cut_that_was_not_synced_may_be_undone() -> None:
 
 
 def test_a_synced_cut_is_for_good() -> None:
-    """Nothing of what was cut off comes back."""
+    """Bytes that a synced truncation removed never come back."""
 
     def cut(inode: Inode) -> None:
         synced(inode, b"abcdef").truncate(2)
@@ -77,7 +81,10 @@ def test_a_synced_cut_is_for_good() -> None:
 
 
 def test_a_failed_sync_gives_pages_up() -> None:
-    """A later sync that succeeds does not save them, unless they were written to again."""
+    """After a failed sync, a later one that succeeds does not save the dropped pages.
+
+    They are saved only if they are written again.
+    """
 
     def fail(inode: Inode) -> None:
         synced(inode, b"ab").append(b"cd")
@@ -108,8 +115,10 @@ OPERATIONS = st.lists(
 @settings(max_examples=150)
 @given(OPERATIONS, st.integers(0, 2**32))
 def test_what_is_left_can_be_explained(operations: list[tuple[str, int]], seed: int) -> None:
-    """Below the least length since the last sync nothing changes; above, each byte is zero or what
-    it was at some moment since; and the length is one that the file had, or a torn one.
+    """The bytes that are left after a power loss all come from a state since the last sync.
+
+    Below the least length since then nothing changes. Above it, each byte is zero or what it was in
+    some state. The length is one that the file had, or that of a torn write.
     """
     inode = Inode()
     states = [b""]  # since the last sync

@@ -1,4 +1,4 @@
-"""Which names are there after a loss of power."""
+"""Which files and directories are left after a power loss."""
 
 import random
 from collections.abc import Callable
@@ -13,8 +13,8 @@ RNG = random.Random(2)
 
 
 def outcomes(prepare: Callable[[Names], object], tries: int = 2000) -> set[tuple[str, ...]]:
-    """The files that are left after many losses of power."""
-    RNG.seed(2)  # whatever other tests have drawn
+    """Return the sets of files that are left after many power losses."""
+    RNG.seed(2)  # independent of what other tests have drawn
     found = set()
     for _ in range(tries):
         names = Names(OSError)
@@ -39,7 +39,7 @@ def test_a_synced_file_without_a_synced_name_may_be_lost() -> None:
 
 
 def test_changes_of_a_directory_survive_in_their_order() -> None:
-    """The second is never there without the first."""
+    """Of two changes of a directory, the second never survives without the first."""
 
     def prepare(names: Names) -> None:
         names.create("a")
@@ -50,7 +50,10 @@ def test_changes_of_a_directory_survive_in_their_order() -> None:
 
 
 def test_directories_do_not_wait_for_each_other() -> None:
-    """What was done later elsewhere may survive alone; but what moved between two is in one."""
+    """A later change of another directory may survive alone.
+
+    A moved file is in exactly one of two.
+    """
 
     def prepare(names: Names) -> None:
         names.make_dir("d")
@@ -77,7 +80,7 @@ def test_directories_do_not_wait_for_each_other() -> None:
 
 
 def test_a_removed_file_may_come_back_as_it_was_synced() -> None:
-    """Its bytes are those of the last sync at least."""
+    """A removed file may come back with at least the bytes of its last sync."""
     for _ in range(50):
         names = Names(OSError)
         names.create("f").append(b"abc")
@@ -89,7 +92,7 @@ def test_a_removed_file_may_come_back_as_it_was_synced() -> None:
 
 
 def test_a_tree_may_be_removed_in_part() -> None:
-    """Power lost in a removal leaves any of the files, until the parent is synced."""
+    """A power loss in a removal leaves any of the files, until the parent directory is synced."""
 
     def prepare(names: Names) -> None:
         names.make_dir("d")
@@ -103,7 +106,7 @@ def test_a_tree_may_be_removed_in_part() -> None:
 
 
 class NamesAgainstHistories(RuleBasedStateMachine):
-    """The model: for each of two directories all that it was since it was last synced."""
+    """A model that keeps, for each of two directories, all of its states since its last sync."""
 
     paths = st.tuples(st.sampled_from("de"), st.sampled_from("abc"))
 

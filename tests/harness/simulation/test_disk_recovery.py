@@ -1,7 +1,7 @@
-"""The broker's own log, and ZooKeeper's, on the simulated disk: nothing synced is ever lost.
+"""The logs of the broker and of ZooKeeper on the simulated disk never lose what was synced.
 
-Power goes and processes are killed between any two operations on the disk, in the midst of an
-append, a roll, a truncation, a checkpoint, or of the recovery itself.
+Power losses and kills occur between any two operations on the disk: during an append, a roll, a
+truncation, a checkpoint, or the recovery itself.
 """
 
 import random
@@ -31,14 +31,14 @@ CONFIG = LogConfig(
 
 
 def sent(rng: random.Random, sequence: int) -> bytes:
-    """A batch of producer 7; some are larger than a page."""
+    """Encode a batch of producer 7; some batches are larger than a page."""
     size = rng.choice((3, 60, 300, 5000))
     records = [Record(value=rng.randbytes(size), timestamp_ms=5) for _ in range(rng.randint(1, 3))]
     return batch.encode_batch(records, producer_id=7, producer_epoch=0, base_sequence=sequence)
 
 
 def stored(log: PartitionLog) -> list[bytes]:
-    """Every batch of a log, read as a consumer reads."""
+    """Read every batch of a log as a consumer does."""
     found = []
     offset = log.start_offset
     while data := log.read(offset, bytes_max=1, limit=log.end_offset):
@@ -49,15 +49,15 @@ def stored(log: PartitionLog) -> list[bytes]:
 
 
 class Life:
-    """A broker's data directory through many starts and ends, and what must be in it."""
+    """A broker's data directory through many starts and ends, and what it must hold."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.disk = SimDisk(self.rng, StorageError)
         self.batches: list[bytes] = []
-        """What the log holds; after an end in the midst of a change, what it may hold."""
+        """The batches in the log; after an interrupted change, those that it may hold."""
         self.synced = 0
-        """The log reaches at least to this offset, whatever happens."""
+        """The log must reach at least this offset."""
         self.epoch = 0
         self.start()
 
@@ -71,7 +71,7 @@ class Life:
         self.manager.open(0)
         self.log = self.manager.logs[TP] if TP in self.manager.logs else self.manager.create(TP)
 
-    # What a broker does.
+    # Operations of a broker.
 
     def append(self) -> None:
         entry = self.log.producers.entries.get(7)
@@ -114,15 +114,15 @@ class Life:
         self.synced = self.log.end_offset
         self.start()
 
-    # How it ends.
+    # Kills and power losses.
 
     def interrupted(self, doing: Callable[[], None], action: Callable[[], None]) -> None:
-        """Begin with something, and end in its midst, if it takes that long."""
+        """Start an operation and end the process during it, or at the latest after it."""
         self.disk.interrupt(self.rng.randint(0, 12), action)
-        with suppress(StorageError):  # of one that has ended
+        with suppress(StorageError):  # the process has ended
             doing()
         self.disk.cancel_interrupt()
-        action()  # at the latest
+        action()  # if the operation ended before the interruption
 
     def kill(self) -> None:
         self.end_process()
@@ -131,7 +131,7 @@ class Life:
         self.disk.power_loss()
 
     def verify(self) -> None:
-        """What is there now begins what was there, and nothing synced is missing."""
+        """Check that the log holds a prefix of what was written, and everything that was synced."""
         found = stored(self.log)
         assert found == self.batches[: len(found)]
         assert self.log.end_offset >= self.synced
@@ -160,19 +160,19 @@ class Life:
                 doing()
                 continue
             self.interrupted(doing, self.rng.choice((self.kill, self.lose_power)))
-            while self.rng.random() < 0.3:  # the start is interrupted, too
+            while self.rng.random() < 0.3:  # a start may be interrupted, too
                 self.interrupted(self.start, self.rng.choice((self.kill, self.lose_power)))
             self.start()
             self.verify()
 
 
 FOUND = [452, 9565, 13477]
-"""Lives that lost something once: docs/findings/0004 and 0006."""
+"""Seeds that once lost data: docs/findings/0004 and 0006."""
 
 
 @pytest.mark.parametrize("seeds", [range(n, n + 50) for n in range(0, 500, 50)] + [FOUND], ids=str)
 def test_a_log_survives_every_end(seeds: Sequence[int]) -> None:
-    """What was synced is there after any sequence of changes and ends; the rest is a prefix."""
+    """Synced data survives any sequence of changes and ends; of the rest a prefix survives."""
     for seed in seeds:
         try:
             Life(seed).live(20)
@@ -182,15 +182,15 @@ def test_a_log_survives_every_end(seeds: Sequence[int]) -> None:
 
 
 class Ensemble:
-    """A ZooKeeper server's data directory; every transaction but the first makes a node."""
+    """A ZooKeeper server's data directory; every transaction after the first creates a znode."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.disk = SimDisk(self.rng, StorageError)
         self.durable = 0
-        """Transactions that were acknowledged, or seen by a later start."""
+        """The number of transactions that were acknowledged, or seen by a later start."""
         self.written = 0
-        """Those that a start may find."""
+        """The number of transactions that a start may find."""
         self.start()
 
     def start(self) -> None:
@@ -233,7 +233,7 @@ class Ensemble:
             while self.rng.random() < 0.4:
                 end = self.rng.choice((self.kill, self.disk.power_loss))
                 self.disk.interrupt(self.rng.randint(0, 12), end)
-                with suppress(StorageError):  # of one that has ended
+                with suppress(StorageError):  # the process has ended
                     doing()
                 self.disk.cancel_interrupt()
                 end()
@@ -243,7 +243,7 @@ class Ensemble:
 
 @pytest.mark.parametrize("seeds", [range(n, n + 50) for n in range(0, 200, 50)], ids=str)
 def test_zookeepers_log_survives_every_end(seeds: range) -> None:
-    """What was acknowledged is there after every end; the rest in its order, and for good."""
+    """Acknowledged transactions survive every end; of the others a prefix survives, for good."""
     for seed in seeds:
         try:
             Ensemble(seed).live(16)

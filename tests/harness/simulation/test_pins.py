@@ -1,4 +1,4 @@
-"""What libraries could ask the real world for is answered by the simulated one while it runs."""
+"""While a simulated world runs, it answers what libraries ask for time and randomness."""
 
 import asyncio
 import ctypes
@@ -38,7 +38,7 @@ def draw(seed: int) -> list[Any]:
 
 
 def test_randomness_is_the_seeds() -> None:
-    """Whatever libraries draw from depends on the seed, and on nothing drawn before."""
+    """All randomness that libraries draw depends on the seed, and not on earlier draws."""
     first = draw(1)
     random.random()  # noqa: TID251 - the real one
     assert draw(1) == first
@@ -61,7 +61,10 @@ def test_the_real_ones_come_back() -> None:
 
 
 def test_blocking_is_refused(pair: Any) -> None:
-    """Threads and real sleep would escape the world: they raise; executors work without threads."""
+    """Threads and real sleeps raise, as they would escape the world.
+
+    Executors work without threads.
+    """
 
     async def main() -> int:
         with pytest.raises(RuntimeError, match=r"time\.sleep"):
@@ -80,7 +83,7 @@ def test_blocking_is_refused(pair: Any) -> None:
 
 
 def test_other_threads_keep_real_time(pair: Any) -> None:
-    """A thread that was there before a world ran lives outside it."""
+    """A thread that was started before a world ran keeps the real time."""
     seen: list[float] = []
     go, done = threading.Event(), threading.Event()
 
@@ -102,7 +105,7 @@ def test_other_threads_keep_real_time(pair: Any) -> None:
 
 
 def test_finalizers_run_at_certain_steps_only(pair: Any) -> None:
-    """Garbage in cycles goes after a certain number of steps, never in between."""
+    """Cyclic garbage is collected only after a fixed number of steps."""
     gone_at: list[int] = []
 
     class Cycle:
@@ -121,7 +124,7 @@ def test_finalizers_run_at_certain_steps_only(pair: Any) -> None:
 
 
 def test_sets_of_tasks_have_one_order() -> None:
-    """What asyncio keeps in sets comes out in the same order, whatever lies in memory."""
+    """Sets of tasks and futures iterate in the same order, whatever their addresses in memory."""
 
     def order() -> str:
         async def sleep(name: str) -> str:
@@ -147,7 +150,7 @@ def test_sets_of_tasks_have_one_order() -> None:
 
 
 def test_worlds_do_not_nest(pair: Any) -> None:
-    """A world cannot run inside another, nor inside a loop."""
+    """A world cannot run inside another world or inside an event loop."""
 
     async def main() -> None:
         with pytest.raises(RuntimeError, match="outside every event loop"):
@@ -177,7 +180,7 @@ print(pins.is_pinned(), hash("x"), hash(None), os.environ["AIOKAFKA_NO_EXTENSION
 
 
 def test_exec_pinned_keeps_the_arguments(tmp_path: Path, repository: Path) -> None:
-    """The program starts anew, pinned, with the same arguments; its hashes are always the same."""
+    """`exec_pinned` restarts the program with the same arguments and with fixed hashes."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     runs = [
@@ -190,7 +193,7 @@ def test_exec_pinned_keeps_the_arguments(tmp_path: Path, repository: Path) -> No
 
 
 def test_refused_pinning_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the address layout cannot be fixed and must be, one sentence says so."""
+    """If the address layout must be fixed and cannot be, one sentence says so."""
 
     class Library:
         class personality:

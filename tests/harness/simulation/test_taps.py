@@ -9,7 +9,7 @@ from harness.simulation.taps import Deliver, Hold, Kill, Run, Verdict
 
 
 class Watch:
-    """Remembers what it saw; does what it is told to when it sees a letter."""
+    """A tap that records its runs, and returns `verdict` for the first that contains `on`."""
 
     def __init__(self, on: bytes = b"\0", verdict: Verdict | None = None) -> None:
         self.runs: list[Run] = []
@@ -29,7 +29,7 @@ class Watch:
 
 
 def test_tap_sees_all(pair: Any) -> None:
-    """Both directions of a connection are seen under one name, each with its end."""
+    """Taps see both directions of a connection under one name, each with its end."""
     pair.echo()
     there, back = Watch(), Watch()
     pair.world.network.link("beta", "alpha").taps.append(there)
@@ -50,7 +50,7 @@ def test_tap_sees_all(pair: Any) -> None:
 
 
 def test_other_bytes_in_their_place(pair: Any) -> None:
-    """What a tap hands over instead is what the next tap sees, and the other end."""
+    """Bytes that a tap delivers in place of others are what the next tap and the receiver see."""
     pair.echo()
     first, second = Watch(b"w", Deliver(b"that was")), Watch()
     pair.world.network.link("beta", "alpha").taps.extend((first, second))
@@ -63,7 +63,7 @@ def test_other_bytes_in_their_place(pair: Any) -> None:
 
 
 def test_held_bytes_come_later_in_order(pair: Any) -> None:
-    """What is held, and all behind it, waits for its release; what is before it does not."""
+    """Held bytes and all behind them wait for the release; bytes before them do not."""
     pair.echo()
     watch = Watch(b"h", Hold())
     pair.world.network.link("beta", "alpha").taps.append(watch)
@@ -87,7 +87,7 @@ def test_held_bytes_come_later_in_order(pair: Any) -> None:
 
 
 def test_held_request_outlives_its_sender(pair: Any) -> None:
-    """A request that was held is delivered after its sender has gone, and then the end."""
+    """A held request is delivered after its sender has ended, and then the end of the stream."""
     got: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -121,7 +121,7 @@ def test_held_request_outlives_its_sender(pair: Any) -> None:
 
 
 def test_killed_connection_loses_the_answer(pair: Any) -> None:
-    """A request was taken, its answer is lost: both ends are reset."""
+    """A tap that kills a connection at the answer resets both ends; the request was handled."""
     handled: list[bytes] = []
     ends: list[str] = []
 
@@ -154,7 +154,7 @@ def test_killed_connection_loses_the_answer(pair: Any) -> None:
 
 
 def test_reset_is_the_end_of_what_a_tap_sees(pair: Any) -> None:
-    """When a connection breaks, its taps are told, so that they can forget it."""
+    """When a connection is reset, its taps see its end, so that they can forget it."""
     pair.echo()
     watch = Watch()
     pair.world.network.link("alpha", "beta").taps.append(watch)

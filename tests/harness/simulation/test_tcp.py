@@ -1,4 +1,4 @@
-"""What TCP does when processes, hosts and links fail: what no test on one machine can show."""
+"""TCP when processes, hosts and links fail, which a test on one real machine cannot show."""
 
 import asyncio
 import errno
@@ -14,7 +14,7 @@ BUFFERS = TcpOptions().send_buffer_bytes + TcpOptions().receive_buffer_bytes
 
 
 async def sink(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Reads nothing."""
+    """Accept a connection and read nothing from it."""
     await asyncio.sleep(100_000)
 
 
@@ -24,7 +24,7 @@ async def serve_sink() -> None:
 
 
 async def hello(pair: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection over which something has been said."""
+    """Open a connection and exchange data over it."""
     reader, writer = await pair.connect()
     writer.write(b"hello")
     await reader.readexactly(5)
@@ -35,7 +35,7 @@ async def hello(pair: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 
 def test_killed_with_unread_data_resets(pair: Any) -> None:
-    """Bytes that a killed process had not read make its kernel send a RST."""
+    """When a process is killed with unread bytes, its kernel sends a RST."""
     server = pair.alpha.spawn(serve_sink)
 
     async def main() -> None:
@@ -52,7 +52,7 @@ def test_killed_with_unread_data_resets(pair: Any) -> None:
 
 
 def test_what_the_kernel_took_survives_a_kill(pair: Any) -> None:
-    """Bytes that a process handed to its kernel arrive though it is killed; then comes the end."""
+    """Bytes that a killed process had handed to its kernel arrive; then comes the end."""
 
     async def talker() -> None:
         async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -80,7 +80,7 @@ def test_what_the_kernel_took_survives_a_kill(pair: Any) -> None:
 
 
 def test_paused_process_has_a_living_kernel(pair: Any) -> None:
-    """A stopped process is connected to as its backlog allows, and sent to as its window does."""
+    """Peers can connect to a stopped process up to its backlog, and send up to its window."""
 
     async def serve() -> None:
         server = await asyncio.start_server(sink, None, 9092, backlog=3)
@@ -110,7 +110,7 @@ def test_paused_process_has_a_living_kernel(pair: Any) -> None:
 
 
 def test_clients_of_a_closed_listener_are_reset(pair: Any) -> None:
-    """Who was accepted by the kernel and not by the process is reset when it stops listening."""
+    """Connections that a process has not accepted are reset when it closes its listener."""
 
     async def serve() -> None:
         server = await asyncio.get_running_loop().create_server(
@@ -136,7 +136,7 @@ def test_clients_of_a_closed_listener_are_reset(pair: Any) -> None:
 
 
 def test_power_loss_is_silent(pair: Any) -> None:
-    """Peers of a host that loses power hear nothing, until their own bytes stay unacknowledged."""
+    """Peers of a host that loses power notice it only when their own bytes stay unacknowledged."""
     pair.echo()
 
     async def main() -> None:
@@ -160,7 +160,7 @@ def test_power_loss_is_silent(pair: Any) -> None:
 
 
 def test_connect_to_nobody_times_out(pair: Any) -> None:
-    """A host that is off, and an address that nobody has, leave a connect unanswered for 31 s."""
+    """A connect to a host without power, or to an unused address, times out after 31 s."""
     pair.alpha.power_off()
 
     async def main() -> None:
@@ -175,7 +175,7 @@ def test_connect_to_nobody_times_out(pair: Any) -> None:
 
 
 def test_rebooted_host_resets(pair: Any) -> None:
-    """A host that is back knows nothing of old connections: whoever speaks on one is reset."""
+    """A rebooted host has forgotten its connections and resets a peer that sends on one."""
     pair.echo()
 
     async def main() -> None:
@@ -198,7 +198,7 @@ def test_rebooted_host_resets(pair: Any) -> None:
 
 
 def test_refused_after_a_round_trip(pair: Any) -> None:
-    """A living host where nobody listens refuses, as fast as the network is."""
+    """A host without a listener on the port refuses a connect after one round trip."""
 
     async def main() -> float:
         began = pair.world.now
@@ -210,7 +210,7 @@ def test_refused_after_a_round_trip(pair: Any) -> None:
 
 
 def test_names(pair: Any) -> None:
-    """Names of hosts, their addresses and the loopback lead there; other names nowhere."""
+    """Host names, addresses and the loopback lead to their hosts; other names are not resolved."""
     pair.echo()
 
     async def main() -> None:
@@ -237,7 +237,10 @@ def test_names(pair: Any) -> None:
 
 @pytest.mark.parametrize("direction", [("beta", "alpha"), ("alpha", "beta")])
 def test_one_way_cut_stalls_both_ways(pair: Any, direction: tuple[str, str]) -> None:
-    """Cut one way, no answer comes; after the heal it does, late by up to the last back-off."""
+    """If one direction is cut, no answer comes; after the heal it does.
+
+    It is late by up to the last back-off.
+    """
     pair.echo()
     network = pair.world.network
 
@@ -265,7 +268,7 @@ def test_one_way_cut_stalls_both_ways(pair: Any, direction: tuple[str, str]) -> 
 
 
 def test_data_under_way_is_lost_in_a_cut(pair: Any) -> None:
-    """A cut swallows what is on the wire, too."""
+    """A cut also drops the data that is already on the wire."""
     pair.echo()
     link = pair.world.network.link("beta", "alpha")
 
@@ -314,7 +317,7 @@ def test_cut_for_too_long_ends_the_connection(pair: Any) -> None:
 
 
 def test_reset_ends_both_ends(pair: Any) -> None:
-    """A reset between two hosts is an error at either end; new connections are welcome."""
+    """A reset between two hosts is an error at either end; new connections succeed."""
     pair.echo()
 
     async def main() -> None:
@@ -329,7 +332,7 @@ def test_reset_ends_both_ends(pair: Any) -> None:
 
 
 def test_refuse_spares_what_exists(pair: Any) -> None:
-    """While a link refuses, connects fail at once and connections live on."""
+    """While a link refuses, connects fail at once and existing connections stay usable."""
     pair.echo()
     network = pair.world.network
 
@@ -348,7 +351,7 @@ def test_refuse_spares_what_exists(pair: Any) -> None:
 
 
 def test_latency_and_bandwidth(pair: Any) -> None:
-    """A slow link is as slow as it says, in its direction."""
+    """A link's latency and bandwidth apply to its own direction."""
     pair.echo()
     there = pair.world.network.link("beta", "alpha")
 
@@ -372,7 +375,7 @@ def test_latency_and_bandwidth(pair: Any) -> None:
 
 
 def test_bytes_keep_their_order(pair: Any) -> None:
-    """However jittery the link, torn the segments and often cut the way: the stream is the same."""
+    """Jitter, torn segments and repeated cuts do not change the stream of bytes."""
     pair.echo()
     link = pair.world.network.link("beta", "alpha")
     link.jitter_s = 0.05

@@ -1,4 +1,4 @@
-"""Programs talk, fail, end and are ended; and nothing of it takes real time."""
+"""Simulated programs talk, fail, end and are killed without taking real time."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ def test_two_programs_talk(pair: Any) -> None:
 
 
 def test_killed_server_is_gone(pair: Any) -> None:
-    """Whoever talks to a process that is killed learns of it, and its port refuses."""
+    """Peers of a killed process see its end of the stream, and its port refuses connects."""
     server = pair.echo()
 
     async def main() -> None:
@@ -39,7 +39,7 @@ def test_killed_server_is_gone(pair: Any) -> None:
 
 
 def test_cut_swallows(pair: Any) -> None:
-    """Over a cut nothing comes back; after the heal, what TCP has kept does."""
+    """Over a cut no answer comes; after the heal, TCP retransmits what it has kept."""
     pair.echo()
     network = pair.world.network
 
@@ -59,7 +59,7 @@ def test_cut_swallows(pair: Any) -> None:
 
 
 def test_hours_take_no_time(pair: Any) -> None:
-    """With nothing to do, time jumps to the next timer."""
+    """When the world is idle, time jumps to the next timer."""
     began = time.process_time()
     pair.run(lambda: asyncio.sleep(36_000), limit_s=40_000)
     assert pair.world.now >= 36_000
@@ -67,7 +67,7 @@ def test_hours_take_no_time(pair: Any) -> None:
 
 
 def test_time_advances_with_every_step(pair: Any) -> None:
-    """No two steps of a process are at the same time, so that strict comparisons come to an end."""
+    """Each step of a process advances time, so that loops that compare times strictly end."""
 
     async def main() -> list[float]:
         loop = asyncio.get_running_loop()
@@ -84,7 +84,7 @@ def test_time_advances_with_every_step(pair: Any) -> None:
 
 
 def test_callbacks_are_first_in_first_out(pair: Any) -> None:
-    """Within a process, order is asyncio's."""
+    """Within a process, callbacks run in asyncio's order."""
 
     async def main() -> list[int]:
         seen: list[int] = []
@@ -97,7 +97,7 @@ def test_callbacks_are_first_in_first_out(pair: Any) -> None:
 
 
 def test_processes_interleave_by_the_seed() -> None:
-    """Whose turn it is between processes differs from seed to seed, and not within one."""
+    """The order of processes at one time depends on the seed only."""
 
     def order(seed: int) -> str:
         seen: list[str] = []
@@ -119,7 +119,7 @@ def test_processes_interleave_by_the_seed() -> None:
 
 
 def test_deadlock_names_who_waits(pair: Any) -> None:
-    """When nothing can happen any more, every waiting task is told with its place."""
+    """When no event can occur any more, the error names every waiting task and its place."""
 
     async def waits_for_ever() -> None:
         await asyncio.Event().wait()
@@ -139,10 +139,10 @@ def test_deadlock_names_who_waits(pair: Any) -> None:
 
 
 def test_livelock_names_who_spins() -> None:
-    """Steps without end in which time hardly moves are told with what is ready."""
+    """When time hardly advances over many steps, the error names the tasks that are ready."""
 
     async def spin() -> None:
-        while True:  # noqa: ASYNC110 - nobody would set an event
+        while True:  # noqa: ASYNC110 - no task would set an event
             await asyncio.sleep(0)
 
     with World(1, busy_steps_max=30_000) as world:
@@ -154,10 +154,10 @@ def test_livelock_names_who_spins() -> None:
 
 
 def test_out_of_time_names_who_waits(pair: Any) -> None:
-    """A run that wants more time than it was given is ended, and tells on what it waits."""
+    """A run that exceeds its time limit ends with an error that names the waiting tasks."""
 
     async def main() -> None:
-        while True:  # noqa: ASYNC110 - nobody would set an event
+        while True:  # noqa: ASYNC110 - no task would set an event
             await asyncio.sleep(1)
 
     with pytest.raises(OutOfTime, match=r"beta: main at .*test_world.py"):
@@ -166,7 +166,7 @@ def test_out_of_time_names_who_waits(pair: Any) -> None:
 
 
 def test_failure_of_a_task_is_told() -> None:
-    """A task that fails unheard fails the world."""
+    """A task whose exception is never retrieved fails the world."""
 
     async def fails() -> None:
         raise ValueError("nobody hears")
@@ -185,7 +185,7 @@ def _divide() -> float:
 
 
 def test_failure_of_a_callback_is_told(pair: Any) -> None:
-    """An exception in a callback does not get lost; who asks for it gets it once."""
+    """An exception in a callback is kept until `take_failures`, which returns it once."""
 
     async def main() -> None:
         asyncio.get_running_loop().call_soon(_divide)
@@ -200,7 +200,7 @@ def test_failure_of_a_callback_is_told(pair: Any) -> None:
 
 
 def test_failure_of_main_is_told_once(pair: Any) -> None:
-    """What main raises comes to whoever asks for the result, and else to the world."""
+    """An exception of main is raised by the request for its result, or else fails the world."""
 
     async def main() -> None:
         raise ValueError("main")
@@ -213,7 +213,7 @@ def test_failure_of_main_is_told_once(pair: Any) -> None:
 
 
 def test_a_process_ends_like_asyncio_run(pair: Any) -> None:
-    """When main has ended, its other tasks are cancelled, and may tidy up with time passing."""
+    """When main has ended, its other tasks are cancelled and may clean up while time passes."""
     seen: list[str] = []
 
     async def background() -> None:
@@ -234,7 +234,7 @@ def test_a_process_ends_like_asyncio_run(pair: Any) -> None:
 
 
 def test_nothing_of_a_killed_process_runs(pair: Any) -> None:
-    """Neither its finally clauses nor its timers, until the world is over."""
+    """After a kill neither finally clauses nor timers of the process run."""
     seen: list[str] = []
 
     async def victim() -> None:
@@ -257,7 +257,7 @@ def test_nothing_of_a_killed_process_runs(pair: Any) -> None:
 
 
 def test_paused_process_catches_up(pair: Any) -> None:
-    """A stopped process does nothing; timers that came due meanwhile fire when it goes on."""
+    """A stopped process does nothing; timers that came due meanwhile fire when it resumes."""
     ticks: list[float] = []
 
     async def ticker() -> None:
@@ -281,7 +281,7 @@ def test_paused_process_catches_up(pair: Any) -> None:
 
 
 def test_call_runs_in_the_process(pair: Any) -> None:
-    """Calling into a process is a step of that process, as a signal's handler is."""
+    """A call into a process is a step of that process, as a signal handler is."""
     stop = asyncio.Event()
 
     async def main() -> float:

@@ -1,7 +1,7 @@
-"""Our ZooKeeper and three of our brokers in a world: ``three_brokers.py SEED [TEXT]``.
+"""Run ZooKeeper and three brokers in a simulated world: ``three_brokers.py SEED [TEXT]``.
 
-A topic is created and written, its leader is killed, the next leader is written to, the dead one
-comes back. Prints what happened, and the trace's hash, as JSON.
+The clients create and write a topic. Its leader is killed, the next leader is written to, and the
+killed broker is started again. The program prints the events and the trace's hash as JSON.
 """
 
 import sys
@@ -54,7 +54,7 @@ _CORRELATION_IDS = itertools.count(1)
 
 
 class Cluster:
-    """Hosts ``zookeeper``, ``broker-1`` to ``broker-3`` and ``clients``."""
+    """A cluster on the hosts ``zookeeper``, ``broker-1`` to ``broker-3`` and ``clients``."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -115,7 +115,7 @@ class Cluster:
 
 
 async def ask(number: int, key: int, version: int, request: Any) -> Any:
-    """The answer of a broker; raises OSError or IncompleteReadError for none."""
+    """Return a broker's answer; raise OSError or IncompleteReadError if none comes."""
     header = RequestHeader(key, version, next(_CORRELATION_IDS), "three-brokers")
     async with asyncio.timeout(5):
         reader, writer = await asyncio.open_connection(f"broker-{number}", 9092)
@@ -141,7 +141,7 @@ async def leader_and_isr(number: int) -> tuple[int, list[int]]:
 
 
 async def produce(number: int, value: bytes) -> int | None:
-    """The offset, or None when it was refused."""
+    """Produce a record and return its offset, or None if the broker refused it."""
     batch = encode_batch([Record(value=value)])
     data = TopicProduceData(
         name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)]
@@ -152,7 +152,7 @@ async def produce(number: int, value: bytes) -> int | None:
 
 
 async def until(attempt: Callable[[], Awaitable[Any]]) -> Any:
-    """Try until it gives something."""
+    """Repeat an attempt until it returns neither None nor False."""
     while True:
         try:
             found = await attempt()
@@ -164,7 +164,7 @@ async def until(attempt: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def run(seed: int, text: TextIO | None = None, records: int = 20) -> dict[str, Any]:
-    """What happened."""
+    """Run the scenario and return its events, their times and the hash of the trace."""
     told: dict[str, Any] = {}
     with World(seed, trace_text=text) as world:
         cluster = Cluster(world)
