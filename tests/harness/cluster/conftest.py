@@ -1,4 +1,4 @@
-"""The real Toxiproxy, where there is one."""
+"""A fixture for tests that need the real Toxiproxy."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from harness.cluster import toxiproxy
 
 @pytest.fixture
 def toxiproxy_server() -> None:
-    """Skips, visibly, where no toxiproxy-server can be found."""
+    """Skip the test if no toxiproxy-server can be found."""
     try:
         toxiproxy.find_server()
     except toxiproxy.MeshError as error:

@@ -1,6 +1,6 @@
-"""A stand-in for a broker or ZooKeeper: listens, answers probes, ends well on SIGTERM.
+"""A stand-in for a broker or ZooKeeper: it listens, answers probes and exits cleanly on SIGTERM.
 
-Usage: fake_node.py PROTOCOL PORT… — with ``FAKE_DIES`` in the environment it ends at once.
+Usage: fake_node.py PROTOCOL PORT… With ``FAKE_DIES`` in the environment it exits at once.
 """
 
 import asyncio

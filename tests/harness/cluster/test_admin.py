@@ -1,4 +1,4 @@
-"""What is asked of a controller, and what its answers mean."""
+"""Admin requests to the controller, and the meaning of its answers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,10 @@ from harness.cluster.ports import HOST
 
 
 class FakeController:
-    """Answers one request a connection as it is told; hangs up when it is told nothing."""
+    """A controller that gives the set answer to one request per connection.
+
+    Without an answer it closes the connection.
+    """
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -44,7 +47,7 @@ async def controller() -> AsyncIterator[FakeController]:
 
 
 async def test_partitions_move_or_are_cancelled(controller: FakeController) -> None:
-    """Each has its own answer; or all the same, of a broker that is no controller."""
+    """Each partition has its own result; a broker that is not the controller gives all the same."""
     rows = [
         altered.ReassignablePartitionResponse(0, ErrorCode.NONE, None),
         altered.ReassignablePartitionResponse(3, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None),
@@ -66,7 +69,7 @@ async def test_partitions_move_or_are_cancelled(controller: FakeController) -> N
 
 
 async def test_preferred_leaders_are_elected(controller: FakeController) -> None:
-    """Of the partitions that are named, and not at any price."""
+    """Only the named partitions get a preferred election, never an unclean one."""
     rows = [
         elected.PartitionResult(0, ErrorCode.NONE, None),
         elected.PartitionResult(1, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, None),
@@ -83,6 +86,6 @@ async def test_preferred_leaders_are_elected(controller: FakeController) -> None
 
 
 async def test_without_an_answer_nothing_is_told(controller: FakeController) -> None:
-    """Nobody knows what was done."""
+    """Without an answer it is unknown what the controller did, and no result is returned."""
     assert await admin.reassign(controller.address, {"x-0": None}) == {}
     assert await admin.elect_preferred(controller.address, ["x-0"]) == {}

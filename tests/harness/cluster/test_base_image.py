@@ -14,7 +14,7 @@ NAMED = {"FAULTLINE_BASE_IMAGE": "example.org:5000/python:3.11"}
 
 
 class Engine:
-    """An engine's images, and a registry that has some."""
+    """An engine's local images, and a registry that has some."""
 
     def __init__(self, *local: str, registry: tuple[str, ...] = (), silent: bool = False) -> None:
         self.local = list(local)
@@ -45,7 +45,10 @@ def obtain(engine: Engine, work: Path, environment: dict[str, str]) -> str:
 
 
 def test_what_is_there_is_not_pulled(tmp_path: Path) -> None:
-    """The default first, then the one that was made; nobody asks a registry."""
+    """An image that is present is not pulled.
+
+    The default is preferred to the one that was built.
+    """
     for local, expected in (((DEFAULT, MADE), DEFAULT), ((MADE,), MADE)):
         engine = Engine(*local)
         assert obtain(engine, tmp_path, {}) == expected
@@ -53,14 +56,17 @@ def test_what_is_there_is_not_pulled(tmp_path: Path) -> None:
 
 
 def test_a_registry_that_answers_is_used(tmp_path: Path) -> None:
-    """The default comes by itself, one that was named by its name (a port in it is no tag)."""
+    """A registry that answers supplies the default or the named image.
+
+    A port in a name is no tag.
+    """
     assert obtain(Engine(registry=(DEFAULT,)), tmp_path, {}) == DEFAULT
     named = NAMED["FAULTLINE_BASE_IMAGE"]
     assert obtain(Engine(MADE, registry=(named,)), tmp_path, NAMED) == named
 
 
 def test_a_named_image_is_not_replaced(tmp_path: Path) -> None:
-    """Who names an image gets that one or a sentence, never another."""
+    """A named image is used or refused with a sentence, never replaced by another."""
     with pytest.raises(ImageError, match=r"example.org.* cannot be pulled: no such host$"):
         obtain(Engine(MADE, DEFAULT), tmp_path, NAMED)
 
@@ -68,7 +74,7 @@ def test_a_named_image_is_not_replaced(tmp_path: Path) -> None:
 def test_without_debootstrap_the_sentence_says_what_helps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three ways out, in one sentence."""
+    """The sentence names all three ways to get a base image."""
     monkeypatch.setattr(base_image, "debootstrap", lambda environment: None)
     with pytest.raises(ImageError) as caught:
         obtain(Engine(), tmp_path, {})
@@ -77,7 +83,7 @@ def test_without_debootstrap_the_sentence_says_what_helps(
 
 
 def test_a_silent_registry_is_given_up() -> None:
-    """An engine may try for minutes; nobody waits longer than the patience."""
+    """A pull without an answer is abandoned after the patience, though the engine continues."""
     engine = Engine(silent=True)
     refused = base_image.pull(engine, DEFAULT, patience_s=0.05)
     engine.released.set()
@@ -85,6 +91,6 @@ def test_a_silent_registry_is_given_up() -> None:
 
 
 def test_a_failed_program_ends_in_its_last_words() -> None:
-    """The sentence carries what debootstrap itself said."""
+    """The error ends with the last line of debootstrap's own output."""
     assert base_image.last_line("I: a\n", "E: no such mirror\n\n") == "E: no such mirror"
     assert base_image.last_line("", "") == "it gave no reason"

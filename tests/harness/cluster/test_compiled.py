@@ -1,4 +1,4 @@
-"""In processes of their own: aiokafka decides when it is imported."""
+"""Aiokafka's compiled readers, tested in separate processes: it chooses its parts on import."""
 
 import os
 import subprocess
@@ -56,7 +56,7 @@ def test_what_is_read_by_it_is_the_same_and_the_builder_stays() -> None:
     assert reader.startswith("aiokafka.record._crecords")
     assert same_builder == "True"
     assert builder == "aiokafka.record.default_records"
-    # A bad checksum is one for both, and a batch that is not whole is none.
+    # Both report the bad checksum, and neither returns the incomplete batch.
     assert told.split() == ["True", "True", "False", "7", "0"]
 
 

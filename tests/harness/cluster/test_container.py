@@ -1,4 +1,4 @@
-"""A container as a node: its ends are told once, and only those that nobody asked for."""
+"""A container as a node: each unexpected end is reported, once."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ class Conflict(APIError):  # type: ignore[misc]
 
 
 class FakeEngine:
-    """Holds one container; ends it when told to, or by itself."""
+    """An engine with one container, which ends on request or by itself."""
 
     def __init__(self) -> None:
         self.api = self
@@ -36,7 +36,7 @@ class FakeEngine:
         self.signals: list[str] = []
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def inspect_container(self, _: str) -> dict[str, Any]:
         return {"State": dict(self.state)}
@@ -74,7 +74,7 @@ class FakeEngine:
 
 
 class Held:
-    """A container under test, the engine under it, and what it told."""
+    """A container under test with its fake engine and the ends that it reported."""
 
     def __init__(self) -> None:
         self.engine = FakeEngine()
@@ -100,14 +100,14 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 
 @pytest.mark.parametrize(("code", "status"), [(0, 0), (1, 1), (64, 64), (137, -9), (139, -11)])
 def test_a_signal_is_a_negative_status(code: int, status: int) -> None:
-    """As the status of a process is, for those who watch both."""
+    """An end by a signal is a negative status, as for a process."""
     assert State.told({**RUNNING, "Running": False, "ExitCode": code, "StartedAt": "x"}).status == (
         status
     )
 
 
 async def test_a_life_from_start_to_kill(held: Held) -> None:
-    """Up, frozen, on again, killed: as the engine has it; nothing of it is a crash."""
+    """Start, pause, resume and kill show in the engine's state, and none of them is a crash."""
     assert not await held.node.is_up()
     await held.node.start()
     with pytest.raises(NodeError, match="already runs"):
@@ -125,7 +125,7 @@ async def test_a_life_from_start_to_kill(held: Held) -> None:
 
 
 async def test_an_end_that_nobody_asked_for_is_told_once(held: Held) -> None:
-    """With its status and its last words; the next life has an end of its own."""
+    """An unexpected end is reported once, with its status and last line, for each start."""
     await held.node.start()
     held.engine.end(139)
     await held.node.look()
@@ -138,7 +138,10 @@ async def test_an_end_that_nobody_asked_for_is_told_once(held: Held) -> None:
 
 
 async def test_a_crash_right_before_a_kill_is_a_crash(held: Held) -> None:
-    """Whether it was seen before the signal or by the engine's refusal to send one."""
+    """A crash right before a kill counts as a crash.
+
+    It is seen before the signal, or by the engine's refusal to send one.
+    """
     await held.node.start()
     held.engine.end(3)
     await held.node.kill()
@@ -150,7 +153,7 @@ async def test_a_crash_right_before_a_kill_is_a_crash(held: Held) -> None:
 
 
 async def test_an_end_for_want_of_memory_says_so(held: Held) -> None:
-    """The kernel leaves no last words; the engine knows."""
+    """An end by the OOM killer says so, because the engine knows although the log does not."""
     await held.node.start()
     held.engine.end(137)
     held.engine.state["OOMKilled"] = True
@@ -164,8 +167,10 @@ async def test_an_end_for_want_of_memory_says_so(held: Held) -> None:
 async def test_the_reason_of_a_kill_may_come_after_it(
     held: Held, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
-    """An engine hears of ends and of the OOM killer separately; whoever looks meanwhile waits, and
-    a kill that stays without a reason is one."""
+    """A look waits for the OOM killer's report, which the engine receives separately.
+
+    All looks at that time wait. A kill without a report stays an ordinary kill.
+    """
     monkeypatch.setattr(container, "OOM_LATE_S", 0.05)
     await held.node.start()
     held.engine.end(137)
@@ -180,7 +185,7 @@ async def test_the_reason_of_a_kill_may_come_after_it(
 
 
 async def test_an_end_is_told_although_its_last_words_are_lost(held: Held) -> None:
-    """The engine may not have the log any more."""
+    """An end is reported even if the engine cannot return the container's log."""
     held.engine.logs_fail = Conflict("conflict", explanation="its log cannot be read")
     await held.node.start()
     held.engine.end(1)
@@ -190,7 +195,7 @@ async def test_an_end_is_told_although_its_last_words_are_lost(held: Held) -> No
 
 
 async def test_an_end_is_told_although_nobody_waits_for_it_any_more(held: Held) -> None:
-    """Who looks may be cancelled in the midst of it; nobody would look a second time."""
+    """An end is reported even if the look that found it is cancelled: no other would report it."""
     held.engine.logs_wait_s = 0.2
     await held.node.start()
     held.engine.end(1)
@@ -202,13 +207,13 @@ async def test_an_end_is_told_although_nobody_waits_for_it_any_more(held: Held) 
 
 
 async def test_who_does_not_run_cannot_be_frozen(held: Held) -> None:
-    """The engine's refusal is the node's."""
+    """A pause of a container that does not run raises NodeError with the engine's reason."""
     with pytest.raises(NodeError, match=r"broker-1: .*is not running"):
         await held.node.pause()
 
 
 async def test_a_clean_stop_has_the_exit_status(held: Held) -> None:
-    """Also of a frozen one, and of one that does not run any more."""
+    """A clean stop returns the exit status, also of a paused or an ended container."""
     await held.node.start()
     assert await held.node.stop(1) == 0
     assert await held.node.stop(1) == 0
@@ -219,7 +224,7 @@ async def test_a_clean_stop_has_the_exit_status(held: Held) -> None:
 
 
 async def test_who_does_not_stop_is_killed(held: Held) -> None:
-    """The status is that of the kill."""
+    """A container that ignores SIGTERM is killed, and the status is that of the kill."""
     await held.node.start()
     held.engine.obeys_sigterm = False
     assert await held.node.stop(0.1) == -9

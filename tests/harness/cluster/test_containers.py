@@ -1,4 +1,4 @@
-"""The cluster of containers, on a real engine: what bites, what is mended, what is left behind."""
+"""The cluster of containers on a real engine: faults take effect, heal and leave nothing."""
 
 import asyncio
 import random
@@ -52,7 +52,7 @@ def client() -> Iterator[Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Containers]:
-    """One for all tests that leave it whole: it takes seconds to come up."""
+    """A cluster for all tests that leave it intact, because its start takes seconds."""
     folder = tmp_path_factory.mktemp("containers") / "test-containers"
     containers = Containers(Plan(brokers=3, nemesis=("disk",)), folder, random.Random(1))
     await containers.start()
@@ -62,7 +62,7 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Con
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def started(tmp_path: Path) -> AsyncIterator[Callable[[str, int], Awaitable[Containers]]]:
-    """Starts clusters of a test's own, by the run's name and the number of brokers."""
+    """Start clusters for one test, given the run's name and the number of brokers."""
     clusters: list[Containers] = []
 
     async def start(run: str, brokers: int) -> Containers:
@@ -80,7 +80,7 @@ Started = Callable[[str, int], Awaitable[Containers]]
 
 
 def things(client: Any, run: str) -> list[str]:
-    """What the engine has of a run."""
+    """Return the engine's containers, networks and volumes of a run."""
     mine = {"label": f"{labels.RUN}={run}"}
     return [
         *(found["Id"] for found in client.api.containers(all=True, filters=mine)),
@@ -98,7 +98,7 @@ async def test_ready_means_led_and_replicated(cluster: Containers) -> None:
 
 
 async def test_nodes_have_no_rights_and_no_open_door(cluster: Containers, client: Any) -> None:
-    """Nobody runs as root or with a capability, and ports are published on loopback only."""
+    """No node runs as root or with a capability, and ports are published on loopback only."""
     mine = {
         "label": [f"{name}={value}" for name, value in labels.of_run("test-containers").items()]
     }
@@ -142,7 +142,7 @@ async def test_fault_is_proved_and_recovered_from(
     targets: str | list[NodeId],
     options: dict[str, object],
 ) -> None:
-    """Each fault bites, which is measured, and the cluster is whole again after it heals."""
+    """Each fault takes measured effect, and the cluster recovers completely after the heal."""
     assert package.fits(cluster)
     await bites_and_is_mended(cluster, package, fault, targets, options)
 
@@ -163,7 +163,7 @@ async def bites_and_is_mended(
 
 
 async def under(load: Callable[[], Awaitable[None]], of: Awaitable[None]) -> None:
-    """Wait for something while the load goes on."""
+    """Wait for `of` while the load runs."""
     loading = [asyncio.create_task(again(load)) for _ in range(4)]
     try:
         await of
@@ -177,12 +177,12 @@ async def again(load: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             await load()
-        except OSError:  # it is down
+        except OSError:  # the broker is down
             await asyncio.sleep(0.1)
 
 
 async def test_who_has_something_to_do_feels_a_lack_of_cpu(cluster: Containers) -> None:
-    """An idle broker may get by with next to nothing; one that is asked all the time may not."""
+    """A broker under load is throttled by a small CPU limit; an idle one might not be."""
 
     async def ask() -> None:
         await probe.answers(cluster.direct(A), "kafka", 1.0)
@@ -192,7 +192,7 @@ async def test_who_has_something_to_do_feels_a_lack_of_cpu(cluster: Containers) 
 
 
 async def test_who_grows_feels_a_lack_of_memory(cluster: Containers) -> None:
-    """An idle broker may get by with what it has; one whom more and more clients ask may not."""
+    """A broker with a growing number of clients meets its memory limit; an idle one might not."""
     writers: list[asyncio.StreamWriter] = []
 
     async def come() -> None:
@@ -210,7 +210,7 @@ async def test_who_grows_feels_a_lack_of_memory(cluster: Containers) -> None:
 
 
 async def test_a_pulled_cable_stays_out_over_a_restart(cluster: Containers) -> None:
-    """Killed and started while it has no network, a node still has none; then it has its own."""
+    """A disconnected node that is killed and started stays disconnected until it is reconnected."""
     await cluster.disconnect(A)
     await cluster.kill(A)
     await cluster.start_node(A)
@@ -222,7 +222,7 @@ async def test_a_pulled_cable_stays_out_over_a_restart(cluster: Containers) -> N
 
 
 async def test_mending_what_was_not_broken_changes_nothing(cluster: Containers) -> None:
-    """Before the final reads everything is mended, whatever was done."""
+    """Healing without an active fault changes nothing, as before the final reads."""
     before = await cluster.strain(A)
     await cluster.reconnect(A)
     await cluster.free_disk(A)
@@ -235,7 +235,7 @@ async def test_mending_what_was_not_broken_changes_nothing(cluster: Containers) 
 
 
 async def test_links_to_a_dead_node_can_be_closed(cluster: Containers) -> None:
-    """Its address says nothing, and somebody is always trying to connect: closing does not hang."""
+    """Refusing links to a dead node does not hang, though clients keep trying to connect."""
     await cluster.kill(A)
     clock = asyncio.get_running_loop().time
     trying = [asyncio.open_connection(*link.reached) for link in cluster.mesh.between(CLIENTS, A)]
@@ -252,7 +252,7 @@ async def test_links_to_a_dead_node_can_be_closed(cluster: Containers) -> None:
 
 
 async def test_no_rule_is_told_of_a_node_that_is_down(cluster: Containers) -> None:
-    """Its network goes with it, and the rules in it; nothing is left to be taken away."""
+    """The packet rules of a killed node are gone with its network; removing them is harmless."""
     await cluster.drop_packets(B, 0.1)
     assert await cluster.packets_dropped(B) is not None
     await cluster.kill(B)
@@ -266,7 +266,7 @@ async def test_no_rule_is_told_of_a_node_that_is_down(cluster: Containers) -> No
 async def test_another_cluster_beside_it(
     cluster: Containers, client: Any, started: Started
 ) -> None:
-    """A second one comes up, does not disturb the first, and takes only its own things away."""
+    """A second cluster does not disturb the first, and removes only its own objects."""
     before = things(client, "test-containers")
     other = await started("test-other", 1)
     assert await cluster.recover(30)
@@ -279,8 +279,11 @@ async def test_another_cluster_beside_it(
 async def test_crash_is_evidence_and_stop_leaves_nothing(
     client: Any, started: Started, tmp_path: Path
 ) -> None:
-    """A node that dies by itself is told of; afterwards logs and data are in the folder, and
-    nothing is with the engine, although one node is frozen and one has no network."""
+    """A node that ends by itself is reported, and a stopped cluster leaves nothing in the engine.
+
+    The logs and data are then in the folder. This holds although one node is paused and one has no
+    network.
+    """
     cluster = await started("test-crash", 2)
     await cluster.kill(A)
     await cluster.start_node(A)
@@ -327,8 +330,10 @@ asyncio.run(main())
 async def test_what_a_killed_harness_leaves_is_reaped(
     kinds: int, client: Any, tmp_path: Path
 ) -> None:
-    """Killed as soon as it has made its first network, volume or container: the next start
-    removes whatever there is by then."""
+    """The next start removes what a killed harness has left in the engine.
+
+    The harness is killed as soon as it has made its first network, volume or container.
+    """
     run = f"test-killed-{kinds}"
     mine = {"label": f"{labels.RUN}={run}"}
     looks = [
@@ -344,6 +349,6 @@ async def test_what_a_killed_harness_leaves_is_reaped(
         assert harness.returncode is None
     harness.kill()
     await harness.wait()
-    await asyncio.sleep(0.5)  # the engine may still make what it was asked for before
+    await asyncio.sleep(0.5)  # the engine may still complete calls in flight
     assert reaper.reap(client) == []
     assert things(client, run) == []

@@ -1,4 +1,4 @@
-"""How a cluster of containers ends that never was, or was not watched to its end."""
+"""How a cluster of containers ends if it could not start, or lost its watcher."""
 
 import asyncio
 import random
@@ -18,18 +18,18 @@ NEVER = "0001-01-01T00:00:00Z"
 
 
 class FakeEngine:
-    """Makes networks, volumes and containers, removes them, and refuses what it is told to."""
+    """An engine that makes and removes networks, volumes and containers, and refuses one kind."""
 
     def __init__(self) -> None:
         self.api = self
         self.things: dict[str, dict[str, str]] = {}
-        """Name to labels."""
+        """The labels of each object, by its name."""
         self.refuses = ""
         self.answers: Any = []
-        """To who asks which containers there are."""
+        """The answer to a request for the list of containers."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def _make(self, what: str, labels: dict[str, str]) -> dict[str, str]:
         if self.refuses == what:
@@ -115,8 +115,10 @@ def cluster(folder: Path) -> Containers:
 async def test_the_first_reason_is_told_and_nothing_is_left(
     refuses: str, told: str, fake: FakeEngine, tmp_path: Path
 ) -> None:
-    """Whatever it is that cannot be made, and whatever cannot be collected then: what was made
-    before is removed."""
+    """A failed start raises the first error and removes all that was made before.
+
+    This holds whatever cannot be made, and whatever cannot be collected afterwards.
+    """
     fake.refuses = refuses
     with pytest.raises(ClusterError, match=told):
         await cluster(tmp_path).start()
@@ -124,7 +126,7 @@ async def test_the_first_reason_is_told_and_nothing_is_left(
 
 
 async def test_a_watcher_that_dies_fails_the_run(fake: FakeEngine, tmp_path: Path) -> None:
-    """Nobody can say any more that no node has crashed; and all is removed before it is told."""
+    """If the watcher fails, a crash could go unnoticed, so `stop` raises after it removed all."""
     watched = cluster(tmp_path)
     await watched._prepare()
     await watched._lay()
@@ -140,6 +142,6 @@ async def test_a_watcher_that_dies_fails_the_run(fake: FakeEngine, tmp_path: Pat
 
 
 def test_an_exposed_port_is_not_a_published_one() -> None:
-    """A base image may have EXPOSE."""
+    """A port that a base image exposes (EXPOSE) is not a published one."""
     binding = [{"HostIp": "127.0.0.1", "HostPort": "40001"}]
     assert published({"8474/tcp": binding, "5678/tcp": None, "9/tcp": []}) == {8474: 40001}

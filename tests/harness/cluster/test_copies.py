@@ -1,4 +1,4 @@
-"""What is copied out of a container, on any Python that we run on."""
+"""Files copied out of a container are the same, and safe, on every supported Python."""
 
 import io
 import tarfile
@@ -20,7 +20,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, **more: Any) -> tarfile.Tar
 
 
 class FakeEngine:
-    """Has one archive, and one log."""
+    """An engine that has one archive and one log."""
 
     def __init__(self, *members: tarfile.TarInfo) -> None:
         self.api = self
@@ -41,7 +41,7 @@ class FakeEngine:
 def test_data_is_copied_without_the_filters_of_newer_pythons(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python 3.11.0 to 3.11.3 has none: an ``extractall`` that takes one is not there."""
+    """Data is copied without extraction filters, which Python 3.11.0 to 3.11.3 do not have."""
 
     def extractall(self: tarfile.TarFile, path: Path) -> None:
         raise AssertionError("unsafe by itself")
@@ -72,12 +72,12 @@ def test_nothing_lies_outside(tmp_path: Path, name: str) -> None:
     ids=["symbolic link", "link", "device", "pipe"],
 )
 def test_links_and_devices_stay_behind(tmp_path: Path, odd: tarfile.TarInfo) -> None:
-    """And so what is named as if it lay behind a link is a file of the folder's own."""
+    """Links and devices are not copied, so a path through a link is a file in the folder."""
     copies.data(FakeEngine(odd, member("data/file")), "c0ffee", "/data", tmp_path)
     assert [path.name for path in tmp_path.rglob("*")] == ["data", "file"]
 
 
 def test_the_log_is_copied_whole(tmp_path: Path) -> None:
-    """Chunk by chunk."""
+    """The log is copied completely, chunk by chunk."""
     copies.log(FakeEngine(), "c0ffee", tmp_path / "broker-1")
     assert (tmp_path / "broker-1" / "log.txt").read_text() == "one\ntwo\n"

@@ -1,4 +1,4 @@
-"""Toxiproxy's counters, as Prometheus is told them."""
+"""Toxiproxy's counters in the text format of Prometheus."""
 
 from harness.cluster.counters import Passed, parsed, swallowed
 
@@ -11,7 +11,7 @@ go_goroutines 12
 
 
 def test_received_and_sent_are_told_by_proxy_and_direction() -> None:
-    """Large numbers come in exponents; what has not been sent yet has no line."""
+    """Large numbers have exponents; a proxy that has not sent anything yet has no line."""
     assert parsed(TEXT) == {
         ("a.b", "upstream"): Passed(1_500_000, 1_400_000),
         ("a.b", "downstream"): Passed(7, 0),
@@ -19,7 +19,7 @@ def test_received_and_sent_are_told_by_proxy_and_direction() -> None:
 
 
 def test_swallowed_is_what_grew() -> None:
-    """Only the growth counts, and a proxy without a line has swallowed nothing."""
+    """Only growth counts as swallowed bytes; a proxy without a line has swallowed none."""
     after = parsed(TEXT)
     assert swallowed({}, after, "a.b", "upstream") == 100_000
     assert swallowed(after, after, "a.b", "upstream") == 0

@@ -1,4 +1,4 @@
-"""An engine that is not there, is elsewhere, hangs or refuses is told in one sentence."""
+"""An engine that is absent, remote, hanging or refusing is reported in one sentence."""
 
 import asyncio
 import contextlib
@@ -21,10 +21,10 @@ from harness.cluster.engine import Engine, EngineError
 
 
 class Client:
-    """Stands for the SDK; what it is asked is what the test hands in."""
+    """A stand-in for the SDK's client; each test supplies the call."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def asked() -> Iterator[Engine]:
 
 @pytest.mark.parametrize("where", ["tcp://10.0.0.1:2376", "ssh://me@there", "tcp://127.0.0.1:2375"])
 def test_an_engine_elsewhere_is_refused(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its ports would be published where clients do not look for them."""
+    """An engine on another machine is refused: clients would not find the ports it publishes."""
     monkeypatch.setenv("DOCKER_HOST", where)
     told = engine.refusal()
     assert told is not None
@@ -45,7 +45,7 @@ def test_an_engine_elsewhere_is_refused(where: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_no_engine_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says where it was looked for, and why nobody answered."""
+    """The sentence names the address at which no engine answers, and the reason."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     told = engine.refusal()
     assert told is not None
@@ -55,7 +55,7 @@ def test_no_engine_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_engine_that_hangs_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It accepts connections and says nothing: not waited for long."""
+    """An engine that accepts connections but never answers is an error after the time-out."""
     monkeypatch.setattr(engine, "CONNECT_TIMEOUT_S", 0.1)
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/e.sock")
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as silent:
@@ -63,11 +63,11 @@ def test_an_engine_that_hangs_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
         silent.listen()
         with pytest.raises(EngineError, match="no container engine answers"):
             engine.connect()
-        gc.collect()  # the SDK forgets the socket of a client that could not be made
+        gc.collect()  # the SDK does not close the socket after a failure
 
 
 async def test_a_call_answers_in_a_thread_of_the_engine_s(asked: Engine) -> None:
-    """The loop is not blocked, and nobody else's threads are."""
+    """A call runs in a thread of the engine's own pool, so that the loop is not blocked."""
     assert (await asked.call(threading.current_thread)).name.startswith("engine")
 
 
@@ -82,7 +82,7 @@ async def test_a_call_answers_in_a_thread_of_the_engine_s(asked: Engine) -> None
 async def test_what_the_sdk_raises_is_an_engine_error(
     asked: Engine, error: Exception, told: str, status: int | None
 ) -> None:
-    """Whatever it is, callers know one exception."""
+    """Every exception of the SDK becomes an EngineError."""
 
     def fails() -> None:
         raise error
@@ -93,7 +93,7 @@ async def test_what_the_sdk_raises_is_an_engine_error(
 
 
 async def test_what_nobody_waits_for_still_comes_to_its_end(asked: Engine) -> None:
-    """A call that was given up may make something: it can be waited for before all is removed."""
+    """A cancelled call may still create something, so `settle` waits for it before the removal."""
     made: list[str] = []
 
     def slow() -> Any:
@@ -111,7 +111,7 @@ async def test_what_nobody_waits_for_still_comes_to_its_end(asked: Engine) -> No
 
 
 def test_who_asks_for_no_container_waits_for_no_sdk() -> None:
-    """The command line and the other targets do not import it."""
+    """The command line and the other targets do not import the Docker SDK."""
     program = "import sys, harness.app.cli, harness.app.catalogue; print('docker' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert told.stdout.strip() == b"False"

@@ -1,4 +1,4 @@
-"""Which ends a fault explains."""
+"""Which unexpected exits a fault explains."""
 
 import pytest
 
@@ -37,14 +37,17 @@ class Clock:
 def test_a_fault_explains_one_kind_of_end(
     reason: Reason, end: Exit, oom_killed: bool, covered: bool
 ) -> None:
-    """A full disk: giving up. Scarce memory: the OOM killer. And only of the node it struck."""
+    """A full disk explains an end by failed storage, scarce memory one by the OOM killer.
+
+    Both do so only on the node with the fault.
+    """
     excuses = Excuses(Clock())
     excuses.begin("broker-1", reason)
     assert excuses.cover(end, oom_killed=oom_killed) is covered
 
 
 def test_an_excuse_holds_a_moment_longer_than_its_fault() -> None:
-    """A broker may notice late; much later it has no excuse, and one that never began is none."""
+    """A fault explains an end up to AFTER_S after its own; one that never began explains none."""
     clock = Clock()
     excuses = Excuses(clock)
     excuses.end("broker-1", "disk")

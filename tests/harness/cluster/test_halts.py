@@ -1,4 +1,4 @@
-"""Who is held at a point, in a world of two hosts."""
+"""Breakpoints hold the processes that reach them, in a world of two hosts."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ POINT = points.ISR_WRITE
 
 
 def test_a_node_is_held_and_no_other() -> None:
-    """Until it is released; whoever comes later is not held."""
+    """A process at a breakpoint is held until its release; other nodes and later passes are not."""
     with World(1) as world:
         halts = Halts(world)
         passed: list[tuple[str, float]] = []
@@ -40,7 +40,7 @@ def test_a_node_is_held_and_no_other() -> None:
 
 
 def test_the_dead_wait_nowhere() -> None:
-    """A node that is killed while it is held counts no more, and releasing it is harmless."""
+    """A node that is killed at a breakpoint counts as held no more, and its release is harmless."""
     with World(1) as world:
         halts = Halts(world)
 
@@ -60,6 +60,6 @@ def test_the_dead_wait_nowhere() -> None:
 
 
 def test_points_have_names() -> None:
-    """Another is an error that tells which there are."""
+    """An unknown breakpoint is an error that names the existing ones."""
     with World(1) as world, pytest.raises(ValueError, match=r"no point is called x; there are isr"):
         Halts(world).halt("a", "x")

@@ -17,7 +17,7 @@ FILES = {"Dockerfile": b"FROM x", "broker_impl/a.py": b"1"}
 
 
 def test_the_tag_changes_with_all_that_goes_in() -> None:
-    """A name, a content, the base: each makes another image; the same files the same one."""
+    """The tag depends on each file's name and content and on the base image, on nothing else."""
     tag = image.digest(FILES, "base")
     others = [
         image.digest({**FILES, "Dockerfile": b"FROM y"}, "base"),
@@ -30,7 +30,7 @@ def test_the_tag_changes_with_all_that_goes_in() -> None:
 
 
 def test_the_project_gives_its_code_and_no_litter(repository: Path) -> None:
-    """The build sees the Dockerfile, what pip reads, and the broker's modules."""
+    """The build context holds the Dockerfile, the requirements and the broker's modules."""
     names = list(image.sources(repository))
     assert {"Dockerfile", "containers/requirements.txt", "broker_impl/__main__.py"} <= set(names)
     assert names == list(dict.fromkeys(names))
@@ -38,7 +38,7 @@ def test_the_project_gives_its_code_and_no_litter(repository: Path) -> None:
 
 
 def test_a_context_is_the_same_bytes_each_time() -> None:
-    """The builder's cache compares: no time, no owner of this machine is in it."""
+    """A context has no times or owners of this machine, as the builder's cache compares bytes."""
     files = [*FILES.items(), ("containers/program/toxiproxy", b"\x7fELF")]
     archive = image.context(files)
     assert archive.getvalue() == image.context(files).getvalue()
@@ -63,12 +63,12 @@ def test_a_context_is_the_same_bytes_each_time() -> None:
 def test_a_program_for_another_machine_is_told_apart(
     program: bytes, machine: str, runs: bool
 ) -> None:
-    """A Mac's own toxiproxy-server, or that of another processor, is of no use in a container."""
+    """A toxiproxy-server for macOS or another processor is not used in a container."""
     assert image.runs_on(program, machine) is runs
 
 
 class Engine:
-    """An engine with images and containers, as far as leftovers are concerned."""
+    """An engine with images and containers, to test the removal of old images."""
 
     def __init__(self, ages_h: dict[str, float], used: tuple[str, ...] = ()) -> None:
         self.api = self
@@ -113,7 +113,10 @@ class Engine:
 
 
 def test_leftovers_go_and_nothing_else() -> None:
-    """Not what runs, what was asked for within the hour, what was just built, nor other names."""
+    """Only old images of this project are removed.
+
+    Those in use, tagged within the last hour, or just built stay, and so do other projects' images.
+    """
     ages = {
         "faultline-node:new": 0.1,
         "faultline-node:old": 5.0,
@@ -134,13 +137,13 @@ def test_leftovers_go_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("metadata", [{}, {"LastTagTime": "0001-01-01T00:00:00Z"}])
 def test_an_engine_that_notes_no_times_is_understood(metadata: dict[str, str]) -> None:
-    """Then an image is as old as it is."""
+    """If the engine does not record when an image was tagged, its creation time counts."""
     asked = image._asked_for({"Created": "2026-01-01T00:00:00Z", "Metadata": metadata})
     assert asked.isoformat() == "2026-01-01T00:00:00+00:00"
 
 
 def test_images_that_are_there_are_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One question for each; they are marked as asked for, and as the latest."""
+    """Each existing image takes one request; it is tagged as asked for and as the latest."""
     monkeypatch.setenv("FAULTLINE_BASE_IMAGE", "base")
     images = image._names("base")
     engine = Engine({images.node: 3.0, images.toxiproxy: 3.0})
@@ -167,7 +170,7 @@ class Refusing:
 
 
 def test_a_failed_build_is_one_sentence() -> None:
-    """The engine's word and the command's own last one."""
+    """The error holds the engine's message and the last line of the failed command."""
     with pytest.raises(ImageError) as caught:
         image._build(Refusing(), image.context(()), "node", "faultline-node:x", {})
     assert str(caught.value) == (
@@ -176,7 +179,7 @@ def test_a_failed_build_is_one_sentence() -> None:
     )
 
 
-# The SDK leaves the socket open over which it could not connect; it must not hurt another test.
+# The SDK leaves the socket open over which it could not connect; no other test may see it.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("why", "told"),
@@ -189,7 +192,10 @@ def test_a_failed_build_is_one_sentence() -> None:
 def test_without_an_engine_one_sentence_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], why: OSError, told: str
 ) -> None:
-    """``make image`` where there is no Docker, where it is another's, where it hangs: soon."""
+    """Without a usable engine ``make image`` soon prints one sentence with the reason.
+
+    The engine may be absent, forbidden or hanging.
+    """
 
     def connecting(self: socket.socket, address: object) -> None:
         assert (self.gettimeout() or math.inf) <= engine.CONNECT_TIMEOUT_S
@@ -207,7 +213,10 @@ def test_without_an_engine_one_sentence_says_why(
 def test_the_links_of_a_cluster_to_play_with_are_no_part_of_a_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They are baked into the proxy's image, and another file makes another image of that alone."""
+    """The links of docker-compose.yml's cluster are in the proxy's image only.
+
+    Another file of links therefore makes another image of the proxy, not of the node.
+    """
     files = image.sources()
     before = image._names("base")
     monkeypatch.setattr(image, "sources", lambda: {**files, image.LINKS: b"[]"})
@@ -229,7 +238,7 @@ def test_the_links_of_a_cluster_to_play_with_are_no_part_of_a_node(
 def test_a_checkout_that_only_its_owner_reads_makes_the_same_images(
     target: str, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under umask 077 files come to the builder as 0600; in the image another user reads them."""
+    """Files that are 0600 under umask 077 are readable for the image's user."""
     client = docker.from_env()
     images = image.ensure(client)
     base = next(base for base in base_image.candidates() if image._names(base) == images)
@@ -260,7 +269,10 @@ def test_a_checkout_that_only_its_owner_reads_makes_the_same_images(
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_images_run_as_nobody_in_particular() -> None:
-    """User 10001 owns /data; nft and a broker are in one image, the proxy in the other."""
+    """Both images run as user 10001, which owns /data.
+
+    The node's image has nft and a broker, the other one the proxy.
+    """
     client = docker.from_env()
     images = image.ensure(client)
     assert image.ensure(client) == images

@@ -1,4 +1,4 @@
-"""Who is told to be gone, and by whom."""
+"""Which objects in the engine are strays, and which process decides that."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from harness.cluster.registry import Known, known
 
 
 def gone() -> Known:
-    """A process that was."""
+    """Return the entry of a process that has ended."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         entry = known(process.pid)
         process.communicate()
@@ -30,7 +30,7 @@ def of(owner: Known) -> dict[str, str]:
 
 
 def test_what_lives_is_nobody_s_to_take() -> None:
-    """Our own things are no strays, and carry the run's name and our id."""
+    """Objects of a running process are no strays, and carry the run's name and its process id."""
     ours = labels.of_run("a-run")
     assert ours[labels.RUN] == "a-run"
     assert ours[labels.OWNER] == str(os.getpid())
@@ -38,12 +38,12 @@ def test_what_lives_is_nobody_s_to_take() -> None:
 
 
 def test_what_a_dead_process_has_left_is_stray() -> None:
-    """The owner has gone, here where its id means something."""
+    """Objects whose owner has ended on this host, in this namespace, are strays."""
     assert labels.is_stray(of(gone()))
 
 
 def test_a_recycled_id_does_not_keep_strays_alive() -> None:
-    """A process that lives under the owner's id but began at another time is a stranger."""
+    """A process with the owner's id but another start time is not the owner."""
     assert labels.is_stray(of(Known(pid=os.getpid(), started="boot:1")))
 
 
@@ -58,7 +58,7 @@ def test_a_recycled_id_does_not_keep_strays_alive() -> None:
     ],
 )
 def test_who_cannot_be_looked_for_is_let_be(changes: dict[str, str]) -> None:
-    """Another host, another namespace of ids, labels that make no sense: nothing is known."""
+    """Objects of another host, another PID namespace or with invalid labels are no strays."""
     assert not labels.is_stray(of(gone()) | changes)
 
 
@@ -66,7 +66,7 @@ def test_who_cannot_be_looked_for_is_let_be(changes: dict[str, str]) -> None:
     not sys.platform.startswith("linux"), reason="others know the time of day alone"
 )
 def test_a_clock_that_is_set_orphans_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of the boot, as the kernel tells it, moves with the clock."""
+    """Setting the clock changes the boot time that the kernel reports, but makes no strays."""
     ours = labels.of_run("a-run")
     boot_s = psutil.boot_time()
     monkeypatch.setattr(psutil._pslinux, "boot_time", lambda: boot_s + 7)
@@ -75,5 +75,5 @@ def test_a_clock_that_is_set_orphans_nobody(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("found", [None, {}, {labels.RUN: "compose"}])
 def test_without_an_owner_it_is_nobody_s(found: dict[str, str] | None) -> None:
-    """The compose file's cluster has no owner, and is never taken away."""
+    """Objects without an owner, such as the compose file's cluster, are never strays."""
     assert not labels.is_stray(found)

@@ -1,4 +1,4 @@
-"""What a node may use, what it uses, and what the kernel will not have."""
+"""A node's limits of CPU and memory, what it uses, and limits that the kernel refuses."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ USED = 30 << 20
 
 
 class FakeEngine:
-    """One container, whose kernel refuses limits below what is used, if it is told to."""
+    """An engine with one container, whose kernel can refuse limits below the memory in use."""
 
     def __init__(self, memory: dict[str, Any], *, running: bool = True) -> None:
         self.api = self
@@ -54,7 +54,10 @@ def held(fake: FakeEngine) -> tuple[Engine, Container]:
 
 @pytest.mark.parametrize("memory", [V1, V2])
 async def test_file_pages_that_go_at_once_are_not_used(memory: dict[str, Any]) -> None:
-    """Under both versions of cgroups; limits are those of the container's settings."""
+    """Reclaimable file pages do not count as used memory, under both versions of cgroups.
+
+    The limits are those of the container's settings.
+    """
     strain = await limits.strain(*held(FakeEngine(memory)))
     assert strain.memory_used_bytes == USED
     assert (strain.cpus, strain.memory_bytes) == (0.5, 512 << 20)
@@ -64,7 +67,7 @@ async def test_file_pages_that_go_at_once_are_not_used(memory: dict[str, Any]) -
 
 
 async def test_who_is_down_uses_nothing() -> None:
-    """Its limits and the manner of its end are still known."""
+    """A container that does not run uses no memory; its limits and OOM state are still known."""
     strain = await limits.strain(*held(FakeEngine({}, running=False)))
     assert (strain.memory_used_bytes, strain.memory_bytes) == (0, 512 << 20)
     assert strain.memory_met == 0
@@ -72,7 +75,7 @@ async def test_who_is_down_uses_nothing() -> None:
 
 
 async def test_limits_are_set_and_read_back() -> None:
-    """A share of a processor, and bytes."""
+    """CPU and memory limits read back as they were set."""
     engine, node = held(FakeEngine(V2))
     await limits.set_cpus(engine, node, 0.05)
     await limits.set_memory(engine, node, 40 << 20)
@@ -81,7 +84,7 @@ async def test_limits_are_set_and_read_back() -> None:
 
 
 async def test_as_tight_as_the_kernel_takes() -> None:
-    """A limit below what is in use may be refused: then it is what is in use, and a little."""
+    """A memory limit that the kernel refuses becomes the memory in use plus a small slack."""
     fake = FakeEngine(V1)
     fake.refuses = True
     engine, node = held(fake)
@@ -90,7 +93,7 @@ async def test_as_tight_as_the_kernel_takes() -> None:
 
 
 async def test_a_limit_that_is_refused_widens_none() -> None:
-    """One that is tighter already than what the kernel would take anew stays."""
+    """An existing limit that is tighter than what the kernel would accept stays."""
     fake = FakeEngine(V1)
     engine, node = held(fake)
     await limits.set_memory(engine, node, USED + (1 << 20))
@@ -100,7 +103,7 @@ async def test_a_limit_that_is_refused_widens_none() -> None:
 
 
 async def test_who_ends_while_it_is_squeezed_has_the_limit_all_the_same() -> None:
-    """The kernel refuses, and kills: the next life would begin with it."""
+    """If the OOM killer ends the container during a refused limit, the next start has the limit."""
     fake = FakeEngine(V1)
     fake.refuses = fake.dies = True
     await limits.set_memory(*held(fake), 10 << 20)
@@ -108,7 +111,7 @@ async def test_who_ends_while_it_is_squeezed_has_the_limit_all_the_same() -> Non
 
 
 async def test_another_refusal_is_not_explained_away() -> None:
-    """An engine that refuses a wide limit has another reason, and is heard."""
+    """If the engine refuses a limit above the memory in use, its error is raised."""
     fake = FakeEngine({"usage": 1})
     fake.refuses = True
     with pytest.raises(EngineError, match="busy"):

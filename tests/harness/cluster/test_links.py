@@ -1,4 +1,4 @@
-"""Who is linked to whom."""
+"""Which nodes and clients have a link between them."""
 
 from harness.cluster import links
 from harness.cluster.links import Wanted
@@ -8,7 +8,10 @@ A, B = roles.broker(1), roles.broker(2)
 
 
 def test_every_pair_that_talks_has_a_link() -> None:
-    """Clients to brokers, brokers to each other and to ZooKeeper; a named client has its own."""
+    """Clients have links to brokers, brokers to each other and to ZooKeeper.
+
+    A named client has links of its own.
+    """
     assert sorted(links.between((A, B), ("alice",))) == sorted(
         [
             *(Wanted("clients", broker, "CLIENT") for broker in (A, B)),
@@ -20,7 +23,7 @@ def test_every_pair_that_talks_has_a_link() -> None:
 
 
 def test_the_harness_watches_every_node() -> None:
-    """Its own links lead to what it asks: the clients' listeners, and ZooKeeper."""
+    """The harness has its own links, to the clients' listeners and to ZooKeeper."""
     assert [wanted.acceptor for wanted in links.watching((A, B))] == ["zookeeper", A, B]
     assert {wanted.opener for wanted in links.watching((A, B))} == {links.HARNESS}
     assert links.listeners(("alice",)) == ("CLIENT", "CLIENT_ALICE", "REPLICATION")

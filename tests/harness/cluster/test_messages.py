@@ -1,4 +1,4 @@
-"""Kafka's frames in runs of bytes, and what is done to one of them in a world of two hosts."""
+"""Message faults: frames are found in a stream of bytes, and one is held, lost or changed."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def response(key: int, number: int, size: int = 20) -> bytes:
 
 
 def test_apis_have_names() -> None:
-    """Kafka's own; another is an error."""
+    """APIs have Kafka's names; an unknown name is an error."""
     assert (api_key("Produce"), api_key("LeaderAndIsr")) == (0, 4)
     with pytest.raises(ValueError, match="no API is called Sleep"):
         api_key("Sleep")
@@ -36,12 +36,12 @@ def test_apis_have_names() -> None:
     cuts=st.lists(st.integers(1, 40)),
 )
 def test_every_frame_is_found_once(frames: list[tuple[int, int, int]], cuts: list[int]) -> None:
-    """However the stream is divided, from its beginning on."""
+    """Every frame is found once, however the stream is divided into runs."""
     stream = b"".join(request(key, number, size) for key, number, size in frames)
     walk = Walk(_REQUEST)
     found = []
     at = 0
-    # The first run has at least a head in it, as a first write has.
+    # The first run holds at least a header, as a first write does.
     for size in [12, *cuts, len(stream)]:
         run = stream[at : at + size]
         at += len(run)
@@ -52,7 +52,7 @@ def test_every_frame_is_found_once(frames: list[tuple[int, int, int]], cuts: lis
 
 
 def test_it_finds_its_place() -> None:
-    """The middle of a message is skipped; the next run that begins with one is understood."""
+    """After the middle of a message, parsing resumes at the next run that begins with a frame."""
     walk = Walk(_REQUEST)
     assert list(walk.frames(b"\xff" * 500)) == []
     assert [head[3] for _, head in walk.frames(request(FETCH, 7) + request(FETCH, 8))] == [7, 8]
@@ -62,7 +62,7 @@ def test_it_finds_its_place() -> None:
 
 
 class Talk:
-    """A client that asks twice, a server that answers each; what each has seen, and when."""
+    """A client that sends three requests and a server that answers, with what each has seen."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -109,7 +109,7 @@ def world() -> Iterator[World]:
 
 
 def talk(world: World, what: What) -> tuple[Talk, Messages]:
-    """The first Produce is caught; whatever is kept is let go after two seconds."""
+    """Trap the first Produce, release it after two seconds, and return what both ends have seen."""
     client, server = world.host("client"), world.host("server")
     talk, messages = Talk(world), Messages(world.network)
     number = messages.trap([("client", "server")], ["Produce"], what)
@@ -128,21 +128,21 @@ def talk(world: World, what: What) -> tuple[Talk, Messages]:
 
 
 def test_a_request_is_kept(world: World) -> None:
-    """What was before it has passed; what follows it waits behind it."""
+    """Requests before the held one pass; those behind it wait with it."""
     seen, _ = talk(world, "hold-request")
     assert [number for number, _ in seen.asked] == [1, 2, 3]
     assert [at > 2.0 for _, at in seen.asked] == [False, True, True]
 
 
 def test_an_answer_is_kept(world: World) -> None:
-    """All was carried out at once; the answers behind it wait as well."""
+    """A held response was executed at once; the responses behind it wait with it."""
     seen, _ = talk(world, "hold-response")
     assert all(at < 1.0 for _, at in seen.asked)
     assert [(number, at > 2.0) for number, at in seen.answers] == [(1, False), (2, True), (3, True)]
 
 
 def test_an_answer_is_lost(world: World) -> None:
-    """It was carried out; its connection ends without it."""
+    """A dropped response was executed; its connection is reset."""
     seen, _ = talk(world, "drop-response")
     assert [number for number, _ in seen.asked][:2] == [1, 2]
     assert 2 not in [number for number, _ in seen.answers]
@@ -150,7 +150,7 @@ def test_an_answer_is_lost(world: World) -> None:
 
 
 def test_a_request_is_not_what_it_was(world: World) -> None:
-    """One bit of one of them, near its end; nothing else happens to anybody."""
+    """A corrupted request has one flipped bit near its end; all other frames are unchanged."""
     seen, _ = talk(world, "corrupt-request")
     sent = [request(FETCH, 1)[4:], request(PRODUCE, 2)[4:], request(PRODUCE, 3)[4:]]
     assert [len(frame) for frame in seen.frames] == [len(frame) for frame in sent]
@@ -161,7 +161,7 @@ def test_a_request_is_not_what_it_was(world: World) -> None:
 
 
 def test_links_are_left_clean(world: World) -> None:
-    """No tap stays behind, whether anything was caught or not."""
+    """After `open_all` no tap is left on a link, whether anything was caught or not."""
     world.host("client")
     world.host("server")
     messages = Messages(world.network)

@@ -1,10 +1,10 @@
-"""The catalogue of planted bugs, as others see it."""
+"""The catalogue of planted bugs as other packages see it."""
 
 from harness.cluster.mutants import catalogue, protocols
 
 
 def test_every_mutant_is_told_in_full() -> None:
-    """Nothing of a mutant is empty, and its story is one line of prose."""
+    """No field of a mutant is empty, and its story is one line."""
     known = catalogue()
     assert {
         "ack-on-local-append",
@@ -22,6 +22,6 @@ def test_every_mutant_is_told_in_full() -> None:
 
 
 def test_a_protocol_is_no_bug() -> None:
-    """It stays where bugs are taken out."""
+    """`protocols` keeps the mutants that are variants of the protocol and drops the bugs."""
     planted = ("no-min-isr-check", "epochs-by-question")
     assert protocols(planted) == ("epochs-by-question",)

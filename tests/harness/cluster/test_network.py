@@ -1,4 +1,4 @@
-"""A network of fixed addresses, made where others make networks, too."""
+"""A network of fixed addresses is made while other programs make networks, too."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from harness.cluster.engine import EngineError
 
 
 class Engine:
-    """Gives away subnets; the first ``stolen`` that it has given are taken when they are wanted."""
+    """An engine that assigns subnets and refuses the first ``stolen`` that are requested again."""
 
     def __init__(self, stolen: int = 0) -> None:
         self.api = self
@@ -40,7 +40,7 @@ class Engine:
 
 @pytest.mark.parametrize("stolen", [0, 3])
 def test_the_subnet_is_the_engine_s_choice(stolen: int) -> None:
-    """Somebody may be quicker a few times; in the end there is one network, and no draft."""
+    """If another program takes the subnet first, creation is repeated; one network is left."""
     engine = Engine(stolen)
     made = network.create(engine, "n", {"faultline": "x"}, ["toxiproxy", "zookeeper"])
     assert list(engine.networks) == [made.identity]
@@ -50,18 +50,18 @@ def test_the_subnet_is_the_engine_s_choice(stolen: int) -> None:
 
 
 def test_who_never_gets_one_says_so() -> None:
-    """It is not tried for ever."""
+    """Creation fails after a bounded number of tries."""
     with pytest.raises(EngineError, match="no subnet"):
         network.create(Engine(stolen=1000), "n", {}, ["a"])
 
 
 def test_addresses_are_given_in_order_without_the_gateway_s() -> None:
-    """Each host has one of its own."""
+    """Each host has an address of its own, and none has the gateway's."""
     given = network.given("10.1.0.0/29", "10.1.0.2", ["a", "b", "c"])
     assert given == {"a": "10.1.0.1", "b": "10.1.0.3", "c": "10.1.0.4"}
 
 
 def test_a_subnet_can_be_too_small() -> None:
-    """Who has set up the engine with tiny subnets is told."""
+    """A subnet that is too small for the hosts is an error that names it."""
     with pytest.raises(EngineError, match=r"10\.1\.0\.0/30"):
         network.given("10.1.0.0/30", "10.1.0.1", ["a", "b"])

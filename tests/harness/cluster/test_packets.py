@@ -1,4 +1,4 @@
-"""What nft is told, and what it tells."""
+"""The rules that nft receives, and the counters that it reports."""
 
 import json
 
@@ -6,7 +6,7 @@ from harness.cluster import packets
 
 
 def test_rules_drop_a_share_both_ways_but_nothing_of_the_node_s_own() -> None:
-    """An old table is replaced in the same breath; loopback is let through first."""
+    """New rules replace an old table atomically, and accept loopback packets first."""
     told = packets.rules(0.25)
     assert told.startswith("table inet faultline; delete table inet faultline; table inet")
     for way, interface in (("input", "iif"), ("output", "oif")):
@@ -15,7 +15,7 @@ def test_rules_drop_a_share_both_ways_but_nothing_of_the_node_s_own() -> None:
 
 
 def test_the_counters_of_all_rules_are_added_up() -> None:
-    """Rules without a counter, chains and the header count for nothing."""
+    """The counters of all rules are added up; other entries count for nothing."""
     rules = [
         {"expr": [{"match": {}}, {"accept": None}]},
         {"expr": [{"match": {}}, {"counter": {"packets": 3, "bytes": 180}}, {"drop": None}]},

@@ -1,4 +1,4 @@
-"""Reserved ports: kept, refused while nobody listens, served when somebody does."""
+"""Reserved ports refuse connections until a node listens on them."""
 
 import socket
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def test_connect_is_refused_while_nobody_listens(ports: Ports) -> None:
 
 
 def test_node_listens_beside_the_reservation_again_and_again(ports: Ports) -> None:
-    """Every connection reaches the node, also after it was closed and opened again."""
+    """Every connection reaches the node, also after it has closed and reopened its listener."""
     port = ports.reserve()
     for _ in range(3):
         with listening(port) as server:
@@ -41,13 +41,13 @@ def test_node_listens_beside_the_reservation_again_and_again(ports: Ports) -> No
                     accepted, _ = server.accept()
                     client.sendall(b"x")
                     assert accepted.recv(1) == b"x"
-                    accepted.close()  # this side first: its TIME_WAIT must not be in the way
+                    accepted.close()  # before the client, so that TIME_WAIT is on this side
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((HOST, port), timeout=1)
 
 
 def test_stranger_cannot_bind_it(ports: Ports) -> None:
-    """Without SO_REUSEPORT nobody gets the port."""
+    """A process that does not set SO_REUSEPORT cannot bind a reserved port."""
     port = ports.reserve()
     with socket.socket() as stranger:
         stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

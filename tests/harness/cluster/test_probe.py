@@ -1,4 +1,4 @@
-"""Probes tell the living from the silent, the closed and the absent."""
+"""Probes distinguish a live server from one that is silent, closed or absent."""
 
 import asyncio
 import struct
@@ -63,7 +63,7 @@ async def babbling(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 async def test_broker_answers(serve: Serve) -> None:
-    """A server that answers ApiVersions with our number is alive."""
+    """A server that answers ApiVersions with the request's correlation id is alive."""
     assert await probe.answers(await serve(kafka), "kafka", 2)
 
 
@@ -76,14 +76,14 @@ async def test_zookeeper_answers(serve: Serve) -> None:
     ("handler", "sign"), [(silent, "silence"), (closing, "end"), (babbling, "end")]
 )
 async def test_everything_else_is_no_answer(serve: Serve, handler: Handler, sign: Sign) -> None:
-    """Silence, a closed connection and an answer to somebody else's question mean no."""
+    """Silence, a closed connection and a wrong correlation id do not count as an answer."""
     address = await serve(handler)
     assert not await probe.answers(address, "kafka", 0.05)
     assert await probe.sign(address, "kafka", 0.05) == sign
 
 
 async def test_nobody_there() -> None:
-    """A refused connection is no answer, and nobody accepts."""
+    """A refused connection is neither an answer nor an accepted connection."""
     with Ports() as ports:
         nowhere = Address(HOST, ports.reserve())
         assert not await probe.answers(nowhere, "kafka", 1)
@@ -92,5 +92,5 @@ async def test_nobody_there() -> None:
 
 
 async def test_accepts(serve: Serve) -> None:
-    """Somebody who listens accepts."""
+    """A server that listens without answering accepts."""
     assert await probe.accepts(await serve(silent))

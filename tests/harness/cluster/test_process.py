@@ -1,4 +1,4 @@
-"""A node's process: started, signalled, watched."""
+"""The process of a node: start, signals and supervision."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ time.sleep(60)
 
 
 class Nodes:
-    """Makes nodes, hears of their ends."""
+    """Make nodes and collect the ends that they report."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ async def up(node: Process) -> None:
 
 
 async def test_killed_node_is_gone_and_that_is_no_crash(nodes: Nodes) -> None:
-    """After kill the process has been waited for, and nobody reports a crash."""
+    """After a kill the process has been waited for, and no crash is reported."""
     node = nodes.make()
     await up(node)
     assert node.pid is not None
@@ -68,7 +68,7 @@ async def test_killed_node_is_gone_and_that_is_no_crash(nodes: Nodes) -> None:
 
 
 async def test_clean_stop_has_exit_status_0(nodes: Nodes) -> None:
-    """A node that obeys SIGTERM ends with its own status, paused or not."""
+    """A node that obeys SIGTERM ends with its own status, also if it was paused."""
     node = nodes.make()
     await up(node)
     await node.pause()
@@ -76,14 +76,14 @@ async def test_clean_stop_has_exit_status_0(nodes: Nodes) -> None:
 
 
 async def test_deaf_node_is_killed(nodes: Nodes) -> None:
-    """A node that ignores SIGTERM is killed when its time is over, and the status says so."""
+    """A node that ignores SIGTERM is killed after the time-out, and the status says so."""
     node = nodes.make(LISTENER.replace("sys.exit(0)", "None"))
     await up(node)
     assert await node.stop(0.05) == -9
 
 
 async def test_pause_is_measured(nodes: Nodes) -> None:
-    """A stopped process is seen as such by the system, until it is resumed."""
+    """A paused process is stopped, as the system reports, until it is resumed."""
     node = nodes.make()
     await up(node)
     await node.pause()
@@ -98,7 +98,7 @@ async def test_pause_is_measured(nodes: Nodes) -> None:
 
 
 async def test_crash_is_noticed_with_its_last_words(nodes: Nodes) -> None:
-    """A node that ends by itself is reported with status and last line."""
+    """A node that ends by itself is reported with its status and last line."""
     node = nodes.make("import sys; print('first', flush=True); sys.exit('out of luck')")
     await node.start()
 
@@ -112,12 +112,12 @@ async def test_crash_is_noticed_with_its_last_words(nodes: Nodes) -> None:
 
 
 async def test_crash_right_before_a_kill_is_a_crash(nodes: Nodes) -> None:
-    """A node that had ended when its kill came ended by itself, though nobody knew it yet."""
+    """A node that had ended before its kill is reported as crashed, even if unnoticed before."""
     node = nodes.make("import sys; sys.exit(3)")
     await node.start()
     with contextlib.suppress(psutil.NoSuchProcess):
         while node.pid and psutil.Process(node.pid).status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.001)  # noqa: ASYNC251 - the loop must not hear of it before the kill
+            time.sleep(0.001)  # noqa: ASYNC251 - the loop must not notice the end before the kill
     await node.kill()
     assert [end.status for end in nodes.exits] == [3]
 
@@ -153,7 +153,7 @@ async def test_nodes_log_in_utc(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_nothing_to_signal(nodes: Nodes) -> None:
-    """A node that does not run cannot be paused; ending it again is harmless."""
+    """A node that does not run cannot be paused; killing or stopping it again is harmless."""
     node = nodes.make()
     with pytest.raises(NodeError, match="does not run"):
         await node.pause()

@@ -28,7 +28,7 @@ A, B = roles.broker(1), roles.broker(2)
 
 
 class FakeCommands(Commands):
-    """Starts stand-ins on the very ports that the real ones would be given."""
+    """Commands that start stand-ins on the ports of the real programs."""
 
     def zookeeper(self, port: int, data: Path) -> Sequence[str]:
         return [sys.executable, FAKE, "zookeeper", str(port)]
@@ -41,12 +41,12 @@ class FakeCommands(Commands):
 
 
 class FakeSight:
-    """What the test says that ZooKeeper says."""
+    """A view of ZooKeeper with fixed contents that a test sets."""
 
     def __init__(self) -> None:
         self.isr: tuple[NodeId, ...] = (A, B)
         self.internal: dict[str, tuple[NodeId, ...]] = {}
-        """By topic: who leads each of its partitions."""
+        """The leaders of the partitions of each internal topic."""
         self.blind = False
 
     async def close(self) -> None:
@@ -82,7 +82,7 @@ class FakeSight:
 
 
 async def at_once(view: Sight, brokers: Mapping[NodeId, Address]) -> None:
-    """Ready without a record: a stand-in stores none."""
+    """Report ready without writing a record, which a stand-in could not store."""
     assert sorted(brokers) == [A, B]
 
 
@@ -123,7 +123,7 @@ def properties(tmp_path: Path, node: NodeId) -> dict[str, str]:
 
 
 async def test_every_link_has_its_own_proxy(cluster: Processes, tmp_path: Path) -> None:
-    """Clients, peers and ZooKeeper are reached through the mesh; the settings say so."""
+    """Clients, peers and ZooKeeper are reached through one proxy per link, as the settings say."""
     towards = {(link.opener, link.acceptor): link for link in cluster.mesh.links}
     assert sorted(towards) == sorted(
         [
@@ -149,7 +149,7 @@ async def test_every_link_has_its_own_proxy(cluster: Processes, tmp_path: Path) 
 
 
 async def test_kill_and_start_on_the_same_ports(cluster: Processes) -> None:
-    """A killed node refuses connections; started again it is where it was."""
+    """A killed node refuses connections; when it is started again, it has the same ports."""
     port = cluster.direct(A)
     await cluster.kill(A)
     assert not await cluster.is_running(A)
@@ -160,13 +160,13 @@ async def test_kill_and_start_on_the_same_ports(cluster: Processes) -> None:
 
 
 async def test_clean_stop(cluster: Processes) -> None:
-    """A clean stop answers with the exit status."""
+    """A clean stop returns the exit status."""
     assert await cluster.stop_node(A) == 0
     assert not await cluster.is_running(A)
 
 
 async def test_pause_and_resume(cluster: Processes) -> None:
-    """A paused node is stopped, not gone."""
+    """A paused node is stopped but still running."""
     await cluster.pause(A)
 
     async def paused() -> bool:
@@ -183,7 +183,7 @@ async def test_pause_and_resume(cluster: Processes) -> None:
     ("source", "target"), [(A, B), (CLIENTS, A), (A, CLIENTS), (A, ZOOKEEPER), (ZOOKEEPER, A)]
 )
 async def test_cut_is_measured(cluster: Processes, source: NodeId, target: NodeId) -> None:
-    """A cut link is silent and the others are not; healed, it answers."""
+    """A cut link does not answer and the others do; after the heal it answers."""
     assert await cluster.is_cut(source, target) is False
     await cluster.cut(source, target)
     assert await cluster.is_cut(source, target) is True
@@ -193,7 +193,7 @@ async def test_cut_is_measured(cluster: Processes, source: NodeId, target: NodeI
 
 
 async def test_cut_towards_the_dead_cannot_be_told(cluster: Processes) -> None:
-    """A node that is down answers nobody: that proves nothing of the link."""
+    """A node that is down answers no probe, which proves nothing about the link."""
     await cluster.kill(A)
     assert await cluster.is_cut(CLIENTS, A) is None
     await cluster.cut(A, B)
@@ -202,7 +202,7 @@ async def test_cut_towards_the_dead_cannot_be_told(cluster: Processes) -> None:
 
 
 async def test_a_slow_link_is_not_taken_for_a_cut_one(cluster: Processes) -> None:
-    """A probe through a slowed link is waited for; one that would take too long tells nothing."""
+    """A probe waits for a slow link; beyond a limit it returns neither cut nor whole."""
     await cluster.slow(A, B, 0.4)
     assert await cluster.is_cut(A, B) is False
     await cluster.slow(B, A, 6.0)
@@ -221,7 +221,7 @@ async def test_refusal_is_measured(cluster: Processes) -> None:
 
 
 async def test_slowness_is_measured(cluster: Processes) -> None:
-    """A slow link's round trip is longer by the latency, and a dead node's has no length."""
+    """The round trip over a slow link is longer by the latency; a dead node has none."""
     await cluster.slow(A, B, 0.1)
     slow = await cluster.round_trip_s(A, B)
     assert slow is not None
@@ -235,7 +235,7 @@ async def test_slowness_is_measured(cluster: Processes) -> None:
 
 
 async def test_crash_is_evidence(cluster: Processes) -> None:
-    """A node that dies although nobody killed it is remembered."""
+    """A node that ends by a signal that Faultline did not send is recorded."""
     node = cluster._nodes[A]
     assert isinstance(node, Process)
     pid = node.pid
@@ -252,7 +252,7 @@ async def test_crash_is_evidence(cluster: Processes) -> None:
 
 
 async def test_recovery_waits_for_every_replica(cluster: Processes, sight: FakeSight) -> None:
-    """Recovered: every node up, every partition led, every replica in sync; else not in time."""
+    """Recovery waits until every node runs, has leaders and full ISRs; else it returns False."""
     sight.isr = (B,)
     await cluster.kill(A)
     assert not await cluster.recover(0.5)
@@ -262,12 +262,12 @@ async def test_recovery_waits_for_every_replica(cluster: Processes, sight: FakeS
 
 
 async def test_roles_are_those_of_zookeeper(cluster: Processes, sight: FakeSight) -> None:
-    """Leader, ISR and controller come from the view; a blind view knows none."""
+    """Leader, ISR and controller come from ZooKeeper's view; without a view they are unknown."""
     assert await cluster.controller() == A
     assert await cluster.leader("x-0") == B
     assert await cluster.coordinator("group", "g") is None
     sight.internal = {"__consumer_offsets": (A, B), "__transaction_state": (B,)}
-    assert await cluster.coordinator("group", "g") == B  # "g" hashes to 103
+    assert await cluster.coordinator("group", "g") == B  # the hash of "g" is 103
     assert await cluster.coordinator("group", "h") == A
     assert await cluster.coordinator("transaction", "h") == B
     assert await cluster.isr("x-0") == (A, B)
@@ -280,7 +280,7 @@ async def test_roles_are_those_of_zookeeper(cluster: Processes, sight: FakeSight
 
 
 async def test_data_can_be_dropped_and_logs_stay(cluster: Processes, tmp_path: Path) -> None:
-    """After a green run the data goes and what the nodes said stays."""
+    """After a green run the data of the nodes is removed and their logs stay."""
     await cluster.stop()
     cluster.drop_data()
     nodes = tmp_path / "run" / "nodes"
@@ -291,7 +291,7 @@ async def test_data_can_be_dropped_and_logs_stay(cluster: Processes, tmp_path: P
 
 
 async def test_stop_leaves_nothing(tmp_path: Path, sight: FakeSight) -> None:
-    """After stop no process is left, paused or not, and nothing is registered."""
+    """After stop no process is left, paused or not, and no process is registered."""
     cluster = cluster_of(tmp_path, sight)
     others = set(psutil.pids())
     await cluster.start()
@@ -304,7 +304,7 @@ async def test_stop_leaves_nothing(tmp_path: Path, sight: FakeSight) -> None:
 
 
 async def test_node_that_cannot_start_fails_the_start(tmp_path: Path, sight: FakeSight) -> None:
-    """The error says which node ended and what it said, and nothing is left behind."""
+    """The error names the node that ended and its last line, and no process is left behind."""
 
     class Dying(FakeCommands):
         def broker(self, properties: Path, mutants: Sequence[str]) -> Sequence[str]:
@@ -319,7 +319,7 @@ async def test_node_that_cannot_start_fails_the_start(tmp_path: Path, sight: Fak
 
 
 def test_commands_name_this_project_s_own_programs(tmp_path: Path) -> None:
-    """By default the nodes are our broker and our ZooKeeper, mutants planted by name."""
+    """By default the nodes are this project's broker and ZooKeeper, with the named mutants."""
     zookeeper = Commands().zookeeper(7, tmp_path)
     assert [*zookeeper[1:3], *zookeeper[3:5]] == [
         *("-m", "broker_impl.zookeeper", "--listen", "127.0.0.1:7")

@@ -1,4 +1,4 @@
-"""Ready is when a record is on every replica, and no earlier."""
+"""A cluster is ready when a record is on every replica, and no earlier."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ A, B = "broker-1", "broker-2"
 
 
 class FakeBroker:
-    """Creates topics and takes records, with the errors it is told to answer first."""
+    """A broker that creates topics and accepts records, after the errors it was set to return."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -71,7 +71,7 @@ class FakeBroker:
 
 
 class FakeSight:
-    """A cluster that gets a little further each time somebody looks."""
+    """A view of a cluster that advances by one state each time it is read."""
 
     def __init__(self, *views: tuple[NodeId | None, int, Partition | None] | None) -> None:
         self._views = list(views)
@@ -128,7 +128,7 @@ async def ready(sight: FakeSight, brokers: dict[NodeId, FakeBroker]) -> None:
 
 
 async def test_record_goes_to_the_leader(brokers: dict[NodeId, FakeBroker]) -> None:
-    """The topic is created at the controller, and a sound batch is written to its leader."""
+    """The topic is created at the controller, and a valid batch is written to its leader."""
     await ready(FakeSight((A, 2, WHOLE)), brokers)
     [create] = brokers[A].asked
     [topic] = create.topics
@@ -142,7 +142,7 @@ async def test_record_goes_to_the_leader(brokers: dict[NodeId, FakeBroker]) -> N
 
 
 async def test_waits_for_all_of_it(brokers: dict[NodeId, FakeBroker]) -> None:
-    """No controller, too few brokers, no leader, a short ISR, a blind moment: not yet."""
+    """Readiness waits for a controller, all brokers, a leader, a full ISR and a readable view."""
     await ready(
         FakeSight(
             *(None, (None, 0, None), (A, 1, None), (A, 1, None), (A, 2, None), (A, 2, None)),
@@ -156,7 +156,7 @@ async def test_waits_for_all_of_it(brokers: dict[NodeId, FakeBroker]) -> None:
 
 
 async def test_tries_again(brokers: dict[NodeId, FakeBroker]) -> None:
-    """Refusals and lost connections are tried again; an existing topic will do."""
+    """Refused requests and lost connections are retried; an existing topic is accepted."""
     brokers[A].create_errors = [ErrorCode.NOT_CONTROLLER, ErrorCode.TOPIC_ALREADY_EXISTS]
     brokers[A].hangs_up = 1
     brokers[B].produce_errors = [ErrorCode.NOT_ENOUGH_REPLICAS]

@@ -1,4 +1,4 @@
-"""The cluster of processes with our own broker and ZooKeeper in it."""
+"""The cluster of processes with this project's own broker and ZooKeeper."""
 
 import asyncio
 import random
@@ -46,7 +46,7 @@ async def test_ready_means_led_and_replicated(cluster: Processes) -> None:
 
 
 async def test_leader_that_dies_is_replaced_and_comes_back(cluster: Processes) -> None:
-    """The session of a dead leader ends, another leads, and recovery makes the ISR full again."""
+    """After a leader's death its session ends, another leads, and recovery restores the ISR."""
     old = await cluster.leader(KEY)
     assert old is not None
     await cluster.kill(old)
@@ -87,7 +87,7 @@ async def test_fault_is_proved_and_recovered_from(
     targets: str | list[NodeId],
     options: dict[str, object],
 ) -> None:
-    """Each fault bites, which is measured, and the cluster is whole again after it heals."""
+    """Each fault takes measured effect, and the cluster recovers completely after the heal."""
     assert package.fits(cluster)
     applied = await package.apply(cluster, fault, targets, options, random.Random(1))
     assert applied.effect.proved, applied.effect.how

@@ -1,4 +1,4 @@
-"""What is removed, in which order, and what is said of the rest."""
+"""Which engine objects are removed, in which order, and which are reported as left."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ OTHERS = {labels.OWNER: "2", labels.RUN: "other"}
 
 
 class Engine:
-    """Has one container, network and volume of two owners each."""
+    """An engine with one container, network and volume of each of two owners."""
 
     def __init__(self) -> None:
         self.api = self
@@ -76,19 +76,19 @@ sweep: Sweep = reaper.sweep
 
 
 def test_containers_go_before_what_they_hold(engine: Engine) -> None:
-    """Containers, networks, volumes; what is somebody else's stays."""
+    """Containers are removed before networks and volumes; objects of other owners stay."""
     assert sweep(engine, mine) == []
     assert engine.removed == ["container-mine", "network-mine", "volume-mine"]
 
 
 def test_what_somebody_else_has_removed_is_no_failure(engine: Engine) -> None:
-    """Two that sweep at once are both content."""
+    """An object that another sweep has removed meanwhile is no failure."""
     engine.refuses = {"network-mine": NotFound("gone")}
     assert sweep(engine, mine) == []
 
 
 def test_what_cannot_be_removed_is_tried_again_and_told(engine: Engine) -> None:
-    """The rest goes all the same."""
+    """An object that cannot be removed is retried and reported; the others are removed."""
     engine.refuses = {"network-mine": APIError("network has active endpoints")}
     [left] = sweep(engine, mine)
     assert "network-mine" in left

@@ -1,4 +1,4 @@
-"""What the engine is asked to make: little rights, limited room, nothing for the world."""
+"""Containers are created with few rights, limited resources and ports on loopback only."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ NETWORK = Network("net", {"toxiproxy": "172.18.0.2", "broker-1": "172.18.0.4"})
 
 
 class Api(docker.APIClient):  # type: ignore[misc]
-    """The SDK's own, up to the request that it would send."""
+    """The SDK's client, except that it records the request to create a container."""
 
     def __init__(self) -> None:
         super().__init__(base_url="http://127.0.0.1:1", version="1.41")
@@ -49,7 +49,7 @@ BROKER = Recipe(
 
 
 def test_no_rights_and_no_return() -> None:
-    """Every capability dropped, none to be gained, not privileged, not started again."""
+    """A container has no capabilities, cannot gain any, and is not restarted."""
     host = asked(BROKER)["HostConfig"]
     assert host["CapDrop"] == ["ALL"]
     assert not host.get("CapAdd")
@@ -59,7 +59,7 @@ def test_no_rights_and_no_return() -> None:
 
 
 def test_limits_can_be_changed_later() -> None:
-    """CPU by period and quota; no swap beyond the memory."""
+    """CPU is limited by period and quota, and memory without swap."""
     host = asked(BROKER)["HostConfig"]
     assert (host["CpuPeriod"], host["CpuQuota"]) == (100_000, 50_000)
     assert "NanoCpus" not in host
@@ -68,7 +68,7 @@ def test_limits_can_be_changed_later() -> None:
 
 
 def test_ports_are_for_this_machine_alone() -> None:
-    """On loopback, each on one that the engine chooses."""
+    """Ports are published on loopback, each on a port that the engine chooses."""
     told = asked(BROKER)
     [binding] = told["HostConfig"]["PortBindings"]["20001/tcp"]
     assert binding["HostIp"] == "127.0.0.1"
@@ -77,7 +77,7 @@ def test_ports_are_for_this_machine_alone() -> None:
 
 
 def test_it_has_its_place_and_knows_the_others() -> None:
-    """A fixed address, its name, and everybody's in its hosts file."""
+    """A container has a fixed address, its host name, and a hosts file with all other names."""
     told = asked(BROKER)
     endpoint = told["NetworkingConfig"]["EndpointsConfig"]["net"]
     assert endpoint["IPAMConfig"]["IPv4Address"] == "172.18.0.4"
@@ -89,7 +89,7 @@ def test_it_has_its_place_and_knows_the_others() -> None:
 
 @pytest.mark.parametrize("mode", ["none", "container:abc"])
 def test_an_errand_has_no_place_of_its_own(mode: str) -> None:
-    """It shares somebody's network, or has none; and has the one right that it was given."""
+    """A helper container shares another's network or has none, and has the one given capability."""
     errand = Recipe(
         image="i", command=["nft"], labels={}, network_mode=mode, capabilities=["NET_ADMIN"]
     )

@@ -1,4 +1,4 @@
-"""Strays of a dead harness are ended; strangers and the living are left alone."""
+"""Strays of a dead harness are killed; other processes are left alone."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def gone() -> Known:
-    """A process that has ended."""
+    """Return the entry of a process that has ended."""
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         entry = known(process.pid)
     assert entry is not None
@@ -38,7 +38,7 @@ def file_of(folder: Path, owner: Known, *processes: Known, mark: str = "") -> Pa
 def test_stray_of_a_dead_harness_is_killed(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    """When the owner has gone its processes are killed and its file goes too."""
+    """When the owner has ended, its processes are killed and its file is removed."""
     stray = known(sleeper.pid, "broker-1")
     assert stray is not None
     path = file_of(tmp_path, gone(), stray)
@@ -48,7 +48,7 @@ def test_stray_of_a_dead_harness_is_killed(
 
 
 def test_stray_that_was_not_yet_written_down_is_killed(tmp_path: Path) -> None:
-    """A harness may be killed right after it has started a process: its mark tells of it."""
+    """A process that its killed harness had not yet registered is found by its mark."""
     mark = f"mark of {tmp_path}"
     argv = [sys.executable, "-c", "input()"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, env={MARK: mark}) as stray:
@@ -60,7 +60,7 @@ def test_stray_that_was_not_yet_written_down_is_killed(tmp_path: Path) -> None:
 def test_starting_is_written_down_before_anything_starts(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    """The file is there with the mark while a process is started, whatever else ends meanwhile."""
+    """While a process is started the file exists with the mark, even if other processes end."""
     held = Registry("a", tmp_path)
     held.add(sleeper.pid, "broker-1")
     with held.starting() as environment:
@@ -71,7 +71,7 @@ def test_starting_is_written_down_before_anything_starts(
 
 
 def test_half_a_file_goes_with_its_owner(tmp_path: Path) -> None:
-    """One that was killed while it wrote leaves no draft behind; a living one still writes."""
+    """A draft that a killed harness was writing is removed; a live harness's stays."""
     (tmp_path / f"{gone().pid}-x.draft").write_bytes(b"{")
     living = tmp_path / f"{os.getpid()}-x.draft"
     living.write_bytes(b"{")
@@ -80,7 +80,7 @@ def test_half_a_file_goes_with_its_owner(tmp_path: Path) -> None:
 
 
 def test_recycled_id_is_a_stranger(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
-    """A process with the same id but another start time is never touched."""
+    """A process with the same id but another start time is never killed."""
     path = file_of(tmp_path, gone(), Known(pid=sleeper.pid, started="boot:1"))
     assert reap(tmp_path) == []
     assert sleeper.poll() is None
@@ -93,7 +93,7 @@ def test_recycled_id_is_a_stranger(tmp_path: Path, sleeper: subprocess.Popen[byt
 def test_a_clock_that_is_set_makes_no_strangers(
     tmp_path: Path, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A living harness keeps what it has started, and a stray is still told from a stranger."""
+    """Setting the clock changes neither the owners of processes nor which of them are strays."""
     harness, stray = known(os.getpid()), known(sleeper.pid, "broker-1")
     assert harness is not None
     assert stray is not None
@@ -106,7 +106,7 @@ def test_a_clock_that_is_set_makes_no_strangers(
 
 
 def test_without_proc_a_process_is_told_by_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is nothing better."""
+    """Without /proc the wall-clock start time identifies a process."""
     monkeypatch.setattr(registry, "_BOOT", Path("/none"))
     assert (this := known(os.getpid())) is not None
     assert this.started.startswith("epoch:")
@@ -115,7 +115,7 @@ def test_without_proc_a_process_is_told_by_the_time(monkeypatch: pytest.MonkeyPa
 
 
 def test_living_harness_keeps_its_own(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
-    """Processes of a harness that still runs are its own business."""
+    """Processes of a harness that still runs are left alone."""
     held = Registry("a", tmp_path)
     held.add(sleeper.pid, "broker-1")
     assert reap(tmp_path) == []
@@ -137,21 +137,21 @@ def test_copy_lists_what_runs(tmp_path: Path, sleeper: subprocess.Popen[bytes]) 
 
 
 def test_garbage_is_cleared(tmp_path: Path) -> None:
-    """A file that cannot be read helps nobody and is removed."""
+    """A file that cannot be read is removed."""
     (tmp_path / "1-x.json").write_bytes(b"{")
     assert reap(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_dead_process_is_not_written_down(tmp_path: Path) -> None:
-    """A process that has ended before it could be asked is no stray."""
+    """A process that ended before it could be registered is not written down."""
     held = Registry("a", tmp_path)
     held.add(gone().pid, "broker-1")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_state_folder_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state folder is where the desktop standard says."""
+    """The state folder follows the XDG Base Directory specification."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert state_folder() == tmp_path / "faultline" / "processes"
 
@@ -159,8 +159,11 @@ def test_state_folder_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_processes_of_another_place_are_left_alone(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    """Where machines or containers share a home, one cannot say of another's owner that it is
-    gone: its processes and its entry stay."""
+    """Processes and entries of another host or PID namespace stay.
+
+    If machines or containers share a home, a harness cannot check whether another's owner has
+    ended.
+    """
     stray = known(sleeper.pid, "broker-1")
     assert stray is not None
     path = file_of(tmp_path, gone(), stray)
@@ -179,8 +182,10 @@ def test_the_processes_of_another_place_are_left_alone(
 def test_a_listed_process_without_the_mark_is_a_stranger(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    """An entry lists a process with its right start, but the process does not carry the entry's
-    mark: this program has not started it, and does not end it."""
+    """A listed process without the entry's mark is not killed, as this program did not start it.
+
+    Its start time alone may be right.
+    """
     listed = known(sleeper.pid, "editor")
     assert listed is not None
     path = file_of(tmp_path, gone(), listed, mark="1 boot:2 a")
@@ -190,7 +195,10 @@ def test_a_listed_process_without_the_mark_is_a_stranger(
 
 
 def test_an_entry_stays_while_the_engine_holds_something(tmp_path: Path) -> None:
-    """The next command that reaches the engine removes it, and then the entry goes."""
+    """An entry stays while the engine holds objects of its run.
+
+    The next command that reaches the engine removes them, and then the entry.
+    """
     held = Registry("a", tmp_path)
     held.uses_engine(True)
     [path] = tmp_path.glob("*.json")

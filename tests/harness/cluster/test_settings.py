@@ -1,4 +1,4 @@
-"""What a broker is told."""
+"""The settings in a broker's server.properties."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ ADDRESSES = Addresses(
 
 
 def test_settings_are_kafka_s_own() -> None:
-    """Listeners, what is advertised, and the way to every peer."""
+    """A broker's settings hold its listeners, what it advertises, and each peer's address."""
     made = settings.of_broker(2, 3, ADDRESSES, Path("/data"), {"min.insync.replicas": "1"})
     assert made["listeners"] == "CLIENT://0.0.0.0:1001,REPLICATION://0.0.0.0:1002"
     assert made["advertised.listeners"] == "CLIENT://127.0.0.1:2001,REPLICATION://broker-2:1002"
@@ -33,7 +33,7 @@ def test_settings_are_kafka_s_own() -> None:
     ("brokers", "replicas", "isr"), [(1, "1", "1"), (2, "2", "2"), (5, "3", "2")]
 )
 def test_replication_fits_the_cluster(brokers: int, replicas: str, isr: str) -> None:
-    """No more replicas than brokers; two in sync where there are two."""
+    """There are no more replicas than brokers, and the ISR's minimum is 2 where possible."""
     made = settings.of_broker(1, brokers, ADDRESSES, Path("/data"), {})
     assert made["default.replication.factor"] == replicas
     assert made["min.insync.replicas"] == isr
@@ -52,7 +52,7 @@ def test_broker_reads_what_is_written(tmp_path: Path) -> None:
 
 
 def test_session_timeout_can_be_set() -> None:
-    """The plan's session timeout is the one that faults are measured by."""
+    """The plan's session time-out is also the one that faults are measured by."""
     assert settings.session_timeout_s({}) == 2.0
     assert settings.session_timeout_s({"zookeeper.session.timeout.ms": "6000"}) == 6.0
 
@@ -71,7 +71,10 @@ def test_session_timeout_can_be_set() -> None:
     ],
 )
 def test_a_plan_must_not_set_what_has_no_effect(name: str, text: str, reason: str) -> None:
-    """A broker would ignore some of these; the verdict would be about another configuration."""
+    """A setting that a broker ignores is refused.
+
+    The verdict would be about another configuration.
+    """
     refusal = settings.refusal({"num.partitions": "3", name: text})
     assert refusal is not None
     assert refusal.startswith(f"--set broker.{name}={text}: {reason}")

@@ -1,4 +1,4 @@
-"""A simulated cluster: every capability bites, is measured, and is taken back; in virtual time."""
+"""The simulated cluster's faults take effect, are measured, and are healed, on virtual time."""
 
 import asyncio
 import importlib
@@ -38,11 +38,11 @@ from model.snapshot import ClusterState
 
 ONE, TWO, THREE = "broker-1", "broker-2", "broker-3"
 KEY = "faultline-ready-0"
-"""The one partition that there is: of the topic that tells that a cluster is ready."""
+"""The only partition: that of the topic whose record shows that a cluster is ready."""
 
 
 class Lab:
-    """Runs what a test does to a cluster, on the host of the clients."""
+    """Run what a test does to a cluster, on the host of the clients."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def test_it_offers_all_but_limits() -> None:
-    """What any target offers, but an engine's limits of CPU and memory."""
+    """The simulated target offers all faults except an engine's limits of CPU and memory."""
     offers: tuple[type, ...] = (CanKill, CanRestart, CanPause, CanCut, CanRefuse, CanSlow)
     offers += (CanDisconnect, CanFillDisk, CanDropPackets, HasRoles, HasData)
     assert all(issubclass(Simulated, offer) for offer in offers)
@@ -91,7 +91,7 @@ def test_it_offers_all_but_limits() -> None:
 
 
 def test_it_starts_ready_and_leaves_logs_and_data(lab: Lab) -> None:
-    """A replicated topic can be written; logs tell virtual time; data can be dropped."""
+    """After start a replicated topic is writable; logs have virtual time; data can be dropped."""
 
     async def work(cluster: Simulated) -> Simulated:
         assert await cluster.controller() in cluster.brokers
@@ -114,7 +114,7 @@ def test_it_starts_ready_and_leaves_logs_and_data(lab: Lab) -> None:
 
 
 def test_clients_with_another_time(lab: Lab) -> None:
-    """Their clock is wrong, and nobody else's: what is measured of a node's goes by a right one."""
+    """The clients' clock alone is wrong; a node's clock is measured against a correct one."""
 
     async def work(cluster: Simulated, stage: Stage) -> tuple[float, float]:
         assert await cluster.clock_ahead_s(ONE) == pytest.approx(0, abs=1)
@@ -129,7 +129,7 @@ def test_clients_with_another_time(lab: Lab) -> None:
 
 
 def test_brokers_that_start_one_by_one(lab: Lab) -> None:
-    """The first of them is the controller then, whatever the seed."""
+    """If brokers start one by one, the first is the controller, whatever the seed."""
 
     async def work(cluster: Simulated) -> str | None:
         return await cluster.controller()
@@ -139,7 +139,7 @@ def test_brokers_that_start_one_by_one(lab: Lab) -> None:
 
 
 def test_kill_and_start(lab: Lab) -> None:
-    """A killed broker is not running, and its port refuses; started again, it has its data."""
+    """A killed broker does not run and refuses connections; after a start it has its data."""
 
     async def work(cluster: Simulated) -> None:
         leader = await cluster.leader(KEY)
@@ -159,8 +159,10 @@ def test_kill_and_start(lab: Lab) -> None:
 
 
 def test_restart(lab: Lab) -> None:
-    """A clean stop is a controlled shutdown with exit status 0, also of a frozen broker; one that
-    cannot end is killed."""
+    """A clean stop is a controlled shutdown with exit status 0, also of a paused broker.
+
+    A broker that cannot end is killed.
+    """
 
     async def work(cluster: Simulated) -> None:
         assert await cluster.stop_node(ONE) == 0
@@ -176,7 +178,7 @@ def test_restart(lab: Lab) -> None:
 
 
 def test_pause(lab: Lab) -> None:
-    """A frozen broker is up, and silent; it loses its session and comes back."""
+    """A paused broker runs but does not answer; it loses its session and comes back."""
 
     async def work(cluster: Simulated) -> None:
         await cluster.pause(TWO)
@@ -198,8 +200,10 @@ def test_pause(lab: Lab) -> None:
     "way", [(ONE, TWO), (TWO, ONE), (CLIENTS, ONE), (ONE, CLIENTS), (ZOOKEEPER, ONE)]
 )
 def test_cut(lab: Lab, way: tuple[str, str]) -> None:
-    """A cut link leaves probes unanswered in its one direction, while its ends are well; a
-    dead end tells nothing."""
+    """A cut link leaves probes unanswered in one direction, although both ends are alive.
+
+    If an end is dead, the probe proves nothing.
+    """
 
     async def work(cluster: Simulated) -> None:
         assert await cluster.is_cut(*way) is False
@@ -220,7 +224,7 @@ def test_cut(lab: Lab, way: tuple[str, str]) -> None:
 
 
 def test_a_link_is_whole_when_all_cuts_are_healed(lab: Lab) -> None:
-    """Two faults may cut one link, and a cable may be out besides."""
+    """A link works again only when all of its cuts are healed and no end is disconnected."""
 
     async def work(cluster: Simulated) -> None:
         await cluster.cut(ONE, TWO)
@@ -237,7 +241,7 @@ def test_a_link_is_whole_when_all_cuts_are_healed(lab: Lab) -> None:
 
 
 def test_nothing_connects_clients_and_zookeeper(lab: Lab) -> None:
-    """What no link is there for cannot be probed."""
+    """A pair of nodes without a link cannot be probed."""
 
     async def work(cluster: Simulated) -> None:
         with pytest.raises(ClusterError, match="nothing connects"):
@@ -247,7 +251,7 @@ def test_nothing_connects_clients_and_zookeeper(lab: Lab) -> None:
 
 
 def test_refuse(lab: Lab) -> None:
-    """A closed link resets what is open and refuses what is new; a dead node is no closed link."""
+    """A refused link resets open connections and refuses new ones; a dead node's is not refused."""
 
     async def work(cluster: Simulated) -> None:
         reader, _ = await asyncio.open_connection(ONE, 9092)
@@ -270,7 +274,7 @@ def test_refuse(lab: Lab) -> None:
 
 
 def test_slow(lab: Lab) -> None:
-    """Answers take longer by the largest latency, and a cut is measured all the same."""
+    """The largest latency of a link counts, and a cut is measured nevertheless."""
 
     async def work(cluster: Simulated) -> None:
         usual_s = await cluster.round_trip_s(ONE, TWO)
@@ -303,8 +307,10 @@ def test_slow(lab: Lab) -> None:
 
 
 def test_a_round_trip_is_there_and_back(lab: Lab) -> None:
-    """Two ways, not the four of a connection and a question: else links that take long by
-    themselves would not be told from slow ones."""
+    """A round trip counts two traversals of the link, not the four of a connect and a request.
+
+    Otherwise a link with a high latency of its own could not be distinguished from a slowed one.
+    """
 
     async def work(cluster: Simulated) -> None:
         took = [await cluster.round_trip_s(TWO, ZOOKEEPER) for _ in range(12)]
@@ -318,8 +324,10 @@ def test_a_round_trip_is_there_and_back(lab: Lab) -> None:
 
 @pytest.mark.parametrize("node", [TWO, ZOOKEEPER])
 def test_disconnect(lab: Lab, node: str) -> None:
-    """A cable that is out is out for everybody, and the node goes on running; what it had under way
-    goes on when it is in again."""
+    """A disconnected node is cut off from all others and keeps running.
+
+    Its connections continue after it is reconnected.
+    """
 
     async def work(cluster: Simulated) -> None:
         assert not await cluster.is_disconnected(node)
@@ -335,7 +343,7 @@ def test_disconnect(lab: Lab, node: str) -> None:
 
 
 def test_drop_packets(lab: Lab) -> None:
-    """A share of the packets is lost and counted, and the cluster lives on."""
+    """A share of the packets is lost and counted, and the cluster recovers."""
 
     async def work(cluster: Simulated) -> None:
         assert await cluster.packets_dropped(THREE) is None
@@ -351,7 +359,10 @@ def test_drop_packets(lab: Lab) -> None:
 
 
 def test_fill_disk(lab: Lab) -> None:
-    """A broker whose disk is full ends, which is no crash; freed and started again, it is whole."""
+    """A broker with a full disk ends, which is no crash.
+
+    After a start with a free disk it recovers.
+    """
 
     async def work(cluster: Simulated) -> None:
         before = await cluster.disk_free_bytes(ONE)
@@ -371,12 +382,12 @@ def test_fill_disk(lab: Lab) -> None:
 
 
 def test_an_end_that_nobody_asked_for_is_told(lab: Lab) -> None:
-    """With the status of a real broker, and what it said last."""
+    """An unexpected end is reported with the status of a real broker and its last line."""
 
     async def work(cluster: Simulated, stage: Stage) -> None:
         node = cluster._nodes[TWO]
         assert isinstance(node, SimulatedNode)
-        node.disk.fill()  # by no fault
+        node.disk.fill()  # not by a fault of the schedule
         await asyncio.sleep(8.0)
         (end,) = cluster.unexpected_exits
         assert (end.node, end.status) == (TWO, STORAGE_FAILED)
@@ -386,7 +397,7 @@ def test_an_end_that_nobody_asked_for_is_told(lab: Lab) -> None:
 
 
 def test_settings_that_cannot_be_obeyed_are_told(lab: Lab) -> None:
-    """The cluster does not start, and says what the broker said."""
+    """If a broker rejects a setting, the cluster does not start and reports the broker's words."""
 
     async def work(cluster: Simulated) -> None:
         raise AssertionError("it has started")
@@ -396,7 +407,7 @@ def test_settings_that_cannot_be_obeyed_are_told(lab: Lab) -> None:
 
 
 def test_mutants_are_planted_once_and_removed_with_the_world(tmp_path: Path) -> None:
-    """Also when the world comes to a bad end: the next one has correct brokers."""
+    """Mutants are removed after a world, also after a failed one: the next has correct brokers."""
     mutant = mutants.get("ack-on-local-append")
     module, function = mutant.of.split(":")
     rules = importlib.import_module(module)
@@ -414,7 +425,7 @@ def test_mutants_are_planted_once_and_removed_with_the_world(tmp_path: Path) -> 
 
 
 def test_a_seed_is_a_run(tmp_path: Path) -> None:
-    """The same seed gives the same steps, another one others."""
+    """The same seed gives the same trace, and another seed another one."""
 
     def digest(seed: int, name: str) -> str:
         async def work(cluster: Simulated, stage: Stage) -> str:
@@ -431,7 +442,7 @@ def test_a_seed_is_a_run(tmp_path: Path) -> None:
 
 
 def test_whoever_looks_on_changes_nothing(tmp_path: Path) -> None:
-    """Closely, now and then, or not at all: the same steps are taken."""
+    """Snapshots, frequent, rare or none, do not change the trace."""
 
     def digest(name: str, snapshot_ms: float | None) -> str:
         async def work(cluster: Simulated, stage: Stage) -> str:
@@ -457,7 +468,10 @@ def test_whoever_looks_on_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_white_box_checks_see_every_life(lab: Lab) -> None:
-    """Of brokers and ZooKeeper; also what their disks have lost, and not a falsified one."""
+    """White-box checks count each start of a broker and each damage to a disk.
+
+    They do not see a broker whose data was falsified.
+    """
 
     async def work(cluster: Simulated, stage: Stage) -> None:
         def look() -> ClusterState:
@@ -483,11 +497,14 @@ def test_white_box_checks_see_every_life(lab: Lab) -> None:
 
 @pytest.mark.parametrize(("starts", "stuck"), [(True, set()), (False, {"stuck"})])
 def test_the_cluster_is_given_time_to_become_whole(lab: Lab, starts: bool, stuck: set[str]) -> None:
-    """Until it is, or until the bound: a run that ends early is no run that ended well."""
+    """A simulation continues until the cluster has recovered or the time to recover is over.
+
+    A run that ends earlier proves nothing.
+    """
 
     async def work(cluster: Simulated, stage: Stage) -> None:
         await cluster.kill(ONE)
-        await asyncio.sleep(5.0)  # its session ends
+        await asyncio.sleep(5.0)  # until its session has expired
         if starts:
             await cluster.start_node(ONE)
 
@@ -506,8 +523,10 @@ def test_the_cluster_is_given_time_to_become_whole(lab: Lab, starts: bool, stuck
 def test_violations_are_in_the_folder(
     lab: Lab, flip: Callable[[Simulated, str, str], Awaitable[Any]], seen: set[str]
 ) -> None:
-    """A member of the ISR loses what was committed to a flipped bit, of which white-box checks
-    were told or were not."""
+    """Committed data that an ISR member loses is a violation unless the damage was reported.
+
+    A bit is flipped in its log, and the white-box checks are informed of it or not.
+    """
 
     async def work(cluster: Simulated) -> None:
         leader = await cluster.leader(KEY)

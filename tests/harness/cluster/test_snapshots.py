@@ -20,7 +20,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def violated() -> set[str]:
-    """By name."""
+    """Return the names of the violated invariants."""
     return {violation.invariant for violation in WatchedCluster.seen}
 
 
@@ -31,7 +31,10 @@ CLEAN = [made for made in test_schedules.SCHEDULES if made is not test_schedules
 def test_no_schedule_violates_an_invariant_on_the_correct_replica(
     schedule: Callable[[], test_schedules.Ending],
 ) -> None:
-    """After no message at all, however deposed leaders, late answers and restarts are mixed."""
+    """No invariant is violated after any message of the schedules.
+
+    They mix deposed leaders, late responses and restarts.
+    """
     schedule()
     assert WatchedCluster.seen == []
 
@@ -39,7 +42,7 @@ def test_no_schedule_violates_an_invariant_on_the_correct_replica(
 def test_an_unclean_election_is_allowed_where_it_is_configured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It loses what was committed, which the same schedule shows where it is not."""
+    """An unclean election loses committed data, a violation only where it is not configured."""
     test_schedules.a02_both_crash()
     assert "log-matching" in violated()
     WatchedCluster.seen.clear()
@@ -50,7 +53,7 @@ def test_an_unclean_election_is_allowed_where_it_is_configured(
 
 @pytest.mark.slow
 def test_no_order_of_events_violates_an_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of those that the state machine of the replica's tests can think of."""
+    """No order of events that the replica's state machine test draws violates an invariant."""
     monkeypatch.setattr(WatchedCluster, "raises", True)
     test_cluster_machine.run(60, shrink=False)
 
@@ -67,7 +70,10 @@ def test_no_order_of_events_violates_an_invariant(monkeypatch: pytest.MonkeyPatc
 def test_what_the_invariants_see_of_a_planted_bug(
     mutant: str, schedule: Callable[[], test_schedules.Ending], invariants: set[str]
 ) -> None:
-    """Under its schedule; an answer that comes too early is no state of a broker."""
+    """A planted bug violates its invariants under its schedule.
+
+    A response that comes too early is no state of a broker, so no invariant shows it.
+    """
     mutants.plant([mutant])
     schedule()
     assert invariants <= violated()
@@ -105,9 +111,9 @@ def test_faults_of_single_rules_are_seen(
     schedule: Callable[[], test_schedules.Ending],
     invariant: str,
 ) -> None:
-    """As the invariant that the rule is there to keep."""
+    """A fault in one rule violates the invariant that the rule protects."""
     monkeypatch.setattr(*rule, fault)
-    with contextlib.suppress(AssertionError):  # the schedule notices it, too
+    with contextlib.suppress(AssertionError):  # the schedule's own check may fail, too
         schedule()
     WatchedCluster.last.look()
     assert invariant in violated()

@@ -1,4 +1,4 @@
-"""The mesh over a real Toxiproxy: cuts have a direction, refusals do not, both are counted."""
+"""The mesh over a real Toxiproxy: cuts have a direction, refusals do not, and both are counted."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ SILENCE_S = 0.05
 
 
 class Echo:
-    """A server that says back what it hears, and remembers it."""
+    """A server that returns the data it receives, and remembers it."""
 
     def __init__(self) -> None:
         self.heard = b""
@@ -50,13 +50,13 @@ class Echo:
 
 
 class Talk:
-    """One connection through a link."""
+    """A connection through a link."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     async def echoed(self, word: bytes) -> bytes | None:
-        """What comes back: the word, nothing (``None``), or the end (empty)."""
+        """Send `word` and return the answer, ``None`` for silence, or empty for the end."""
         self._writer.write(word)
         try:
             return await asyncio.wait_for(self._reader.read(100), SILENCE_S)
@@ -104,7 +104,7 @@ async def echo() -> AsyncIterator[Echo]:
 
 
 async def test_whole_link_carries_both_ways(mesh: Mesh, echo: Echo) -> None:
-    """What goes in comes out."""
+    """A link without faults carries data both ways."""
     link = await added(mesh, "a", "b", echo)
     talk = await connected(link.reached)
     assert await talk.echoed(b"x") == b"x"
@@ -112,7 +112,7 @@ async def test_whole_link_carries_both_ways(mesh: Mesh, echo: Echo) -> None:
 
 
 async def test_cut_towards_the_acceptor_stops_requests(mesh: Mesh, echo: Echo) -> None:
-    """a → b: what a's connections send does not arrive; healed, new connections work."""
+    """A cut from a to b drops what a's connections send; after the heal new connections work."""
     link = await added(mesh, "a", "b", echo)
     talk = await connected(link.reached)
     assert await talk.echoed(b"before") == b"before"
@@ -128,7 +128,7 @@ async def test_cut_towards_the_acceptor_stops_requests(mesh: Mesh, echo: Echo) -
 
 
 async def test_cut_towards_the_opener_stops_answers(mesh: Mesh, echo: Echo) -> None:
-    """b → a: requests arrive, answers do not."""
+    """A cut from b to a lets requests of a arrive and drops the answers."""
     link = await added(mesh, "a", "b", echo)
     await mesh.cut("b", "a")
     talk = await connected(link.reached)
@@ -138,7 +138,7 @@ async def test_cut_towards_the_opener_stops_answers(mesh: Mesh, echo: Echo) -> N
 
 
 async def test_cut_acts_on_connections_of_either_side(mesh: Mesh, echo: Echo) -> None:
-    """a → b with links both ways: a's requests and a's answers are lost, b's requests arrive."""
+    """A cut from a to b drops a's requests and a's answers, on links of either side."""
     there = await added(mesh, "a", "b", echo)
     other = Echo()
     await other.start()
@@ -154,7 +154,7 @@ async def test_cut_acts_on_connections_of_either_side(mesh: Mesh, echo: Echo) ->
 
 
 async def test_overlapping_cuts_are_counted(mesh: Mesh, echo: Echo) -> None:
-    """A link is whole only when every fault that cut it was healed."""
+    """A link works only after every fault that cut it was healed."""
     link = await added(mesh, "a", "b", echo)
     await mesh.cut("a", "b")
     await mesh.cut("a", "b")
@@ -162,7 +162,7 @@ async def test_overlapping_cuts_are_counted(mesh: Mesh, echo: Echo) -> None:
     talk = await connected(link.reached)
     assert await talk.echoed(b"x") is None
     await mesh.heal("a", "b")
-    await mesh.heal("a", "b")  # once too often: nothing happens
+    await mesh.heal("a", "b")  # one heal too many has no effect
     again = await connected(link.reached)
     assert await again.echoed(b"y") == b"y"
     for each in (talk, again):
@@ -170,7 +170,7 @@ async def test_overlapping_cuts_are_counted(mesh: Mesh, echo: Echo) -> None:
 
 
 async def test_refused_link_closes_and_refuses(mesh: Mesh, echo: Echo) -> None:
-    """What is open ends at once, what is new is refused, until accepted again."""
+    """A refused link resets open connections and refuses new ones, until it is accepted again."""
     link = await added(mesh, "a", "b", echo)
     talk = await connected(link.reached)
     assert await talk.echoed(b"x") == b"x"
@@ -186,7 +186,7 @@ async def test_refused_link_closes_and_refuses(mesh: Mesh, echo: Echo) -> None:
 
 
 async def test_port_that_was_taken_meanwhile_is_waited_for(mesh: Mesh, echo: Echo) -> None:
-    """A refused link's port may be somebody else's for a moment; accepting waits for it."""
+    """If another program takes a refused link's port, `accept` waits until it is free."""
     link = await added(mesh, "a", "b", echo)
     await mesh.refuse("a", "b")
     thief = await asyncio.start_server(lambda _r, w: w.close(), *link.reached)
@@ -202,7 +202,7 @@ async def test_port_that_was_taken_meanwhile_is_waited_for(mesh: Mesh, echo: Ech
 
 
 async def test_slow_link_delivers_later(mesh: Mesh, echo: Echo) -> None:
-    """Bytes one way take the latency, then both are quick again on the same connection."""
+    """A slow link delays the bytes of one direction; after the heal the same connection is fast."""
     link = await added(mesh, "a", "b", echo)
     talk = await connected(link.reached)
     await mesh.slow("b", "a", 3 * SILENCE_S)
@@ -217,7 +217,10 @@ async def test_slow_link_delivers_later(mesh: Mesh, echo: Echo) -> None:
 
 
 async def test_a_link_is_as_slow_as_its_slowest_fault(mesh: Mesh, echo: Echo) -> None:
-    """Each fault takes back its own latency only, in any order, as the server itself says."""
+    """A link has the largest latency of its faults; each heal removes only its own.
+
+    The server's own state shows it, in any order of the heals.
+    """
     await added(mesh, "a", "b", echo)
 
     def latencies_ms() -> list[int]:
@@ -236,7 +239,7 @@ async def test_a_link_is_as_slow_as_its_slowest_fault(mesh: Mesh, echo: Echo) ->
 
 
 async def test_what_faults_do_to_a_link(mesh: Mesh, echo: Echo) -> None:
-    """The mesh's records tell of cuts and refusals that last, in either direction."""
+    """The mesh records the cuts and refusals that are active, for both directions."""
     await added(mesh, "a", "b", echo)
     assert mesh.faults("a", "b") == NO_FAULTS
     for _ in range(2):
@@ -252,7 +255,7 @@ async def test_what_faults_do_to_a_link(mesh: Mesh, echo: Echo) -> None:
 
 
 async def test_heal_all_heals_all(mesh: Mesh, echo: Echo) -> None:
-    """Cuts, slowness and refusals, however often, are gone at once."""
+    """`heal_all` removes all cuts, latencies and refusals, however often they were applied."""
     link = await added(mesh, "a", "b", echo)
     for _ in range(2):
         await mesh.cut("a", "b")
@@ -277,7 +280,7 @@ async def test_busy_link_can_be_cut_and_healed(mesh: Mesh, echo: Echo) -> None:
                 while not writer.is_closing():
                     writer.write(b"x" * 65536)
                     await writer.drain()
-                    await asyncio.sleep(0.002)  # drain alone lets nobody else run
+                    await asyncio.sleep(0.002)  # drain alone does not yield to other tasks
             finally:
                 drain.cancel()
                 writer.close()
@@ -297,7 +300,7 @@ async def test_busy_link_can_be_cut_and_healed(mesh: Mesh, echo: Echo) -> None:
 
 
 async def test_unknown_link_is_refused(mesh: Mesh) -> None:
-    """A cut between parties that never talk is an error, not a fault without effect."""
+    """A cut between nodes without a link is an error, not a fault without effect."""
     with pytest.raises(MeshError, match="no link between a and c"):
         await mesh.cut("a", "c")
 
@@ -305,21 +308,21 @@ async def test_unknown_link_is_refused(mesh: Mesh) -> None:
 async def test_company_proxy_is_bypassed(
     mesh: Mesh, echo: Echo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``http_proxy`` of the environment does not stand between us and our own Toxiproxy."""
+    """The environment's ``http_proxy`` is not used for requests to the local Toxiproxy."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert HOST in os.environ["no_proxy"].split(",")
     await added(mesh, "a", "b", echo)
 
 
 async def test_dead_server_is_an_error(tmp_path: Path) -> None:
-    """A server that ends at its start says so."""
+    """A server that ends during its start is an error."""
     server = Process("toxiproxy", ["false"], tmp_path, Registry("x", tmp_path), lambda _: None)
     with pytest.raises(MeshError, match="ended"):
         await toxiproxy.serve(server)
 
 
 def test_missing_server_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a toxiproxy-server the message tells how to have one."""
+    """Without a toxiproxy-server the message says how to get one."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("FAULTLINE_TOXIPROXY", str(tmp_path / "absent"))
     monkeypatch.setattr(toxiproxy, "OURS", tmp_path / "absent")
@@ -328,7 +331,7 @@ def test_missing_server_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
 
 
 async def test_silent_server_is_an_error() -> None:
-    """A server that is not there (any more) cannot be asked."""
+    """A request to a server that does not answer is an error."""
     mesh = Mesh()
     with Ports() as ports:
         mesh.connect(Address(HOST, ports.reserve()))
@@ -339,12 +342,15 @@ async def test_silent_server_is_an_error() -> None:
 
 @pytest.mark.parametrize("turns", range(6))
 async def test_a_call_that_is_given_up_is_given_up(mesh: Mesh, turns: int) -> None:
-    """Also in the moment in which its answer comes, turn by turn of the loop: whoever asks again
-    and again for so long would else ask for ever."""
+    """A call to the server can be cancelled even at the moment when its answer arrives.
+
+    The test tries each turn of the loop. Otherwise a task that repeats calls until a time-out would
+    never end.
+    """
     call = asyncio.create_task(mesh.counters())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    time.sleep(0.05)  # noqa: ASYNC251 - the answer is there, and the loop does not know it yet
+    time.sleep(0.05)  # noqa: ASYNC251 - the answer has come, unknown to the loop
     for _ in range(turns):
         await asyncio.sleep(0)
     if call.cancel():
@@ -353,7 +359,7 @@ async def test_a_call_that_is_given_up_is_given_up(mesh: Mesh, turns: int) -> No
 
 
 async def test_counters_tell_what_was_swallowed(mesh: Mesh, echo: Echo) -> None:
-    """Bytes that were taken in and not passed on are counted when the connection ends."""
+    """Bytes that were received and not passed on are counted when the connection ends."""
     link = await added(mesh, "a", "b", echo)
     await mesh.cut("a", "b")
     before = await mesh.counters()
@@ -369,7 +375,7 @@ async def test_counters_tell_what_was_swallowed(mesh: Mesh, echo: Echo) -> None:
 
 
 async def test_the_server_says_which_link_is_closed(mesh: Mesh, echo: Echo) -> None:
-    """A refused link is closed, by the server's own word, until it is accepted again."""
+    """The server reports a refused link as closed until it is accepted again."""
     link = await added(mesh, "a", "b", echo)
     assert not await mesh.is_closed(link)
     await mesh.refuse("a", "b")

@@ -1,4 +1,4 @@
-"""A session that a stranger ends, on a ZooKeeper of our own in a world."""
+"""A third party ends a session of the simulated ZooKeeper server."""
 
 import asyncio
 import random
@@ -21,8 +21,10 @@ TIMEOUT_MS = 4000
 
 @pytest.mark.parametrize("knows_secret", [True, False])
 def test_who_knows_the_secret_ends_the_session(knows_secret: bool) -> None:
-    """Its owner is told that it has expired, and its ephemeral nodes are gone; without the secret
-    nothing happens to it."""
+    """With the server's secret any client can end a session; without it nothing changes.
+
+    The owner learns that its session has expired, and its ephemeral znodes are removed.
+    """
     with World(3) as world:
         disk = SimDisk(random.Random(1), StorageError)
         program = simulated_node.zookeeper(SERVER.port)
@@ -51,7 +53,7 @@ def test_who_knows_the_secret_ends_the_session(knows_secret: bool) -> None:
 
 
 def test_nobody_there_ends_nothing() -> None:
-    """A server that does not answer has not ended it."""
+    """If the server does not answer, the session counts as not ended."""
     with World(3) as world:
         world.host("zookeeper")
         host = world.host("clients")

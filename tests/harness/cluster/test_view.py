@@ -1,4 +1,4 @@
-"""The harness's own reading of ZooKeeper, against our real server."""
+"""The harness's own view of ZooKeeper, read from this project's server."""
 
 import asyncio
 import random
@@ -71,7 +71,7 @@ STATE = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":4,"isr":[2
 
 
 async def test_empty_cluster_has_nothing(view: View) -> None:
-    """Before anybody has come there is no controller, broker, topic or partition."""
+    """In an empty cluster there is no controller, broker, topic or partition."""
     assert await view.controller() is None
     assert await view.live() == ()
     assert await view.topics() == ()
@@ -80,7 +80,7 @@ async def test_empty_cluster_has_nothing(view: View) -> None:
 
 
 async def test_znodes_are_read_as_kafka_writes_them(view: View, zookeeper: ZooKeeper) -> None:
-    """Controller, brokers, leaders and ISRs as the documented znodes have them."""
+    """Controller, brokers, leaders and ISRs are read from the znodes that Kafka documents."""
     await zookeeper.create("/controller", b'{"version":1,"brokerid":3,"timestamp":"1"}')
     for number in (1, 3):
         await zookeeper.ensure_path(f"/brokers/ids/{number}")
@@ -126,7 +126,7 @@ async def test_leader_minus_one_is_none(view: View, zookeeper: ZooKeeper) -> Non
 
 
 async def test_a_partition_on_its_way(view: View, zookeeper: ZooKeeper) -> None:
-    """Whoever is being added and removed is told apart; it is whole when it is at rest."""
+    """Adding and removing replicas are listed separately; a moving partition is not whole."""
     await zookeeper.ensure_path("/brokers/topics")
     topic = (
         b'{"version":3,"partitions":{"0":[3,2,1]},'
@@ -147,7 +147,7 @@ async def test_a_partition_on_its_way(view: View, zookeeper: ZooKeeper) -> None:
 async def test_blind_while_zookeeper_is_away(
     server: Server, view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without ZooKeeper nothing is known; when it is back, it is."""
+    """Without ZooKeeper reads raise; when it is back, they succeed."""
     monkeypatch.setattr("harness.cluster.view.READ_TIMEOUT_S", 0.2)
     assert await view.controller() is None
     await server.node.kill()

@@ -22,12 +22,12 @@ from model.violation import Row, Violation, Watched
 
 
 def rows(lines: list[bytes]) -> list[Row]:
-    """What was recorded."""
+    """Decode the recorded rows."""
     return [msgspec.json.decode(line, type=Row) for line in lines]
 
 
 def slept(seed: int, lines: list[bytes] | None) -> str:
-    """The trace of two processes that sleep for a second; ``lines``: somebody watches."""
+    """Return the trace of two processes that sleep for a second, watched if ``lines`` is given."""
     with World(seed) as world:
 
         async def main() -> None:
@@ -45,7 +45,7 @@ def slept(seed: int, lines: list[bytes] | None) -> str:
 
 
 def test_watching_changes_nothing() -> None:
-    """Not a step, not a moment, not a draw."""
+    """Watching adds no step and no time, and draws no random number."""
     lines: list[bytes] = []
     assert slept(7, lines) == slept(7, None) != slept(8, None)
     (end,) = rows(lines)
@@ -55,7 +55,7 @@ def test_watching_changes_nothing() -> None:
 
 
 def test_violations_are_recorded_as_they_are_seen() -> None:
-    """At the history's time, before the end is told."""
+    """Violations are recorded at once, with the history's time, before the row of the end."""
     lines: list[bytes] = []
     broken = ReplicaState(role="follower", high_watermark=3, log_end=0, batches=Batches.of())
     with World(1) as world:
@@ -75,7 +75,7 @@ def test_violations_are_recorded_as_they_are_seen() -> None:
 
 
 def test_who_looks_on_keeps_no_world_alive() -> None:
-    """A world in which nobody else can move is deadlocked."""
+    """A world in which only the watcher could still act is deadlocked."""
     with World(1) as world:
         Watcher(world, Rules(), list[bytes]().append, now_s=lambda: world.now)
 
@@ -89,7 +89,7 @@ def test_who_looks_on_keeps_no_world_alive() -> None:
 
 @pytest.mark.parametrize(("calm_since_s", "stuck"), [(None, False), (3, True), (9, False)])
 def test_calm_begins_the_time_to_recover(calm_since_s: int | None, stuck: bool) -> None:
-    """A partition that nobody leads is stuck once all faults have been over for so long."""
+    """A partition without a leader is stuck once all faults have been over for `recovery_s`."""
     lines: list[bytes] = []
     with World(1) as world:
         since_ns = None if calm_since_s is None else calm_since_s * 1_000_000_000
@@ -109,7 +109,10 @@ def test_calm_begins_the_time_to_recover(calm_since_s: int | None, stuck: bool) 
 
 
 def test_it_tells_whether_the_cluster_has_settled() -> None:
-    """Not while a partition that nobody leads has time left; no word comes after the end."""
+    """A cluster is not settled while a leaderless partition has time left to recover.
+
+    After `end` no row is written.
+    """
     lines: list[bytes] = []
     with World(1) as world:
         calm: list[int] = []
@@ -125,7 +128,7 @@ def test_it_tells_whether_the_cluster_has_settled() -> None:
         async def main() -> float:
             assert watcher.is_settled()
             calm.append(0)
-            while not watcher.is_settled():  # noqa: ASYNC110 - nobody tells of it
+            while not watcher.is_settled():  # noqa: ASYNC110 - no event announces it
                 await asyncio.sleep(0.1)
             watcher.end()
             return world.now
@@ -139,7 +142,7 @@ def test_it_tells_whether_the_cluster_has_settled() -> None:
 
 
 class _Always(Snapshots):
-    """One broker, which always has the same replica or none, of a partition that nobody leads."""
+    """Snapshots of one broker with a fixed replica, or none, of a leaderless partition."""
 
     def __init__(self, replica: ReplicaState | None) -> None:
         super().__init__()
@@ -166,7 +169,7 @@ class _Always(Snapshots):
 
 
 def test_the_rules_are_the_plans() -> None:
-    """With what it expects in place of what it sets, as for the contract."""
+    """The rules follow the plan, whose expectations override its settings, as for the contract."""
     transactions = {"__transaction_state": 2}
     assert rules_of(Plan(brokers=3)) == Rules(isr_min=2, isr_min_of=transactions, recovery_s=60.0)
     plan = Plan(

@@ -12,7 +12,7 @@ from setup.pins import Pin
 
 
 def imported(package: Path) -> set[str]:
-    """The top-level names of everything that a package's modules import."""
+    """Return the top-level names of everything that a package's modules import."""
     names: set[str] = set()
     for path in sorted(package.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -25,13 +25,13 @@ def imported(package: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_the_image_has_exactly_what_the_broker_imports(repository: Path) -> None:
-    """Neither a missing package nor one that nobody needs."""
+    """The image lacks no package that the broker imports and has no other one."""
     foreign = imported(repository / "broker_impl") - sys.stdlib_module_names - {"broker_impl"}
     assert sorted(foreign) == sorted(wheels.PACKAGES)
 
 
 def test_they_need_nothing_else_on_linux(repository: Path) -> None:
-    """A package's own dependency would have to be in the image, too."""
+    """No package has dependencies on Linux, because these would have to be in the image, too."""
     table = tomllib.loads((repository / "uv.lock").read_text())["package"]
     needed = [
         dependency
@@ -43,14 +43,14 @@ def test_they_need_nothing_else_on_linux(repository: Path) -> None:
 
 
 def test_requirements_are_those_of_the_lock_file(repository: Path) -> None:
-    """What a bare build installs is what uv.lock says (``make image`` writes the file)."""
+    """A bare build installs the versions of uv.lock (``make image`` writes the file)."""
     written = (repository / "containers" / "requirements.txt").read_text()
     assert written == wheels.requirements(wheels.locked(repository / "uv.lock"))
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_there_is_a_wheel_for_each_machine(machine: str, repository: Path) -> None:
-    """Nothing has to be compiled: every package has a wheel for glibc, or one for all."""
+    """Nothing has to be compiled: every package has a wheel for glibc, or a universal one."""
     pins = [package.for_machine(machine) for package in wheels.locked(repository / "uv.lock")]
     assert len(pins) == len(wheels.PACKAGES)
     assert all(pin and ("any" in pin.filename or machine in pin.filename) for pin in pins)
@@ -58,7 +58,7 @@ def test_there_is_a_wheel_for_each_machine(machine: str, repository: Path) -> No
 
 
 class Index:
-    """A package index that has one file, and counts who asks."""
+    """A package index that has one file and counts the requests."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self._pages = {
@@ -88,16 +88,16 @@ def package(data: bytes, name: str = NAME) -> wheels.Locked:
 
 
 def test_a_wheel_is_fetched_once(index: Index, tmp_path: Path) -> None:
-    """The second time it is on the disk."""
+    """A wheel that is on the disk is not fetched again."""
     for _ in range(2):
         (path,) = wheels.fetched([package(b"wheel")], "x86_64", tmp_path / "wheels", print)
         assert path.read_bytes() == b"wheel"
-    assert index.asked == 2  # the page and the file
+    assert index.asked == 2  # one for the page, one for the file
 
 
 @pytest.mark.usefixtures("index")
 def test_another_wheel_is_refused(tmp_path: Path) -> None:
-    """The checksum of the lock file decides, for what is fetched and for what was there."""
+    """A wheel with another checksum than the lock file's is refused, fetched or cached."""
     with pytest.raises(fetch.NotFetched, match="not the pinned"):
         wheels.fetched([package(b"other")], "x86_64", tmp_path, print)
     (tmp_path / NAME).write_bytes(b"tampered")
@@ -107,7 +107,7 @@ def test_another_wheel_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("index")
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    """A package without a wheel for the machine, and a file that the index does not list."""
+    """The error names a package without a wheel for the machine, or a file missing in the index."""
     with pytest.raises(fetch.NotFetched, match=r"thing 1\.0 has no wheel for riscv64"):
         wheels.fetched([package(b"", "thing-1.0-cp311-cp311-win.whl")], "riscv64", tmp_path, print)
     with pytest.raises(fetch.NotFetched, match=r"index\.test does not list thing-2"):

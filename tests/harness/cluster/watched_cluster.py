@@ -1,4 +1,4 @@
-"""The pure cluster of the replica's tests, with all invariants looking on after every message."""
+"""The replica tests' pure cluster, with all invariants checked after every message."""
 
 from typing import Any, ClassVar
 
@@ -16,15 +16,15 @@ from tests.broker_impl.replica.pure_cluster import Node, PureCluster
 
 
 class WatchedCluster(PureCluster):
-    """``seen`` holds the violations of all clusters since it was last emptied."""
+    """A cluster that checks all invariants; ``seen`` collects the violations of all instances."""
 
     seen: ClassVar[list[Violation]] = []
     raises: ClassVar[bool] = False
-    """Is a violation an AssertionError at once?"""
+    """Raise an AssertionError at the first violation."""
     unclean: ClassVar[bool] = False
-    """Are there unclean elections?"""
+    """Allow unclean elections."""
     last: ClassVar["WatchedCluster"]
-    """The latest that was made."""
+    """The latest instance."""
 
     def __init__(self, brokers: int, *, isr_min: int) -> None:
         self.snapshots = Snapshots()
@@ -36,7 +36,7 @@ class WatchedCluster(PureCluster):
         self.look()
 
     def look(self) -> None:
-        """One snapshot."""
+        """Take a snapshot and check the invariants."""
         self.looks += 1
         for number, node in self.nodes.items():
             if node.up and self.known.get(number) != node.incarnation:
