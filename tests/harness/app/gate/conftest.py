@@ -1,4 +1,4 @@
-"""Cases and gates for tests, without a run behind them."""
+"""Fixtures that make cases and gates without any runs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,11 +35,11 @@ def _gate(*cases: Case, planned: int | None = None, **other: Any) -> Gate:
 
 @pytest.fixture
 def case() -> Callable[..., Case]:
-    """A case that ended like this."""
+    """Make a case with the given status and fields."""
     return _case
 
 
 @pytest.fixture
 def gate() -> Callable[..., Gate]:
-    """A gate of these cases, with the word that they make."""
+    """Make a gate of the given cases, with the verdict that follows from them."""
     return _gate

@@ -19,7 +19,10 @@ SECOND = 1_000_000_000
 
 
 def folder(tmp_path: Path, *, recovered: bool | None = True) -> Path:
-    """Two faults, one not proved; recovery was asked for at 20 s and had an answer at 21.5 s."""
+    """Write a run's folder with two faults, one of them not proved.
+
+    Recovery was requested at 20 s and answered at 21.5 s.
+    """
     rows = [
         FaultRow(id=number, fault=name, targets=[], asked_ns=0, applied_ns=0, healed_ns=1,
                  effect={"proved": proved, "how": "…"})
@@ -46,7 +49,7 @@ def verdict(*recoveries: float | None, outage: Outage | None = None) -> Verdict:
 
 
 def test_the_figures_of_a_run(tmp_path: Path) -> None:
-    """Throughput over the time limit, the longest wait, and each fault with its proof."""
+    """The figures are throughput over the time limit, longest wait, and each fault's proof."""
     outage = Outage("x-0", 3 * SECOND, int(6.25 * SECOND))
     assert figures.of_run(folder(tmp_path), verdict(outage=outage), Plan(time_limit_s=20.0)) == {
         "throughput_hz": 250.6,
@@ -70,7 +73,10 @@ def test_the_figures_of_a_run(tmp_path: Path) -> None:
 def test_recovery_is_what_took_longest(
     writes: Sequence[float | None], whole: bool | None, slowest: float | None, tmp_path: Path
 ) -> None:
-    """A partition's writes after a heal, or the whole cluster after the last; never beats both."""
+    """Recovery is the slowest return, of a partition after a heal or of the cluster at the end.
+
+    If any of them never recovered, there is no figure.
+    """
     found: dict[str, Any] = figures.of_run(
         folder(tmp_path, recovered=whole), verdict(*writes), Plan(time_limit_s=20.0)
     )
@@ -78,6 +84,6 @@ def test_recovery_is_what_took_longest(
 
 
 def test_of_a_run_that_broke_off_there_are_its_faults(tmp_path: Path) -> None:
-    """None when it had not come to any."""
+    """A run that broke off has its faults as figures, if there were any."""
     assert figures.of_remains(tmp_path) == {"faults": ()}
     assert len(figures.of_remains(folder(tmp_path))["faults"]) == 2

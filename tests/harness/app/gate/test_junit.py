@@ -1,4 +1,4 @@
-"""JUnit XML, as a CI system reads it."""
+"""A gate as JUnit XML, as CI systems read it."""
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def parsed(gate: Gate) -> ElementTree.Element:
 
 
 def test_a_suite_with_a_case_of_every_kind(case: Make, gate: Make) -> None:
-    """The broker's fault is a failure, the test's is an error, and each message says why."""
+    """A broker's fault is a failure, the test's is an error, and each message says why."""
     root = parsed(
         gate(
             case("valid", seconds=26.5, throughput_hz=812.4, faults=(FaultProof("kill", True),)),
@@ -72,14 +72,17 @@ def test_a_suite_with_a_case_of_every_kind(case: Make, gate: Make) -> None:
 
 
 def test_an_unfinished_gate_is_an_error(case: Make, gate: Make) -> None:
-    """Not as many green cases as there happened to be."""
+    """A gate with untried cases has an error, so that a CI system does not take it for green."""
     root = parsed(gate(case("valid"), planned=3))
     assert root[0].attrib["errors"] == "1"
     assert "2 cases were not tried" in ElementTree.tostring(root, "unicode")
 
 
 def test_what_xml_cannot_hold_is_replaced(case: Make, gate: Make, tmp_path: Path) -> None:
-    """A broker's last words may be anything; the file can be read all the same."""
+    """Characters that XML cannot hold are replaced, so that the file stays readable.
+
+    A broker's last line may hold any characters.
+    """
     why = "crash 1 · its last line: \x1b[31m<oops> & \x00\ud800 \U0001f4a5"
     file = tmp_path / "junit.xml"
     file.write_bytes(junit.encode(gate(case("invalid", anomalies={"crash": 1}, why=(why,))), file))

@@ -1,4 +1,4 @@
-"""The outcome of a gate: its word, its exit status, its file."""
+"""The outcome of a gate: its verdict, its exit status and its file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,29 +35,34 @@ Make = Callable[..., Any]
 def test_the_worst_case_decides(
     statuses: list[Status], valid: Valid, status: int, case: Make, gate: Make
 ) -> None:
-    """Invalid beats failed, failed beats unknown and skipped; nothing at all is unknown."""
+    """Invalid outranks failed, which outranks unknown and skipped.
+
+    A gate without cases is unknown.
+    """
     there = gate(*map(case, statuses))
     assert there.valid == valid
     assert exit_status(there) == status
 
 
 def test_an_excused_case_takes_nothing_away(case: Make, gate: Make) -> None:
-    """What the machine cannot offer and the suite calls optional leaves a gate valid, but alone it
-    is no evidence."""
+    """A skipped case of an optional target leaves a gate valid, but alone it is no evidence.
+
+    The target is one that the machine cannot offer.
+    """
     left_out = case("skipped", excused=True)
     assert exit_status(gate(case("valid"), left_out)) == 0
     assert exit_status(gate(left_out)) == 2
 
 
 def test_a_gate_that_did_not_reach_its_end_is_not_valid(case: Make, gate: Make) -> None:
-    """Fewer cases than planned: unknown, and a failure of faultline when somebody interrupted."""
+    """A gate with fewer cases than planned is unknown, or failed (70) if it was interrupted."""
     assert gate(case("valid"), planned=2).valid == "unknown"
     assert exit_status(gate(case("valid"), planned=2, interrupted=True)) == 70
     assert exit_status(gate(case("invalid"), planned=2, interrupted=True)) == 1
 
 
 def test_a_gate_survives_its_file(tmp_path: Path, case: Make, gate: Make) -> None:
-    """What is read is what was written, and nothing else lies in the folder."""
+    """A gate is read as it was written, and no other file is in the folder."""
     there = gate(
         case("valid", folder="runs/a", throughput_hz=1.5, faults=(FaultProof("kill", True),)),
         case("invalid", anomalies={"lost-write": 2}, why=("…",)),
@@ -72,7 +77,10 @@ def test_a_gate_survives_its_file(tmp_path: Path, case: Make, gate: Make) -> Non
 
 
 def test_earlier_gates_are_of_the_same_suite(tmp_path: Path, gate: Make) -> None:
-    """Oldest first, without the gate itself, other suites and what cannot be read."""
+    """Earlier gates of the suite are listed oldest first.
+
+    The gate itself, other suites and unreadable files are left out.
+    """
     for name, suite, began in [
         ("b", "quick", "2026-11-21T00:00:00Z"),
         ("a", "quick", "2026-11-22T00:00:00Z"),
@@ -88,7 +96,7 @@ def test_earlier_gates_are_of_the_same_suite(tmp_path: Path, gate: Make) -> None
 
 
 def test_what_needs_a_look_comes_first(case: Make) -> None:
-    """Then the rest in its order; what is excused needs none."""
+    """Cases that need attention come first, in order of severity; excused ones come last."""
     left_out = case("skipped", excused=True)
     cases = [left_out, *map(case, ("valid", "skipped", "unknown", "failed", "invalid"))]
     there = [(one.status, one.excused) for one in by_urgency(cases)]

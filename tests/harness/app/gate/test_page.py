@@ -53,7 +53,7 @@ class Parsed(HTMLParser):
 
 
 def run_of(gate: Path, name: str, found: Sequence[Finding] = ()) -> str:
-    """The kept folder of a run, as far as a gate's page reads it."""
+    """Write the kept folder of a run, with the files that a gate's page reads."""
     run = gate / "runs" / name
     run.mkdir(parents=True)
     (run / "report.html").write_text("<!doctype html>")
@@ -70,7 +70,7 @@ def run_of(gate: Path, name: str, found: Sequence[Finding] = ()) -> str:
 
 
 def case(seed: int = 0, **more: Any) -> Case:
-    """A case that went well, except for what is given."""
+    """Make a valid case; the given fields replace its own."""
     chance = random.Random(f"{seed} {more.get('target')}")
     given: dict[str, Any] = {
         "workload": "idempotent", "nemesis": ("kill", "partition"), "configuration": "acks-all",
@@ -87,7 +87,7 @@ def case(seed: int = 0, **more: Any) -> Case:
 
 
 def lost(folder: str | None, **more: Any) -> Case:
-    """A case in which acknowledged records were lost."""
+    """Make a case in which acknowledged records were lost."""
     return case(
         1, status="invalid", configuration="acks-1", folder=folder, anomalies={"lost-write": 2107},
         why=(f"lost-write 2,107 · key topic0-0, offset 1431, fault 1: {WHY}",), **more,
@@ -95,7 +95,7 @@ def lost(folder: str | None, **more: Any) -> Case:
 
 
 def gate(cases: Sequence[Case], **more: Any) -> Gate:
-    """A gate at its end, with the word that follows from its cases."""
+    """Make a finished gate, with the verdict that follows from its cases."""
     given: dict[str, Any] = {
         "suite": "nightly", "name": "20261120T161500Z-nightly", "began": "2026-11-20T16:15:00Z",
         "seconds": 415.2, "commit": "0f1e" * 10, "versions": {"python": "3.11.7"},
@@ -106,7 +106,7 @@ def gate(cases: Sequence[Case], **more: Any) -> Gate:
 
 
 def earlier(count: int) -> list[Gate]:
-    """Gates of the days before, the third of them red."""
+    """Make the gates of earlier days; the third of them is red."""
     return [
         gate(
             [*(case(10 * day + seed) for seed in range(11)), lost(None) if day == 2 else case(99)],
@@ -129,7 +129,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def rendered(folder: Path) -> Rendered:
-    """The page of a gate: ``rendered(gate([...]), earlier(3))``."""
+    """Render and parse the page of a gate: ``rendered(gate([...]), earlier(3))``."""
 
     def render(value: Gate, before: Sequence[Gate] = ()) -> Parsed:
         outcome.write(folder, value)
@@ -155,7 +155,7 @@ def rendered(folder: Path) -> Rendered:
 def test_the_word_is_the_headline(
     more: dict[str, Any], word: str, look: str, reason: str, rendered: Rendered
 ) -> None:
-    """One word says how it went, the sentence after it why, and then what was tested."""
+    """The headline is the verdict, then a sentence with the reason, then what was tested."""
     parsed = rendered(gate([case(), case(1, **more)]))
     text = re.sub(r" ([:,])", r"\1", parsed.text)
     assert re.search(rf" {word} .*{re.escape(reason.replace(' :', ':'))}.*Suite nightly", text)
@@ -166,7 +166,7 @@ def test_the_word_is_the_headline(
 
 
 def test_a_lost_record_is_told_in_full(folder: Path, rendered: Rendered) -> None:
-    """Anomaly, place, sentence, fault and what to do next stand before the table of cases."""
+    """A lost record's place, reason, fault and replay command precede the table of cases."""
     run = run_of(folder, "20261120T161501Z-idempotent-seed1", [LOST])
     parsed = rendered(gate([case(0), lost(run)]))
     before, after = parsed.text.split("All cases")
@@ -179,7 +179,7 @@ def test_a_lost_record_is_told_in_full(folder: Path, rendered: Rendered) -> None
 
 
 def test_red_cases_come_first(rendered: Rendered) -> None:
-    """Whatever has to be looked at stands above what has not, in the order of its weight."""
+    """Cases that need attention come before all others, in order of severity."""
     states = ("valid", "skipped", "unknown", "invalid", "valid", "failed")
     text = rendered(gate([case(place, status=state) for place, state in enumerate(states)])).text
     rows = re.findall(r"[✓✗?!/] (valid|invalid|unknown|failed|skipped) idempotent", text)
@@ -188,7 +188,7 @@ def test_red_cases_come_first(rendered: Rendered) -> None:
 
 
 def test_links_lead_somewhere(folder: Path, rendered: Rendered) -> None:
-    """Every link's target exists; no link to a run that is removed or lies elsewhere."""
+    """Every link's target exists; runs that were removed or are outside the folder have no link."""
     outside = folder.parent / "elsewhere"
     outside.mkdir()
     (outside / "report.html").touch()
@@ -206,7 +206,7 @@ def test_links_lead_somewhere(folder: Path, rendered: Rendered) -> None:
 
 
 def test_the_page_needs_no_network(rendered: Rendered) -> None:
-    """Nothing on it is loaded from elsewhere, and its own policy forbids that."""
+    """The page loads nothing from elsewhere, and its own policy forbids that."""
     parsed = rendered(gate([case()]), earlier(3))
     assert {name for _, name, _ in parsed.attributes} & {"src", "srcset", "action", "data"} == set()
     (policy,) = (value for value in parsed.values("content") if "default-src" in value)
@@ -214,7 +214,7 @@ def test_the_page_needs_no_network(rendered: Rendered) -> None:
 
 
 def test_nothing_from_a_run_becomes_markup(folder: Path, rendered: Rendered) -> None:
-    """Whatever a suite, a broker or a client says is shown as text."""
+    """All text from a suite, a broker or a client is escaped."""
     plain = rendered(gate([lost(run_of(folder, "a", [LOST])), case()]), earlier(2))
     evil = msgspec.structs.replace(
         LOST, anomaly=HOSTILE, key=HOSTILE, why=HOSTILE, faults=(1,), value=None
@@ -254,7 +254,7 @@ def test_secrets_are_masked_in_plots(folder: Path, rendered: Rendered) -> None:
 
 
 def test_the_first_gate_has_no_trends(rendered: Rendered) -> None:
-    """With nothing to compare it says so, and carries no empty plots and no library for them."""
+    """Without earlier gates the page says so, and has neither plots nor the library for them."""
     parsed = rendered(gate([case()]))
     assert "This is the first gate of the suite nightly among these results" in parsed.text
     assert "Bokeh" not in parsed.text
@@ -262,7 +262,7 @@ def test_the_first_gate_has_no_trends(rendered: Rendered) -> None:
 
 
 def test_trends_compare_with_earlier_gates(rendered: Rendered) -> None:
-    """Each small multiple has a title with a unit, and a sentence with the change."""
+    """Each plot of a trend has a title with a unit, and a sentence with the change."""
     text = rendered(gate([case(n) for n in range(12)]), earlier(6)).text
     assert re.search(r"Anomalies: cases that show one, by kind Now 0; 1 of 6 earlier gates", text)
     for title in ("longest wait for an acknowledgement, s", "slowest return after a heal, s"):
@@ -276,7 +276,7 @@ def test_trends_compare_with_earlier_gates(rendered: Rendered) -> None:
 
 
 def test_nothing_measured_is_said(rendered: Rendered) -> None:
-    """A plot of nothing is a sentence."""
+    """A figure that no case has is a sentence instead of a plot."""
     bare = case(0, throughput_hz=None, unavailable_s=None, recovery_s=None)
     text = rendered(gate([bare]), [gate([bare])]).text
     assert text.count("Not measured in any case.") == 3
@@ -295,12 +295,12 @@ def test_nothing_measured_is_said(rendered: Rendered) -> None:
     ],
 )
 def test_the_change_in_a_sentence(now: float | None, before: list[float | None], said: str) -> None:
-    """The last value stands against the median of those before it, where there are any."""
+    """The latest value is compared with the median of the earlier ones, if there are any."""
     assert trends.compared(trends.TRENDS[2], [*before, now]) == said
 
 
 def test_a_gate_that_is_not_at_its_end(rendered: Rendered) -> None:
-    """A page in the middle of a gate says how far it is; it has not passed."""
+    """The page of an unfinished gate says how many cases have ended, and that it is unknown."""
     text = rendered(gate([case()], planned=12), earlier(1)).text
     assert "UNKNOWN Not at its end yet: 1 of 12 cases have ended." in text
     text = rendered(gate([case()], planned=12, interrupted=True)).text
@@ -308,7 +308,7 @@ def test_a_gate_that_is_not_at_its_end(rendered: Rendered) -> None:
 
 
 def test_an_unknown_gate_names_its_first_reason(rendered: Rendered) -> None:
-    """Without an anomaly the headline is what is missing, with a link to the case."""
+    """Without an anomaly the headline is the first reason for doubt, with a link to its case."""
     doubtful = case(3, status="unknown", why=("nothing was acknowledged", "and no fault bit"))
     parsed = rendered(gate([case(), doubtful]))
     assert f"UNKNOWN nothing was acknowledged in {doubtful.name}" in parsed.text
@@ -316,26 +316,26 @@ def test_an_unknown_gate_names_its_first_reason(rendered: Rendered) -> None:
 
 
 def test_a_gate_without_cases(rendered: Rendered) -> None:
-    """Nothing tried is nothing passed."""
+    """A gate without cases is unknown."""
     text = rendered(gate([]), earlier(2)).text
     assert "UNKNOWN No case has been tried." in text
 
 
 def test_a_folder_without_a_gate(folder: Path) -> None:
-    """There is no page of nothing."""
+    """A folder without ``gate.json`` has no page."""
     with pytest.raises(page.NoGate, match=r"gate\.json"):
         page.render(folder, [])
 
 
 def test_a_broken_run_still_has_its_sentence(folder: Path, rendered: Rendered) -> None:
-    """When the run's files cannot be read, the gate's own account of it stands."""
+    """If a run's files cannot be read, its case shows the reason from ``gate.json``."""
     run = run_of(folder, "a")
     (folder / run / "findings.parquet").write_bytes(b"PAR1 not really")
     assert WHY in rendered(gate([lost(run)])).text
 
 
 def test_a_results_folder_may_lie_anywhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Links are relative to the page, by whatever path its folder was named."""
+    """Links are relative to the page, whatever path was given for its folder."""
     run = run_of(folder, "a")
     outcome.write(folder, gate([lost(run)]))
     (folder.parent.parent / "here").mkdir()
@@ -345,7 +345,7 @@ def test_a_results_folder_may_lie_anywhere(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_what_is_left_of_a_failed_case_is_named(folder: Path, rendered: Rendered) -> None:
-    """A run that failed before it had a report has its logs somewhere."""
+    """A failed case without a report names the folder that is left of its run."""
     (folder / "runs" / "left").mkdir(parents=True)
     there = rendered(gate([case(status="failed", folder="runs/left")])).text
     assert "There is no report of it; what there is lies in runs/left" in there
@@ -355,7 +355,7 @@ def test_what_is_left_of_a_failed_case_is_named(folder: Path, rendered: Rendered
 
 
 def test_many_red_cases_stay_readable(folder: Path, rendered: Rendered) -> None:
-    """Of 200 red cases the first are told in full the others fold away; the page stays small."""
+    """Of 200 red cases the first are shown in full and the others folded. The page stays small."""
     parsed = rendered(gate([case(n, status="failed", why=("it fell",)) for n in range(200)]))
     assert parsed.tags.count("details") == 200
     assert len(parsed.values("open")) == page.OPENED

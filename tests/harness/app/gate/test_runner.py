@@ -1,4 +1,4 @@
-"""A gate from its first case to its page, with runs that are made up."""
+"""A gate from its first case to its page, with fake runs."""
 
 import dataclasses
 import json
@@ -41,7 +41,7 @@ FINDING = Finding(anomaly="lost-write", key="x-0", offset=118, ops=(), why="it w
 
 
 class FakeRun:
-    """Ends as it is told to, and leaves a folder as a run does."""
+    """A run that ends with the given outcomes and leaves a folder as a real one does."""
 
     def __init__(self, *outcomes: Outcome, took_s: float = 5.0) -> None:
         self.outcomes = list(outcomes)
@@ -79,7 +79,7 @@ class FakeRun:
 
 
 def asked(cases: int = 3, **changes: Any) -> Suite:
-    """So many cases of 4 s each, which is too short for a fault."""
+    """Make a suite of cases of 4 s each, which is too short for a fault."""
     seeds = ", ".join(map(str, range(1, cases + 1)))
     text = f"name = 'quick'\ntime-limit = 4\ninline = true\n[[matrix]]\nseed = [{seeds}]\n"
     document = tomllib.loads(f"{text}nemesis = [['none']]\n")
@@ -90,7 +90,7 @@ def asked(cases: int = 3, **changes: Any) -> Suite:
 def carried_out(
     tmp_path: Path, run: FakeRun, wanted: Suite | None = None, **options: Any
 ) -> tuple[Gate, Path, str]:
-    """The gate, its folder, and what was told of it."""
+    """Run a gate; return it, its folder, and what was printed."""
     stream = StringIO()
     wanted = wanted or asked()
     gate, folder = runner.carry_out(
@@ -114,7 +114,10 @@ def names(folder: Path) -> set[str]:
 
 
 def test_all_is_well(tmp_path: Path) -> None:
-    """Every case once, in order; its figures; a folder with everything that a CI wants."""
+    """Each case runs once, in order.
+
+    Its figures and all files for a CI system are in the folder.
+    """
     run = FakeRun()
     gate, folder, told = carried_out(tmp_path, run, junit_to=tmp_path / "deep" / "junit.xml")
     assert statuses(gate) == ["valid"] * 3
@@ -136,7 +139,7 @@ def test_all_is_well(tmp_path: Path) -> None:
 
 
 def test_nothing_is_tried_twice_and_nothing_stops_the_rest(tmp_path: Path) -> None:
-    """Invalid, failed, unforeseen, unknown: each is told, and the case after it begins."""
+    """An invalid, failed or unknown case, or an exception, is reported and the next case begins."""
     run = FakeRun(LOST, Failed("OSError: no room (crash.txt)"), RuntimeError("oops"), UNKNOWN)
     gate, folder, _ = carried_out(tmp_path, run, asked(5))
     assert statuses(gate) == ["invalid", "failed", "failed", "unknown", "valid"]
@@ -163,14 +166,17 @@ def test_nothing_is_tried_twice_and_nothing_stops_the_rest(tmp_path: Path) -> No
 def test_the_exit_status_is_the_contracts(
     outcomes: Sequence[Outcome], status: int, tmp_path: Path
 ) -> None:
-    """1 beats 70, 70 beats 2."""
+    """Exit status 1 outranks 70, and 70 outranks 2."""
     gate, _, _ = carried_out(tmp_path, FakeRun(*outcomes))
     assert exit_status(gate) == status
 
 
 def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
-    """A case needs its time limit and what the others took beside theirs; a gate without all of its
-    cases is unknown, and says why."""
+    """A case is begun only if its time limit and the usual overhead fit into the budget.
+
+    The overhead is what earlier cases took beyond their time limits. A gate without all of its
+    cases is unknown, and says why.
+    """
     run = FakeRun(took_s=6.0)
     wanted = asked(4, budget_minutes=0.3)
     gate, _, _ = carried_out(tmp_path, run, wanted)
@@ -184,7 +190,7 @@ def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
 
 
 def test_a_shorter_case_may_still_fit(tmp_path: Path) -> None:
-    """The budget is asked for each case."""
+    """After a case that does not fit into the budget, a shorter one still runs."""
     seeds: list[dict[str, Any]] = [{"seed": [1]}, {"seed": [2], "time-limit": 9}, {"seed": [3]}]
     matrices = [{**matrix, "nemesis": [["none"]]} for matrix in seeds]
     wanted = asked(budget_minutes=0.2, matrix=matrices)
@@ -193,7 +199,7 @@ def test_a_shorter_case_may_still_fit(tmp_path: Path) -> None:
 
 
 def test_an_optional_target_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cases are skipped with the reason, and the gate is valid all the same."""
+    """Cases of a missing optional target are skipped with the reason, and the gate is valid."""
     missing = dataclasses.replace(catalogue.TARGETS["containers"], refusal=lambda: "no engine")
     monkeypatch.setitem(catalogue.TARGETS, "containers", missing)
     matrix = {"target": ["processes", "containers"]}
@@ -218,8 +224,11 @@ def test_an_optional_target_may_be_missing(tmp_path: Path, monkeypatch: pytest.M
 def test_a_sample_of_passes_is_kept(
     keep: int, unlucky: Sequence[int], kept: Sequence[int], tmp_path: Path
 ) -> None:
-    """Spread over the cases and the same every time; where one of the sample did not pass, and is
-    kept for that, the next pass takes its place. The folders of the others are gone."""
+    """The folders of a sample of valid cases are kept, spread evenly and the same every time.
+
+    If a case of the sample is kept anyway because it was not valid, the next valid one replaces it.
+    The folders of all other valid cases are removed.
+    """
     run = FakeRun(*(UNKNOWN if place in unlucky else VALID for place in range(6)))
     gate, folder, _ = carried_out(tmp_path, run, asked(6, keep=keep))
     passed = [place for place, case in enumerate(gate.cases) if case.status == "valid"]
@@ -231,7 +240,10 @@ def test_a_sample_of_passes_is_kept(
 
 @pytest.mark.parametrize("ended", [Interrupted("interrupted (crash.txt)"), KeyboardInterrupt()])
 def test_an_interrupted_gate_keeps_what_there_is(ended: BaseException, tmp_path: Path) -> None:
-    """The case that ran is failed, no other begins, and every file is written."""
+    """After an interruption the running case is failed and no other begins.
+
+    All files are written.
+    """
     run = FakeRun(VALID, ended)
     gate, folder, _ = carried_out(tmp_path, run, junit_to=tmp_path / "junit.xml")
     assert statuses(gate) == ["valid", "failed", "skipped"]
@@ -246,7 +258,7 @@ def test_an_interrupted_gate_keeps_what_there_is(ended: BaseException, tmp_path:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_case_that_runs(number: signal.Signals, tmp_path: Path) -> None:
-    """Whatever it does at the moment; afterwards signals are as they were."""
+    """A signal ends the running case; afterwards the earlier signal handlers are restored."""
     before = signal.getsignal(number)
     gate, _, _ = carried_out(tmp_path, FakeRun(VALID, lambda: os.kill(os.getpid(), number)))
     assert statuses(gate) == ["valid", "failed", "skipped"]
@@ -256,7 +268,7 @@ def test_a_signal_ends_the_case_that_runs(number: signal.Signals, tmp_path: Path
 def test_a_signal_between_two_cases_waits_for_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is being written is written to its end, then the gate ends."""
+    """A signal while a file is written takes effect when it is complete."""
     write = outcome.write
 
     def interrupted(folder: Path, gate: Gate) -> None:
@@ -273,7 +285,7 @@ def test_a_signal_between_two_cases_waits_for_the_file(
 
 
 def test_every_case_is_in_the_file_before_the_next_begins(tmp_path: Path) -> None:
-    """Whoever reads ``gate.json`` meanwhile, or after a SIGKILL, knows all that has ended."""
+    """Each case is in ``gate.json`` before the next begins, for readers and after a SIGKILL."""
     seen: list[tuple[int, object, set[str]]] = []
 
     def look() -> None:
@@ -302,8 +314,10 @@ t.carried_out(Path({where!r}), run, junit_to=Path({where!r}) / "junit.xml")
 
 @pytest.mark.slow
 def test_a_killed_gate_leaves_what_it_knew(tmp_path: Path, repository: Path) -> None:
-    """A whole ``gate.json`` with the cases that had ended, and no JUnit file of an earlier gate
-    that could be taken for this one's."""
+    """A killed gate leaves a complete ``gate.json`` with the cases that had ended.
+
+    A JUnit file of an earlier gate is removed, so that it cannot be taken for this one's.
+    """
     (tmp_path / "junit.xml").write_text("<testsuites/>")
     code = KILLED.format(
         tests=str(Path(__file__).parent), root=str(repository), where=str(tmp_path)
@@ -321,7 +335,7 @@ def test_a_killed_gate_leaves_what_it_knew(tmp_path: Path, repository: Path) -> 
 def test_a_folder_that_cannot_be_removed_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stays, and the gate goes on."""
+    """A run's folder that cannot be removed stays, a message says so, and the gate continues."""
 
     def fail(*_: object) -> None:
         raise PermissionError(13, "not yours")
@@ -333,7 +347,7 @@ def test_a_folder_that_cannot_be_removed_is_told(
 
 
 def test_without_spark_nothing_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A night of runs that nobody can judge is not worth its time."""
+    """If Spark cannot start, no case begins, because no run could be judged."""
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("There is no Java here")
@@ -349,7 +363,7 @@ def test_without_spark_nothing_begins(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
     path: str, tmp_path: Path
 ) -> None:
-    """One line; no case has begun."""
+    """A JUnit path that cannot be written is refused in one line before any case begins."""
     (tmp_path / "folder").mkdir()
     run = FakeRun()
     with pytest.raises(Refused, match="--junit "):
@@ -358,7 +372,10 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
 
 
 def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
-    """A device would be gone for the whole machine; a link is followed first, and stays."""
+    """A JUnit path that is a device, pipe or folder is refused; a link is followed and stays.
+
+    Replacing a device would remove it for the whole machine.
+    """
     pipe, link, there = tmp_path / "pipe", tmp_path / "link", tmp_path / "deep" / "junit.xml"
     os.mkfifo(pipe)
     link.symlink_to(pipe)
@@ -378,7 +395,7 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_suite_is_not_replaced_by_its_junit_file(tmp_path: Path) -> None:
-    """Neither the suite's own file nor a plan of it, by whatever name."""
+    """A JUnit path that is the suite's file, or a plan of it, by any name, is refused."""
     (tmp_path / "plan.toml").write_text("seed = 1\n")
     (tmp_path / "suite.toml").write_text("[[matrix]]\nplan = 'plan.toml'\n")
     (tmp_path / "link.xml").symlink_to("suite.toml")
@@ -393,7 +410,7 @@ def test_a_suite_is_not_replaced_by_its_junit_file(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_meanwhile_does_not_lose_the_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cases after it are tried, and everything is written at the end."""
+    """If ``gate.json`` cannot be written after a case, the gate continues and writes it later."""
     write = outcome.write
 
     def full(folder: Path, gate: Gate) -> None:
@@ -408,7 +425,7 @@ def test_a_file_that_cannot_be_written_meanwhile_does_not_lose_the_gate(
 
 
 class FakeSession:
-    """A session, and the JVM of it."""
+    """A Spark session with its JVM."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -418,7 +435,10 @@ class FakeSession:
 def test_a_jvm_that_dies_costs_no_more_than_its_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cases after it are judged by another, and each is stopped once."""
+    """If the JVM ends, only the current case loses it; a new session judges the next ones.
+
+    Each session is stopped once.
+    """
     started: list[FakeSession] = []
     stopped: list[FakeSession] = []
     judges: list[Any] = []
@@ -447,7 +467,7 @@ def test_a_jvm_that_dies_costs_no_more_than_its_case(
 def test_a_gate_is_told_before_spark_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever may go wrong with that, every file is there."""
+    """All files are written before Spark is stopped, so that an error there cannot lose them."""
 
     there: set[str] = set()
 
@@ -466,7 +486,7 @@ def test_a_gate_is_told_before_spark_is_stopped(
 def test_the_job_summary_is_added_to_githubs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind what other steps have written there."""
+    """The summary is appended to that of GitHub's job, after the text of other steps."""
     github = tmp_path / "step.md"
     github.write_text("# Build\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(github))
@@ -477,7 +497,7 @@ def test_the_job_summary_is_added_to_githubs(
 def test_a_page_that_cannot_be_written_does_not_change_the_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told, and the other files are there."""
+    """A page that cannot be written is reported, and does not change the verdict."""
 
     def fail(*_: object) -> None:
         raise ValueError("no ink")
@@ -490,7 +510,7 @@ def test_a_page_that_cannot_be_written_does_not_change_the_word(
 
 
 def test_earlier_gates_are_on_the_page(tmp_path: Path) -> None:
-    """Trends come from the gates of the same suite beside it."""
+    """Trends come from earlier gates of the same suite in the same results folder."""
     first, _, _ = carried_out(tmp_path, FakeRun())
     _, folder, _ = carried_out(tmp_path, FakeRun())
     assert names(tmp_path / "gates") >= {first.name, folder.name}
@@ -499,7 +519,7 @@ def test_earlier_gates_are_on_the_page(tmp_path: Path) -> None:
 
 
 def test_what_was_asked_in_the_suites_place_is_told(tmp_path: Path) -> None:
-    """``--seed`` and ``--mutant`` stand in ``gate.json``, and bugs in each case."""
+    """``--seed`` and ``--mutant`` are recorded in ``gate.json``, and mutants in each case."""
     wanted = suite({"inline": True, "matrix": [{}]}, Path("q.toml"), seed=7,
                    mutants=["no-min-isr-check"])  # fmt: skip
     _, folder, _ = carried_out(tmp_path, FakeRun(), wanted, seed=7, mutants=["no-min-isr-check"])

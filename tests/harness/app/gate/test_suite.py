@@ -1,4 +1,4 @@
-"""Suite files: what cases come of one, and what is refused before anything starts."""
+"""Suite files: the cases that they define, and what is refused before any case starts."""
 
 import dataclasses
 import tomllib
@@ -51,7 +51,7 @@ def of(text: str, **options: Any) -> Suite:
 
 
 def test_a_matrix_is_every_combination() -> None:
-    """Every case has its own readable name, and its place is that of its axes' values."""
+    """A matrix gives every combination in the order of its axes; each case has its own name."""
     asked = of(FULL)
     assert asked.name == "full"
     assert (asked.budget_s, asked.inline, asked.keep) == (90.0, True, 3)
@@ -68,8 +68,10 @@ def test_a_matrix_is_every_combination() -> None:
 
 
 def test_a_case_has_the_plan_of_its_coordinates() -> None:
-    """Configurations are fields of a plan; a matrix's time limit wins over theirs, theirs over the
-    suite's."""
+    """A configuration sets fields of a case's plan.
+
+    The time limit of a matrix overrides that of a configuration, which overrides the suite's.
+    """
     default, changed, matrixed, planted = (of(FULL).cases[place].plan for place in (0, 2, -2, -1))
     assert (default.time_limit_s, default.producer, default.concurrency) == (7.0, {}, 5)
     assert changed.producer == {"acks": "1", "enable.idempotence": "false"}
@@ -80,8 +82,10 @@ def test_a_case_has_the_plan_of_its_coordinates() -> None:
 
 
 def test_seeds_can_be_moved_and_bugs_planted_everywhere() -> None:
-    """``--seed`` is the first seed of each matrix, the others follow; ``--mutant`` adds to what a
-    configuration plants."""
+    """``--seed`` replaces the first seed of each matrix and shifts the others.
+
+    ``--mutant`` adds to the mutants of the configurations.
+    """
     asked = of(FULL, seed=100, mutants=["no-min-isr-check"])
     assert [case.plan.seed for case in asked.cases[:4]] == [100, 101, 100, 101]
     assert asked.cases[-1].plan.seed == 100
@@ -90,8 +94,10 @@ def test_seeds_can_be_moved_and_bugs_planted_everywhere() -> None:
 
 
 def test_a_plan_file_is_the_ground_of_a_matrix(tmp_path: Path) -> None:
-    """Its fields stand where neither configuration nor axis says otherwise; it is looked for beside
-    the suite."""
+    """A matrix's plan file gives the fields that neither configuration nor axis sets.
+
+    Its path is relative to the suite.
+    """
     (tmp_path / "aimed.toml").write_text(
         'nemesis = ["kill"]\ntime-limit = 12\nseed = 5\nconcurrency = 8\n'
         'mutant = "no-min-isr-check"\n'
@@ -137,8 +143,10 @@ AXES = {
 
 @given(st.fixed_dictionaries({name: axis.filter(bool) for name, axis in AXES.items()}))
 def test_no_combination_is_forgotten_or_doubled(axes: dict[str, list[Any]]) -> None:
-    """As many cases as the product of the axes, all with different names, and each axis's
-    values in their order."""
+    """There are as many cases as combinations, all with different names.
+
+    Each axis keeps the order of its values.
+    """
     cases = suite({"configurations": {"a": {}, "b": {}}, "matrix": [axes]}, SUITE).cases
     sizes = [len(axis) for axis in axes.values()]
     assert len(cases) == len({case.name for case in cases}) == sizes[0] * sizes[1] * sizes[2]
@@ -199,7 +207,7 @@ def test_no_combination_is_forgotten_or_doubled(axes: dict[str, list[Any]]) -> N
     ],
 )
 def test_a_wrong_suite_is_refused_in_one_line(text: str, line: str) -> None:
-    """The line says where it is wrong and what would be right."""
+    """A wrong suite is refused in one line that says where it is wrong and what is valid."""
     with pytest.raises(Refused) as refused:
         of(text)
     assert str(refused.value).removeprefix(f"{SUITE}: ").startswith(line)
@@ -216,14 +224,14 @@ def test_a_wrong_suite_is_refused_in_one_line(text: str, line: str) -> None:
     ],
 )  # fmt: skip
 def test_every_case_is_resolved_before_the_first_starts(text: str, line: str) -> None:
-    """What ``run`` would refuse is refused with the case's name."""
+    """A case that ``run`` would refuse is refused with its name before the first case starts."""
     with pytest.raises(Refused, match="seed 0: ") as refused:
         ready(of(text))
     assert str(refused.value).startswith(line)
 
 
 def test_an_unreadable_suite_is_refused(tmp_path: Path) -> None:
-    """One line for a missing file, one for a file that is no TOML."""
+    """A missing file and a file that is not TOML are refused in one line."""
     with pytest.raises(Refused, match="No such file"):
         load(tmp_path / "none.toml")
     (tmp_path / "torn.toml").write_text("[[matrix")
@@ -234,7 +242,10 @@ def test_an_unreadable_suite_is_refused(tmp_path: Path) -> None:
 def test_what_the_machine_cannot_offer_is_left_out_when_the_suite_allows_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the reason; a case of an optional target that is there is checked like any other."""
+    """Cases of a missing optional target are left out, with the reason.
+
+    If the target is available, its cases are checked like any other.
+    """
     text = 'optional-targets = ["containers"]\n[[matrix]]\ntarget = ["processes", "containers"]\n'
     missing = dataclasses.replace(catalogue.TARGETS["containers"], refusal=lambda: "no engine")
     monkeypatch.setitem(catalogue.TARGETS, "containers", missing)
@@ -251,7 +262,10 @@ def test_what_the_machine_cannot_offer_is_left_out_when_the_suite_allows_it(
 
 
 def test_a_target_that_is_required_is_not_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that is slow to answer, say, does not make a gate green that did without it."""
+    """With ``--require`` a missing optional target is refused.
+
+    Otherwise a gate could be green without it, for example because the engine was slow to answer.
+    """
     text = 'optional-targets = ["containers"]\n[[matrix]]\ntarget = ["processes", "containers"]\n'
     missing = dataclasses.replace(catalogue.TARGETS["containers"], refusal=lambda: "no engine")
     monkeypatch.setitem(catalogue.TARGETS, "containers", missing)
@@ -266,7 +280,7 @@ def test_a_target_that_is_required_is_not_optional(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["quick", "nightly", "release"])
 def test_the_suites_of_the_project_can_be_run(name: str, repository: Path) -> None:
-    """Every case that this machine can offer is resolved; each suite has its file's name."""
+    """Each suite has its file's name, and its cases resolve, except those of missing targets."""
     path = repository / "examples" / "suites" / f"{name}.toml"
     asked = load(path)
     assert asked.name == name
@@ -277,8 +291,11 @@ def test_the_suites_of_the_project_can_be_run(name: str, repository: Path) -> No
 
 
 def test_the_quick_suite_keeps_what_it_promises(repository: Path) -> None:
-    """Twelve cases and more on processes alone, 20 s each and more, faults of three kinds and more,
-    within ten minutes with the containers' cases, too."""
+    """The quick suite has at least 12 cases on processes, each of at least 20 s and 3 faults.
+
+    Its cases on processes have at least six kinds of faults. With the containers' cases, too, it
+    fits into its budget of ten minutes.
+    """
     asked = load(repository / "examples" / "suites" / "quick.toml")
     cases = ready(asked)
     processes = [case for case in cases if case.plan.target == "processes"]
@@ -293,13 +310,13 @@ def test_the_quick_suite_keeps_what_it_promises(repository: Path) -> None:
 
 
 def test_the_suites_are_all_there_are(repository: Path) -> None:
-    """No suite is left out of these tests."""
+    """These tests cover all suites of the project."""
     there = {path.stem for path in (repository / "examples" / "suites").iterdir()}
     assert there == {"quick", "nightly", "release"}
 
 
 def test_configurations_are_judged_by_what_they_promise(repository: Path) -> None:
-    """Where a suite gives up acks=all the contract lets lost records go, elsewhere it does not."""
+    """The contract permits lost records only for the configuration acks-1."""
     for case in ready(load(repository / "examples" / "suites" / "quick.toml")):
         if case.left_out is None:
             contract = Contract.of(case.plan)

@@ -1,4 +1,4 @@
-"""The summary of a CI job, in GitHub's Markdown."""
+"""The summary of a gate for a CI job, in GitHub's Markdown."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ FOLDER = Path("results/gates/x")
 
 
 def test_the_word_then_what_needs_a_look_then_the_table(case: Make, gate: Make) -> None:
-    """A reader sees the anomaly and how to see it again before any row of the table."""
+    """The verdict comes first, then red cases with the command to replay them, then the table."""
     text = markdown(
         gate(
             case("valid", seconds=26.2, throughput_hz=1812.4, unavailable_s=3.1, recovery_s=1.04,
@@ -45,7 +45,7 @@ def test_the_word_then_what_needs_a_look_then_the_table(case: Make, gate: Make) 
 
 
 def test_nothing_that_was_recorded_is_taken_for_markup(case: Make, gate: Make) -> None:
-    """Keys, errors and last lines come from elsewhere."""
+    """Keys, errors and last lines are escaped, because they come from outside."""
     why = "crash 1 · its last line: <img src=x onerror=alert(1)> | `a` *b* [c](d)\n# e"
     text = markdown(gate(case("invalid", why=(why,))), FOLDER)
     (line,) = (line for line in text.splitlines() if "last line" in line)
@@ -55,6 +55,6 @@ def test_nothing_that_was_recorded_is_taken_for_markup(case: Make, gate: Make) -
 
 
 def test_an_empty_gate_has_a_summary(gate: Make) -> None:
-    """Interrupted before its first case had ended."""
+    """A gate that was interrupted before its first case ended has a summary."""
     text = markdown(gate(planned=3, interrupted=True, seconds=2.0), FOLDER)
     assert "quick: no case of 3 interrupted after 0:02 min: ❔ unknown" in text

@@ -1,4 +1,4 @@
-"""A gate in words for a terminal."""
+"""A gate as text for a terminal."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Make = Callable[..., Any]
 
 
 def test_a_line_for_each_case(case: Make) -> None:
-    """Its place, its word, its name, its figures, and why."""
+    """A case's line has its number, verdict, name, figures and reasons."""
     figures = {
         "seconds": 26.2, "throughput_hz": 812.4, "unavailable_s": 3.14, "recovery_s": None,
         "faults": (FaultProof("kill", True),),
@@ -30,7 +30,7 @@ def test_a_line_for_each_case(case: Make) -> None:
 
 
 def test_a_table_of_all(case: Make, gate: Make) -> None:
-    """What needs a look comes first, with the reason and the command that shows it again."""
+    """Cases that need attention come first, with the reason and the command to replay them."""
     there = gate(case(), case("invalid", why=("lost-write 3 · …",), folder="runs/a"), seconds=61.0)
     lines = words.table(there, Path("g")).splitlines()
     assert lines[:3] == [
@@ -49,7 +49,7 @@ def test_a_table_of_all(case: Make, gate: Make) -> None:
 
 
 def test_a_clock() -> None:
-    """Minutes and seconds, hours where there are any."""
+    """Durations are minutes and seconds, with hours if there are any."""
     assert [words.clock(seconds) for seconds in (0.4, 61, 3599.6)] == [
         "0:00 min",
         "1:01 min",

@@ -1,4 +1,4 @@
-"""Runs' folders that look like real ones, made from a seed."""
+"""Fixtures that make realistic folders of runs from a seed."""
 
 import heapq
 import random
@@ -33,7 +33,7 @@ STRUCK: list[tuple[str, Any, float, float, str]] = [
 
 
 class _Run:
-    """Clients that write to and read from plain lists, with trouble where faults are."""
+    """Clients that write to and read from lists, with delays during faults."""
 
     def __init__(self, kind: Kind, sends: int) -> None:
         self.random = random.Random(kind)
@@ -54,14 +54,14 @@ class _Run:
         return index
 
     def trouble(self, key: str, seconds: float) -> float:
-        """How long a send that is asked now has to wait for the partition's next leader."""
+        """Return how long a send at this time waits for the partition's next leader."""
         for place, (_, _, begin, end, _) in enumerate(STRUCK):
             if place % 3 == KEYS.index(key) % 3 and begin <= seconds < begin + 3.1:
                 return min(end, begin + 3.1) - seconds
         return 0.0
 
     def go(self) -> None:
-        """Everything in the order of time, from a queue of what happens next."""
+        """Execute all events in the order of time, from a queue."""
         queue: list[tuple[float, int, Callable[[float], object]]] = []
         self.queue, self.number = queue, 0
         for place, (fault, targets, begin, end, _) in enumerate(STRUCK):
@@ -83,7 +83,7 @@ class _Run:
         ]
 
     def reader_past(self, finding: Finding) -> int:
-        """The first poll that read the finding's offset or a later one."""
+        """Return the first poll that read the finding's offset or a later one."""
         assert finding.offset is not None
         for op in self.events[finding.ops[0] :]:
             if op.type == "ok" and op.f == "poll":
@@ -133,7 +133,7 @@ class _Run:
             self.at(now + 0.1, partial(self.poll, reader, positions))
 
     def lose(self, now: float) -> None:
-        """A leader acknowledges five records alone; the next leader does not have them."""
+        """Make a leader acknowledge five records alone, which the next leader does not have."""
         for key in ("orders-1", "orders-4"):
             log = self.logs[key]
             for place in range(5):
@@ -163,7 +163,7 @@ class _Run:
 
 
 def write_run(folder: Path, kind: Kind, sends: int) -> Path:
-    """A run's folder as the harness leaves it, the page not yet rendered."""
+    """Write a run's folder as the harness leaves it, without the page."""
     run = _Run(kind, sends)
     run.go()
     run.findings.append(
@@ -227,7 +227,7 @@ def write_run(folder: Path, kind: Kind, sends: int) -> Path:
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Callable[..., Path]:
-    """Makes a run's folder: ``run_folder("invalid", sends=500)``."""
+    """Make a run's folder: ``run_folder("invalid", sends=500)``."""
 
     def make(kind: Kind, sends: int = 500) -> Path:
         return write_run(tmp_path / f"20261120T160000Z-idempotent-seed7-{kind}", kind, sends)

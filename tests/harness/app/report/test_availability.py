@@ -12,7 +12,7 @@ def ints(*numbers: int) -> columns.Ints:
 
 
 def waits(*spans: tuple[int, int], acked: bool = True) -> availability.Waits:
-    """Waits, the last of them acknowledged or not."""
+    """Make waits, the last of them acknowledged or not."""
     ends = np.ones(len(spans), dtype=np.bool_)
     ends[-1:] = acked
     return availability.Waits(ints(*(a for a, _ in spans)), ints(*(b for _, b in spans)), ends)
@@ -21,7 +21,7 @@ def waits(*spans: tuple[int, int], acked: bool = True) -> availability.Waits:
 @pytest.mark.parametrize(
     ("asked", "acked", "last", "spans", "all_acked"),
     [
-        ([0, 10], [5, 30], 30, [(0, 5), (10, 30)], True),   # idle from 5 to 10: nobody waited
+        ([0, 10], [5, 30], 30, [(0, 5), (10, 30)], True),   # idle from 5 to 10: no wait
         ([0, 2, 4], [20], 20, [(0, 20)], True),             # the first of them began the wait
         ([0, 10, 15], [5], 25, [(0, 5), (10, 25)], False),  # the last writes failed at 25
         ([0], [], 9, [(0, 9)], False),                      # never acknowledged at all
@@ -31,7 +31,7 @@ def waits(*spans: tuple[int, int], acked: bool = True) -> availability.Waits:
 def test_between(
     asked: list[int], acked: list[int], last: int, spans: list[tuple[int, int]], *, all_acked: bool
 ) -> None:
-    """A wait runs from the first write asked for to the next acknowledgement; idling is none."""
+    """A wait lasts from the first write to the next acknowledgement; idle time is no wait."""
     found = availability.between(ints(*asked), ints(*acked), last)
     assert list(zip(found.begin.tolist(), found.end.tolist(), strict=True)) == spans
     assert bool(found.acked.all()) is all_acked
@@ -42,12 +42,12 @@ def test_between(
     [((0, 5), 0), ((3, 15), 10), ((15, 25), 30), ((21, 22), 30), ((51, 60), 0)],
 )
 def test_wait_touching_a_window(window: tuple[int, int], longest: int) -> None:
-    """The whole wait counts that reaches into the window, and no other."""
+    """A wait counts fully if any part of it is in the window, and otherwise not at all."""
     assert availability.wait_ns(waits((10, 20), (20, 50)), window) == longest
 
 
 def test_recovery() -> None:
-    """The slowest partition decides; one that nobody writes to any more says nothing."""
+    """The slowest partition decides; a partition without further writes does not count."""
     quick, slow = waits((0, 10), (90, 112)), waits((0, 5), (50, 140))
     idle = waits((0, 10), (100 + availability.RECOVERY_NS + 1, 10**12))
     assert availability.recovery_ns([quick, slow, idle], 100) == 40
@@ -58,7 +58,7 @@ def test_recovery() -> None:
 
 
 def test_impacts_of_a_run(run_folder: Callable[..., Path]) -> None:
-    """Of each fault that was applied: acknowledgements, the longest wait, the recovery."""
+    """The impact of each applied fault is its acknowledgements, longest wait and recovery."""
     folder = run_folder("valid", sends=2000)
     events = columns.load(folder / "history.jsonl")
     struck = faults.load(folder / "schedule.jsonl")
@@ -75,7 +75,7 @@ def test_impacts_of_a_run(run_folder: Callable[..., Path]) -> None:
 
 
 def test_a_run_without_events_has_no_impacts(tmp_path: Path) -> None:
-    """A fault over an empty history is measured by nothing."""
+    """A fault in an empty history has no measures."""
     fault = faults.Fault(id=1, fault="kill", applied_ns=5, healed_ns=10)
     (impact,) = availability.impacts(columns.load(tmp_path / "absent"), [fault])
     assert (impact.wait_s, impact.wait_key, impact.recovery_s) == (None, "", None)

@@ -11,7 +11,7 @@ from model.op import NEMESIS, Op
 
 
 def written(path: Path, *ops: Op) -> columns.Columns:
-    """The columns of a history of these events."""
+    """Write a history of these events and load its columns."""
     history.write(path / "history.jsonl", ops)
     return columns.load(path / "history.jsonl")
 
@@ -48,13 +48,13 @@ def op(index: int, **more: Any) -> Op:
     ],
 )
 def test_what_an_event_touches(value: Any, keys: list[str], records: tuple[int, int]) -> None:
-    """Partitions and records are counted in micro-operations, and nowhere else."""
+    """Partitions and records are found in micro-operations, and nowhere else."""
     assert columns.keys_of(value) == keys
     assert columns.records_of(value) == records
 
 
 def test_latency_is_from_an_invocation_to_its_own_completion(tmp_path: Path) -> None:
-    """Processes interleave; an invocation without an end has no latency."""
+    """Latency is measured per process; an invocation without a completion has none."""
     found = written(
         tmp_path,
         op(0, type="invoke", process=1),
@@ -68,7 +68,7 @@ def test_latency_is_from_an_invocation_to_its_own_completion(tmp_path: Path) -> 
 
 
 def test_columns_hold_what_the_file_says(tmp_path: Path) -> None:
-    """Codes lead back to names, rows back to events, and the nemesis is no client."""
+    """Codes map back to names, rows back to events, and the nemesis is not a client."""
     ops = [
         op(0, value=[["send", "a-0", [0, 5]]]),
         op(1, f="poll", value=[["poll", {"a-1": [[3, 9]]}]]),
@@ -85,13 +85,13 @@ def test_columns_hold_what_the_file_says(tmp_path: Path) -> None:
 
 
 def test_rows_are_found_by_index_even_where_some_are_missing(tmp_path: Path) -> None:
-    """A history cut out of a longer one keeps its indices."""
+    """Rows are found by index in a part of a history, which keeps its indices."""
     found = written(tmp_path, op(5), op(7), op(1))
     assert [found.row_of(index) for index in (5, 7, 1, 0, 99)] == [0, 1, 2, None, None]
 
 
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
-    """A killed writer leaves a history that can be shown; a broken line within it is told."""
+    """A torn last line, left by a killed writer, is ignored. Any other broken line is an error."""
     path = tmp_path / "history.jsonl"
     path.write_bytes(history.encode(op(0)) + history.encode(op(1))[:-9])
     assert columns.load(path).index.tolist() == [0]
@@ -101,7 +101,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
 
 
 def test_no_history_is_an_empty_one(tmp_path: Path) -> None:
-    """A run that never got to its first event still has a page."""
+    """A run without any event still has a page."""
     found = columns.load(tmp_path / "absent")
     assert len(found) == 0
     assert found.time_ns.dtype == np.int64

@@ -1,4 +1,4 @@
-"""Events read like sentences."""
+"""Short descriptions of a history's events."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def polled(*rows: list[Any]) -> list[Any]:
     ],
 )  # fmt: skip
 def test_described(value: Any, text: str) -> None:
-    """Events read like sentences; of a long poll, the stretches around the offset are shown."""
+    """An event is a short phrase; of a long poll, the records around the offset are shown."""
     assert event_text.described(value, "a-0", 20) == text
 
 
@@ -63,7 +63,7 @@ def test_described(value: Any, text: str) -> None:
     ],
 )  # fmt: skip
 def test_struck(value: Any, text: str) -> None:
-    """What the nemesis did reads like a phrase, whatever a history holds in its place."""
+    """An event of the nemesis is a short phrase, even if its value is malformed."""
     assert event_text.struck(value) == text
 
 
@@ -76,5 +76,5 @@ def test_struck(value: Any, text: str) -> None:
     ],
 )
 def test_what_befell_the_test_is_told(value: dict[str, Any], phrase: str) -> None:
-    """Events of the nemesis that are no faults."""
+    """Crashes and recoveries, which are no faults, have phrases of their own."""
     assert event_text.struck(value) == phrase

@@ -21,7 +21,7 @@ from harness.app.report.faults import Effect, Fault
     ],
 )
 def test_nodes(targets: Any, nodes: list[str]) -> None:
-    """However a fault words its targets, the nodes in them are found."""
+    """Nodes are found in every form of a fault's targets."""
     assert faults.nodes(Fault(id=0, fault="x", targets=targets)) == nodes
 
 
@@ -35,12 +35,15 @@ def test_nodes(targets: Any, nodes: list[str]) -> None:
     ],
 )
 def test_spoken(targets: Any, text: str) -> None:
-    """Simple targets read like words."""
+    """Simple targets are shown as words."""
     assert faults.spoken(targets) == text
 
 
 def test_load(tmp_path: Path) -> None:
-    """Faults come in the order of time; the line that a kill tore is left out, any other told."""
+    """Faults are sorted by time.
+
+    A torn last line is ignored, and any other broken line is an error.
+    """
     path = tmp_path / "schedule.jsonl"
     assert faults.load(path) == []
     late = b'{"id": 1, "fault": "kill", "applied_ns": 9, "effect": {"proved": true, "how": "h"}}\n'
@@ -62,13 +65,13 @@ def test_load(tmp_path: Path) -> None:
 def test_window(
     applied_ns: int | None, healed_ns: int | None, window: tuple[int, int] | None
 ) -> None:
-    """A fault that was not healed lasts to the end; one that was not applied lasts not at all."""
+    """A fault without a heal lasts to the end; one that was not applied has no window."""
     fault = Fault(id=0, fault="kill", applied_ns=applied_ns, healed_ns=healed_ns)
     assert fault.window_ns(20) == window
 
 
 def test_lanes() -> None:
-    """Every broker has a lane, struck or not, and so has whoever else was struck."""
+    """Every broker has a lane, and so has any other node that a fault struck."""
     struck = [Fault(id=0, fault="kill", targets=["broker-7", "zookeeper-2"])]
     assert faults.lanes(struck, 2) == [
         "broker-1", "broker-2", "zookeeper", "clients", "broker-7", "zookeeper-2",
@@ -93,6 +96,6 @@ def test_colours_do_not_depend_on_the_order() -> None:
     ],
 )
 def test_a_fault_that_left_its_plan(late_ns: int | None, overran_ns: int | None, text: str) -> None:
-    """The page says by how much a fault came late or lasted too long, from half a second on."""
+    """The page says how late a fault was or how much too long, from half a second on."""
     fault = faults.Fault(1, "kill", late_ns=late_ns, overran_ns=overran_ns)
     assert fault.unpunctual() == text

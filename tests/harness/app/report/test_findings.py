@@ -22,7 +22,10 @@ def empty(tmp_path: Path) -> columns.Columns:
 
 
 def test_illegal_comes_first_then_the_most_frequent(empty: columns.Columns) -> None:
-    """What failed the run is on top, and an anomaly is split by whether it was allowed."""
+    """Illegal anomalies come first, then the most frequent.
+
+    Allowed findings are a group of their own.
+    """
     rows = [Finding(anomaly="duplicate", legal=True)] * 3
     rows += [
         Finding(anomaly="phantom"),
@@ -40,7 +43,7 @@ def test_illegal_comes_first_then_the_most_frequent(empty: columns.Columns) -> N
 
 
 def test_a_thousand_findings_are_counted_but_not_all_shown(empty: columns.Columns) -> None:
-    """The page stays small however bad the run was."""
+    """All findings are counted, but a bounded number is shown, so that the page stays small."""
     rows = [Finding(anomaly="lost-write", offset=2 * place) for place in range(1000)]
     (group,) = findings.groups(table(*rows), empty, [])
     assert (group.total, len(group.shown), group.left) == (1000, findings.SHOWN, 980)
@@ -48,7 +51,7 @@ def test_a_thousand_findings_are_counted_but_not_all_shown(empty: columns.Column
 
 
 def test_neighbours_in_the_log_are_one_row(empty: columns.Columns) -> None:
-    """Findings next to each other, or at one offset, are told once, with the faults of all."""
+    """Findings at the same or at adjacent offsets are one row, with the faults of all."""
     places = [
         ("a-0", 7),
         ("a-0", 8),
@@ -84,7 +87,7 @@ def test_no_findings(tmp_path: Path, empty: columns.Columns) -> None:
 
 
 def test_a_finding_is_shown_among_its_neighbours(run_folder: Callable[..., Path]) -> None:
-    """Witnesses are marked, everything shown touches the partition, and the faults are named."""
+    """A finding is shown among its partition's events, with its witnesses and faults marked."""
     folder = run_folder("invalid", sends=2000)
     events = columns.load(folder / "history.jsonl")
     struck = faults.load(folder / "schedule.jsonl")
@@ -108,7 +111,7 @@ def test_a_finding_is_shown_among_its_neighbours(run_folder: Callable[..., Path]
 
 
 def test_gaps_between_shown_events_are_marked(run_folder: Callable[..., Path]) -> None:
-    """Where events of the partition are left out between two witnesses, the page says so."""
+    """If events of the partition between two witnesses are left out, a gap is shown."""
     events = columns.load(run_folder("valid", sends=2000) / "history.jsonl")
     key = events.key_names[0]
     code = 0
@@ -124,8 +127,11 @@ def test_gaps_between_shown_events_are_marked(run_folder: Callable[..., Path]) -
 
 
 def test_a_witness_of_another_partition_is_shown(tmp_path: Path) -> None:
-    """A torn transaction is witnessed by a poll of the record that is there, which another
-    partition has: the page says what that poll read."""
+    """A witness in another partition is shown with what it read.
+
+    A torn transaction, for example, is witnessed by a poll of the record that another partition
+    has.
+    """
     sent = [["send", "a-0", [5, 1]], ["send", "b-0", [7, 2]]]
     asked = [["send", "a-0", 1], ["send", "b-0", 2]]
     read = [["poll", {"b-0": [[6, 9], [7, 2]], "c-0": [[1, 1]]}]]
@@ -154,7 +160,7 @@ def test_a_witness_of_another_partition_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_witness_that_shares_no_record_says_all_that_it_did(tmp_path: Path) -> None:
-    """What a witness did is never blank because it happened in another partition."""
+    """A witness that shares no record with the finding is shown with all that it did."""
     history.write(
         tmp_path / "history.jsonl",
         [Op(index=0, time_ns=0, process=1, type="ok", f="poll",
@@ -169,7 +175,7 @@ def test_a_witness_that_shares_no_record_says_all_that_it_did(tmp_path: Path) ->
 
 
 def test_what_clients_saw_comes_before_what_brokers_show(empty: columns.Columns) -> None:
-    """A headline is an anomaly of clients where there is one, as on the terminal."""
+    """Anomalies that clients saw come before violated invariants of brokers, as on the terminal."""
     rows = [Finding(anomaly="invariant:log-matching")] * 3 + [Finding(anomaly="lost-write")]
     found = findings.groups(table(*rows), empty, [])
     assert [group.anomaly for group in found] == ["lost-write", "invariant:log-matching"]

@@ -20,7 +20,7 @@ def table(*found: Finding) -> pa.Table:
 def test_lost_records_are_marked_when_they_were_acknowledged(
     run_folder: Callable[..., Path],
 ) -> None:
-    """A mark says how many records were lost then, and which was the first."""
+    """A mark is at the acknowledgement, with the number of records lost and the first of them."""
     folder = run_folder("invalid")
     events = columns.load(folder / "history.jsonl")
     found = marks.of(findings.load(folder / "findings.parquet"), events, plots.edges_s(events))
@@ -38,7 +38,7 @@ def test_lost_records_are_marked_when_they_were_acknowledged(
 def test_a_loss_that_the_configuration_allows_is_marked_as_such(
     run_folder: Callable[..., Path],
 ) -> None:
-    """With acks=1 lost records are no reason to fail, and still worth seeing."""
+    """A loss that the configuration allows (acks=1) is marked as allowed."""
     events = columns.load(run_folder("valid") / "history.jsonl")
     allowed = Finding(anomaly="lost-write", legal=True, ops=(30,))
     (mark,) = marks.of(table(allowed), events, plots.edges_s(events))
@@ -46,7 +46,7 @@ def test_a_loss_that_the_configuration_allows_is_marked_as_such(
 
 
 def test_findings_without_a_known_witness_have_no_mark(run_folder: Callable[..., Path]) -> None:
-    """A finding may name no event, or one that the history lacks."""
+    """A finding that names no event, or one that the history lacks, has no mark."""
     folder = run_folder("valid")
     events = columns.load(folder / "history.jsonl")
     found = table(Finding(anomaly="a", ops=(10**9,)), Finding(anomaly="b"))

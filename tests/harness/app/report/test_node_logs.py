@@ -36,7 +36,7 @@ def logs(folder: Path, **texts: str) -> node_logs.Logs:
     ],
 )
 def test_stamp(line: bytes, seconds: float | None) -> None:
-    """Times of Python's, Kafka's and Toxiproxy's logs are understood; other lines have none."""
+    """Times are parsed in the formats of Python, Kafka and Toxiproxy; other lines have none."""
     start_ns = int(START.started.timestamp()) * S
     found = node_logs.stamp(line)
     assert found == (None if seconds is None else start_ns + int(seconds * S))
@@ -44,13 +44,16 @@ def test_stamp(line: bytes, seconds: float | None) -> None:
 
 @given(st.binary(max_size=80))
 def test_any_line_can_be_looked_at(line: bytes) -> None:
-    """A log may hold any bytes."""
+    """A line of arbitrary bytes raises no error."""
     assert node_logs.stamp(line) is None or node_logs.stamp(line) is not None
 
 
 def test_lines_of_the_partition_come_first(tmp_path: Path) -> None:
-    """Of too many lines those are quoted that name the partition, then warnings, then the nearest;
-    lines about other partitions are left out, and so is what is far away."""
+    """If there are too many lines, those that name the partition come first.
+
+    Then come warnings, then the lines nearest in time. Lines about other partitions and distant
+    lines are left out.
+    """
     noise = "".join(
         f"2026-11-20 16:00:05,{n:03} INFO a: tick of {chr(97 + n % 7)}\n" for n in range(90)
     )
@@ -74,13 +77,13 @@ def test_lines_of_the_partition_come_first(tmp_path: Path) -> None:
 
 
 def test_a_topic_that_was_created_again_keeps_its_name_in_logs(tmp_path: Path) -> None:
-    """The history numbers topics of one name; brokers do not."""
+    """Logs name a recreated topic without the number that the history adds to it."""
     told = logs(tmp_path, broker_1="2026-11-20 16:00:05,000 INFO c: x-1: gone\n")
     assert told.around([5 * S], "x~2-1").lines[0].is_about
 
 
 def test_what_is_said_again_and_again_is_one_line(tmp_path: Path) -> None:
-    """Repetitions within a second are counted, and numbers do not make a difference."""
+    """Repeated lines within a second are counted as one, and differences in numbers are ignored."""
     lines = [f'{{"level":"error","name":"p","error":"dial {n}","time":"2026-11-20T16:00:05Z"}}'
              for n in range(5)]  # fmt: skip
     told = logs(tmp_path, toxiproxy="\n".join(lines) + "\n").around([5 * S], None)
@@ -103,7 +106,7 @@ def test_a_clock_that_jumps_hides_no_line(tmp_path: Path) -> None:
 
 
 def test_logs_outside_the_folder_are_not_read(tmp_path: Path) -> None:
-    """A folder that somebody sent may hold links to files of this machine."""
+    """Links to files outside the folder are not followed, as the folder may come from elsewhere."""
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "log.txt").write_text("2026-11-20 16:00:05,000 INFO key\n")
     nodes = tmp_path / "run" / "nodes"
@@ -117,7 +120,7 @@ def test_logs_outside_the_folder_are_not_read(tmp_path: Path) -> None:
 
 
 def test_without_a_start_nothing_is_matched(tmp_path: Path) -> None:
-    """Folders of earlier versions have logs, but no time to match them with."""
+    """Without the time of the start (folders of earlier versions) no log line is matched."""
     logs(tmp_path, broker_1="2026-11-20 16:00:05,000 INFO c\n")
     unknown = node_logs.Logs(node_logs.find(tmp_path), None)
     assert not unknown.are_timed
@@ -125,7 +128,7 @@ def test_without_a_start_nothing_is_matched(tmp_path: Path) -> None:
 
 
 def test_a_page_of_another_folder_links_the_logs_of_the_run(tmp_path: Path) -> None:
-    """A further judgement has a page of its own, below the run's folder or far from it."""
+    """The page of a further judgement links the run's logs, relative to its own folder."""
     (tmp_path / "nodes" / "broker-1").mkdir(parents=True)
     (tmp_path / "nodes" / "broker-1" / "log.txt").write_text("")
     page = tmp_path / "judgements" / "1"

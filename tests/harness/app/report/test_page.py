@@ -52,7 +52,7 @@ class Parsed(HTMLParser):
 def test_the_verdict_is_the_headline(
     kind: str, headline: str, run_folder: Callable[..., Path]
 ) -> None:
-    """A reader sees at once how it went, and where to go from there."""
+    """The headline is the verdict with its reason. The page has the command to replay the run."""
     folder = run_folder(kind)
     written = render(folder)
     assert written == folder / "report.html"
@@ -63,7 +63,7 @@ def test_the_verdict_is_the_headline(
 
 
 def links(parsed: Parsed, folder: Path) -> list[str]:
-    """The links that lead nowhere: to no anchor of the page, and to no file of the folder."""
+    """Return the broken links: those to no anchor of the page and to no file of the folder."""
     anchors = {value for _, name, value in parsed.attributes if name == "id"}
     return [
         value
@@ -76,7 +76,7 @@ def links(parsed: Parsed, folder: Path) -> list[str]:
 
 
 def test_the_header_blames_the_first_findings_own_faults(run_folder: Callable[..., Path]) -> None:
-    """Faults of findings right behind the first are not blamed for it."""
+    """The header names the faults of the first finding, not those of its neighbours in the row."""
     folder = run_folder("invalid")
     found = pq.read_table(folder / "findings.parquet").to_pylist()
     for row in found:
@@ -89,7 +89,7 @@ def test_the_header_blames_the_first_findings_own_faults(run_folder: Callable[..
 
 
 def written_logs(folder: Path) -> Path:
-    """The folder with a start (16:00:00), and logs of two nodes around the lost records."""
+    """Add a start (16:00:00) and logs of two nodes around the lost records to a folder."""
     run_start.write(folder, 1_795_190_400 * 10**9, simulated=False)
     logs = {
         "broker-1": ["2026-11-20 16:00:22,900 INFO broker: orders-1: leader 3, epoch 2",
@@ -127,7 +127,7 @@ def test_evidence_is_one_click_away(run_folder: Callable[..., Path]) -> None:
 
 
 def test_times_of_day_stand_beside_run_time(run_folder: Callable[..., Path]) -> None:
-    """With the start known, witnesses and faults have a time of day, and logs are matched."""
+    """With a known start, witnesses and faults have a time of day, and logs are matched."""
     text = Parsed(render(written_logs(run_folder("invalid")))).text
     assert "started 2026-11-20 16:00:00.000 UTC" in text
     assert re.search(r"event \d+ at 23\.000 s 16:00:23\.000 , ok send of process 51", text)
@@ -138,7 +138,7 @@ def test_times_of_day_stand_beside_run_time(run_folder: Callable[..., Path]) -> 
 
 
 def test_a_folder_without_a_start_has_run_time_alone(run_folder: Callable[..., Path]) -> None:
-    """Folders of earlier versions are shown with links to their logs, and no time is guessed."""
+    """Without a start (folders of earlier versions) logs are linked, and no time is guessed."""
     folder = written_logs(run_folder("invalid"))
     (folder / "run.json").unlink()
     parsed = Parsed(render(folder))
@@ -149,7 +149,7 @@ def test_a_folder_without_a_start_has_run_time_alone(run_folder: Callable[..., P
 
 
 def test_a_witness_says_which_fault_was_last(run_folder: Callable[..., Path]) -> None:
-    """Each witness names the fault that lasted then, or how long ago the last one was healed."""
+    """Each witness names the fault active then, or how long ago the last one was healed."""
     folder = run_folder("invalid")
     text = Parsed(render(folder)).text
     assert re.search(
@@ -163,7 +163,10 @@ def test_a_witness_says_which_fault_was_last(run_folder: Callable[..., Path]) ->
 
 
 def test_a_checker_that_had_nothing_to_judge_is_grey(run_folder: Callable[..., Path]) -> None:
-    """Green is for checkers that looked at something; an earlier verdict does not say at what."""
+    """A checker without anything to judge is not shown as valid.
+
+    A verdict of an earlier version does not say how much was judged.
+    """
     folder = run_folder("valid")
     verdict = msgspec.json.decode((folder / "verdict.json").read_bytes())
     verdict["checkers"] = {
@@ -181,7 +184,7 @@ def test_a_checker_that_had_nothing_to_judge_is_grey(run_folder: Callable[..., P
 
 
 def test_raw_events_are_bounded(run_folder: Callable[..., Path]) -> None:
-    """A run with thousands of findings and huge polls quotes a part, and says where the rest is."""
+    """The quoted events are bounded, and the page says where the rest is."""
     folder = run_folder("invalid")
     events = list(history.read(folder / "history.jsonl"))
     huge = [["poll", {"orders-1": [[at, at] for at in range(9000, 14_000)]}]]
@@ -208,7 +211,7 @@ def test_raw_events_are_bounded(run_folder: Callable[..., Path]) -> None:
 
 
 def test_a_finding_names_record_fault_and_time(run_folder: Callable[..., Path]) -> None:
-    """The first screen of a red page says which record, when, and under which fault."""
+    """The headline of a red page names the record, the time and the fault."""
     text = Parsed(render(run_folder("invalid"))).text
     assert re.search(
         r"INVALID lost-write 10 · key orders-1 · offset \d+ · value \d+ "
@@ -218,7 +221,7 @@ def test_a_finding_names_record_fault_and_time(run_folder: Callable[..., Path]) 
 
 
 def test_the_page_needs_no_network(run_folder: Callable[..., Path]) -> None:
-    """Nothing on it is loaded from elsewhere, and its own policy forbids that."""
+    """The page loads nothing from elsewhere, and its own policy forbids that."""
     parsed = Parsed(render(run_folder("invalid")))
     loading = {"src", "srcset", "action", "data", "poster"}
     assert [found for found in parsed.attributes if found[1] in loading] == []
@@ -231,7 +234,7 @@ def test_the_page_needs_no_network(run_folder: Callable[..., Path]) -> None:
 
 
 def hostile(value: Any) -> Any:
-    """The value with an attack in every string of it, keys excepted."""
+    """Return the value with an attack in each of its strings, keys excepted."""
     match value:
         case str(text):
             return (
@@ -246,7 +249,7 @@ def hostile(value: Any) -> Any:
 
 
 def test_nothing_from_a_run_becomes_markup(tmp_path: Path, run_folder: Callable[..., Path]) -> None:
-    """Whatever a broker, a client or a plan says is shown as text."""
+    """All text from a broker, a client or a plan is escaped."""
     plain = Parsed(render(run_folder("invalid")))
     folder = tmp_path / "<script>alert(0)<script>"
     folder.mkdir()
@@ -284,7 +287,7 @@ def test_nothing_from_a_run_becomes_markup(tmp_path: Path, run_folder: Callable[
 
 
 def test_how_often_it_was_looked_inside(run_folder: Callable[..., Path]) -> None:
-    """Where anybody has; elsewhere nothing is said of it."""
+    """The page says how many snapshots were judged, if there were any."""
     folder = run_folder("valid")
     assert "snapshots" not in Parsed(render(folder)).text
     verdict = msgspec.json.decode((folder / "verdict.json").read_bytes())
@@ -347,8 +350,8 @@ def test_a_finding_without_a_place_is_shown(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_of_a_large_run_stays_small(run_folder: Callable[..., Path]) -> None:
-    """100,000 operations and more make a page of less than 3 MB."""
-    folder = run_folder("invalid", sends=1_000_000)  # asked; the clients do not get that far
+    """The page of a run with more than 100,000 operations is smaller than 3 MB."""
+    folder = run_folder("invalid", sends=1_000_000)  # a target that the clients do not reach
     verdict = msgspec.json.decode((folder / "verdict.json").read_bytes())
     assert verdict["evidence"]["ops"] > 100_000
     assert render(folder).stat().st_size < 3_000_000

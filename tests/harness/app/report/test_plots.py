@@ -20,7 +20,7 @@ def test_rates_lose_nothing(run_folder: Callable[..., Path]) -> None:
 
 
 def test_quantiles_are_those_of_each_bin() -> None:
-    """Each bin is judged by its own values, unsorted as they come; an empty one has none."""
+    """Each bin has the quantiles of its own values, given in any order; an empty one has none."""
     edges = np.array([0.0, 1.0, 2.0, 3.0])
     times = np.array([2.5, 0.1, 0.9, 3.0, 0.5])
     values = np.array([7.0, 1.0, 3.0, 9.0, 2.0])
@@ -35,7 +35,7 @@ def test_bins_of_a_run(tmp_path: Path) -> None:
 
 
 def test_a_burst_does_not_flatten_the_rest() -> None:
-    """The axis ends where the work itself did; what leaves it is told in a sentence."""
+    """A burst after the workload does not scale the axis; a sentence names what exceeds it."""
     edges = np.arange(0.0, 101.0)
     rates = {"acknowledged": np.full(100, 50.0), "read": np.full(100, 60.0)}
     quiet = plots.ceiling(rates, edges, 90.0)
@@ -49,7 +49,7 @@ def test_a_burst_does_not_flatten_the_rest() -> None:
 
 
 def test_a_crash_is_no_answer_in_doubt(tmp_path: Path) -> None:
-    """The end of a client's life is not drawn among the operations whose outcome is unknown."""
+    """The end of a client is not drawn among the operations whose outcome is unknown."""
     path = tmp_path / "history.jsonl"
     history.write(
         path,
@@ -64,7 +64,7 @@ def test_a_crash_is_no_answer_in_doubt(tmp_path: Path) -> None:
 
 
 def test_bands_are_the_times_of_faults() -> None:
-    """One that never was applied has none; one that was never mended lasts to the end."""
+    """A fault that was not applied has no band; one that was not healed lasts to the end."""
     struck = [
         Fault(id=0, fault="kill", applied_ns=10**9, healed_ns=3 * 10**9),
         Fault(id=1, fault="pause", asked_ns=10**9),
@@ -80,7 +80,7 @@ def test_bands_are_the_times_of_faults() -> None:
 
 
 def test_unread_records_are_a_running_sum() -> None:
-    """The curve begins with nothing, changes at the end of each second, and reaches to the end."""
+    """The curve of unread records starts at 0 and changes at the end of each second of the run."""
     seconds, count = plots.running({3: -2, 1: 5}, 10.0)
     assert (seconds.tolist(), count.tolist()) == ([0.0, 2.0, 4.0, 10.0], [0.0, 5.0, 3.0, 3.0])
     seconds, count = plots.running({3: 1}, 3.5)

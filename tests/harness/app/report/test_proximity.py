@@ -1,4 +1,4 @@
-"""Which fault lasted at a moment, or had ended last."""
+"""Which faults were active at a moment, or which had ended last."""
 
 import pytest
 
@@ -41,16 +41,16 @@ FAULTS = [
     ],
 )  # fmt: skip
 def test_near(seconds: float, told: list[tuple[int, str]]) -> None:
-    """All faults that lasted are named, and without any the last one that had ended."""
+    """All active faults are named; if there are none, the last that had ended."""
     found = near(FAULTS, int(seconds * S))
     assert [(each.fault.id, each.relation) for each in found] == told
 
 
 def test_a_fault_that_heals_as_an_event_happens_lasts_still() -> None:
-    """The borders belong to the fault: an answer may have waited for the healing."""
+    """A fault's window includes its end, because a response may have waited for the heal."""
     assert [each.fault.id for each in near(FAULTS, 6 * S)] == [2]
 
 
 def test_a_fault_without_times_is_near_nothing() -> None:
-    """A line of a schedule may lack every time."""
+    """A fault of the schedule without any times is near no event."""
     assert near([Fault(id=1, fault="kill")], 5) == []

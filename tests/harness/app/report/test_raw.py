@@ -27,7 +27,7 @@ def test_the_record_is_marked(text: str, marked: str | None) -> None:
 
 
 def test_a_long_line_is_quoted_around_the_record() -> None:
-    """Of a poll of thousands of records, its beginning and the record are quoted."""
+    """Of a long poll, the beginning and the text around the record are quoted."""
     records = ",".join(f"[{at},{at + 1}]" for at in range(9000))
     text = f'{{"index":4,"value":[["poll",{{"a-0":[{records}]}}]]}}'
     parts = raw.stretches(text, Finding(anomaly="x", key="a-0", offset=5000))

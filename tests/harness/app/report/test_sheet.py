@@ -19,12 +19,12 @@ from harness.app.report import sheet
     ],
 )
 def test_the_value_of_a_secret_setting_is_masked(text: str, shown: str) -> None:
-    """A setting in a sentence keeps its name, and its value only when it is no secret."""
+    """The value of a secret setting in a text is masked; its name and other settings are not."""
     assert sheet.masked(text) == shown
 
 
 def test_whatever_a_template_prints_is_masked_and_escaped() -> None:
-    """No template can forget either, for a plain string."""
+    """Every template masks and escapes plain strings by default."""
     template = sheet.environment().from_string("<i>{{ a }}</i> {{ b | upper }}")
     assert template.render(a="<b>x.secret=hunter2", b="y.password=hunter2") == (
         f"<i>&lt;b&gt;x.secret={sheet.MASK}</i> Y.PASSWORD={sheet.MASK}"
@@ -32,7 +32,7 @@ def test_whatever_a_template_prints_is_masked_and_escaped() -> None:
 
 
 def test_a_page_appears_whole(tmp_path: Path) -> None:
-    """A reader finds the old page or the new one, and nothing beside it."""
+    """A page is replaced atomically, and no temporary file is left."""
     page = tmp_path / "index.html"
     page.write_text("old")
     assert sheet.write(page, "néw") == page
