@@ -24,7 +24,7 @@ from model.violation import Violation, Watched
 
 
 def send(index: int, value: int, offset: int | None) -> list[Op]:
-    """Process 0 sends one value to ``orders-0`` and is told its offset."""
+    """Make a send of one value to ``orders-0`` by process 0, acknowledged with its offset."""
     done = [["send", "orders-0", value if offset is None else [offset, value]]]
     return [
         Op(index=index, time_ns=index, process=0, type="invoke", f="send",
@@ -34,7 +34,7 @@ def send(index: int, value: int, offset: int | None) -> list[Op]:
 
 
 def poll(index: int, *records: tuple[int, int]) -> list[Op]:
-    """Process 1 polls these offsets and values of ``orders-0``."""
+    """Make a poll of these offsets and values of ``orders-0`` by process 1."""
     found = {"orders-0": [list(record) for record in records]}
     return [
         Op(index=index, time_ns=index, process=1, type="invoke", f="poll", value=[["poll"]]),
@@ -44,7 +44,7 @@ def poll(index: int, *records: tuple[int, int]) -> list[Op]:
 
 
 def catch_up(index: int, position: int) -> list[Op]:
-    """Process 1 has read ``orders-0`` to its end."""
+    """Make a catch-up of process 1, which has read ``orders-0`` to its end."""
     asked, done = [["catch-up", "orders-0"]], [["catch-up", "orders-0", position, position]]
     return [
         Op(index=index, time_ns=index, process=1, type="invoke", f="catch-up", value=asked),
@@ -57,7 +57,7 @@ LOSSY = [*send(0, 7, 0), *send(2, 8, 1), *poll(4, (1, 8)), *catch_up(6, 2)]
 
 
 def folder_of(tmp_path: Path, ops: list[Op], plan: Plan | None = None) -> Path:
-    """A run's folder, as a harness that was killed after the last event leaves it."""
+    """Write a run's folder as a harness leaves it that was killed after the last event."""
     folder = tmp_path / "run"
     folder.mkdir()
     history.write(folder / "history.jsonl", ops)
@@ -67,7 +67,7 @@ def folder_of(tmp_path: Path, ops: list[Op], plan: Plan | None = None) -> Path:
 
 
 def test_a_runs_folder_gets_its_files(tmp_path: Path) -> None:
-    """Verdict, findings and the typed history, to be read by anybody."""
+    """A judgement writes the verdict, the findings and the typed history into the run's folder."""
     folder = folder_of(tmp_path, LOSSY, Plan(seed=7))
     verdict = judge(folder, inline=True)
     written = json.loads((folder / "verdict.json").read_text())
@@ -86,7 +86,7 @@ def test_a_runs_folder_gets_its_files(tmp_path: Path) -> None:
 
 
 def test_judging_again_gives_the_same(tmp_path: Path) -> None:
-    """From the lines, and from the typed history when the lines are gone."""
+    """A second judgement has the same findings, from the lines or from the typed history alone."""
     folder = folder_of(tmp_path, LOSSY, Plan())
     first = examine(folder, inline=True)
     assert examine(folder, inline=True).findings == first.findings
@@ -95,14 +95,14 @@ def test_judging_again_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_beside_a_bare_file_nothing_is_written(tmp_path: Path) -> None:
-    """It may lie anywhere, and be anybody's."""
+    """A history file without a run's folder is judged, and nothing is written next to it."""
     file = folder_of(tmp_path, GOOD) / "history.jsonl"
     assert judge(file, inline=True).valid is True
     assert [path.name for path in file.parent.iterdir()] == ["history.jsonl"]
 
 
 def test_a_run_that_was_killed_can_be_judged(tmp_path: Path) -> None:
-    """A torn last line and no final reads: unknown, unless a promise is already broken."""
+    """A torn history without final reads is unknown, or invalid if it already has an anomaly."""
     folder = folder_of(tmp_path, GOOD[:6], Plan())
     with (folder / "history.jsonl").open("ab") as lines:
         lines.write(b'{"index":6,"time_')
@@ -115,14 +115,14 @@ def test_a_run_that_was_killed_can_be_judged(tmp_path: Path) -> None:
 
 
 def test_the_plan_and_the_settings_decide_what_is_illegal(tmp_path: Path) -> None:
-    """A loss is permitted by acks=1, and the command line comes before the plan."""
+    """A loss is permitted with acks=1; settings of the command line override the plan."""
     folder = folder_of(tmp_path, LOSSY, Plan(producer={"acks": "1"}))
     assert judge(folder, inline=True).allowed == {"lost-write": 1}
     assert judge(folder, inline=True, settings={"producer.acks": "all"}).valid is False
 
 
 def test_steps_are_told(tmp_path: Path) -> None:
-    """Reading and judging, each up to its end."""
+    """Progress is reported for reading and judging, each up to its end."""
     told: list[tuple[str, float]] = []
     file = folder_of(tmp_path, GOOD) / "history.jsonl"
     judge(file, inline=True, progress=lambda step, done: told.append((step, done)))
@@ -141,7 +141,7 @@ def test_steps_are_told(tmp_path: Path) -> None:
 def test_a_bad_request_is_told_in_one_sentence(
     tmp_path: Path, name: str, content: str | None, message: str
 ) -> None:
-    """Which path, and what is wrong with it."""
+    """A path that cannot be judged is refused in one line that names it and the reason."""
     path = tmp_path / name
     if content is None and name.endswith("/"):
         path.mkdir()
@@ -158,7 +158,7 @@ def test_a_bad_request_is_told_in_one_sentence(
 
 
 def test_a_bad_setting_is_refused_before_reading(tmp_path: Path) -> None:
-    """It concerns the request, whatever the history."""
+    """A bad setting is refused before the history is read."""
     file = folder_of(tmp_path, GOOD) / "history.jsonl"
     with pytest.raises(BadSetting, match="acks are all, 1 or 0"):
         judge(file, inline=True, settings={"producer.acks": "most"})
@@ -167,7 +167,7 @@ def test_a_bad_setting_is_refused_before_reading(tmp_path: Path) -> None:
 def test_an_executor_that_crashes_makes_the_run_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the reason, in the folder too; never valid."""
+    """If an executor crashes, the verdict is unknown with the reason, in the folder too."""
 
     def explode(tables: Tables, progress: Any) -> dict[str, Report]:
         raise MemoryError("no room")
@@ -181,7 +181,7 @@ def test_an_executor_that_crashes_makes_the_run_unknown(
 
 
 def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
-    """The anomaly, how often, the first place with its argument, and what to do next."""
+    """The terminal shows the anomaly, its count, its first place and reason, and a command."""
     lossy = examine(folder_of(tmp_path, LOSSY, Plan()), inline=True)
     folder = Path("results/run")
     assert describe(lossy.verdict, lossy.findings, folder) == (
@@ -192,7 +192,7 @@ def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
 
 
 def test_the_terminal_is_told_the_evidence_of_a_valid_run(tmp_path: Path) -> None:
-    """And what was permitted."""
+    """For a valid run the terminal shows the evidence and the permitted anomalies."""
     lossy = examine(
         folder_of(tmp_path, LOSSY, Plan()), inline=True, settings={"producer.acks": "1"}
     )
@@ -204,7 +204,7 @@ def test_the_terminal_is_told_the_evidence_of_a_valid_run(tmp_path: Path) -> Non
 
 @pytest.mark.spark
 def test_spark_writes_what_inline_writes(tmp_path: Path) -> None:
-    """``faultline check`` with Spark: the same findings, and no file left lying about."""
+    """``faultline check`` with Spark has the same findings and leaves no temporary files."""
     folder = folder_of(tmp_path, LOSSY, Plan())
     inline = examine(folder, inline=True)
     before = sorted(path.name for path in folder.iterdir())
@@ -250,12 +250,12 @@ def test_one_jvm_for_many_histories(tmp_path: Path) -> None:
     )
     assert done.returncode == 1, done.stderr
     assert [verdict["valid"] for verdict in json.loads(done.stdout)] == [True, False]
-    # Spark's launcher is a JVM, too: it says how the one is to be started.
+    # Spark's launcher is a second JVM, which prints how to start the first.
     assert (tmp_path / "starts").read_text().count("\n") == 2
 
 
 def test_what_clients_saw_is_told_first(tmp_path: Path) -> None:
-    """Before the invariants that the brokers' state broke, whatever their names."""
+    """Anomalies that clients saw come before violated invariants, whatever their names."""
     folder = folder_of(tmp_path, LOSSY, Plan())
     broken = Violation(invariant="epoch-cache", time_ns=1, key="x-0", why="so it was")
     end = Watched(snapshots=2, until_ns=9)
@@ -270,7 +270,7 @@ def test_what_clients_saw_is_told_first(tmp_path: Path) -> None:
 def test_what_is_no_file_is_refused(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A named pipe would keep the reader waiting; no path is a failure of faultline."""
+    """A path that is neither a file nor a folder is refused, without waiting for it."""
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
     Path("loop").symlink_to("loop")
@@ -282,7 +282,7 @@ def test_what_is_no_file_is_refused(
 
 
 def test_a_plan_that_is_a_folder_is_refused(tmp_path: Path) -> None:
-    """The line says which file it is."""
+    """A ``plan.json`` that is a folder is refused with its name."""
     (tmp_path / "history.jsonl").write_text("{}")
     (tmp_path / "plan.json").mkdir()
     with pytest.raises(BadHistory, match=r"plan\.json is a folder"):

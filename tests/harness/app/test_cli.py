@@ -1,4 +1,4 @@
-"""The command line: help for every verb, and 64 in one line for what is wrong with a request."""
+"""The command line: help for every verb, and status 64 with one line for a wrong request."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def verbs(group: click.Group, before: tuple[str, ...] = ()) -> list[tuple[str, .
 def test_every_verb_explains_itself(
     verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``--help`` shows what it does, an example of itself, and ``--json``."""
+    """``--help`` shows what a verb does, an example, and ``--json``."""
     status, out, _ = told(capsys, *verb, "--help")
     assert (status, told(capsys, *verb, "-h")) == (0, (0, out, ""))
     assert f"faultline {' '.join(verb)}" in out.partition("Example:")[2]
@@ -115,7 +115,7 @@ def test_every_verb_explains_itself(
 def test_a_wrong_request_is_one_line_and_64(
     arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is started, nothing is on stdout."""
+    """A wrong request prints one line on stderr and starts nothing."""
     status, out, err = told(capsys, *arguments)
     assert (status, out) == (64, "")
     assert err.startswith(f"faultline: {line}")
@@ -125,7 +125,10 @@ def test_a_wrong_request_is_one_line_and_64(
 def test_a_library_that_cannot_be_loaded_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where memory is short, numpy says so at the end of a page of advice."""
+    """A library that cannot be loaded is reported in one line, without its page of advice.
+
+    Numpy prints such a page if there is too little memory.
+    """
 
     def fail(*_: object, **__: object) -> None:
         raise ImportError("PLEASE READ THIS\n\nOriginal error was: failed to map segment\n")
@@ -141,7 +144,7 @@ def test_a_library_that_cannot_be_loaded_is_one_line(
 def test_a_failure_of_faultline_is_not_taken_for_a_verdict(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever goes wrong ends in 70, never in the 1 that Python would exit with."""
+    """Every failure of faultline has status 70, never 1, with which Python would exit."""
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -156,7 +159,7 @@ def test_a_failure_of_faultline_is_not_taken_for_a_verdict(
 def test_a_score_that_is_broken_off_is_one_line_and_70(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As any other verb, and no traceback."""
+    """An interrupted score has one line and status 70, and no traceback."""
 
     def interrupted(*_: object) -> None:
         raise Interrupted("interrupted; rows are in docs")
@@ -170,7 +173,7 @@ def test_a_score_that_is_broken_off_is_one_line_and_70(
 def test_a_signal_ends_a_verb_in_one_line(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also where nothing is prepared for one, as in the midst of a judgement."""
+    """A signal ends every verb in one line, also during work without a handler of its own."""
 
     def kill() -> None:
         os.kill(os.getpid(), number)
@@ -194,7 +197,7 @@ import harness.app.cli
 
 
 def test_a_signal_during_the_imports_is_one_line_too(repository: Path) -> None:
-    """The first of them come before there is anything of ours to handle it."""
+    """A signal during the first imports, before any handler exists, also ends in one line."""
     done = subprocess.run(
         [sys.executable, "-c", EARLY], cwd=repository, capture_output=True, text=True, check=False
     )
@@ -202,7 +205,7 @@ def test_a_signal_during_the_imports_is_one_line_too(repository: Path) -> None:
 
 
 def test_a_refusal_does_nothing_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Names come from anywhere; they can hold what clears a screen."""
+    """Control characters in a file's name are replaced in a refusal."""
     status, _, err = told(capsys, "gate", "a\x1b[2J\nb.toml")
     assert (status, err) == (
         64, "faultline: a\ufffd[2J b.toml: No such file or directory\n"
@@ -210,14 +213,14 @@ def test_a_refusal_does_nothing_to_a_terminal(capsys: pytest.CaptureFixture[str]
 
 
 def test_without_a_verb_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """… and no success."""
+    """Without a verb the help is printed, and the status is 64."""
     status, out, err = told(capsys)
     assert (status, out) == (64, "")
     assert "Commands:" in err
 
 
 def test_mutants(capsys: pytest.CaptureFixture[str]) -> None:
-    """The list names them all; one of them is told at length; both as JSON too."""
+    """``mutants list`` names all mutants and ``mutants show`` describes one, both also as JSON."""
     _, out, _ = told(capsys, "mutants", "list", "--json")
     names = [mutant["name"] for mutant in json.loads(out)]
     _, out, _ = told(capsys, "mutants", "list")
@@ -239,7 +242,7 @@ def test_mutants(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_plan_that_cannot_be_repeated_is_refused(
     plan: Plan, told_why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``replay`` does not guess."""
+    """``replay`` refuses a plan without a schedule or with a masked secret."""
     (tmp_path / "plan.json").write_bytes(msgspec.json.encode(plan))
     status, _, err = told(capsys, "replay", str(tmp_path))
     assert status == 64
@@ -254,7 +257,7 @@ def test_a_plan_that_cannot_be_repeated_is_refused(
 def test_a_small_history_does_not_wait_for_spark(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: str, asked: bool | None, inline: bool
 ) -> None:
-    """What was simulated is judged where it is, unless somebody wants it otherwise."""
+    """Simulated runs are judged inline unless the command line asks for Spark."""
     told = []
 
     def run(plan: Plan, results: Path, *, inline: bool, screen: object) -> None:

@@ -1,4 +1,4 @@
-"""A cluster to play with: it outlives the command, is found again, and goes when told to."""
+"""``faultline cluster``: it outlives its command, is found again, and ends on request."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ FAULTLINE = [sys.executable, "-m", "harness.app.cli"]
 
 @pytest.fixture(autouse=True)
 def toxiproxy_server() -> None:
-    """Skips, visibly, where no toxiproxy-server can be found."""
+    """Skip the test if no toxiproxy-server can be found."""
     try:
         find_server()
     except MeshError as error:
@@ -35,7 +35,7 @@ def toxiproxy_server() -> None:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """A state folder of its own; whatever is up in it is ended."""
+    """Return an environment with its own state folder; a cluster in it is ended afterwards."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     yield environment
     subprocess.run([*FAULTLINE, "cluster", "down"], env=environment, check=True, timeout=60)
@@ -53,13 +53,16 @@ def ask(environment: dict[str, str], *arguments: str) -> "subprocess.CompletedPr
 
 
 def nodes(folder: Path) -> list[int]:
-    """The process ids of the nodes that a folder's cluster has started."""
+    """Return the process ids of the nodes in a cluster's folder."""
     registered: dict[str, Any] = json.loads((folder / "nodes" / "pids.json").read_text())
     return [process["pid"] for process in registered["processes"]]
 
 
 def test_up_status_down(environment: dict[str, str]) -> None:
-    """Up prints where it is; clients can write; a second one is refused; down leaves nothing."""
+    """Up prints the bootstrap servers, clients can write, and down leaves no process.
+
+    A second cluster is refused.
+    """
     up = ask(environment, "cluster", "up")
     assert up.returncode == 0, up.stderr
     status = ask(environment, "cluster", "status", "--json")
@@ -85,8 +88,7 @@ def test_up_status_down(environment: dict[str, str]) -> None:
 def test_an_up_that_is_ended_leaves_nothing(
     number: signal.Signals, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """Ctrl-C, a closed terminal and SIGKILL in the middle of the start end the keeper and its
-    nodes."""
+    """An interrupted or killed ``cluster up`` leaves neither its keeper nor nodes."""
     words = [*FAULTLINE, "cluster", "up"]
     home = tmp_path / "state" / "faultline" / "cluster"
     with subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True) as starting:
@@ -103,8 +105,10 @@ def test_an_up_that_is_ended_leaves_nothing(
 
 @pytest.mark.prove
 def test_down_ends_what_status_cannot_see(environment: dict[str, str], tmp_path: Path) -> None:
-    """A cluster whose keeper was killed, and one whose files are lost, end all the same; clients
-    reach the brokers at the ports that were asked for."""
+    """``cluster down`` ends clusters whose keeper was killed or whose files are lost.
+
+    Clients reach the brokers at the requested ports.
+    """
     home = tmp_path / "state" / "faultline" / "cluster"
     for lose in ("keeper", "files"):
         port = free_ports(2)
@@ -125,7 +129,7 @@ def test_down_ends_what_status_cannot_see(environment: dict[str, str], tmp_path:
 
 @pytest.mark.docker
 def test_a_cluster_of_containers_is_as_good(environment: dict[str, str]) -> None:
-    """Up in containers, a client on this machine can write; down leaves nothing with the engine."""
+    """A cluster of containers accepts writes, and down leaves nothing in the engine."""
     up = ask(environment, "cluster", "up", "--target", "containers", "--brokers", "2")
     assert up.returncode == 0, up.stderr
     mine = f"label=faultline.owner={keeper(environment)}"
@@ -141,7 +145,7 @@ def test_a_cluster_of_containers_is_as_good(environment: dict[str, str]) -> None
 
 
 def keeper(environment: dict[str, str]) -> int:
-    """The process that owns the cluster that is up."""
+    """Return the id of the process that owns the running cluster."""
     told = json.loads(ask(environment, "cluster", "status", "--json").stdout)
     pid = told["keeper"]["pid"]
     assert isinstance(pid, int)
@@ -157,8 +161,7 @@ def engine_has(*what: str) -> list[str]:
 def test_a_killed_harness_leaves_a_history_and_no_strays(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """After a SIGKILL the history can be judged, and the next command, whichever it is, ends what
-    was left."""
+    """After a SIGKILL the history can be judged, and the next command ends the left processes."""
     results = tmp_path / "results"
     arguments = ["run", "--nemesis", "none", "--time-limit", "60", "--results", str(results)]
     with subprocess.Popen([*FAULTLINE, *arguments, "--inline"], env=environment) as harness:
@@ -181,7 +184,7 @@ def test_a_killed_harness_leaves_a_history_and_no_strays(
 
 
 def until(done: Callable[[], bool], patience_s: float = 60.0) -> None:
-    """Wait for something that other processes do."""
+    """Wait until a condition on other processes holds."""
     deadline = time.monotonic() + patience_s
     while not done():
         assert time.monotonic() < deadline
@@ -195,7 +198,7 @@ def children_named(pid: int, name: str) -> list[int]:
 
 
 def free_ports(count: int) -> int:
-    """The first of some neighbouring ports that nothing listens on."""
+    """Return the first of `count` adjacent ports without a listener."""
     for first in range(20_000, 60_000, count):
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             for port in range(first, first + count):
@@ -209,7 +212,7 @@ def _lines(results: Path) -> int:
 
 
 def runs(pid: int) -> bool:
-    """One that has ended may stay as a zombie until its new parent looks."""
+    """Check whether a process runs; a zombie does not."""
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

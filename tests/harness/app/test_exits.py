@@ -1,4 +1,4 @@
-"""The exit status of the program, however badly things go: 1 is kept for INVALID."""
+"""The exit status is 1 for INVALID only, whatever fails."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 def shell(repository: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """A line of bash in which ``$F`` is the program; its status is that of the program."""
+    """Run a line of bash in which ``$F`` is the program; the status is the program's."""
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {script}"],
         cwd=repository,
@@ -41,7 +41,10 @@ def shell(repository: Path, script: str) -> subprocess.CompletedProcess[str]:
 def test_what_reads_the_output_does_not_decide_the_status(
     repository: Path, redirected: str, status: int
 ) -> None:
-    """A closed pipe or stream is harmless; output that a full disk has lost is a failure."""
+    """A closed pipe or stream does not change the status.
+
+    Output lost to a full disk is a failure.
+    """
     done = shell(repository, f"$F {LIST} {redirected}")
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
 
@@ -49,7 +52,7 @@ def test_what_reads_the_output_does_not_decide_the_status(
 def test_progress_that_nobody_reads_does_not_end_a_command(
     repository: Path, tmp_path: Path
 ) -> None:
-    """Standard error is closed before ``check`` prints its progress; the verdict is printed."""
+    """``check`` prints its verdict although standard error is closed before its progress."""
     history = tmp_path / "history.jsonl"
     history.write_text(
         '{"index":0,"time_ns":1,"process":1,"type":"invoke","f":"send","value":[["send","x-0",7]]}\n'
@@ -63,7 +66,10 @@ def test_progress_that_nobody_reads_does_not_end_a_command(
 def test_a_simulated_run_replaces_its_process_without_standard_streams(
     repository: Path, tmp_path: Path
 ) -> None:
-    """The second process is as harmless as the first: the refusal comes from it."""
+    """After a simulated run's restart with pinned hashes, closed streams are harmless, too.
+
+    The second process refuses the request.
+    """
     done = shell(repository, f"$F run --target simulated --workload bank --results {tmp_path} >&-")
     assert (done.returncode, "--workload" in done.stderr) == (64, True), done.stderr
 
@@ -80,7 +86,7 @@ BROKEN = {
 @pytest.mark.parametrize("module", ["click", "harness/cluster/mutants"])
 @pytest.mark.parametrize("how", BROKEN)
 def test_imports_that_fail_are_70(repository: Path, tmp_path: Path, how: str, module: str) -> None:
-    """Whether they come before there is a command line, or in the middle of a verb."""
+    """A failing import ends in status 70, before there is a command line or during a verb."""
     broken = f"""
 import sys, runpy
 sys.argv = ["faultline", "mutants", "list"]
@@ -109,7 +115,10 @@ harness.app.cli.main()
 def test_limits_of_the_shell_are_not_taken_for_a_verdict(
     repository: Path, tmp_path: Path, limit: int, values: list[int]
 ) -> None:
-    """``ulimit -v`` and ``ulimit -n``: OpenBLAS, for one, calls ``exit(1)`` without memory."""
+    """With ``ulimit -v`` or ``ulimit -n`` the status is no verdict's.
+
+    OpenBLAS, for example, calls ``exit(1)`` if it gets no memory.
+    """
 
     def limited(value: int) -> Callable[[], None]:
         return lambda: resource.setrlimit(limit, (value, value))
@@ -126,7 +135,7 @@ def test_limits_of_the_shell_are_not_taken_for_a_verdict(
 
 
 def test_what_fails_after_the_verb_is_no_verdict(repository: Path) -> None:
-    """A thread, and a handler at the interpreter's end, may raise what they like."""
+    """Exceptions in a thread or in an exit handler, after the verb, do not change its status."""
     late = """
 import atexit, sys, threading
 sys.argv = ["faultline", "mutants", "list"]

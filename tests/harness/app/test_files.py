@@ -1,4 +1,4 @@
-"""Files that are there whole, or not at all."""
+"""Files are written completely or not at all."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from harness.engine.recorder import Lines
 def test_a_file_is_replaced_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When writing breaks off in its midst, the old content is still there."""
+    """If writing fails midway, the old content stays."""
     path = tmp_path / "plan.json"
     replace(path, b"old")
 
@@ -32,8 +32,10 @@ def test_a_file_is_replaced_whole_or_not_at_all(
 
 @pytest.fixture
 def small_files() -> Iterator[None]:
-    """No file may grow beyond a block, as on a disk that is full; the system says so by an error
-    that names no path."""
+    """Limit files to one block, so that writes fail as on a full disk.
+
+    The system's error does not name a path.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
@@ -43,7 +45,7 @@ def small_files() -> Iterator[None]:
 
 
 def test_a_full_disk_says_which_path(tmp_path: Path, small_files: None) -> None:
-    """For a file that is replaced, a history that grows, and whatever else a run writes."""
+    """The error for a full disk names the path: of a replaced file, a history, or the folder."""
     with pytest.raises(OSError, match=re.escape(str(tmp_path / "verdict.json"))):
         replace(tmp_path / "verdict.json", bytes(10_000))
     lines = Lines(tmp_path / "history.jsonl")

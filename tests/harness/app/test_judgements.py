@@ -1,4 +1,4 @@
-"""A verdict stands: other judgements of the same history are kept beside it."""
+"""A run's verdict stays; other judgements of the same history are kept in ``judgements``."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def op(index: int, process: int, type_: Any, f: str, *micro: Any) -> Op:
 
 
 def events(*, loses: bool) -> list[Op]:
-    """Two records are acknowledged; both are read, or the second alone."""
+    """Make a history of two acknowledged records; both are read, or only the second."""
     polled = {"x-0": [[1, 8]] if loses else [[0, 7], [1, 8]]}
     return [
         op(0, 0, "invoke", "send", ["send", "x-0", 7]),
@@ -47,7 +47,7 @@ def events(*, loses: bool) -> list[Op]:
 
 
 def run_folder(place: Path, *, loses: bool = True, plan: Plan | None = None) -> Path:
-    """A run's folder that was not judged yet."""
+    """Make a run's folder without a verdict."""
     folder = place / "run"
     folder.mkdir()
     history.write(folder / "history.jsonl", events(loses=loses))
@@ -59,7 +59,7 @@ def run_folder(place: Path, *, loses: bool = True, plan: Plan | None = None) -> 
 def check(
     capsys: pytest.CaptureFixture[str], folder: Path, *options: str
 ) -> tuple[int, str, dict[str, bytes]]:
-    """``faultline check``: its status, what it printed, and the files of the verdict."""
+    """Run ``faultline check``; return its status, its output, and the files of the verdict."""
     with pytest.raises(SystemExit) as ended:
         cli.main(["check", str(folder), "--inline", *options])
     assert isinstance(ended.value.code, int)
@@ -79,8 +79,11 @@ def explode(tables: object, progress: object) -> Any:
 def test_other_settings_do_not_replace_the_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With ``--set producer.acks=1`` a loss is allowed; the run's verdict, its findings and its
-    page stay as they are, and the other judgement says under which settings it was made."""
+    """A judgement under other settings is kept separately and does not replace the verdict.
+
+    With ``--set producer.acks=1`` a loss is allowed. The run's verdict, its findings and its page
+    stay as they are, and the other judgement records its settings.
+    """
     folder = run_folder(tmp_path)
     status, _, before = check(capsys, folder)
     assert (status, len(before)) == (1, 3)
@@ -102,7 +105,7 @@ def test_other_settings_do_not_replace_the_verdict(
 def test_the_same_judgement_is_not_kept_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A script may judge a folder every night."""
+    """A repeated judgement, such as a nightly one, is kept once."""
     folder = run_folder(tmp_path)
     for _ in range(3):
         check(capsys, folder)
@@ -112,7 +115,7 @@ def test_the_same_judgement_is_not_kept_twice(
 
 
 def test_settings_that_change_nothing_are_the_plans_own(tmp_path: Path) -> None:
-    """``--set producer.acks=all`` of a plan with acks=all is its contract."""
+    """Settings equal to the plan's, such as ``--set producer.acks=all``, are its own contract."""
     folder = run_folder(tmp_path)
     judged = examine(folder, inline=True, settings={"producer.acks": "all"})
     assert (judged.verdict.settings, valid(folder)) == ({}, False)
@@ -120,7 +123,7 @@ def test_settings_that_change_nothing_are_the_plans_own(tmp_path: Path) -> None:
 
 
 def test_a_judgement_under_other_settings_is_no_first_verdict(tmp_path: Path) -> None:
-    """A folder that was never judged has none afterwards."""
+    """A judgement under other settings does not become the first verdict of a folder."""
     folder = run_folder(tmp_path)
     examine(folder, inline=True, settings={"producer.acks": "1"})
     assert not (folder / "verdict.json").exists()
@@ -131,8 +134,10 @@ def test_a_judgement_under_other_settings_is_no_first_verdict(tmp_path: Path) ->
 def test_a_judgement_that_crashes_replaces_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loses: bool
 ) -> None:
-    """Neither INVALID nor VALID becomes UNKNOWN for lack of memory or Java; a later judgement that
-    comes to its end replaces one that did not."""
+    """A judgement that crashes replaces no verdict, and is replaced by a later complete one.
+
+    INVALID and VALID do not become UNKNOWN because memory or Java is missing.
+    """
     folder = run_folder(tmp_path, loses=loses)
     with monkeypatch.context() as patched:
         patched.setattr(inline_, "judge", explode)
@@ -151,8 +156,7 @@ def test_a_judgement_that_crashes_replaces_no_verdict(
 
 
 def test_a_milder_checker_does_not_acquit(tmp_path: Path) -> None:
-    """Where an older version found an anomaly and this one finds none, both judgements are kept,
-    and the run stays INVALID."""
+    """A run stays INVALID if a later version finds no anomaly; both judgements are kept."""
     folder = run_folder(tmp_path, loses=False)
     old = {"valid": False, "anomalies": {"lost-write": 1}, "checkers": {}}
     (folder / "verdict.json").write_text(json.dumps(old))
@@ -161,7 +165,10 @@ def test_a_milder_checker_does_not_acquit(tmp_path: Path) -> None:
 
 
 def test_a_stricter_checker_convicts_and_keeps_what_was_said_before(tmp_path: Path) -> None:
-    """The former verdict moves into a folder of its own, page and all."""
+    """A run becomes INVALID if a later version finds an anomaly.
+
+    The former verdict moves into a folder of its own, with its page.
+    """
     folder = run_folder(tmp_path, loses=True)
     (folder / "verdict.json").write_text('{"valid": true, "checkers": {}}')
     (folder / "report.html").write_text("the former page")
@@ -183,13 +190,13 @@ EMPTY = Verdict(valid="unknown", unknown_because=("judging crashed",))
 HALF = of("unknown", *CRASHED)
 HALF_INVALID = of(False, *CRASHED)
 ORDER = [[EMPTY, HALF], [of(True)], [of("unknown", "too little")], [HALF_INVALID], [of(False)]]
-"""From the weakest to the strongest."""
+"""Judgements from the weakest to the strongest."""
 
 
 @pytest.mark.parametrize("later", range(len(ORDER)))
 @pytest.mark.parametrize("earlier", range(len(ORDER)))
 def test_no_judgement_is_replaced_by_a_weaker_one(later: int, earlier: int) -> None:
-    """No judgement at all < VALID < UNKNOWN < INVALID, and complete ones before others."""
+    """No judgement at all < VALID < UNKNOWN < INVALID, and complete ones before incomplete ones."""
     for new in ORDER[later]:
         for old in ORDER[earlier]:
             assert verdict_.replaces(new, old) is (later >= earlier)
@@ -197,10 +204,10 @@ def test_no_judgement_is_replaced_by_a_weaker_one(later: int, earlier: int) -> N
 
 @contextmanager
 def somebody_elses(folder: Path) -> Iterator[None]:
-    """The folder belongs to another user, who lets everybody read it."""
+    """Make a folder read-only, as one of another user that all may read."""
     for path in [*folder.rglob("*"), folder]:
         path.chmod(0o555 if path.is_dir() else 0o444)
-    is_root = os.geteuid() == 0  # which ignores permission bits
+    is_root = os.geteuid() == 0  # root ignores permission bits
     if is_root:
         os.seteuid(65534)
     try:
@@ -216,7 +223,10 @@ def somebody_elses(folder: Path) -> Iterator[None]:
 def test_a_folder_that_cannot_be_written_is_judged(
     capsys: pytest.CaptureFixture[str], is_judged: bool
 ) -> None:
-    """The judgement is printed, and kept under ``--results``, which is said."""
+    """If the folder is read-only, the judgement is printed and kept under ``--results``.
+
+    A message says where.
+    """
     place = Path(tempfile.mkdtemp(prefix="faultline-test-"))
     try:
         place.chmod(0o777)
@@ -240,7 +250,7 @@ def test_a_folder_that_cannot_be_written_is_judged(
 
 @pytest.mark.spark
 def test_without_java_a_verdict_stands(tmp_path: Path) -> None:
-    """``faultline check`` says UNKNOWN and why; the red verdict, its findings and its page stay."""
+    """Without Java ``faultline check`` is UNKNOWN, and the earlier verdict and its files stay."""
     folder = run_folder(tmp_path)
     examine(folder, inline=True)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -1,4 +1,4 @@
-"""What commands that were killed have left is removed, and nothing else."""
+"""Leftovers of killed commands are removed, and nothing else."""
 
 import fcntl
 import os
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.prove
 
 
 def gone() -> Known:
-    """A process that has ended."""
+    """Return the entry of a process that has ended."""
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         entry = known(process.pid)
     assert entry is not None
@@ -34,7 +34,7 @@ def gone() -> Known:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every place where something can be left: all of them empty, and below this folder."""
+    """Redirect every place for leftovers to empty folders below this one."""
     for name in ("memory", "temporary", "results"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -58,7 +58,7 @@ def entry(name: str, owner: Known, **more: Any) -> Path:
 
 @pytest.fixture
 def start() -> Iterator[Callable[[str], Known]]:
-    """Processes with a mark, as nodes have it."""
+    """Start processes with a mark, as nodes have it."""
     started: list[subprocess.Popen[bytes]] = []
 
     def begin(mark: str) -> Known:
@@ -76,7 +76,7 @@ def start() -> Iterator[Callable[[str], Known]]:
 
 
 def left_folder(where: Path, name: str, owner: Known | None) -> Path:
-    """A temporary folder with a file in it, of this owner; without one, somebody's own."""
+    """Make a temporary folder with a file, owned by a process; without an owner it is a user's."""
     path = where / name
     path.mkdir(parents=True)
     (path / "file").touch()
@@ -91,8 +91,11 @@ def left_folder(where: Path, name: str, owner: Known | None) -> Path:
 def test_clean_removes_what_the_dead_have_left_and_nothing_else(
     home: Path, start: Callable[[str], Known], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Processes, temporary folders of checks, searches and Spark, the folder of a cluster without
-    its keeper: each beside one that must stay. What was removed is said."""
+    """``clean`` removes leftovers of ended processes, and lists them.
+
+    These are processes, temporary folders of checks, searches and Spark, and the folder of a
+    cluster without its keeper. The test has one of each kind that must stay.
+    """
     living = known(os.getpid())
     assert living is not None
     stray, kept = start("dead"), start("living")
@@ -141,7 +144,7 @@ def test_clean_removes_what_the_dead_have_left_and_nothing_else(
 
 
 def test_with_nothing_left_clean_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is no fault that no container engine answers."""
+    """Without leftovers ``clean`` says so; a missing container engine is no error."""
     with pytest.raises(SystemExit) as exit_:
         cli.main(["clean", "--results", str(home / "nowhere")])
     assert (exit_.value.code, capsys.readouterr().out) == (0, "nothing was left\n")
@@ -154,7 +157,7 @@ def test_the_next_command_ends_strays(
     start: Callable[[str], Known],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Whichever it is, and also if it is a wrong one: in one line on standard error."""
+    """Any next command, even a wrong one, ends strays and reports them in one line on stderr."""
     stray = start("dead")
     entry("a", gone(), mark="dead", processes=(stray,))
     with pytest.raises(SystemExit):
@@ -168,7 +171,7 @@ def test_the_next_command_ends_strays(
 def test_a_command_without_a_home_works(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where no state can be read there are no strays to end."""
+    """Without a readable state folder a command works, and no strays are ended."""
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setenv("HOME", "/dev/null")
     with pytest.raises(SystemExit) as exit_:
@@ -177,7 +180,7 @@ def test_a_command_without_a_home_works(
 
 
 class Client:
-    """An engine, as far as the reaper needs it."""
+    """An engine's client with the methods that the removal needs."""
 
     def close(self) -> None:
         pass
@@ -187,8 +190,10 @@ class Client:
 def test_containers_of_a_killed_run_go_with_the_next_command(
     refuses: bool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine is asked where an entry says that it holds something; the entry stays until it
-    does not."""
+    """The next command removes a killed run's objects from the engine.
+
+    The entry of the run stays until the engine holds none of them.
+    """
     said: list[str] = []
     path = entry("a", gone(), engine=True)
     leftovers.remove_if_any(said.append)
@@ -213,7 +218,7 @@ def test_containers_of_a_killed_run_go_with_the_next_command(
 def test_a_failure_to_look_for_leftovers_stops_nothing(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command that was asked for goes on."""
+    """If the search for leftovers fails, the command continues."""
     entry("a", gone())
     said: list[str] = []
 
@@ -226,7 +231,7 @@ def test_a_failure_to_look_for_leftovers_stops_nothing(
 
 
 def test_two_commands_do_not_start_a_cluster_at_once(home: Path) -> None:
-    """The second is refused while the first holds the lock, and leaves its files alone."""
+    """A second ``cluster up`` is refused while the first holds the lock, and leaves its files."""
     state = home / "state" / "faultline"
     (state / "cluster").mkdir(parents=True)
     with (state / "cluster.lock").open("w") as lock:
@@ -239,13 +244,13 @@ def test_two_commands_do_not_start_a_cluster_at_once(home: Path) -> None:
 
 @pytest.mark.parametrize(("port", "why"), [(0, "need ports from 1"), (65_534, "need ports from 1")])
 def test_ports_that_cannot_be_are_refused(port: int, why: str, home: Path) -> None:
-    """Before anything is started."""
+    """Ports outside the valid range are refused before any start."""
     with pytest.raises(Refused, match=why):
         cluster.up(Plan(brokers=3), lambda line: None, port)
 
 
 def test_a_port_that_is_taken_is_refused(home: Path) -> None:
-    """With its number, also when it is not the first."""
+    """A port in use is refused with its number, even if it is not the first."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,4 +1,4 @@
-"""A misspelt name is answered with the one that was meant."""
+"""An unknown name is answered with the closest known ones."""
 
 import pytest
 
@@ -20,10 +20,10 @@ MANY = [f"mutant-{number}" for number in range(110)]
     ],
 )  # fmt: skip
 def test_the_closest_names_are_suggested(name: str, known: list[str], said: str) -> None:
-    """Without a close one all are listed, unless there are too many for a line."""
+    """Without a close name all are listed, unless they are too many for a line."""
     assert unknown(name, known, "see the list") == said
 
 
 def test_a_line_stays_a_line() -> None:
-    """However long the name is."""
+    """The message stays one short line, however long the name is."""
     assert len(unknown("x" * 100_000, MANY)) < 300

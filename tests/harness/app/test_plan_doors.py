@@ -1,4 +1,4 @@
-"""A plan that would do more than configure its run is refused at every door."""
+"""Every command refuses a plan that would do more than configure its run."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Refuses = Callable[..., str]
 def refuses(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Refuses:
-    """The one line that a command refuses with, before anything begins."""
+    """Run a command and return the one line of its refusal, before any work begins."""
 
     def began(*_: object, **__: object) -> None:
         raise AssertionError("it began")
@@ -51,7 +51,7 @@ def with_setting(name: str, **others: object) -> Plan:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("target", ["processes", "simulated"])
 def test_set_and_plan_file(name: str, target: str, refuses: Refuses, tmp_path: Path) -> None:
-    """``run`` refuses the setting wherever it stands."""
+    """``run`` refuses a setting with a path on the command line and in a plan file."""
     assert f"--set {name}: it names" in refuses("run", "--target", target, "--set", f"{name}=evil")
     whose, _, key = name.partition(".")
     plan = tmp_path / "plan.toml"
@@ -61,7 +61,7 @@ def test_set_and_plan_file(name: str, target: str, refuses: Refuses, tmp_path: P
 
 @pytest.mark.parametrize("name", NAMES)
 def test_replay_and_shrink(name: str, refuses: Refuses, tmp_path: Path) -> None:
-    """Somebody else's folder is refused before a client is made."""
+    """``replay`` and ``shrink`` refuse such a setting in a folder before they make a client."""
     plan = with_setting(name, target="simulated", schedule=[])
     (tmp_path / "plan.json").write_bytes(msgspec.json.encode(plan))
     assert f"--set {name}: it names" in refuses("replay", tmp_path)
@@ -90,7 +90,7 @@ def test_a_search(name: str, refuses: Refuses, tmp_path: Path) -> None:
 
 
 def test_a_cluster_to_play_with() -> None:
-    """``cluster up`` has brokers only, and refuses the same of them."""
+    """``cluster up``, which has brokers only, refuses such settings of brokers."""
     with pytest.raises(Refused, match=r"--set broker\.log\.dirs: it names a file or folder"):
         request.bare(Plan(broker={"log.dirs": "/elsewhere"}))
 
@@ -105,7 +105,7 @@ def test_a_plan_file_names_no_folder_outside(folder: str, refuses: Refuses, tmp_
 
 @pytest.mark.parametrize("line", ["results = 3", 'inline = "yes"'])
 def test_a_plan_file_has_the_right_types(line: str, refuses: Refuses, tmp_path: Path) -> None:
-    """``results`` and ``inline``, which are no part of the plan, are checked like all others."""
+    """``results`` and ``inline``, which are not part of the plan, are checked like all others."""
     plan = tmp_path / "plan.toml"
     plan.write_text(line)
     assert f"plan.toml:1: {line.split()[0]}: " in refuses("run", plan)

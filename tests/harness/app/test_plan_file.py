@@ -1,4 +1,4 @@
-"""A plan that was recorded, perhaps by another user, is read strictly."""
+"""A recorded plan, which may come from another user, is read strictly."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def fault(**fields: Any) -> list[dict[str, Any]]:
 
 
 def test_what_a_run_has_written_is_read(tmp_path: Path) -> None:
-    """Nothing of it is lost."""
+    """A plan is read as it was written."""
     assert plan_file.read(written(tmp_path, changed())) == PLAN
 
 
@@ -68,7 +68,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_no_run_has_written_is_refused(tmp_path: Path, case: str) -> None:
-    """One line names the file and what is wrong in it."""
+    """A file that no run has written is refused in one line with its name and the mistake."""
     text, message = WRONG[case]
     with pytest.raises(Refused) as refused:
         plan_file.read(written(tmp_path, text))

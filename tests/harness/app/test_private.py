@@ -1,4 +1,4 @@
-"""What faultline writes belongs to its user alone, whatever the umask is."""
+"""Files that faultline writes are private to its user, whatever the umask is."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ FAULTLINE = [sys.executable, "-m", "harness.app.cli"]
 
 @pytest.fixture(params=[0o000, 0o022, 0o277])
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Of the user."""
+    """Set the user's umask."""
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
@@ -29,7 +29,7 @@ def mode(path: Path) -> int:
 
 
 def test_files_are_private_within_the_block(umask: int, tmp_path: Path) -> None:
-    """Files are 0600 and folders 0700 within the block; after it the user's umask holds again."""
+    """Files are 0600 and folders 0700 within the block; after it the user's umask applies again."""
     with private.writing(), private.writing():
         (tmp_path / "file").touch()
         (tmp_path / "folder").mkdir()
@@ -42,7 +42,7 @@ def test_files_are_private_within_the_block(umask: int, tmp_path: Path) -> None:
 
 
 def test_a_run_has_a_private_folder(tmp_path: Path) -> None:
-    """Also where a program calls us, and not the command line."""
+    """A run's folder is private also if a program calls the module without the command line."""
     before = os.umask(0)
     try:
         folder = new_folder(tmp_path / "results", "x", time.gmtime(0))

@@ -1,4 +1,4 @@
-"""What is printed to be pasted works in the shell that the program was started in."""
+"""Printed commands work in the shell in which the program was started."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ SHELL = "/usr/bin:/bin"
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The program in a virtual environment, in the current folder."""
+    """Install the program in a virtual environment in the current folder."""
     there = tmp_path / ".venv" / "bin" / "faultline"
     there.parent.mkdir(parents=True)
     there.write_text("#!/bin/sh\n")
@@ -27,26 +27,29 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("installed")
 def test_started_by_a_path() -> None:
-    """The path is printed, as short as the folder allows, quoted for the shell."""
+    """A program started by a path is printed with its relative path, quoted for the shell."""
     assert program.command("replay", Path("a b")) == ".venv/bin/faultline replay 'a b'"
 
 
 def test_started_from_elsewhere(
     installed: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The path is in full where it does not lie below."""
+    """The path is absolute if it is outside the current folder."""
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert program.command("check") == f"{installed} check"
 
 
 def test_on_a_path_that_is_ours_alone(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``make`` puts the environment before PATH; the user's shell does not have it."""
+    """The path is printed if PATH has the program only because ``make`` added its environment.
+
+    The user's shell does not have that entry.
+    """
     monkeypatch.setenv("PATH", f"{installed.parent}:{SHELL}")
     assert program.command("check") == ".venv/bin/faultline check"
 
 
 def test_in_an_activated_environment(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name is enough."""
+    """In an activated environment the bare name is printed."""
     monkeypatch.setenv("PATH", f"{installed.parent}:{SHELL}")
     monkeypatch.setenv("VIRTUAL_ENV", str(installed.parent.parent))
     assert program.command("check") == "faultline check"
@@ -55,7 +58,7 @@ def test_in_an_activated_environment(installed: Path, monkeypatch: pytest.Monkey
 def test_installed_for_the_user(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A link on PATH into an environment is as good as the program."""
+    """A link on PATH into an environment counts as the program."""
     link = tmp_path / "bin" / "faultline"
     link.parent.mkdir()
     link.symlink_to(installed)
@@ -67,13 +70,13 @@ def test_installed_for_the_user(
 def test_started_as_a_module(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The interpreter and the module."""
+    """A program started as a module is printed as the interpreter with ``-m``."""
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "harness" / "app" / "cli.py")])
     monkeypatch.setattr(sys, "executable", str(installed.with_name("python")))
     assert program.command("check") == ".venv/bin/python -m harness.app.cli check"
 
 
 def test_started_by_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever uses the modules is taken to have the program."""
+    """Another program that uses the modules prints the bare name."""
     monkeypatch.setattr(sys, "argv", ["examples/05_judge_again.py"])
     assert program.command("check") == "faultline check"

@@ -1,4 +1,4 @@
-"""A run's plan on another target: what goes with it, what does not, and what is refused."""
+"""A run's plan on another target: what is kept, what is dropped, and what is refused."""
 
 import msgspec
 import pytest
@@ -22,7 +22,7 @@ RAN = request.resolve(
 
 
 def test_the_same_faults_strike_elsewhere() -> None:
-    """With the run's settings and client, without what only a simulation can be told."""
+    """The plan keeps its faults, settings and client, without options of the simulation only."""
     plan = request.resolve(replay.elsewhere(RAN, "processes"))
     assert (plan.target, plan.nemesis) == ("processes", ("partition", "kill"))
     assert (plan.schedule, plan.seed) == (RAN.schedule, RAN.seed)
@@ -41,8 +41,10 @@ def test_and_back() -> None:
 
 
 def test_other_code_is_told() -> None:
-    """A simulated history is repeated by the same code only; of processes none is repeated, and a
-    plan that knows nothing of it tells nothing."""
+    """A simulated history is repeatable with the same code only, so differences are reported.
+
+    Processes never repeat a history, and a plan without versions has nothing to compare.
+    """
     assert replay.changed(RAN) is None
     older = msgspec.structs.replace(RAN, commit="0123", versions=RAN.versions | {"aiokafka": "0.1"})
     told = replay.changed(older)
@@ -54,13 +56,13 @@ def test_other_code_is_told() -> None:
 
 
 def test_a_run_without_faults() -> None:
-    """Goes anywhere."""
+    """A plan without faults can run on any target."""
     calm = msgspec.structs.replace(RAN, schedule=(), nemesis=("kill",))
     assert request.resolve(replay.elsewhere(calm, "processes")).nemesis == ()
 
 
 def test_what_cannot_be_suffered_is_refused() -> None:
-    """One line says which fault, or that there is no such target."""
+    """A fault that the target cannot inject, or an unknown target, is refused in one line."""
     power = ScheduledFault(id=9, at_s=2.0, duration_s=1.0, fault="power-loss", targets="controller")
     struck = msgspec.structs.replace(RAN, schedule=(KILL, power))
     with pytest.raises(Refused, match=r"processes: it cannot suffer fault 9 \(power-loss\)"):
@@ -70,7 +72,10 @@ def test_what_cannot_be_suffered_is_refused() -> None:
 
 
 def test_a_run_for_which_no_fault_was_scheduled() -> None:
-    """Its repetition expects none; a plan with a fault, or without nemeses, stays as it is."""
+    """The repetition of a run without scheduled faults expects none.
+
+    A plan with a fault, or without nemeses, is not changed.
+    """
     calm = msgspec.structs.replace(RAN, schedule=())
     again = replay.without_faults(calm)
     assert again == msgspec.structs.replace(calm, nemesis=())
@@ -79,6 +84,6 @@ def test_a_run_for_which_no_fault_was_scheduled() -> None:
 
 
 def test_a_misspelt_target() -> None:
-    """The refusal says what was meant."""
+    """The refusal suggests the closest name."""
     with pytest.raises(Refused, match=r"^--target: no proceses; did you mean processes\?"):
         replay.elsewhere(RAN, "proceses")

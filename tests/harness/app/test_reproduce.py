@@ -1,4 +1,4 @@
-"""A red run on real processes, and what simulations of its plan show: they are made up here."""
+"""A red run on real processes is tried in simulations of its plan, which are fakes here."""
 
 import io
 import json
@@ -39,12 +39,12 @@ REAL = request.resolve(
 
 @pytest.fixture(autouse=True)
 def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made-up runs have no history to be drawn."""
+    """Replace the page of a run: fake runs have no history to draw."""
     monkeypatch.setattr(one, "finish", lambda folder: (folder / "report.html").write_text("page"))
 
 
 def recorded(folder: Path, plan: Plan = REAL, verdict: object = RED, late_s: float = 0.0) -> Path:
-    """The folder of a run, whose faults came this much later than planned."""
+    """Write the folder of a run whose faults came `late_s` later than planned."""
     folder.mkdir()
     (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
     if verdict is not None:
@@ -60,7 +60,7 @@ def recorded(folder: Path, plan: Plan = REAL, verdict: object = RED, late_s: flo
 
 
 def each(shows: Callable[[Plan], tuple[Status, dict[str, int]]]) -> Callable[[Plan, Path], Ran]:
-    """Runs that show what a rule says."""
+    """Make fake runs whose result is given by a rule."""
 
     def carried_out(plan: Plan, folder: Path) -> Ran:
         (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
@@ -88,12 +88,15 @@ def tried(
 
 
 def from_seed(seed: int) -> Callable[[Plan], tuple[Status, dict[str, int]]]:
-    """Red with this seed and those after it."""
+    """Return a rule that is red with this seed and later ones."""
     return lambda plan: ("invalid", {"lost-write": 1}) if plan.seed >= seed else ("valid", {})
 
 
 def test_seeds_are_tried_until_the_same_anomaly_shows(tmp_path: Path) -> None:
-    """The run's own seed first; the first hit is kept as a run's folder, and is what to shrink."""
+    """Seeds are tried, the run's own first, until the same anomaly shows.
+
+    The first such run's folder is kept, to be shrunk.
+    """
     told = tried(tmp_path, from_seed(9))
     assert [(each.seed, each.status, each.shows) for each in told.attempts] == [
         (7, "valid", "none"),
@@ -113,7 +116,7 @@ def test_seeds_are_tried_until_the_same_anomaly_shows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("jobs", [2, 5])
 def test_the_answer_does_not_depend_on_how_many_run_at_a_time(tmp_path: Path, jobs: int) -> None:
-    """The first hit by seed counts, and no attempt behind it is in the table."""
+    """The first hit by seed counts, and the table has no attempt after it."""
     folder = recorded(tmp_path / "real")
     alone = tried(tmp_path, from_seed(8), folder)
     together = tried(tmp_path, from_seed(8), folder, jobs=jobs)
@@ -125,7 +128,7 @@ def test_the_answer_does_not_depend_on_how_many_run_at_a_time(tmp_path: Path, jo
 
 
 def test_what_is_kept_can_be_shrunk(tmp_path: Path) -> None:
-    """The folder and the anomaly are what ``shrink`` takes."""
+    """``shrink`` accepts the kept folder and the anomaly."""
     shows = from_seed(8)
     told = tried(tmp_path, shows)
     small = shrink.carry_out(
@@ -144,8 +147,10 @@ def test_what_is_kept_can_be_shrunk(tmp_path: Path) -> None:
 
 
 def test_a_late_schedule_is_tried_as_it_went_too(tmp_path: Path) -> None:
-    """With the times at which the faults came and went, and without waiting for a moment again;
-    work goes on for as long as that takes."""
+    """If the recorded schedule was late, each seed is also tried with the recorded times.
+
+    These faults do not wait for an operation again, and the work lasts as long as they do.
+    """
     plans: list[Plan] = []
 
     folder = recorded(tmp_path / "real", late_s=6.0)
@@ -187,8 +192,10 @@ def test_exit_statuses(
     anomaly: str | None,
     status: int,
 ) -> None:
-    """1 for an anomaly, the recorded one before others; else 70 for a run that failed, 2 for one
-    that is unknown, 0."""
+    """The status is 1 for any anomaly; else 70 for a failed run, 2 for an unknown one, or 0.
+
+    The recorded anomaly takes precedence over others.
+    """
 
     def rule(plan: Plan) -> tuple[Status, dict[str, int]]:
         found = statuses[plan.seed - 7]
@@ -207,7 +214,7 @@ def test_exit_statuses(
 
 
 def test_what_a_simulation_lacks_is_left_out_and_named(tmp_path: Path) -> None:
-    """A fault of containers, options of theirs, and a rate that only real time bears."""
+    """Faults, options and rates that the simulation lacks are left out and named."""
     real = msgspec.structs.replace(
         REAL,
         target="containers",
@@ -229,7 +236,7 @@ def test_what_a_simulation_lacks_is_left_out_and_named(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
-    """In one line, and no folder is left behind."""
+    """A run that cannot be simulated is refused in one line, and no folder is left."""
     broken = msgspec.structs.replace(
         REAL, workload="groups", options={"assignor": "cooperative-sticky"}
     )
@@ -242,13 +249,13 @@ def test_what_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
     "verdict", [None, {"valid": True, "anomalies": {}}, {"valid": "unknown", "anomalies": {}}]
 )
 def test_a_run_that_is_not_red_has_nothing_to_reproduce(tmp_path: Path, verdict: object) -> None:
-    """Its plan is replayed as any other."""
+    """A run that is not red has no recorded anomalies; it is replayed like any other."""
     assert reproduce.recorded_anomalies(recorded(tmp_path / "real", verdict=verdict)) == {}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"valid": false}', '{"valid": false, "anomalies": 3}'])
 def test_a_verdict_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
-    """The line says which file."""
+    """A verdict that cannot be read is refused with the file's name."""
     folder = recorded(tmp_path / "real")
     (folder / "verdict.json").write_text(text)
     with pytest.raises(Refused, match=r"verdict\.json: it is no verdict"):
@@ -256,7 +263,7 @@ def test_a_verdict_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> 
 
 
 def test_a_schedule_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """The line says which file, and no folder is left behind."""
+    """A schedule that cannot be read is refused with the file's name, and no folder is left."""
     folder = recorded(tmp_path / "real")
     (folder / "schedule.jsonl").write_text('{"id": "one"}\n')
     with pytest.raises(Refused, match=r"schedule\.jsonl: Expected `int`"):
@@ -280,7 +287,7 @@ def test_options_that_make_no_sense_are_refused(
     words: tuple[str, ...],
     line: str,
 ) -> None:
-    """One line, exit status 64, and no folder."""
+    """Options that do not apply are refused in one line with status 64, and no folder is made."""
     folder = recorded(tmp_path / "real", verdict=verdict)
     with pytest.raises(SystemExit) as ended:
         cli.main(["replay", str(folder), *words, "--results", str(tmp_path / "r")])

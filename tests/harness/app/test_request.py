@@ -1,4 +1,4 @@
-"""What a user asks for: names, defaults, and one line for what cannot be."""
+"""Requests of users: names, defaults, and one line for what is invalid."""
 
 import dataclasses
 import re
@@ -18,7 +18,7 @@ ALL = Plan(nemesis=(request.ALL,))
 
 
 def test_every_default_is_written_out() -> None:
-    """A resolved plan needs no default any more: rate, settings, options, faults, versions."""
+    """A resolved plan has no defaults left: rate, settings, options, faults, versions are set."""
     plan = request.resolve(ALL)
     assert plan.rate_hz > 0
     classic = ("kill", "pause", "restart", "partition", "slow", "zookeeper")
@@ -34,27 +34,27 @@ def test_every_default_is_written_out() -> None:
 
 
 def test_a_resolved_plan_resolves_to_itself() -> None:
-    """``replay`` carries out what ``run`` did."""
+    """A resolved plan resolves to itself, so ``replay`` executes what ``run`` did."""
     plan = request.resolve(ALL)
     assert request.resolve(plan) == plan
     assert msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan
 
 
 def test_the_schedule_follows_from_the_seed() -> None:
-    """The same seed draws the same faults; another one draws others."""
+    """The same seed draws the same faults, and another seed others."""
     first = request.resolve(ALL).schedule
     assert request.resolve(ALL).schedule == first
     assert request.resolve(msgspec.structs.replace(ALL, seed=1)).schedule != first
 
 
 def test_no_nemesis_no_faults() -> None:
-    """``none`` leaves the cluster alone."""
+    """``none`` injects no faults."""
     plan = request.resolve(Plan(nemesis=(request.NONE,)))
     assert (plan.nemesis, plan.schedule) == ((), ())
 
 
 def test_settings_win_over_defaults() -> None:
-    """What ``--set`` says is what the plan says."""
+    """Settings given with ``--set`` override the defaults."""
     asked = Plan(
         nemesis=(request.NONE,),
         broker={"min.insync.replicas": "1"},
@@ -119,7 +119,7 @@ SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
-    """Each in one line that says what is wrong and what would be right."""
+    """An invalid value is refused in one line that says what is wrong and what is valid."""
     with pytest.raises(Refused) as refused:
         request.resolve(msgspec.structs.replace(ALL, **changes))
     assert str(refused.value).startswith(told)
@@ -127,10 +127,10 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
 
 
 def test_a_fault_that_nobody_offers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A target is asked for capabilities, not for names."""
+    """Faults are offered by a target's capabilities, not by its name."""
 
     class Deaf:
-        """Can nothing."""
+        """A cluster without any capability."""
 
     deaf = dataclasses.replace(catalogue.TARGETS["processes"], kind=Deaf)
     monkeypatch.setitem(catalogue.TARGETS, "processes", deaf)
@@ -140,7 +140,7 @@ def test_a_fault_that_nobody_offers_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_target_that_this_machine_has_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says what it lacks before anything is made, also for a cluster that nobody tests."""
+    """A target that this machine lacks is refused before any start, for ``cluster up``, too."""
     nowhere = dataclasses.replace(catalogue.CONTAINERS, refusal=lambda: "no engine answers")
     monkeypatch.setitem(catalogue.TARGETS, "containers", nowhere)
     for resolve in (request.resolve, request.bare):
@@ -169,7 +169,7 @@ def test_a_target_refuses_its_own_options(
     name: str,
     value: object,
 ) -> None:
-    """Before anything is started, whether somebody tests the cluster or not."""
+    """A target checks its own options before any start, for runs and for ``cluster up``."""
     here = dataclasses.replace(catalogue.TARGETS[target], refusal=lambda: None)
     monkeypatch.setitem(catalogue.TARGETS, target, here)
     asked = msgspec.convert({"target": target, "nemesis": ["none"]}, Plan)
@@ -180,7 +180,7 @@ def test_a_target_refuses_its_own_options(
 
 @pytest.mark.parametrize("name", ["latency_ms", "jitter_ms"])
 def test_simulated_links_take_no_less_than_no_time(name: str) -> None:
-    """Nor do they take forever."""
+    """Latency and jitter of simulated links must be finite and not negative."""
     for value in (-1, "x", float("inf")):
         with pytest.raises(Refused, match=f"^options: {name}="):
             request.resolve(Plan(target="simulated", nemesis=("none",), options={name: value}))
@@ -196,15 +196,17 @@ def test_clients_of_a_world_may_live_in_the_past_but_not_before_1970() -> None:
 
 
 def test_containers_can_suffer_more() -> None:
-    """All that processes offer, and what needs a network, a disk and limits of a node's own."""
+    """Containers offer all faults of processes, and those that need a network, disk or limits."""
     offered = [request.offered(catalogue.TARGETS[name]) for name in ("processes", "containers")]
     assert set(offered[1]) - set(offered[0]) == {"disconnect", "disk", "packets", "squeeze"}
     assert set(offered[0]) <= set(offered[1])
 
 
 def test_simulation_has_machines_of_its_own() -> None:
-    """All that containers offer, but the limits that an engine gives; and what a machine suffers
-    that nobody else uses: its power, its disk, its clock."""
+    """The simulation offers all faults of containers except an engine's limits.
+
+    It also offers faults that need a machine of their own: power, disk and clock, for example.
+    """
     offered = [request.offered(catalogue.TARGETS[name]) for name in ("simulated", "containers")]
     assert set(offered[1]) - set(offered[0]) == {"squeeze"}
     mine = {"power", "slow-disk", "clock", "session", "messages", "point", "bit-flip"}
@@ -212,7 +214,7 @@ def test_simulation_has_machines_of_its_own() -> None:
 
 
 def test_no_power_is_lost_that_every_copy_hangs_by() -> None:
-    """With ``min.insync.replicas`` of 1 a loss may cost what was acknowledged: none is drawn."""
+    """With ``min.insync.replicas=1`` no power loss is drawn: it may lose acknowledged records."""
     plan = Plan(target="simulated", nemesis=("power",), time_limit_s=120.0)
     assert request.resolve(plan).schedule
     single = {"min.insync.replicas": "1"}
@@ -226,7 +228,7 @@ def test_no_power_is_lost_that_every_copy_hangs_by() -> None:
 def test_real_machines_keep_their_power(
     target: Literal["processes", "containers"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line says what there is instead."""
+    """Real targets refuse a power loss in one line with the faults that they offer."""
     had = dataclasses.replace(catalogue.TARGETS[target], refusal=lambda: None)
     monkeypatch.setitem(catalogue.TARGETS, target, had)
     with pytest.raises(Refused, match="--nemesis: no power; there is kill, pause"):
@@ -234,26 +236,26 @@ def test_real_machines_keep_their_power(
 
 
 def test_simulation_has_its_own_defaults() -> None:
-    """Its client is aiokafka, and it is asked for less."""
+    """The simulation's client is aiokafka, and its rate is lower."""
     plan = request.resolve(Plan(target="simulated", nemesis=("none",)))
     assert plan.options["client"] == "aiokafka"
     assert 0 < plan.rate_hz < request.resolve(Plan(nemesis=("none",))).rate_hz
 
 
 def test_librdkafka_is_not_simulated() -> None:
-    """It has threads; so one line says which client is right."""
+    """Librdkafka has threads and cannot be simulated; the refusal names the right client."""
     with pytest.raises(Refused, match=r"client=librdkafka cannot be simulated.*aiokafka"):
         request.resolve(Plan(target="simulated", options={"client": "librdkafka"}))
 
 
 def test_nobody_plays_with_a_simulated_cluster() -> None:
-    """It has no time of its own that others could share."""
+    """``cluster up`` refuses the simulated target, whose time exists within a run only."""
     with pytest.raises(Refused, match="--target simulated: its clusters live within a run"):
         request.bare(Plan(target="simulated"))
 
 
 def test_a_plan_file_has_the_options_names(tmp_path: Path) -> None:
-    """Kafka's dotted names may stand unquoted, values in TOML's own types."""
+    """A plan file may have Kafka's dotted names unquoted and values of TOML's own types."""
     path = tmp_path / "plan.toml"
     path.write_text(
         """
@@ -302,7 +304,7 @@ def test_a_plan_file_has_the_options_names(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_plan_file_is_refused(tmp_path: Path, text: str, told: str) -> None:
-    """In one line, too."""
+    """A wrong plan file is refused in one line."""
     path = tmp_path / "plan.toml"
     path.write_text(text)
     with pytest.raises(Refused) as refused:
@@ -312,14 +314,14 @@ def test_a_wrong_plan_file_is_refused(tmp_path: Path, text: str, told: str) -> N
 
 
 def test_a_missing_plan_file_is_refused(tmp_path: Path) -> None:
-    """With its name."""
+    """A missing plan file is refused with its name."""
     with pytest.raises(Refused, match=r"none\.toml: No such file"):
         request.from_toml(tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize("text", ["acks=1", "producer=1", "producer.=1", "plan.seed=1", "broker.x"])
 def test_a_setting_has_three_parts(text: str) -> None:
-    """Whose, which, what."""
+    """A setting consists of a component, a name and a value."""
     with pytest.raises(Refused, match="--set"):
         request.setting(text)
     assert request.setting("producer.a.b=c=d") == ("producer", "a.b", "c=d")
@@ -339,7 +341,7 @@ def test_secrets_are_masked() -> None:
 
 
 def test_a_fault_after_the_end_is_refused() -> None:
-    """It would never come, and the run could only be unknown."""
+    """A fault after the end of the run is refused, because the verdict could only be unknown."""
     late = Plan(nemesis=("kill",), schedule=SCHEDULE, time_limit_s=1.0)
     with pytest.raises(Refused, match=r"fault 1 \(kill\) is to come at 1 s, but --time-limit is 1"):
         request.resolve(late)
@@ -356,7 +358,7 @@ def test_a_fault_after_the_end_is_refused() -> None:
 def test_a_bare_cluster_takes_what_its_brokers_take(
     settings: dict[str, dict[str, str]], line: str
 ) -> None:
-    """What no broker would start with, and what nobody would obey, is refused before the start."""
+    """``cluster up`` refuses settings that no broker accepts or that only clients would use."""
     with pytest.raises(Refused) as told:
         request.bare(Plan(**settings))  # type: ignore[arg-type]
     assert str(told.value) == line
@@ -374,7 +376,10 @@ def test_a_bare_cluster_takes_what_its_brokers_take(
     ],
 )
 def test_an_impossible_schedule_is_refused(changes: dict[str, Any], line: str) -> None:
-    """With one id for two faults, one would be taken for the other's mending."""
+    """Impossible times and duplicate ids in a schedule are refused.
+
+    With one id for two faults, the heal of one would be taken for that of the other.
+    """
     second = msgspec.structs.replace(SCHEDULE[0], id=2)
     fine = Plan(nemesis=("kill",), schedule=(*SCHEDULE, second))
     assert request.resolve(fine).schedule == fine.schedule
@@ -398,7 +403,7 @@ def test_an_impossible_schedule_is_refused(changes: dict[str, Any], line: str) -
     ],
 )
 def test_a_plan_file_with_other_values_is_refused(text: str, message: str, tmp_path: Path) -> None:
-    """Nothing in a plan file is ignored, and nothing in it is a failure of faultline."""
+    """Every value in a plan file is checked, and a wrong one is refused."""
     path = tmp_path / "plan.toml"
     path.write_text(text)
     with pytest.raises(Refused, match=re.escape(message)):
@@ -418,7 +423,7 @@ def test_a_plan_file_with_other_values_is_refused(text: str, message: str, tmp_p
     ],
 )
 def test_a_fault_that_can_strike_nothing_is_refused(strikes: Any, line: str) -> None:
-    """Before the run, which could only be UNKNOWN."""
+    """A fault without a possible target is refused: the verdict could only be UNKNOWN."""
     fault = ScheduledFault(id=2, at_s=1, duration_s=1, fault="kill", targets=strikes)
     with pytest.raises(Refused) as refused:
         request.check_targets(Plan(nemesis=("kill",), schedule=(fault,)))
@@ -429,6 +434,6 @@ def test_a_fault_that_can_strike_nothing_is_refused(strikes: Any, line: str) -> 
     "strikes", [["broker-1", "zookeeper"], "controller", "leader:x-0", "group-coordinator:g"]
 )
 def test_a_fault_that_can_strike_something(strikes: Any) -> None:
-    """A node of the cluster, or the node that has a role when the fault comes."""
+    """A target may be nodes of the cluster, or a role whose node is resolved during the run."""
     fault = ScheduledFault(id=2, at_s=1, duration_s=1, fault="kill", targets=strikes)
     request.check_targets(Plan(nemesis=("kill",), schedule=(fault,)))

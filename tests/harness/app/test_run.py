@@ -1,4 +1,4 @@
-"""A run from the plan to the verdict, in real time but without a broker: a target in memory."""
+"""A run from the plan to the verdict, in real time, on an in-memory target without brokers."""
 
 import asyncio
 import dataclasses
@@ -27,7 +27,7 @@ from nemesis.package import Applied, Drawn, Effect, Package
 
 
 class MemoryCluster:
-    """Stands for a cluster; the log is in the fixture ``kafka``."""
+    """A cluster without processes; the log is in the fixture ``kafka``."""
 
     nodes = brokers = ("broker-1", "broker-2", "broker-3")
     started: ClassVar[list["MemoryCluster"]] = []
@@ -78,7 +78,7 @@ HARMLESS = Package(
 
 @pytest.fixture(autouse=True)
 def in_memory(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The target ``processes`` is replaced by one in memory, and librdkafka by its clients."""
+    """Replace the target ``processes`` by one in memory, and librdkafka by its clients."""
     target = dataclasses.replace(
         catalogue.TARGETS["processes"], kind=MemoryCluster, make=MemoryCluster
     )
@@ -110,7 +110,7 @@ def quiet() -> Screen:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout and stderr of a command."""
+    """Run a command and return its exit status, stdout and stderr."""
     with pytest.raises(SystemExit) as ended:
         cli.main(list(arguments))
     out, err = capsys.readouterr()
@@ -142,7 +142,7 @@ def test_a_correct_log_is_valid(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_start_of_a_run_is_recorded(tmp_path: Path) -> None:
-    """Second 0 of the history has a time of day, so that the nodes' logs can be matched with it."""
+    """The time of day of the history's second 0 is recorded, to match the nodes' logs with it."""
     before = datetime.fromtimestamp(time.time_ns() / 1e9, UTC)
     _, folder = run(plan(), tmp_path / "results", inline=True, screen=quiet())
     start = run_start.read(folder)
@@ -158,7 +158,7 @@ def test_the_start_of_a_run_is_recorded(tmp_path: Path) -> None:
 def test_what_takes_long_is_done_and_told_before_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A target may have to build something first: the user hears of it, and the clock stands."""
+    """A target's slow preparation is reported and done before the run's clock starts."""
 
     async def build(say: Callable[[str], None]) -> None:
         assert MemoryCluster.started == []
@@ -176,7 +176,7 @@ def test_what_takes_long_is_done_and_told_before_the_start(
 def test_a_log_that_loses_is_invalid(
     kafka: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A lost record is exit status 1, and the first line names it."""
+    """A lost record gives exit status 1, and the first line names the anomaly."""
 
     class Forgetful(dict[str, list[int]]):
         def setdefault(self, key: str, default: list[int]) -> list[int]:
@@ -200,7 +200,7 @@ def test_a_log_that_loses_is_invalid(
 def test_json_is_the_verdict_and_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Standard output is ``verdict.json``; what a user reads goes to stderr."""
+    """With ``--json`` standard output is ``verdict.json``; other text goes to stderr."""
     status, out, err = told(capsys, "run", *QUIET, "--json", "--results", str(tmp_path))
     (folder,) = tmp_path.iterdir()
     assert status == 0
@@ -212,7 +212,10 @@ def test_json_is_the_verdict_and_nothing_else(
 def test_too_short_for_any_fault_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Faults are asked for and none fits: the verdict could only be UNKNOWN."""
+    """A run that is too short for any requested fault is refused.
+
+    Its verdict could only be UNKNOWN.
+    """
     status, out, err = told(
         capsys, "run", *SHORT, "--nemesis", "harmless", "--results", str(tmp_path)
     )
@@ -224,7 +227,7 @@ def test_too_short_for_any_fault_is_refused(
 def test_replay_repeats_plan_and_faults(
     kafka: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same plan, and the same faults in the same order."""
+    """A replay has the same plan, and the same faults in the same order."""
     toml = tmp_path / "plan.toml"
     toml.write_text(
         "".join(
@@ -250,7 +253,7 @@ def test_replay_repeats_plan_and_faults(
 
 @pytest.mark.slow
 def test_a_recorded_run_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``check`` comes to the same verdict; several paths give a list."""
+    """``check`` reaches the same verdict; several paths give a list."""
     told(capsys, "run", *QUIET, "--results", str(tmp_path))
     (folder,) = tmp_path.iterdir()
     before = json.loads((folder / "verdict.json").read_text())
@@ -267,7 +270,7 @@ def test_a_recorded_run_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_nothing_written_is_unknown(tmp_path: Path, kafka: Any) -> None:
-    """Writers that never get an answer prove nothing."""
+    """A run in which no write is acknowledged is unknown."""
     kafka.hanging = set(range(0, 1000, 5)) | set(range(1, 1000, 5)) | set(range(2, 1000, 5))
     asked = plan(time_limit_s=0.5, producer={"delivery.timeout.ms": "4000"})
     workload = catalogue.WORKLOADS["idempotent"]
@@ -280,7 +283,7 @@ def test_nothing_written_is_unknown(tmp_path: Path, kafka: Any) -> None:
 def test_a_cluster_that_does_not_start_is_our_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit status 70 and one line; the whole story is in the folder."""
+    """A cluster that cannot start gives status 70 and one line; the traceback is in the folder."""
     monkeypatch.setattr(MemoryCluster, "cannot_start", True)
     status, out, err = told(capsys, "run", *QUIET, "--results", str(tmp_path))
     (folder,) = tmp_path.iterdir()
@@ -293,7 +296,7 @@ def test_a_cluster_that_does_not_start_is_our_failure(
 def test_an_interrupted_run_keeps_its_history(
     kafka: Any, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """The cluster is stopped, and what was recorded can be judged."""
+    """An interrupted run stops its cluster, and its history can be judged."""
 
     written = itertools.count(1)
 

@@ -1,4 +1,4 @@
-"""A run's folder that comes from somebody else."""
+"""A run's folder from an untrusted source is read safely."""
 
 import os
 from collections.abc import Callable
@@ -25,7 +25,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Of a run, with a file elsewhere that must not change."""
+    """Make a run's folder."""
     run = tmp_path / "run"
     run.mkdir()
     (run / "plan.json").write_bytes(msgspec.json.encode(Plan(schedule=(), nemesis=("none",))))
@@ -37,8 +37,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", run_folder.FILES)
 def test_only_regular_files_are_read(kind: str, name: str, folder: Path) -> None:
-    """``check`` refuses pipes, links and folders in the place of files at once; nothing is read,
-    nothing is written."""
+    """``check`` refuses pipes, links and folders in place of files, without reading or writing."""
     (folder / name).unlink(missing_ok=True)
     KINDS[kind](folder / name)
     before = sorted(folder.iterdir())
@@ -58,7 +57,7 @@ def test_a_pipe_does_not_hold_a_command_up(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every verb that takes a folder answers with one line and status 64."""
+    """Every verb that takes a folder refuses a pipe at once, with one line and status 64."""
     monkeypatch.setattr("harness.simulation.pins.exec_pinned", lambda: None)
     (folder / "plan.json").unlink()
     os.mkfifo(folder / "plan.json")
@@ -69,7 +68,7 @@ def test_a_pipe_does_not_hold_a_command_up(
 
 
 def test_what_is_written_follows_no_link(tmp_path: Path) -> None:
-    """A file is replaced by its name, also where a link waits in the place of the draft."""
+    """Writing replaces a link by a file, and follows no link in place of the temporary file."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
     for name in ("page.html", ".page.html." + str(os.getpid()), "page.html.part"):
@@ -83,7 +82,7 @@ def test_what_is_written_follows_no_link(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_gigabytes_is_not_read(folder: Path) -> None:
-    """A sparse file costs nothing to send and much to read."""
+    """A huge plan is refused without being read: a sparse file is cheap to send."""
     with (folder / "plan.json").open("r+b") as file:
         file.truncate(1 << 40)
     with pytest.raises(Refused, match="bytes; a plan has"):
@@ -95,7 +94,7 @@ def test_a_plan_of_gigabytes_is_not_read(folder: Path) -> None:
     "name", ["nodes", "judgements", "nodes/broker-1", "nodes/broker-1/log.txt"]
 )
 def test_folders_and_logs_are_what_they_seem(name: str, folder: Path, tmp_path: Path) -> None:
-    """Nothing is shown from elsewhere or written elsewhere through a link in place of a folder."""
+    """A link in place of a folder or log is refused: no file outside is shown or written."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (folder / name).parent.mkdir(parents=True, exist_ok=True)

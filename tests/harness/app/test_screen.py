@@ -1,4 +1,4 @@
-"""What a user sees while a run goes on."""
+"""The progress that a user sees during a run."""
 
 import asyncio
 from io import StringIO
@@ -11,7 +11,7 @@ from harness.engine.tally import Tally
 
 
 def test_progress() -> None:
-    """One line: time, phase, what was acknowledged and read, what is broken now."""
+    """Progress is one line with time, phase, counts and active faults."""
     tally = Tally(phase="main", acked=12345, read=9, info=2, faults=3, active={3: "kill"})
     assert progress(tally, 7.6, 60.0) == (
         "8 s of 60 · main · 12,345 acknowledged, 9 read, 2 in doubt · 3 faults, now kill"
@@ -19,7 +19,7 @@ def test_progress() -> None:
 
 
 def test_without_a_terminal_lines_are_sparse(virtually: Any) -> None:
-    """In a log file a run is a line now and then, not a screen that repaints itself."""
+    """Without a terminal, progress is an occasional line, not a line that is repainted."""
     stream = StringIO()
 
     async def main() -> None:
@@ -37,7 +37,7 @@ def test_without_a_terminal_lines_are_sparse(virtually: Any) -> None:
 
 
 def test_a_step_is_told_once() -> None:
-    """However often its progress is reported."""
+    """Each step is printed once, however often its progress is reported."""
     stream = StringIO()
     with Screen(stream).steps() as tell:
         for step, done in (("reading", 0.1), ("reading", 0.9), ("judging", 0.0)):
@@ -46,7 +46,7 @@ def test_a_step_is_told_once() -> None:
 
 
 def test_on_a_terminal_there_is_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is one line, cut to the terminal's width, and nothing is left of it at the end."""
+    """On a terminal, progress is one line of at most its width, which is erased at the end."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "50")
     stream = StringIO()
@@ -61,7 +61,7 @@ def test_on_a_terminal_there_is_a_bar_that_goes_away(monkeypatch: pytest.MonkeyP
 def test_a_part_is_silent_in_a_file_and_named_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of a case among many a log file has what the whole says of it, nothing else."""
+    """In a log file a case of a gate prints nothing itself; on a terminal its bar has its name."""
     stream = StringIO()
     part = Screen(stream).part("3 of 12 · kill")
     part.say("results/…")

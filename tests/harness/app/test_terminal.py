@@ -1,4 +1,4 @@
-"""Nothing that comes from outside can make a terminal do anything but show text."""
+"""Text from outside cannot control a terminal."""
 
 import io
 import json
@@ -33,13 +33,13 @@ HOSTILE = {
 
 
 def is_shown(character: str) -> bool:
-    """Is it a character that a terminal draws, or one that ends a line of ours?"""
+    """Check that a terminal draws a character, or that it is a newline or tab."""
     return character in "\n\t" or unicodedata.category(character)[0] not in "CZ" or character == " "
 
 
 @given(st.text())
 def test_text_is_all_that_is_left(raw: str) -> None:
-    """Every other character is replaced, one for one; a line has no end of line within it."""
+    """Every other character is replaced one for one; a line holds no newline."""
     shown = terminal.text(raw)
     assert all(map(is_shown, shown))
     assert len(shown) == len(raw)
@@ -49,14 +49,14 @@ def test_text_is_all_that_is_left(raw: str) -> None:
 
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_json_keeps_all_characters(value: Any) -> None:
-    """What is printed as JSON has printable characters only, and is read as what it was."""
+    """Printed JSON has printable characters only and decodes to the original value."""
     shown = terminal.json_text(value)
     assert all(map(is_shown, shown))
     assert json.loads(shown) == value
 
 
 def test_the_filter_writes_what_the_other_stream_can_encode() -> None:
-    """A character that the terminal's encoding lacks is replaced, and stops nothing."""
+    """A character that the stream's encoding lacks is replaced without an error."""
     beneath = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
     filter_ = terminal.Filter(beneath)
     filter_.write("a · \x1b[2J\udc80b\n")
@@ -67,7 +67,7 @@ def test_the_filter_writes_what_the_other_stream_can_encode() -> None:
 
 
 def test_streams_that_were_closed_stay_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python has no standard error where its caller closed it; the filter does not invent one."""
+    """If the caller closed standard error, the filter does not create one."""
     monkeypatch.setattr(sys, "stderr", None)
     with terminal.filtered():
         assert sys.stderr is None
@@ -77,7 +77,7 @@ def test_streams_that_were_closed_stay_closed(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_screens_show_text(hostile: str) -> None:
-    """Lines that stay are filtered also where the stream itself is a terminal."""
+    """Permanent lines are filtered also if the stream is a terminal."""
 
     class Tty(io.StringIO):
         def isatty(self) -> bool:
@@ -94,7 +94,7 @@ Run = Callable[..., tuple[str, str]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """What a command writes to standard output and standard error."""
+    """Run a command and return its standard output and standard error."""
 
     def of(*arguments: object) -> tuple[str, str]:
         capsys.readouterr()
@@ -106,7 +106,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def history(path: Path, key: str, error: str) -> None:
-    """A lost record of this key, beside a send that failed with this error."""
+    """Write a history with a lost record of this key and a send that failed with this error."""
     events = [
         ("invoke", "send", [["send", key, 7]], None),
         ("ok", "send", [["send", key, [0, 7]]], None),
@@ -125,8 +125,10 @@ def history(path: Path, key: str, error: str) -> None:
 
 @pytest.mark.slow
 def test_no_command_passes_control_characters_on(run: Run, tmp_path: Path) -> None:
-    """Control characters in keys and errors of a history, in plans, suites and names of files stay
-    out of what commands print, as text and as JSON."""
+    """Commands print no control characters from outside, as text or as JSON.
+
+    Such characters may be in keys and errors of a history, in plans, suites and names of files.
+    """
     hostile = "".join(HOSTILE.values())
     bare = tmp_path / "history.jsonl"
     history(bare, f"x{hostile}-0", f"error{hostile}")
@@ -153,14 +155,14 @@ def test_no_command_passes_control_characters_on(run: Run, tmp_path: Path) -> No
 
 
 def test_a_key_cannot_forge_a_line(run: Run, tmp_path: Path) -> None:
-    """A new line in a key does not begin a new line of the verdict."""
+    """A newline in a key does not begin a new line of the verdict."""
     history(tmp_path / "history.jsonl", "x\nVALID-0", "e")
     out, _ = run("check", tmp_path / "history.jsonl", "--inline")
     assert not any(line.startswith("VALID") for line in out.splitlines())
 
 
 def test_json_has_the_characters_by_its_escapes(run: Run, tmp_path: Path) -> None:
-    """A program reads the name that the history has; a terminal is shown the escape."""
+    """JSON output has escapes for control characters, and decodes to the history's names."""
     name = "x\x9b\u202e-0"
     (tmp_path / "plan.json").write_bytes(msgspec.json.encode({"workload": name}))
     history(tmp_path / "history.jsonl", "x-0", "e")
@@ -182,13 +184,13 @@ def test_json_has_the_characters_by_its_escapes(run: Run, tmp_path: Path) -> Non
     ],
 )
 def test_a_message_repeats_a_bounded_part(raw: str, shown: str) -> None:
-    """Of a long word the beginning, of a long path both ends, of a long text the beginning."""
+    """A message shortens a long word or text to its beginning, and a long path to both ends."""
     assert terminal.sentence(raw) == shown
 
 
 @given(st.text(), st.integers(1, 9999))
 def test_a_sentence_is_one_short_line(part: str, times: int) -> None:
-    """Whatever it repeats."""
+    """A message is one line of bounded length, whatever it repeats."""
     shown = terminal.sentence(part * times)
     assert len(shown) <= terminal.SENTENCE_MAX + 1
     assert "\n" not in shown

@@ -1,4 +1,4 @@
-"""A refusal says in which line of a plan or suite the mistake is."""
+"""A refusal names the line of the mistake in a plan or suite."""
 
 import os
 import tomllib
@@ -46,7 +46,7 @@ fault = "kill"
     ],
 )
 def test_the_line_on_which_a_statement_begins(path: tuple[str | int, ...], line: int) -> None:
-    """Also one of several lines, and of tables in an array."""
+    """The first line of each statement is found, also of multi-line ones and tables in arrays."""
     assert line_of(TEXT, path) == line
     assert line_of(TEXT + "broken = ", path) is None
 
@@ -72,7 +72,7 @@ def test_the_line_on_which_a_statement_begins(path: tuple[str | int, ...], line:
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_plan_file(tmp_path: Path, text: str, said: str) -> None:
-    """With file and line, and the name that was meant."""
+    """A refusal has the file, the line, and a suggested name."""
     path = tmp_path / "plan.toml"
     path.write_text(text)
     with pytest.raises(Refused) as refused, about(path):
@@ -82,7 +82,7 @@ def test_what_is_wrong_with_a_plan_file(tmp_path: Path, text: str, said: str) ->
 
 
 def test_an_option_is_not_blamed_on_the_file(tmp_path: Path) -> None:
-    """What the command line says wins over the file, also where it is wrong."""
+    """A mistake on the command line, which overrides the file, is not reported as the file's."""
     path = tmp_path / "plan.toml"
     path.write_text('workload = "idempotent"\n')
     with pytest.raises(Refused, match=r"^--workload: no bank"), about(path, ["--workload"]):
@@ -110,7 +110,7 @@ nemesis = [["pause"]]
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_suite(tmp_path: Path, text: str, said: str) -> None:
-    """With file and line, too."""
+    """A refusal of a suite has the file and the line, too."""
     path = tmp_path / "suite.toml"
     path.write_text(MATRIX + text + "\n")
     with pytest.raises(Refused) as refused:
@@ -134,7 +134,7 @@ STATEMENTS = (
 
 
 def by_every_line(text: str, path: toml_lines.Path_) -> int | None:
-    """The same, by the beginnings of the file one after the other."""
+    """Find the line by parsing every prefix of the file, as a slow reference."""
     before, lines = 0, text.splitlines()
     for number in range(1, len(lines) + 1):
         try:
@@ -149,7 +149,7 @@ def by_every_line(text: str, path: toml_lines.Path_) -> int | None:
 
 @given(st.lists(st.sampled_from(STATEMENTS), max_size=30))
 def test_each_key_is_found_as_by_every_line(chosen: list[str]) -> None:
-    """Statements of many lines, comments and tables make no difference."""
+    """The line equals the reference's, with multi-line statements, comments and tables."""
     text = "\n".join(line.format(number) for number, line in enumerate(chosen))
     try:
         document = tomllib.loads(text)
@@ -160,7 +160,7 @@ def test_each_key_is_found_as_by_every_line(chosen: list[str]) -> None:
 
 
 def test_a_long_file_is_parsed_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time takes as long as the file is; a refusal must not take minutes."""
+    """A long file is parsed few times, as each parse takes time in proportion to its length."""
     parsed: list[int] = []
 
     def counted(text: str) -> Any:
@@ -177,12 +177,12 @@ def test_a_long_file_is_parsed_a_few_times(monkeypatch: pytest.MonkeyPatch) -> N
     "text", ["x" * (1 << 20) + " = 1", "key = [\n" + "1,\n" * 1900 + "]\nother = 1"]
 )
 def test_a_file_that_takes_long_is_not_searched(text: str) -> None:
-    """The refusal has no line then."""
+    """If finding the line would take too long, the refusal has none."""
     assert line_of(text, (text.split(" ")[0],)) is None
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
-    """A pipe would keep the command waiting, and a device would fill its memory."""
+    """Pipes and devices are refused: reading them could block or fill the memory."""
     pipe = tmp_path / "plan.toml"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero"), Path("/dev/null")):
@@ -193,7 +193,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
 
 
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
-    """The refusal says how large it may be."""
+    """A file that is too large is refused with the limit."""
     path = tmp_path / "plan.toml"
     with path.open("wb") as file:
         file.truncate(17 << 20)

@@ -293,8 +293,8 @@ def test_the_suites_of_the_project_can_be_run(name: str, repository: Path) -> No
 def test_the_quick_suite_keeps_what_it_promises(repository: Path) -> None:
     """The quick suite has at least 12 cases on processes, each of at least 20 s and 3 faults.
 
-    Its cases on processes have at least six kinds of faults. With the containers' cases, too, it
-    fits into its budget of ten minutes.
+    Its cases on processes have at least six kinds of faults. With the containers' cases, too,
+    the suite fits into its budget.
     """
     asked = load(repository / "examples" / "suites" / "quick.toml")
     cases = ready(asked)

@@ -1,4 +1,4 @@
-"""The matrix: what a row says, and that the published page is what the measurements give."""
+"""The detection matrix: its rows, and that the published page equals the measurements."""
 
 from pathlib import Path
 
@@ -43,13 +43,13 @@ def row(
         (None, False),
         (scripted(lost_write=3), True),
         (scripted(lost_write=3, stuck=1), True),
-        (scripted(stuck=1), False),  # found, and not as its story has it
+        (scripted(stuck=1), False),  # found, but not its own symptom
         (scripted("unknown", lost_write=3), False),  # the correct broker must pass
         (scripted("invalid", lost_write=3), False),
     ],
 )
 def test_a_mutant_is_shown_by_its_symptom_alone(seen: Scripted | None, is_shown: bool) -> None:
-    """Red as its story has it, and green without."""
+    """A mutant is shown if the run has its symptom and the run without the mutant is valid."""
     assert row(seen=seen).is_shown is is_shown
 
 
@@ -57,20 +57,20 @@ def test_a_mutant_is_shown_by_its_symptom_alone(seen: Scripted | None, is_shown:
     ("status", "allowed", "strict", "apart"),
     [
         ("valid", {"lost-write": 1}, {"lost-write": 1}, True),
-        ("valid", {}, {}, False),  # it did not happen
-        ("valid", {"lost-write": 1}, {}, False),  # nobody forbids it
+        ("valid", {}, {}, False),  # the anomaly did not occur
+        ("valid", {"lost-write": 1}, {}, False),  # the strict contract permits it
         ("invalid", {"lost-write": 1}, {"lost-write": 1}, False),
     ],
 )
 def test_a_control_is_found_under_both_contracts(
     status: Status, allowed: dict[str, int], strict: dict[str, int], apart: bool
 ) -> None:
-    """And permitted by one of them."""
+    """A control's anomaly is permitted by its own contract and illegal under the strict one."""
     assert Control(name="c", status=status, allowed=allowed, strict=strict).is_told_apart is apart
 
 
 def test_rows_are_kept_in_files(tmp_path: Path) -> None:
-    """One row after the other; those of mutants that are no more go."""
+    """Rows are kept in a file by name; rows of mutants that no longer exist are dropped."""
     known = Matrix().with_row(row("b")).with_row(row("a", seen=scripted(lost_write=1)))
     known = known.with_control(Control(name="c", status="valid", allowed={}, strict={}))
     matrix.write(known, tmp_path)
@@ -82,14 +82,14 @@ def test_rows_are_kept_in_files(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
-    """Rather than overwritten."""
+    """A data file of another format is refused, not overwritten."""
     (tmp_path / matrix.DATA).write_text('{"rows": []}')
     with pytest.raises(Refused, match=r"detection-matrix\.json: Expected `object`"):
         matrix.read(tmp_path)
 
 
 def test_the_page_tells_what_was_not_found() -> None:
-    """A schedule that fails to show its bug stands out; what was not measured says so."""
+    """A schedule that does not show its bug is marked; what was not measured is named."""
     known = Matrix()
     for each in (
         row("good", seen=scripted(lost_write=2), drew=drawn(3, 7)),
@@ -108,7 +108,7 @@ def test_the_page_tells_what_was_not_found() -> None:
 
 
 def test_the_page_tells_what_was_measured() -> None:
-    """By commit, the schedule's first; once, if it is the same."""
+    """The page names the measured commits, the schedule's first, and only one if both are equal."""
     seen, drew = scripted(lost_write=2), drawn(1, 4)
     for one, other, told in (
         ("abc", "def", "abc, def"),
@@ -124,14 +124,14 @@ def test_the_page_tells_what_was_measured() -> None:
 
 
 def test_the_page_tells_of_runs_that_failed() -> None:
-    """They count as runs, and have shown nothing."""
+    """Failed runs of a search count as runs without a detection."""
     drew = msgspec.structs.replace(drawn(1, 4), failed=2)
     text = matrix.page(Matrix().with_row(row("m", seen=scripted(lost_write=2), drew=drew)))
     assert "| yes | idempotent | 1 of 4 (2 failed) | 2 | stuck |" in text
 
 
 def test_the_published_page_is_the_measurements() -> None:
-    """Nobody has written in it, and every row is of a mutant that there is, as it is told now."""
+    """The published page equals the data, and each row agrees with its mutant's definition."""
     published = matrix.read(DOCS)
     assert (DOCS / matrix.PAGE).read_text() == matrix.page(published)
     known = catalogue()

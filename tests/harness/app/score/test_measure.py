@@ -1,4 +1,4 @@
-"""Measuring: what is due, what a row is made of, and where it is written."""
+"""Measuring detection: which mutants are due, how a row is measured, and where it is written."""
 
 import io
 from collections.abc import Callable
@@ -42,7 +42,7 @@ KNOWN = {each.name: each for each in (mutant("a"), mutant("b"), mutant("c", "pro
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """The mutants of each plan that is carried out: red with ``a`` or ``b``."""
+    """Replace single runs by fakes, red with ``a`` or ``b``, and return each plan's mutants."""
     plans: list[tuple[str, ...]] = []
 
     def carried_out(plan: Plan, folder: Path, each: Callable[..., Ran]) -> Ran:
@@ -65,7 +65,10 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What searches are asked for; each finds something in its third and its fifth run."""
+    """Replace searches by fakes, which find an anomaly in their third and fifth run.
+
+    Returns the list of requested searches.
+    """
     asked: list[Any] = []
 
     def carry_out(what: Any, results: Path, screen: Screen) -> Summary:
@@ -84,7 +87,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Asked:
-    """Two plans, and nothing known."""
+    """Make a request with two plans and without earlier measurements."""
     plans = tmp_path / "examples" / "mutants"
     plans.mkdir(parents=True)
     for name in ("a", "b"):
@@ -102,8 +105,10 @@ def score(asked: Asked) -> matrix.Matrix:
 def test_a_row_is_two_runs_and_a_search(
     asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
-    """Without it and with it, whatever else the plan plants; the search plants the same, and asks
-    the same questions."""
+    """A row is measured by a run without the mutant, one with it, and a search.
+
+    The plan's other mutants stay in all of them, and the search uses the plan's workload.
+    """
     told = score(asked)
     assert list(told.rows) == ["a", "b"]
     assert played == [("other",), ("other", "a"), ("other",), ("other", "b")]
@@ -129,7 +134,10 @@ def test_seeds_may_be_drawn_of_another_workload(
     drawn: list[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Than the one in which the schedule shows the bug; all that are named are there."""
+    """A mutant in ELSEWHERE is searched with another workload than its schedule uses.
+
+    All names in that table exist.
+    """
     mutants, workloads = mutants_.catalogue(), catalogue.WORKLOADS
     assert mutants.keys() >= measure.ELSEWHERE.keys()
     assert workloads.keys() >= set(measure.ELSEWHERE.values())
@@ -151,7 +159,7 @@ def test_what_was_measured_is_noted(
     commit: str,
     noted: str | None,
 ) -> None:
-    """The commit in short, if there is one."""
+    """A row records the abbreviated commit, if it is known."""
     monkeypatch.setattr(request, "commit", lambda: commit)
     row = score(replace(asked, names=("a",))).rows["a"]
     assert row.scripted is not None
@@ -162,7 +170,7 @@ def test_what_was_measured_is_noted(
 def test_what_is_known_is_not_measured_again(
     asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
-    """Unless it is asked for by name; a score that was broken off goes on."""
+    """A measured row is measured again only if it is named. An interrupted score thus continues."""
     score(replace(asked, names=("b",)))
     assert played == [("other",), ("other", "b")]
     score(asked)
@@ -176,7 +184,7 @@ def test_what_is_known_is_not_measured_again(
 def test_a_schedule_alone_keeps_what_was_drawn(
     asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
-    """The draws of before still stand; where there were none they are due later."""
+    """Measuring schedules alone keeps earlier searches; missing ones are due later."""
     first = score(replace(asked, names=("a",)))
     again = score(replace(asked, names=("a", "b"), draws=False))
     assert len(drawn) == 1
@@ -189,7 +197,7 @@ def test_a_schedule_alone_keeps_what_was_drawn(
 def test_a_search_that_was_broken_off_is_no_measurement(
     asked: Asked, played: list[tuple[str, ...]], drawn: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The score ends with it: the row stays as it was, and no other is begun."""
+    """An interrupted search ends the score; its row stays unchanged, and no other is begun."""
     first = score(replace(asked, names=("b",)))
     whole = campaign.carry_out
 
@@ -206,7 +214,7 @@ def test_a_search_that_was_broken_off_is_no_measurement(
 def test_a_plan_that_shows_nothing_is_missed(
     asked: Asked, drawn: list[Any], played: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So is one without whose bug something is not in order."""
+    """A plan that does not show its bug is missed, as is one whose run without it is not valid."""
 
     def carried_out(plan: Plan, folder: Path, each: Any) -> Ran:
         return Ran(seed=1, status="valid", faults=2, faults_effective=1)
@@ -222,7 +230,7 @@ def test_a_plan_that_shows_nothing_is_missed(
 def test_names_and_plans_that_there_are_not(
     asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
-    """One line each; a protocol is no bug to be found."""
+    """An unknown name, a protocol mutant and a missing plan are each refused in one line."""
     with pytest.raises(Refused, match="mutants score: no c; there is a, b"):
         score(replace(asked, names=("c",)))
     (asked.examples / "mutants" / "b.toml").unlink()
@@ -232,7 +240,7 @@ def test_names_and_plans_that_there_are_not(
 
 
 def test_a_control_is_judged_twice(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once by its own contract, once by the strictest."""
+    """A control is judged by its own contract and by the strictest one."""
     plans = asked.examples / "plans"
     plans.mkdir()
     (plans / "acks-1-loss.toml").write_text(PLAN)

@@ -1,4 +1,4 @@
-"""A search over runs that are made up: what it counts, keeps, tells, and when it ends."""
+"""A search over fake runs: what it counts, keeps and reports, and when it ends."""
 
 import io
 import os
@@ -22,7 +22,7 @@ from harness.app.search.together import Together
 
 @pytest.fixture(autouse=True)
 def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made-up runs have no history to be drawn."""
+    """Replace the page of a run: fake runs have no history to draw."""
     monkeypatch.setattr(one, "finish", lambda folder: (folder / "report.html").write_text("page"))
 
 
@@ -33,7 +33,7 @@ def _ran(seed: int, status: Status = "valid", **more: Any) -> Ran:
 
 
 def _red(*seeds: int, status: Status = "invalid") -> Any:
-    """Runs of which these come out so."""
+    """Return a fake run that has the given status for the given seeds and is valid otherwise."""
 
     def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
         (folder / "history.jsonl").write_text(str(seed))
@@ -49,7 +49,7 @@ def _search(tmp_path: Path, each: Any, **asked: Any) -> Summary:
 
 
 def test_green_runs_are_counted_and_dropped(tmp_path: Path) -> None:
-    """Of a green search there is a summary, and no folder of any run."""
+    """A green search leaves a summary, and no folder of any run."""
     told = _search(tmp_path, _red(), first=5, runs=7, jobs=2)
     assert (told.runs, told.seed, told.stopped) == (7, 5, "done")
     assert told.acked == sum(600 + seed for seed in range(5, 12))
@@ -66,7 +66,7 @@ def test_green_runs_are_counted_and_dropped(tmp_path: Path) -> None:
 
 
 def test_a_sample_of_passes_is_kept(tmp_path: Path) -> None:
-    """The first passes as many as asked for, with a page each."""
+    """The folders of the first `keep` valid runs are kept, with a page each."""
     told = _search(tmp_path, _red(), runs=4, keep=2)
     kept = sorted(path.name for path in Path(told.folder).glob("seed*"))
     assert kept == ["seed1", "seed2"]
@@ -74,7 +74,10 @@ def test_a_sample_of_passes_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_first_anomaly_ends_it(tmp_path: Path) -> None:
-    """No run begins after it; what it left is kept, and told with the reason."""
+    """No run begins after the first anomaly.
+
+    Its run's folder is kept and reported with the reason.
+    """
     told = _search(tmp_path, _red(3), runs=50, jobs=1)
     assert (told.runs, told.stopped) == (3, "found")
     [found] = told.findings
@@ -89,7 +92,7 @@ def test_the_first_anomaly_ends_it(tmp_path: Path) -> None:
 
 
 def test_it_goes_on_when_told_to(tmp_path: Path) -> None:
-    """All seeds are run, all findings are told, in the order of their seeds."""
+    """With ``enough=None`` all seeds are run, and all findings reported in the order of seeds."""
     told = _search(tmp_path, _red(2, 4), runs=6, jobs=2, enough=None)
     assert (told.runs, told.stopped) == (6, "done")
     assert [found.seed for found in told.findings] == [2, 4]
@@ -97,13 +100,13 @@ def test_it_goes_on_when_told_to(tmp_path: Path) -> None:
 
 
 def test_it_can_be_told_how_many_are_enough(tmp_path: Path) -> None:
-    """A rate of detection needs a few findings, not all."""
+    """A search ends after `enough` findings, which suffice for a detection rate."""
     told = _search(tmp_path, _red(*range(2, 50)), runs=50, enough=3)
     assert (told.runs, len(told.findings)) == (4, 3)
 
 
 def test_folders_of_red_runs_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search that finds something everywhere fills no disk: further ones are told by seed."""
+    """A bounded number of red folders is kept, so that the disk stays free; others have a seed."""
     monkeypatch.setattr(campaign, "RED_KEPT_MAX", 2)
     told = _search(tmp_path, _red(*range(1, 6)), runs=5, enough=None)
     assert [found.folder is not None for found in told.findings] == [
@@ -117,7 +120,7 @@ def test_folders_of_red_runs_are_bounded(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_unknown_run_does_not_end_it(tmp_path: Path) -> None:
-    """It is told, and the exit status says so."""
+    """An unknown run does not end the search; it is reported and sets the exit status."""
     told = _search(tmp_path, _red(2, status="unknown"), runs=3)
     assert (told.runs, told.unknown) == (3, 1)
     assert [run.seed for run in told.doubtful] == [2]
@@ -125,7 +128,10 @@ def test_an_unknown_run_does_not_end_it(tmp_path: Path) -> None:
 
 
 def test_a_child_that_crashes_is_a_failed_run(tmp_path: Path) -> None:
-    """Its end is told with the seed, its folder is kept, and the search fails (70)."""
+    """A child that crashes is a failed run: it is reported with its seed, and its folder is kept.
+
+    The search fails with exit status 70.
+    """
 
     def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
         if seed == 2:
@@ -140,11 +146,11 @@ def test_a_child_that_crashes_is_a_failed_run(tmp_path: Path) -> None:
     assert "RuntimeError: out of luck" in told.doubtful[1].why[0]
     assert (Path(told.folder) / "seed3" / "said.txt").read_text()
     assert outcome.exit_status(told) == 70
-    assert _search(tmp_path, each, runs=4).runs == 2  # and it ends a search as an anomaly does
+    assert _search(tmp_path, each, runs=4).runs == 2  # a crash ends a search as an anomaly does
 
 
 def test_no_run_begins_when_the_time_is_over(tmp_path: Path) -> None:
-    """Those under way come to their end and count."""
+    """When the time is over no run begins; running ones complete and count."""
 
     def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
         time.sleep(0.05)
@@ -157,7 +163,7 @@ def test_no_run_begins_when_the_time_is_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_tells_what_there_is(tmp_path: Path, number: signal.Signals) -> None:
-    """Runs under way are ended and leave nothing; the others are told, with exit status 70."""
+    """An interruption ends running runs without a trace and reports the others, with status 70."""
     parent = os.getpid()
 
     def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
@@ -177,7 +183,10 @@ def test_an_interruption_tells_what_there_is(tmp_path: Path, number: signal.Sign
 def test_what_there_is_so_far_is_written_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search that is killed has told of the runs before; not that it was done."""
+    """The summary is written during the search, so that a killed one leaves it.
+
+    It says that the search was interrupted.
+    """
     monkeypatch.setattr(campaign, "NOTED_EVERY_S", 0.0)
 
     def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
@@ -193,7 +202,7 @@ def test_what_there_is_so_far_is_written_down(
 
 
 def test_what_cannot_be_drawn_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    """One line, no folder."""
+    """An invalid plan is refused in one line before any folder is made."""
     with pytest.raises(Refused, match="no such-bug"):
         _search(tmp_path, _red(), pinned={"mutants": ("such-bug",)})
     assert not list(tmp_path.iterdir())
@@ -209,7 +218,10 @@ def _with_parts(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
 def test_all_histories_are_judged_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: tuple[int, ...]
 ) -> None:
-    """But those of runs that failed, which nobody has judged; the summary tells which differ."""
+    """All histories are judged together, except those of failed runs, which have no verdict.
+
+    The summary names the histories with different judgements.
+    """
     asked: list[str] = []
 
     def judge(folders: Sequence[Path]) -> Together:
@@ -238,7 +250,7 @@ def test_all_histories_are_judged_together(
 def test_a_second_judgement_that_fails_leaves_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The search failed, and its summary is there."""
+    """If the second judgement fails, the search fails, and its summary is written nevertheless."""
 
     def judge(folders: Sequence[Path]) -> Together:
         raise ValueError("no Spark today")

@@ -1,4 +1,4 @@
-"""Plans out of seeds."""
+"""Drawing plans from seeds."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ SEEDS = st.integers(0, 1 << 31)
 @given(SEEDS, st.sampled_from(sorted(catalogue.WORKLOADS)))
 @settings(max_examples=150)
 def test_every_seed_has_a_plan_that_can_be_run(seed: int, workload: str) -> None:
-    """Whatever is drawn is accepted as a user's plan would be, and again as it was written down."""
+    """Every drawn plan is valid and already resolved, whatever the seed and workload."""
     plan = draw.plan_of(seed, {"workload": workload})
     assert plan.workload == workload
     assert request.resolve(plan) == plan
@@ -30,14 +30,14 @@ def test_every_seed_has_a_plan_that_can_be_run(seed: int, workload: str) -> None
 @given(SEEDS)
 @settings(max_examples=30)
 def test_every_plan_is_worth_a_run(seed: int) -> None:
-    """It has time, records to come and faults enough to mean something."""
+    """Every drawn plan has enough time, records and faults for a meaningful run."""
     plan = draw.plan_of(seed, {})
     assert plan.time_limit_s >= 40
     assert plan.rate_hz * (1 + plan.options["batch_max"]) / 2 * plan.time_limit_s >= 1400
     assert plan.schedule is not None
     assert len(plan.schedule) >= 4
     assert all(fault.duration_s < plan.time_limit_s for fault in plan.schedule)
-    # Whoever waits for another's answer hears of it before he is given up.
+    # A fetch that waits is answered before the follower lags or times out.
     lag_ms, wait_ms, socket_ms = (
         int(plan.broker[f"replica.{name}.ms"])
         for name in ("lag.time.max", "fetch.wait.max", "socket.timeout")
@@ -49,7 +49,7 @@ def test_every_plan_is_worth_a_run(seed: int) -> None:
 @given(SEEDS)
 @settings(max_examples=20)
 def test_a_seed_is_a_plan(seed: int) -> None:
-    """The same seed draws the same plan, another one another."""
+    """The same seed draws the same plan, and another seed another one."""
     assert draw.plan_of(seed, {}) == draw.plan_of(seed, {})
     assert draw.plan_of(seed, {}) != draw.plan_of(seed + 1, {})
 
@@ -72,7 +72,7 @@ def test_many_seeds_vary_everything() -> None:
 
 
 def test_what_is_pinned_is_taken_and_changes_nothing_else() -> None:
-    """A pinned setting stands in every plan; the other draws of a seed stay as they were."""
+    """A pinned setting is in every plan and does not change the seed's other draws."""
     for seed in range(20):
         free = draw.plan_of(seed, {})
         held = draw.plan_of(
@@ -85,7 +85,7 @@ def test_what_is_pinned_is_taken_and_changes_nothing_else() -> None:
 
 
 def test_a_workload_varies_what_it_alone_has() -> None:
-    """And nothing else of a seed; what is pinned stands against that, too."""
+    """A workload varies its own settings and no others of a seed; pinned ones stay."""
     acks = set()
     for seed in range(30):
         other, plan = draw.plan_of(seed, {}), draw.plan_of(seed, {"workload": "send_poll"})
@@ -98,7 +98,7 @@ def test_a_workload_varies_what_it_alone_has() -> None:
 
 
 def test_a_workload_may_vary_how_much_is_asked() -> None:
-    """Fields of a plan that are no part; a pinned one stands."""
+    """A workload may vary top-level fields such as the rate; a pinned one stays."""
     plans = [draw.plan_of(seed, {"workload": "groups"}) for seed in range(20)]
     assert {plan.concurrency for plan in plans} == {6, 7, 8, 9, 10}
     assert all(10 <= plan.rate_hz <= 20 for plan in plans)
@@ -119,7 +119,7 @@ def test_a_workload_may_vary_how_much_is_asked() -> None:
 def test_numbers_agree_with_the_pinned_one(
     pinned: dict[str, object], brokers: int, factor: int | None, min_isr: str | None
 ) -> None:
-    """How many brokers, replicas and in-sync replicas there are is drawn together."""
+    """Brokers, replicas and in-sync replicas are drawn together, consistent with pinned ones."""
     for seed in range(10):
         plan = draw.plan_of(seed, pinned)
         assert plan.brokers == brokers
@@ -129,7 +129,7 @@ def test_numbers_agree_with_the_pinned_one(
 
 
 def test_nemeses_by_name_are_all_taken() -> None:
-    """Whoever names faults wants them in each run."""
+    """All named nemeses are in each plan."""
     for seed in range(10):
         assert draw.plan_of(seed, {"nemesis": ("pause", "kill")}).nemesis == ("pause", "kill")
         assert draw.plan_of(seed, {"nemesis": (request.NONE,)}).schedule == ()
@@ -138,7 +138,7 @@ def test_nemeses_by_name_are_all_taken() -> None:
 @given(SEEDS)
 @settings(max_examples=20)
 def test_a_schedule_that_is_held_fits_every_seed(seed: int) -> None:
-    """Whatever kinds of faults the seed would have drawn."""
+    """A pinned schedule is valid with every seed, whatever faults the seed would have drawn."""
     fault = {"id": 1, "at_s": 3.0, "duration_s": 1.0, "fault": "kill", "targets": "controller"}
     plan = draw.plan_of(seed, {"schedule": [fault]})
     assert [each.fault for each in plan.schedule or ()] == ["kill"]
@@ -149,14 +149,14 @@ def test_a_schedule_that_is_held_fits_every_seed(seed: int) -> None:
     [{"brokers": "x"}, {"broker": 3}, {"options": 5}, {"nemesis": 3}, {"time_limit_s": "x"}],
 )
 def test_what_is_of_another_type_is_refused(held: dict[str, Any]) -> None:
-    """A plan file may hold anything."""
+    """A pinned value of a wrong type, as a plan file may have, is refused."""
     [name] = held
     with pytest.raises(Refused, match=f"the plan: Expected .* at `{name}`"):
         draw.plan_of(1, held)
 
 
 def test_what_cannot_be_is_refused() -> None:
-    """As it is by every other verb, in one line."""
+    """An invalid pinned value is refused in one line."""
     with pytest.raises(Refused, match="no such-thing"):
         draw.plan_of(1, {"nemesis": ("such-thing",)})
     with pytest.raises(Refused, match=r"broker\.no\.such"):

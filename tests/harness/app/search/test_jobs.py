@@ -1,4 +1,4 @@
-"""Children that hand back bytes, or end badly."""
+"""Child processes that return bytes or end abnormally."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ def _all_ended(jobs: Jobs[str]) -> dict[str, Ended[str]]:
 
 
 def test_a_child_hands_back_bytes(tmp_path: Path) -> None:
-    """Also more of them than a pipe holds, and from several children at a time."""
+    """Several children at a time can return more bytes than a pipe holds."""
     with Jobs[str]() as jobs:
         jobs.start("long", lambda: b"x" * 3_000_000, tmp_path / "long")
         jobs.start("pid", lambda: str(os.getpid()).encode(), tmp_path / "pid")
@@ -31,7 +31,7 @@ def test_a_child_hands_back_bytes(tmp_path: Path) -> None:
 
 
 def test_a_child_begins_as_its_parent(tmp_path: Path) -> None:
-    """What a child changes is seen by no other child."""
+    """Each child starts with the parent's state; what it changes is not seen by other children."""
     state: list[int] = []
 
     def work() -> bytes:
@@ -46,7 +46,7 @@ def test_a_child_begins_as_its_parent(tmp_path: Path) -> None:
 
 
 def test_a_bad_end_is_told(tmp_path: Path) -> None:
-    """An exception, an exit and a signal each leave a status, and their words in a file."""
+    """An exception, an exit and a signal each give a status; the child's output is in a file."""
 
     def fails() -> bytes:
         raise ValueError("no such luck")
@@ -70,7 +70,7 @@ def test_a_bad_end_is_told(tmp_path: Path) -> None:
 
 
 def test_one_that_runs_away_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the limit on its CPU time; where it was then is told."""
+    """A child that exceeds its CPU limit is ended, and the report names its place in the code."""
     monkeypatch.setattr(jobs_, "CPU_S_MAX", 1)
 
     def spins() -> bytes:
@@ -87,7 +87,7 @@ def test_one_that_runs_away_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_one_that_waits_in_vain_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It uses no CPU time: the clock ends it, and tells where it was."""
+    """A child that waits too long is ended by the clock, and the report names its place."""
     monkeypatch.setattr(jobs_, "CLOCK_S_MAX", 0.1)
 
     def waits() -> bytes:
@@ -104,8 +104,8 @@ def test_one_that_waits_in_vain_is_ended(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of such an end")
 def test_no_child_outlives_its_parent(tmp_path: Path) -> None:
-    """Also one whose parent is killed outright."""
-    alive, left = os.pipe()  # read to its end once all who have it open are gone
+    """No child outlives its parent, even if the parent is killed by SIGKILL."""
+    alive, left = os.pipe()  # at end of file once no process has it open
 
     def parent() -> bytes:
         with Jobs[str]() as jobs:
@@ -123,7 +123,7 @@ def test_no_child_outlives_its_parent(tmp_path: Path) -> None:
 
 
 def test_leaving_ends_who_is_left(tmp_path: Path) -> None:
-    """A child that would go on for ever is gone when the block is left, also by an exception."""
+    """All children are killed when the block is left, also by an exception."""
 
     def forever() -> bytes:
         (tmp_path / "pid").write_text(str(os.getpid()))
@@ -144,7 +144,7 @@ def test_leaving_ends_who_is_left(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_is_not_for_children(tmp_path: Path) -> None:
-    """A child is in a process group of its own, which a terminal's Ctrl-C does not reach."""
+    """A child has a process group of its own, which a terminal's Ctrl-C does not reach."""
     with Jobs[str]() as jobs:
         jobs.start("group", lambda: str(os.getpgid(0)).encode(), tmp_path / "said")
         assert int(_all_ended(jobs)["group"].answer) != os.getpgid(0)

@@ -1,4 +1,4 @@
-"""A folder that goes with its block, in memory where there is room."""
+"""A temporary folder that is removed with its block, in memory if there is room."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from harness.app.search.scratch import PREFIX, scratch
 
 
 def test_it_goes_with_the_block(tmp_path: Path) -> None:
-    """Whatever is in it."""
+    """The folder is removed at the block's end, with everything in it."""
     memory, other = tmp_path / "memory", tmp_path / "other"
     memory.mkdir()
     other.mkdir()
@@ -26,7 +26,7 @@ def test_it_goes_with_the_block(tmp_path: Path) -> None:
 def test_without_room_it_is_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_min: int
 ) -> None:
-    """Where there is no such memory, and where it is full."""
+    """If there is no memory file system, or no room in it, the folder is on disk."""
     memory = tmp_path / "memory"
     if bytes_min:
         memory.mkdir()
@@ -39,7 +39,7 @@ def test_without_room_it_is_on_the_disk(
 
 
 def test_what_a_killed_search_left_is_swept(tmp_path: Path) -> None:
-    """What nobody holds goes, what somebody holds stays, and so does what is not ours."""
+    """A new folder's creation removes unlocked leftovers; locked and other folders stay."""
     left, held, foreign = tmp_path / f"{PREFIX}left", tmp_path / f"{PREFIX}held", tmp_path / "other"
     for folder in (left, held, foreign):
         folder.mkdir()

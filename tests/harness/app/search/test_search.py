@@ -1,4 +1,4 @@
-"""Searches as a user starts them: whole simulated runs in pinned processes."""
+"""Searches as a user starts them: complete simulated runs in pinned processes."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ PLAN = ROOT / "examples" / "mutants" / "ack-on-local-append.toml"
 
 
 def _faultline(*arguments: object, cwd: Path, **environment: str) -> tuple[int, Any]:
-    """Exit status and what stands on stdout, read as JSON."""
+    """Run a command and return its exit status and its JSON output."""
     done = subprocess.run(
         [sys.executable, "-m", "harness.app.cli", *map(str, arguments), "--json"],
         cwd=cwd,
@@ -39,8 +39,10 @@ def _hash(folder: Path) -> str:
 
 @pytest.mark.prove
 def test_a_planted_bug_is_found_and_its_folder_replays(tmp_path: Path) -> None:
-    """Some seed shows it; elsewhere, with other surroundings, its folder gives the same history and
-    the same findings."""
+    """A search finds a planted bug, and a replay of its folder gives the same history and findings.
+
+    The replay has another working directory, home, time zone and environment.
+    """
     status, told = _faultline(
         *("search", "--mutant", "ack-on-local-append", "--runs", 40, "--results", "r"),
         cwd=tmp_path,
@@ -67,7 +69,7 @@ def test_a_planted_bug_is_found_and_its_folder_replays(tmp_path: Path) -> None:
 
 
 def test_a_green_search_tells_what_it_did(tmp_path: Path) -> None:
-    """Exit status 0, and every run is worth something; nothing is left of it but the summary."""
+    """A green search has exit status 0, its runs do real work, and it leaves the summary only."""
     status, told = _faultline(
         *("search", "--runs", 2, "--jobs", 2, "--seed", 1, "--results", "r"), cwd=tmp_path
     )
@@ -82,7 +84,7 @@ def test_a_green_search_tells_what_it_did(tmp_path: Path) -> None:
 @pytest.mark.prove
 @pytest.mark.spark
 def test_a_search_is_judged_once_more_by_spark(tmp_path: Path) -> None:
-    """One job for all of its histories says what was said of each."""
+    """One Spark job judges all histories of a search and agrees with the first judgement."""
     status, told = _faultline(
         *("search", PLAN, "--runs", 2, "--jobs", 2, "--mutant", "ack-on-local-append"),
         *("--keep-going", "--spark", "--results", "r"),

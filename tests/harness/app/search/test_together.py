@@ -1,4 +1,4 @@
-"""Two judgements of the same histories: one by one as they ended, and all in one Spark job."""
+"""Histories are judged twice: each as its run ends, and all in one Spark job."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from model.plan import Plan
 
 
 def _history(*read: int) -> list[Op]:
-    """Two records are acknowledged, at offsets 0 and 1; these values are read."""
+    """Make a history of records acknowledged at offsets 0 and 1 and a poll of these values."""
     sent = [["send", "t-0", [0, 1]], ["send", "t-0", [1, 2]]]
     asked = [["send", "t-0", 1], ["send", "t-0", 2]]
     polled = [["poll", {"t-0": [[value - 1, value] for value in read]}]]
@@ -34,7 +34,7 @@ def _history(*read: int) -> list[Op]:
 
 
 def _aside(place: Path, name: str, ops: list[Op]) -> Path:
-    """What a search puts aside of a run with this history."""
+    """Make the folder that a search keeps for the second judgement of a run with this history."""
     folder = place / f"run of {name}"
     folder.mkdir(parents=True)
     (folder / "plan.json").write_bytes(msgspec.json.encode(Plan()))
@@ -48,7 +48,10 @@ def _aside(place: Path, name: str, ops: list[Op]) -> Path:
 @pytest.mark.prove
 @pytest.mark.spark
 def test_judgements_agree_or_are_told(spark: Any, tmp_path: Path) -> None:
-    """What agrees is gone; what was said otherwise, in verdict or findings, is kept and told."""
+    """Folders whose judgements agree are removed; others are kept and reported.
+
+    Judgements may differ in the verdict or in the findings.
+    """
     folders = [
         _aside(tmp_path, "good", _history(1, 2)),
         _aside(tmp_path, "lossy", _history(2)),
@@ -67,5 +70,5 @@ def test_judgements_agree_or_are_told(spark: Any, tmp_path: Path) -> None:
 
 
 def test_of_nothing_there_is_nothing_to_judge() -> None:
-    """And no Spark is started for it."""
+    """Without histories no Spark session is started."""
     assert together.judge([]) == together.Together(histories=0, seconds=0.0, differ=())

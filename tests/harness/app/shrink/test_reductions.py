@@ -1,4 +1,4 @@
-"""What could be left out of a plan."""
+"""Reductions: parts that can be left out of a plan."""
 
 import math
 
@@ -17,7 +17,10 @@ from model.plan import Plan, ScheduledFault
 
 @given(st.lists(st.integers(), max_size=9))
 def test_parts_are_left_out_the_boldest_first(items: list[int]) -> None:
-    """All, halves, … and each single one; never nothing."""
+    """The candidates omit all items, then halves, and so on down to each single one.
+
+    Each of them omits at least one item.
+    """
     left = list(without_parts(items))
     assert all(len(kept) < len(items) for kept in left)
     if items:
@@ -30,7 +33,7 @@ def test_parts_are_left_out_the_boldest_first(items: list[int]) -> None:
 
 
 def _weight(plan: Plan) -> tuple[float, ...]:
-    """What a reduction may reduce."""
+    """Return the quantities that a reduction may decrease."""
     faults = plan.schedule or ()
     standard = reductions._standard(plan)
     odd = sum(
@@ -55,7 +58,10 @@ def _weight(plan: Plan) -> tuple[float, ...]:
 @given(st.integers(0, 1 << 31), st.floats(0, 40) | st.just(math.inf))
 @settings(max_examples=15)
 def test_every_reduction_is_smaller_and_most_can_be_run(seed: int, at_s: float) -> None:
-    """Something shrinks and nothing grows, so that shrinking ends; the plan can be told and run."""
+    """Each reduction decreases a quantity and increases none, so that shrinking ends.
+
+    Its plan resolves to itself.
+    """
     plan = draw.plan_of(seed, {})
     for reduction in dict.fromkeys(reductions.REDUCTIONS):
         for smaller in reduction(plan, Seen(at_s, at_s)):
@@ -68,7 +74,7 @@ def test_every_reduction_is_smaller_and_most_can_be_run(seed: int, at_s: float) 
 
 
 def test_no_kind_of_trouble_is_left_without_a_fault() -> None:
-    """A plan that names a nemesis and has no fault of it would be unknown."""
+    """A reduced plan names only nemeses with a fault. Otherwise its verdict would be unknown."""
     plan = draw.plan_of(1, {"nemesis": ("kill", "pause")})
     [nothing, *others] = reductions.fewer_faults(plan, Seen())
     assert (nothing.nemesis, nothing.schedule) == ((), ())
@@ -78,7 +84,7 @@ def test_no_kind_of_trouble_is_left_without_a_fault() -> None:
 
 
 def test_leaders_of_topics_that_go_are_leaders_of_the_one_that_stays() -> None:
-    """A fault that is aimed at a partition keeps its aim."""
+    """A fault aimed at a removed topic's leader is aimed at the remaining one's."""
     plan = draw.plan_of(3, {"options": {"topics": 3, "partitions": 3}})
     fault = ScheduledFault(id=1, at_s=5, duration_s=2, fault="kill", targets="leader:topic2-1")
     plan = msgspec.structs.replace(plan, schedule=(fault,), nemesis=("kill",))
@@ -89,7 +95,7 @@ def test_leaders_of_topics_that_go_are_leaders_of_the_one_that_stays() -> None:
 
 
 def test_a_plan_that_cannot_be_smaller_has_no_reductions() -> None:
-    """The end of shrinking is reached."""
+    """A minimal plan has no reductions, so shrinking ends."""
     plan = draw.plan_of(1, {"nemesis": ("kill",)})
     for _ in range(200):
         for reduction in reductions.REDUCTIONS:
@@ -105,7 +111,7 @@ def test_a_plan_that_cannot_be_smaller_has_no_reductions() -> None:
 
 @pytest.mark.parametrize("limit_s", [5.0, 20.0])
 def test_faults_after_the_end_go(limit_s: float) -> None:
-    """Whatever was to come after the new end is not in the schedule."""
+    """Faults after the new end are removed from the schedule."""
     plan = draw.plan_of(8, {})
     first = next(reductions.shorter(plan, Seen(limit_s - 1, limit_s)))
     assert first.time_limit_s == limit_s

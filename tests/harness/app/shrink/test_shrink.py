@@ -1,4 +1,4 @@
-"""Shrinking runs that are made up: a rule says which plans show the anomaly."""
+"""Shrinking with fake runs: a rule decides which plans show the anomaly."""
 
 import ast
 import io
@@ -31,7 +31,7 @@ RUFF = (sys.executable, "-m", "ruff", "check", "--quiet", "--config", ROOT / "py
 
 @pytest.fixture(autouse=True)
 def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made-up runs have no history to be drawn."""
+    """Replace the page of a run: fake runs have no history to draw."""
     monkeypatch.setattr(one, "finish", lambda folder: (folder / "report.html").write_text("page"))
 
 
@@ -80,8 +80,7 @@ def _has(plan: Plan, *faults: str) -> bool:
 
 
 def test_only_what_is_needed_is_left(tmp_path: Path) -> None:
-    """Of a plan with many faults and settings the two faults and the one setting stay that the
-    anomaly needs."""
+    """Only the two faults and the one setting that the anomaly needs are left of a large plan."""
     plan = draw.plan_of(1, {"nemesis": ("kill", "pause", "partition"), "brokers": 5})
     plan = msgspec.structs.replace(
         plan, broker=plan.broker | {"replica.lag.time.max.ms": "1234"}, mutants=()
@@ -110,7 +109,7 @@ def test_only_what_is_needed_is_left(tmp_path: Path) -> None:
 def test_the_answer_does_not_depend_on_how_many_trials_run_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first plan that shows it counts, not the first trial that ends."""
+    """The first plan by order that shows the anomaly counts, not the first trial that ends."""
     monkeypatch.setattr(trials, "SEEDS", 1)
     small = {"topics": 1, "late_topics": 0, "partitions": 1}
     plan = draw.plan_of(5, {"nemesis": ("kill", "pause"), "brokers": 3, "options": small})
@@ -135,14 +134,17 @@ def _fresh(folder: Path, plan: Plan) -> Path:
 
 
 def test_a_plan_that_shows_nothing_is_refused(tmp_path: Path) -> None:
-    """One line, and no folder is left."""
+    """A run without an anomaly is refused in one line, and no folder is left."""
     with pytest.raises(Refused, match="nothing to shrink"):
         _shrunk(tmp_path, draw.plan_of(1, {}), lambda plan: False)
     assert not list((tmp_path / "r" / "shrunk").iterdir())
 
 
 def test_what_differs_from_the_recorded_run_is_told(tmp_path: Path) -> None:
-    """Another interpreter takes another course; whoever cannot repeat a run is to know."""
+    """If a recorded anomaly is not repeated, the refusal names the versions that differ.
+
+    A simulation is repeatable with the same interpreter only.
+    """
     plan = draw.plan_of(1, {})
     plan = msgspec.structs.replace(plan, versions=plan.versions | {"python": "3.9.1"})
     with pytest.raises(Refused, match=r"illegal \(the history may be another: python .*3\.9\.1"):
@@ -151,7 +153,10 @@ def test_what_differs_from_the_recorded_run_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_the_mutants", [True, False])
 def test_what_no_mutant_is_needed_for_is_told(tmp_path: Path, is_the_mutants: bool) -> None:
-    """A bug of the broker's own is not to pass for a planted one."""
+    """If the anomaly also appears without the mutant, a message says so.
+
+    A bug of the broker itself must not be taken for a planted one.
+    """
     text = io.StringIO()
     plan = draw.plan_of(1, {"mutants": ("ack-on-local-append",), "nemesis": ("kill",)})
     shrink.carry_out(
@@ -166,7 +171,10 @@ def test_what_no_mutant_is_needed_for_is_told(tmp_path: Path, is_the_mutants: bo
 
 
 def test_a_run_that_comes_to_no_end_is_a_failure(tmp_path: Path) -> None:
-    """One line says how it failed, and no folder is left: it has shown nothing, good or bad."""
+    """A repetition that fails is a failure in one line and leaves no folder.
+
+    It has shown nothing about the plan.
+    """
 
     def fails(plan: Plan, folder: Path) -> Ran:
         return Ran(seed=plan.seed, status="failed", why=("Deadlock: nothing can happen",))
@@ -182,7 +190,7 @@ def test_a_run_that_comes_to_no_end_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_an_anomaly_that_it_does_not_show_is_refused(tmp_path: Path) -> None:
-    """The line says which it shows."""
+    """An anomaly that the run does not show is refused with a list of those that it shows."""
     with pytest.raises(Refused, match="the run shows lost-write, poll-skip"):
         _shrunk(tmp_path, draw.plan_of(1, {}), lambda plan: True, anomaly="duplicate")
 
@@ -198,8 +206,10 @@ def test_an_anomaly_that_it_does_not_show_is_refused(tmp_path: Path) -> None:
 def test_an_anomaly_that_it_cannot_show_is_refused_at_once(
     tmp_path: Path, wanted: str, found: dict[str, int] | None, line: str
 ) -> None:
-    """Neither a name that no anomaly has, nor one that no judgement of the run found: the run is
-    not repeated for it."""
+    """An unknown anomaly, or one that is not in the run's verdict, is refused at once.
+
+    The run is not repeated.
+    """
 
     def never(plan: Plan, folder: Path) -> Ran:
         raise AssertionError("the run was repeated")
@@ -225,7 +235,7 @@ def test_an_anomaly_that_it_cannot_show_is_refused_at_once(
 def test_the_anomaly_that_says_most_is_kept(
     tmp_path: Path, shown: tuple[str, ...], kept: str
 ) -> None:
-    """What was lost, else what clients saw, else what the brokers' state shows."""
+    """The anomaly to keep is a loss, else one that clients saw, else a violated invariant."""
 
     def each(plan: Plan, folder: Path) -> Ran:
         ran = _each(lambda plan: True, kept)(plan, folder)
@@ -242,7 +252,7 @@ def test_the_anomaly_that_says_most_is_kept(
 
 
 def test_time_that_is_over_leaves_the_best_so_far(tmp_path: Path) -> None:
-    """It is told that there may be something smaller."""
+    """When the time is over, the smallest plan so far is written, and not called minimal."""
     plan = draw.plan_of(1, {})
     told = _shrunk(tmp_path, plan, lambda plan: True, minutes=1e-9)
     assert not told.is_minimal
@@ -254,7 +264,7 @@ def test_time_that_is_over_leaves_the_best_so_far(tmp_path: Path) -> None:
 
 
 def test_an_interruption_at_the_end_loses_nothing(tmp_path: Path) -> None:
-    """What was found is run once more and written down, whenever somebody wants it to end."""
+    """After an interruption, the smallest plan so far is run once more and written."""
     parent, shows = os.getpid(), _each(lambda plan: True)
 
     def each(plan: Plan, folder: Path) -> Ran:
@@ -270,7 +280,7 @@ def test_an_interruption_at_the_end_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_an_anomaly_that_comes_and_goes_is_a_failure(tmp_path: Path) -> None:
-    """The folder must show what it is said to show."""
+    """If the anomaly does not show in the final run, shrinking fails."""
     plan = draw.plan_of(1, {})
 
     def each(plan: Plan, folder: Path) -> Ran:
@@ -288,7 +298,7 @@ def test_an_anomaly_that_comes_and_goes_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_a_case_is_a_test(tmp_path: Path) -> None:
-    """It is a module with the whole plan; with a planted bug it also has the plan without it."""
+    """A test case is a module with the complete plan; for a mutant it also runs without it."""
     plan = draw.plan_of(1, {})
     planted = draw.plan_of(1, {"mutants": ("ack-on-local-append",)})
     protocol = msgspec.structs.replace(plan, mutants=("epochs-by-question",))
