@@ -17,9 +17,9 @@ from harness.cluster.ports import HOST
 
 
 class FakeController:
-    """A controller that gives the set answer to one request per connection.
+    """A controller that answers one request per connection with `answer`.
 
-    Without an answer it closes the connection.
+    If `answer` is None, it closes the connection.
     """
 
     def __init__(self) -> None:

@@ -167,9 +167,9 @@ async def test_an_end_for_want_of_memory_says_so(held: Held) -> None:
 async def test_the_reason_of_a_kill_may_come_after_it(
     held: Held, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
-    """A look waits for the OOM killer's report, which the engine receives separately.
+    """`look` waits for the OOM killer's report, which the engine receives separately.
 
-    All looks at that time wait. A kill without a report stays an ordinary kill.
+    Concurrent calls wait, too. A kill without a report stays an ordinary kill.
     """
     monkeypatch.setattr(container, "OOM_LATE_S", 0.05)
     await held.node.start()

@@ -183,7 +183,7 @@ async def test_pause_and_resume(cluster: Processes) -> None:
     ("source", "target"), [(A, B), (CLIENTS, A), (A, CLIENTS), (A, ZOOKEEPER), (ZOOKEEPER, A)]
 )
 async def test_cut_is_measured(cluster: Processes, source: NodeId, target: NodeId) -> None:
-    """A cut link does not answer and the others do; after the heal it answers."""
+    """A probe over a cut link gets no answer until the heal; probes over other links do."""
     assert await cluster.is_cut(source, target) is False
     await cluster.cut(source, target)
     assert await cluster.is_cut(source, target) is True
@@ -202,7 +202,7 @@ async def test_cut_towards_the_dead_cannot_be_told(cluster: Processes) -> None:
 
 
 async def test_a_slow_link_is_not_taken_for_a_cut_one(cluster: Processes) -> None:
-    """A probe waits for a slow link; beyond a limit it returns neither cut nor whole."""
+    """A probe waits for a slow link; beyond a limit it is unknown whether the link is cut."""
     await cluster.slow(A, B, 0.4)
     assert await cluster.is_cut(A, B) is False
     await cluster.slow(B, A, 6.0)

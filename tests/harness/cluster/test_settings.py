@@ -81,5 +81,5 @@ def test_a_plan_must_not_set_what_has_no_effect(name: str, text: str, reason: st
 
 
 def test_a_plan_may_use_every_name_of_a_time() -> None:
-    """The broker reads hours and minutes, too."""
+    """A plan may set retention times in hours or minutes, because the broker reads these, too."""
     assert settings.refusal({"log.retention.hours": "2", "log.retention.minutes": "7"}) is None

@@ -397,7 +397,7 @@ def test_an_end_that_nobody_asked_for_is_told(lab: Lab) -> None:
 
 
 def test_settings_that_cannot_be_obeyed_are_told(lab: Lab) -> None:
-    """If a broker rejects a setting, the cluster does not start and reports the broker's words."""
+    """If a broker rejects a setting, the start of the cluster fails with the broker's message."""
 
     async def work(cluster: Simulated) -> None:
         raise AssertionError("it has started")

@@ -48,7 +48,7 @@ def test_pages_reach_the_disk_in_any_order() -> None:
 
 
 def test_a_page_that_was_not_written_again_keeps_its_synced_bytes() -> None:
-    """A page that was not written since the last sync keeps its synced bytes; zeros follow them."""
+    """A page that did not reach the disk again keeps its synced bytes, with zeros after them."""
     found = outcomes(lambda inode: synced(inode, b"ab").append(b"c" * (2 * PAGE_BYTES)))
     assert all(data.startswith(b"ab") for data in found)
     assert any(data[2:100] == bytes(98) and data.endswith(b"c") for data in found)
@@ -57,8 +57,8 @@ def test_a_page_that_was_not_written_again_keeps_its_synced_bytes() -> None:
 def test_a_cut_that_was_not_synced_may_be_undone() -> None:
     """The bytes that a truncation removed may come back after a power loss if it was not synced.
 
-    Those in whose place something was written, and the rest of their page, do not: they are the new
-    bytes or zeros.
+    If a later append to their page survives, the page holds the appended bytes and zeros after
+    them, never the removed bytes.
     """
 
     def cut_and_append(inode: Inode) -> None:

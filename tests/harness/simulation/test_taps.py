@@ -9,7 +9,7 @@ from harness.simulation.taps import Deliver, Hold, Kill, Run, Verdict
 
 
 class Watch:
-    """A tap that records its runs, and returns `verdict` for the first that contains `on`."""
+    """A tap that records its runs, and returns `verdict` for those that contain `on`."""
 
     def __init__(self, on: bytes = b"\0", verdict: Verdict | None = None) -> None:
         self.runs: list[Run] = []

@@ -200,7 +200,7 @@ def test_failure_of_a_callback_is_told(pair: Any) -> None:
 
 
 def test_failure_of_main_is_told_once(pair: Any) -> None:
-    """An exception of main is raised by the request for its result, or else fails the world."""
+    """An exception of main is raised with its result, or else is a failure of the world."""
 
     async def main() -> None:
         raise ValueError("main")
