@@ -57,7 +57,7 @@ LOSSY = [*send(0, 7, 0), *send(2, 8, 1), *poll(4, (1, 8)), *catch_up(6, 2)]
 
 
 def folder_of(tmp_path: Path, ops: list[Op], plan: Plan | None = None) -> Path:
-    """Write a run's folder as a harness leaves it that was killed after the last event."""
+    """Write a run's folder as left by a harness that was killed after the last event."""
     folder = tmp_path / "run"
     folder.mkdir()
     history.write(folder / "history.jsonl", ops)

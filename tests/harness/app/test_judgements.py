@@ -204,7 +204,7 @@ def test_no_judgement_is_replaced_by_a_weaker_one(later: int, earlier: int) -> N
 
 @contextmanager
 def somebody_elses(folder: Path) -> Iterator[None]:
-    """Make a folder read-only, as one of another user that all may read."""
+    """Make a folder read-only, like one of another user that is readable for all."""
     for path in [*folder.rglob("*"), folder]:
         path.chmod(0o555 if path.is_dir() else 0o444)
     is_root = os.geteuid() == 0  # root ignores permission bits

@@ -435,7 +435,7 @@ class FakeSession:
 def test_a_jvm_that_dies_costs_no_more_than_its_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the JVM ends, only the current case loses it; a new session judges the next ones.
+    """If the JVM ends during a case, a new Spark session judges the next cases.
 
     Each session is stopped once.
     """
