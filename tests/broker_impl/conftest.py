@@ -19,14 +19,14 @@ WALL_MS = 1_700_000_000_000
 
 
 async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Let the loop run until it is so."""
+    """Let the event loop run until the condition holds."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - any state of any object may be waited for
             await asyncio.sleep(0.005)
 
 
 class ZooKeeperInLoop:
-    """A ZooKeeper server in the test's own loop, on a disk in memory."""
+    """A ZooKeeper server in the test's own event loop, on a disk in memory."""
 
     def __init__(self) -> None:
         self.disk = MemoryDisk()
@@ -57,7 +57,7 @@ class ZooKeeperInLoop:
 
 
 class Running:
-    """One broker of a cluster in the test's loop; its disk outlives it."""
+    """One broker of a cluster in the test's event loop; its disk survives restarts."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.settings = settings
@@ -80,7 +80,7 @@ class Running:
         self.task = asyncio.create_task(self.broker.run())
 
     async def stop(self) -> None:
-        """A controlled shutdown."""
+        """Stop the broker by a controlled shutdown."""
         if self.broker is not None and self.task is not None:
             self.broker.stop()
             await self.task
@@ -88,7 +88,7 @@ class Running:
 
 
 class ClusterInLoop:
-    """ZooKeeper and brokers, all in one loop."""
+    """ZooKeeper and brokers, all in one event loop."""
 
     until = staticmethod(until)
 
@@ -96,7 +96,7 @@ class ClusterInLoop:
         self.zookeeper = zookeeper
         self.brokers: dict[int, Running] = {}
         self.inactive: dict[str, str] = {}
-        """Settings of all brokers on which they do not act."""
+        """Settings given to every broker that brokers accept but do not act on."""
 
     async def add(self, number: int, **settings: str) -> Running:
         given = {name.replace("_", "."): value for name, value in settings.items()}
@@ -130,7 +130,7 @@ class ClusterInLoop:
         )
 
     async def ready(self) -> None:
-        """Every broker knows of every other."""
+        """Wait until the view of every live broker has all live brokers."""
         alive = {number for number, running in self.brokers.items() if running.broker}
 
         def agree() -> bool:
@@ -143,7 +143,7 @@ class ClusterInLoop:
         await until(agree)
 
     async def ask(self, number: int, message: Any, version: int, *, timeout_s: float = 10) -> Any:
-        """One request over the client's listener of a broker."""
+        """Send one request to the client listener of a broker, and return the response."""
         peers = Peers("test", {})
         peers.update({number: ("127.0.0.1", self.brokers[number].port)})
         try:
@@ -169,7 +169,7 @@ async def zookeeper() -> AsyncIterator[ZooKeeperInLoop]:
 
 @pytest.fixture
 async def cluster(zookeeper: ZooKeeperInLoop) -> AsyncIterator[ClusterInLoop]:
-    """An empty cluster; brokers are added by the test."""
+    """An empty cluster, to which the test adds brokers."""
     world = ClusterInLoop(zookeeper)
     yield world
     await world.stop()
@@ -177,7 +177,7 @@ async def cluster(zookeeper: ZooKeeperInLoop) -> AsyncIterator[ClusterInLoop]:
 
 @pytest.fixture
 async def three(cluster: ClusterInLoop) -> ClusterInLoop:
-    """Three brokers that know of each other; topics get three replicas."""
+    """Three brokers that know each other; topics get three replicas."""
     await asyncio.gather(
         *(
             cluster.add(number, default_replication_factor="3", min_insync_replicas="2")

@@ -13,7 +13,7 @@ from broker_impl.wire.types import TopicPartition
 def order(
     leader: int, leader_epoch: int, *, controller_epoch: int = 1, topic: str = "t"
 ) -> UpdateMetadataRequest:
-    """An UpdateMetadata about one partition."""
+    """An UpdateMetadata request about partition 0 of `topic`, in a cluster of one broker."""
     return UpdateMetadataRequest(
         controller_id=1,
         controller_epoch=controller_epoch,
@@ -45,7 +45,7 @@ TP = TopicPartition("t", 0)
 
 
 def test_the_controllers_word_replaces_the_view() -> None:
-    """Brokers, their endpoints by listener, and partitions."""
+    """An UpdateMetadata request sets brokers, their endpoints by listener, and partitions."""
     view = ClusterView()
     view.update(order(1, 5))
     assert view.partition(TP) == PartitionView(1, 5, (1, 2), (1, 2, 3))
@@ -54,14 +54,16 @@ def test_the_controllers_word_replaces_the_view() -> None:
 
 
 def brokers_only(*, controller_epoch: int = 1) -> UpdateMetadataRequest:
-    """The message that every broker is sent when brokers come and go."""
+    """The UpdateMetadata request that the controller sends to every broker when brokers come and
+    go."""
     request = order(1, 5, controller_epoch=controller_epoch)
     request.topic_states = []
     return request
 
 
 def test_a_new_controller_says_everything_anew() -> None:
-    """A topic that was deleted while nobody told us goes with the first message about topics."""
+    """The first message of a new controller with topics removes topics whose deletion the view
+    missed."""
     view = ClusterView()
     view.update(order(1, 5, topic="ghost"))
     view.update(brokers_only(controller_epoch=2))
@@ -73,7 +75,8 @@ def test_a_new_controller_says_everything_anew() -> None:
 
 
 def test_a_broker_that_registers_again_forgets_old_epochs() -> None:
-    """A topic that was made anew meanwhile begins at epoch 0."""
+    """After a broker registers again, its view accepts epoch 0 for a topic that was recreated
+    meanwhile."""
     view = ClusterView()
     view.update(order(1, 5))
     view.begin_again()
@@ -83,7 +86,8 @@ def test_a_broker_that_registers_again_forgets_old_epochs() -> None:
 
 
 def test_the_view_is_whole_once_topics_were_told() -> None:
-    """The brokers alone are not the cluster, unless there are no topics to tell of."""
+    """The view is whole after the first message with topics, or after a second one if there are
+    none."""
     view, empty = ClusterView(), ClusterView()
     view.update(brokers_only())
     assert not view.is_whole
@@ -105,7 +109,7 @@ def test_a_leader_epoch_never_goes_back() -> None:
 
 
 def test_a_deleted_topic_is_gone_and_may_come_back() -> None:
-    """Leader -2 removes; a topic created anew starts at epoch 0."""
+    """Leader -2 removes a topic from the view; a topic that is created again starts at epoch 0."""
     view = ClusterView()
     view.update(order(1, 5))
     view.update(order(-2, 6))

@@ -21,12 +21,12 @@ TP = TopicPartition("t", 0)
 
 
 class Leader:
-    """Answers each read as it is told to."""
+    """A leader that answers each read with `result`."""
 
     def __init__(self, selector: str = "") -> None:
         self.result = FetchResult()
         self.read: list[tuple[int, bool]] = []
-        """Partitions that were read, and whether again."""
+        """The partitions that were read, and whether each read was a repeated one."""
         self.waiting = Waiting()
         config = SimpleNamespace(fetch_max_bytes=1000, replica_selector_class=selector)
         replicas = SimpleNamespace(fetch=self._fetch)
@@ -38,7 +38,7 @@ class Leader:
         return self.result
 
     def ask(self, partitions: int = 1, *, wait_ms: int = 60_000, min_bytes: int = 1) -> Any:
-        """As a follower."""
+        """Send a Fetch of a follower."""
         asked = [FetchPartition(partition=number) for number in range(partitions)]
         topics = [FetchTopic(topic=TP.topic, partitions=asked)]
         request = FetchRequest(
@@ -49,7 +49,9 @@ class Leader:
 
 @pytest.mark.parametrize("selector", ["", RACK_AWARE_SELECTOR])
 async def test_a_watermark_alone_is_told_where_somebody_waits_for_it(selector: str) -> None:
-    """Consumers of followers do; else followers learn of it with the next records (KAFKA-9731)."""
+    """A new high watermark alone completes a Fetch if consumers read from followers.
+
+    Otherwise followers learn the watermark with the next records (KAFKA-9731)."""
     leader = Leader(selector)
     parked = leader.ask()
     assert isinstance(parked, asyncio.Future)
@@ -70,8 +72,10 @@ async def test_a_watermark_alone_is_told_where_somebody_waits_for_it(selector: s
 
 
 async def test_only_what_has_moved_is_read_again() -> None:
-    """All of what has, at once; the answer has every partition, in the order of the request, and
-    its bytes are counted once, however often they were read."""
+    """A parked Fetch reads again only the partitions that moved, and all of these at once.
+
+    The response has every partition in the order of the request. Bytes count once towards the
+    minimum, however often they were read."""
     leader = Leader()
     parked = leader.ask(4, min_bytes=3)
     assert leader.read == [(number, False) for number in range(4)]
@@ -90,7 +94,7 @@ async def test_only_what_has_moved_is_read_again() -> None:
 
 
 async def test_when_time_is_over_everything_is_read_again() -> None:
-    """So that the answer is of one moment."""
+    """At the timeout a Fetch reads all partitions again, so that the response shows one moment."""
     leader = Leader()
     parked = leader.ask(2, wait_ms=1)
     leader.read.clear()
@@ -99,7 +103,7 @@ async def test_when_time_is_over_everything_is_read_again() -> None:
 
 
 async def test_what_cannot_grow_is_answered_at_once() -> None:
-    """A read that ends with a closed segment returns no more however long it waits."""
+    """A Fetch is answered at once if its read ends with a closed segment: it can return no more."""
     leader = Leader()
     leader.result = FetchResult(records=[memoryview(b"x")], cannot_grow=True)
     answer = leader.ask(min_bytes=200)

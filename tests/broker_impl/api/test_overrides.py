@@ -28,12 +28,12 @@ def changed(*rows: Change, current: dict[str, str] = CURRENT) -> dict[str, str]:
     ],
 )
 def test_one_setting_is_changed(row: Change, after: dict[str, str]) -> None:
-    """KIP-339: the others stay as they are."""
+    """KIP-339: a change of one setting leaves the other settings as they are."""
     assert changed(row) == after
 
 
 def test_a_list_that_was_not_set_is_taken_from_the_broker() -> None:
-    """KIP-339: what is appended to is what counts now."""
+    """KIP-339: APPEND to a setting without an override starts from the broker's value."""
     row = Change("cleanup.policy", APPEND, "compact")
     assert changed(row, current={}) == {"cleanup.policy": "delete,compact"}
 
@@ -49,14 +49,14 @@ def test_a_list_that_was_not_set_is_taken_from_the_broker() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(rows: list[Change], error: ErrorCode) -> None:
-    """A name occurs once, with a value; only lists have items."""
+    """A request changes each setting once, SET needs a value, and only lists accept APPEND."""
     with pytest.raises(ApiError) as refused:
         changed(*rows)
     assert refused.value.code is error
 
 
 def test_alter_configs_replaces_all() -> None:
-    """KIP-133: what is not named is not set any more."""
+    """KIP-133: AlterConfigs removes the overrides that the request does not name."""
     assert overrides.replaced([("segment.ms", "7")]) == {"segment.ms": "7"}
     with pytest.raises(ApiError):
         overrides.replaced([("segment.ms", None)])

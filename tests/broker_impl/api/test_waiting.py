@@ -10,7 +10,8 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 async def test_a_poke_settles_what_is_ready() -> None:
-    """A request is answered by the first poke of one of its partitions that makes it ready."""
+    """A request is answered by the first notification of one of its partitions that makes it
+    ready."""
     waiting = Waiting()
     ready: list[bool] = []
     answer = waiting.park([A, B], lambda expired: "done" if ready else None, 10)
@@ -23,7 +24,10 @@ async def test_a_poke_settles_what_is_ready() -> None:
 
 
 async def test_what_moves_together_is_tried_once() -> None:
-    """And told before, in the order in which it has moved; what it does not wait for is not."""
+    """A request of several partitions that move together is tried once.
+
+    Before the attempt it receives the moved partitions in their order, without partitions that
+    it does not wait for."""
     waiting = Waiting()
     told: list[object] = []
     waiting.park([A, B], lambda expired: told.append("attempt"), 10, told.append)
@@ -33,7 +37,7 @@ async def test_what_moves_together_is_tried_once() -> None:
 
 
 async def test_time_settles_what_never_gets_ready() -> None:
-    """When the timeout comes, the attempt is told so and must answer."""
+    """At the timeout, the attempt is called as expired and must answer."""
     waiting = Waiting()
     answer = waiting.park([A], lambda expired: "late" if expired else None, 0.001)
     assert await answer == "late"
@@ -41,7 +45,7 @@ async def test_time_settles_what_never_gets_ready() -> None:
 
 
 async def test_a_cancelled_answer_is_forgotten() -> None:
-    """A connection that goes away takes its requests with it."""
+    """A connection that closes cancels its parked requests."""
     waiting = Waiting()
     attempts: list[bool] = []
 
@@ -57,7 +61,7 @@ async def test_a_cancelled_answer_is_forgotten() -> None:
 
 
 async def test_requests_are_tried_in_the_order_they_came() -> None:
-    """Two waiters of one partition: first come, first served."""
+    """Requests that wait for the same partition are tried in the order of their arrival."""
     waiting = Waiting()
     order: list[str] = []
 
@@ -72,7 +76,8 @@ async def test_requests_are_tried_in_the_order_they_came() -> None:
 
 
 async def test_a_poke_from_within_an_attempt_is_harmless() -> None:
-    """Answering one request may move the partition of another."""
+    """An attempt may notify its own partition: answering one request may move the partition of
+    another."""
     waiting = Waiting()
 
     def attempt(expired: bool) -> str:
@@ -86,7 +91,7 @@ async def test_a_poke_from_within_an_attempt_is_harmless() -> None:
 
 
 async def test_an_attempt_that_fails_is_the_answer() -> None:
-    """Whoever waits learns of it, by a poke as by the timeout; nothing stays parked."""
+    """The error of an attempt becomes the answer, at a notification and at the timeout."""
     waiting = Waiting()
 
     def fail(expired: bool) -> None:

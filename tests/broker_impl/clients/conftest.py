@@ -1,4 +1,5 @@
-"""Three brokers for all tests of a file, in the loop of that file."""
+"""Fixtures for the client tests: three brokers for all tests of a file, in the event loop of
+that file."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,12 +27,12 @@ COMPACTED = {
     "min.cleanable.dirty.ratio": "0.01",
     "delete.retention.ms": "0",
 }
-"""Settings of a topic that is compacted as soon as there is anything to compact."""
+"""Settings of a topic that is compacted as soon as it has anything to compact."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def brokers() -> AsyncIterator[ClusterInLoop]:
-    """Brokers 1, 2 and 3, which know of each other."""
+    """Brokers 1, 2 and 3, which know each other."""
     zookeeper = ZooKeeperInLoop()
     await zookeeper.start()
     cluster = ClusterInLoop(zookeeper)
@@ -42,7 +43,7 @@ async def brokers() -> AsyncIterator[ClusterInLoop]:
 
 
 async def compacted(cluster: Any, topic: str) -> None:
-    """Wait until partition 0 of the topic was compacted on its leader, up to the active segment."""
+    """Wait until the leader of partition 0 has compacted its log up to the active segment."""
     tp = TopicPartition(topic, 0)
 
     def is_clean() -> bool:

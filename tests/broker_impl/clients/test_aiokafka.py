@@ -1,7 +1,6 @@
-"""aiokafka, unmodified: what an application and its operators do.
+"""Operations of applications and operators through an unmodified aiokafka.
 
-Its admin client can neither move partitions nor delete groups.
-"""
+Its admin client can neither move partitions nor delete groups."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -53,7 +52,8 @@ async def producer_of(brokers: Any, **settings: Any) -> AsyncIterator[aiokafka.A
 
 
 async def fill(brokers: Any, topic: str, numbers: range) -> None:
-    """Numbers as records, over all partitions, each with its number as time."""
+    """Produce the numbers as records to all partitions; a record's timestamp is based on its
+    number."""
     async with producer_of(brokers, enable_idempotence=True) as producer:
         for number in numbers:
             partition = number % PARTITIONS
@@ -79,7 +79,7 @@ async def consumer_of(
 
 
 async def read(consumers: list[aiokafka.AIOKafkaConsumer], count: int) -> list[bytes]:
-    """So many values, by whoever gets them."""
+    """Return `count` or more values that the consumers read together."""
     values: list[bytes] = []
     async with asyncio.timeout(PATIENCE_S):
         while len(values) < count:
@@ -94,7 +94,8 @@ async def numbers(consumers: list[aiokafka.AIOKafkaConsumer], count: int) -> lis
 
 
 async def test_members_of_a_group_come_and_go(brokers: Any) -> None:
-    """They share the partitions, and each begins where another has ended."""
+    """Members of a group share the partitions, and each starts at the offset that another
+    committed."""
     await make(brokers, "group")
     await fill(brokers, "group", range(30))
     first = await consumer_of(brokers, "group", group="g")
@@ -116,7 +117,7 @@ async def test_members_of_a_group_come_and_go(brokers: Any) -> None:
 
 
 async def test_seeking(brokers: Any) -> None:
-    """To an offset, and to a time."""
+    """A consumer can seek to an offset and to a timestamp."""
     await make(brokers, "seek")
     await fill(brokers, "seek", range(90))
     consumer = await consumer_of(brokers)
@@ -134,7 +135,8 @@ async def test_seeking(brokers: Any) -> None:
 
 
 async def test_transactions(brokers: Any) -> None:
-    """Readers of committed records get what was committed, as does the group its offsets."""
+    """read_committed consumers get committed records only; the group gets committed offsets
+    only."""
     await make(brokers, "source")
     await make(brokers, "target")
     await fill(brokers, "source", range(12))
@@ -165,7 +167,8 @@ async def test_transactions(brokers: Any) -> None:
 
 
 async def test_topics_are_administered(brokers: Any) -> None:
-    """Created, described, altered, extended, deleted; and what is refused."""
+    """Topics are created, described, altered, extended and deleted; impossible requests are
+    refused."""
     await make(brokers, "made", retention_ms="60000")
     async with admin_of(brokers) as admin:
         (described,) = await admin.describe_topics(["made"])
@@ -193,7 +196,7 @@ async def test_topics_are_administered(brokers: Any) -> None:
 
 
 async def test_records_are_deleted(brokers: Any) -> None:
-    """The log begins later, for those who ask and those who read."""
+    """DeleteRecords moves the start of the log for the admin client and for consumers."""
     await make(brokers, "shorter")
     await fill(brokers, "shorter", range(30))
     tp = aiokafka.TopicPartition("shorter", 0)
@@ -206,7 +209,7 @@ async def test_records_are_deleted(brokers: Any) -> None:
 
 
 async def test_groups_are_administered(brokers: Any) -> None:
-    """Listed and described; reset by a member alone."""
+    """Groups are listed and described; only a member can reset the offsets."""
     await make(brokers, "adm")
     await fill(brokers, "adm", range(30))
     consumer = await consumer_of(brokers, "adm", group="g-adm")
@@ -226,7 +229,7 @@ async def test_groups_are_administered(brokers: Any) -> None:
 
 
 async def test_the_cluster_is_described(brokers: Any) -> None:
-    """Its brokers and its controller."""
+    """DescribeCluster lists the brokers and the controller."""
     async with admin_of(brokers) as admin:
         cluster = await admin.describe_cluster()
     assert sorted(node["node_id"] for node in cluster["brokers"]) == [1, 2, 3]
@@ -234,7 +237,8 @@ async def test_the_cluster_is_described(brokers: Any) -> None:
 
 
 async def test_a_compacted_topic_is_read(brokers: Any) -> None:
-    """The last value of each key, through gaps and batches without records."""
+    """A consumer of a compacted topic reads the last value of each key, past gaps and empty
+    batches."""
     await make(brokers, "latest", 1, **COMPACTED)
     async with producer_of(brokers, enable_idempotence=True) as producer:
         for number in range(120):

@@ -1,4 +1,5 @@
-"""Each client reads a compacted log of small segments to its end, and gets what is left of it."""
+"""Each client reads a compacted log of small segments to its end, and gets the records that are
+left."""
 
 import asyncio
 import warnings
@@ -12,7 +13,8 @@ from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas the old way
+    # kafka-python reads its schemas through a deprecated interface
+    warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
 
 from broker_impl.wire import batch, types
@@ -31,7 +33,7 @@ READ_S = 20
 
 
 def by_librdkafka(bootstrap: str, topic: str) -> list[int]:
-    """The offsets of all records, until the client says that it has come to the end."""
+    """The offsets of all records, until the client reports the end of the partition."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -54,7 +56,7 @@ def by_librdkafka(bootstrap: str, topic: str) -> list[int]:
 
 
 def by_kafka_python(bootstrap: str, topic: str) -> list[int]:
-    """The offsets of all records up to the end that the broker tells."""
+    """The offsets of all records up to the end offset that the broker reports."""
     consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
     tp = kafka.TopicPartition(topic, 0)
     consumer.assign([tp])
@@ -73,7 +75,7 @@ def by_kafka_python(bootstrap: str, topic: str) -> list[int]:
 
 
 async def by_aiokafka(bootstrap: str, topic: str) -> list[int]:
-    """The offsets of all records up to the end that the broker tells."""
+    """The offsets of all records up to the end offset that the broker reports."""
     consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
     await consumer.start()
     tp = aiokafka.TopicPartition(topic, 0)
@@ -90,7 +92,7 @@ async def by_aiokafka(bootstrap: str, topic: str) -> list[int]:
 
 
 async def write(brokers: Any, topic: str, *, idempotent: bool) -> None:
-    """One record in each batch, each batch by a producer of its own if they are idempotent."""
+    """Write batches of one record each; idempotent batches have a producer of their own each."""
     tp = types.TopicPartition(topic, 0)
     leader = brokers.brokers[1].broker.view.partition(tp).leader
     for number in range(BATCHES):
@@ -112,8 +114,10 @@ async def write(brokers: Any, topic: str, *, idempotent: bool) -> None:
 async def test_a_compacted_log_is_read_to_its_end(
     brokers: Any, segment_bytes: int, idempotent: bool
 ) -> None:
-    """Also where of most segments only batches without records are left, by which the broker knows
-    idempotent producers."""
+    """Every client reads a compacted log to its end.
+
+    This also holds where most segments contain only batches without records, which keep the
+    state of idempotent producers."""
     topic = f"left-{segment_bytes}-{idempotent}"
 
     def make() -> None:

@@ -1,4 +1,4 @@
-"""confluent-kafka, unmodified: what an application and its operators do."""
+"""Operations of applications and operators through an unmodified confluent-kafka."""
 
 import asyncio
 from typing import Any
@@ -46,7 +46,8 @@ def producer_of(brokers: Any, **settings: Any) -> confluent_kafka.Producer:
 
 
 def fill(brokers: Any, topic: str, numbers: range) -> None:
-    """Numbers as records, over all partitions, each with its number as time."""
+    """Produce the numbers as records to all partitions; a record's timestamp is based on its
+    number."""
     producer = producer_of(brokers, enable_idempotence=True)
     for number in numbers:
         producer.produce(
@@ -70,7 +71,7 @@ def consumer_of(brokers: Any, group: str, **settings: Any) -> confluent_kafka.Co
 
 
 def read(consumers: list[confluent_kafka.Consumer], count: int) -> list[bytes]:
-    """So many values, by whoever gets them."""
+    """Return `count` or more values that the consumers read together."""
     values: list[bytes] = []
     for _ in range(600):
         for consumer in consumers:
@@ -87,7 +88,8 @@ def numbers(consumers: list[confluent_kafka.Consumer], count: int) -> list[int]:
 
 
 async def test_members_of_a_group_come_and_go(brokers: Any) -> None:
-    """They share the partitions, and each begins where another has ended."""
+    """Members of a group share the partitions, and each starts at the offset that another
+    committed."""
 
     def work() -> None:
         make(brokers, "group")
@@ -119,7 +121,7 @@ async def test_members_of_a_group_come_and_go(brokers: Any) -> None:
 
 
 async def test_seeking(brokers: Any) -> None:
-    """To an offset, and to a time."""
+    """A consumer can seek to an offset and to a timestamp."""
 
     def work() -> None:
         make(brokers, "seek")
@@ -141,7 +143,8 @@ async def test_seeking(brokers: Any) -> None:
 
 
 async def test_transactions(brokers: Any) -> None:
-    """Readers of committed records get what was committed, as does the group its offsets."""
+    """read_committed consumers get committed records only; the group gets committed offsets
+    only."""
 
     def work() -> None:
         make(brokers, "source")
@@ -180,7 +183,10 @@ async def test_transactions(brokers: Any) -> None:
 
 
 async def test_topics_are_administered(brokers: Any) -> None:
-    """Created, described, altered both ways, extended, deleted; and what is refused."""
+    """Topics are created, described, extended and deleted, and their settings altered
+    incrementally.
+
+    Impossible requests are refused."""
 
     def work() -> None:
         admin = make(brokers, "made", retention_ms="60000")
@@ -232,7 +238,7 @@ async def test_topics_are_administered(brokers: Any) -> None:
 
 
 async def test_records_are_deleted(brokers: Any) -> None:
-    """The log begins later, for those who ask and those who read."""
+    """DeleteRecords moves the start of the log for the admin client and for consumers."""
 
     def work() -> None:
         admin = make(brokers, "shorter")
@@ -253,7 +259,8 @@ async def test_records_are_deleted(brokers: Any) -> None:
 
 
 async def test_the_cluster_is_described(brokers: Any) -> None:
-    """Its brokers, its controller, a broker's settings; leaders by preference."""
+    """The admin client describes brokers, controller and settings, and can elect preferred
+    leaders."""
 
     def work() -> None:
         admin = make(brokers, "described")
@@ -273,7 +280,7 @@ async def test_the_cluster_is_described(brokers: Any) -> None:
 
 
 async def test_groups_are_administered(brokers: Any) -> None:
-    """Listed, described, reset and deleted, and not while somebody is in them."""
+    """Groups are listed, described, reset and deleted; a group with members cannot be deleted."""
 
     def work() -> None:
         admin = make(brokers, "adm")
@@ -308,7 +315,8 @@ async def test_groups_are_administered(brokers: Any) -> None:
 
 
 async def test_a_compacted_topic_is_read(brokers: Any) -> None:
-    """The last value of each key, through gaps and batches without records."""
+    """A consumer of a compacted topic reads the last value of each key, past gaps and empty
+    batches."""
 
     def write() -> None:
         make(brokers, "latest", 1, **COMPACTED)
@@ -350,7 +358,8 @@ async def test_a_compacted_topic_is_read(brokers: Any) -> None:
 
 
 async def test_isolation_is_told_apart_by_the_admin(brokers: Any) -> None:
-    """The end of a partition with an open transaction, for each kind of reader."""
+    """ListOffsets returns the end of a partition with an open transaction for each isolation
+    level."""
 
     def work() -> None:
         admin = make(brokers, "open")

@@ -1,4 +1,4 @@
-"""kafka-python, unmodified: what an application and its operators do."""
+"""Operations of applications and operators through an unmodified kafka-python."""
 
 import asyncio
 import warnings
@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas the old way
+    # kafka-python reads its schemas through a deprecated interface
+    warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
     from kafka import errors
     from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
@@ -35,7 +36,8 @@ def make(brokers: Any, topic: str, partitions: int = PARTITIONS, **config: str) 
 
 
 def fill(brokers: Any, topic: str, numbers: range) -> None:
-    """Numbers as records, over all partitions, each with its number as time."""
+    """Produce the numbers as records to all partitions; a record's timestamp is based on its
+    number."""
     producer = kafka.KafkaProducer(bootstrap_servers=brokers.bootstrap, acks="all")
     for number in numbers:
         producer.send(
@@ -59,7 +61,7 @@ def consumer_of(brokers: Any, *topics: str, group: str | None = None, **settings
 
 
 def read(consumers: list[Any], count: int) -> list[bytes]:
-    """So many values, by whoever gets them."""
+    """Return `count` or more values that the consumers read together."""
     values: list[bytes] = []
     for _ in range(400):
         for consumer in consumers:
@@ -75,7 +77,8 @@ def numbers(consumers: list[Any], count: int) -> list[int]:
 
 
 async def test_members_of_a_group_come_and_go(brokers: Any) -> None:
-    """They share the partitions, and each begins where another has ended."""
+    """Members of a group share the partitions, and each starts at the offset that another
+    committed."""
 
     def work() -> None:
         make(brokers, "group")
@@ -105,7 +108,7 @@ async def test_members_of_a_group_come_and_go(brokers: Any) -> None:
 
 
 async def test_seeking(brokers: Any) -> None:
-    """To an offset, and to a time."""
+    """A consumer can seek to an offset and to a timestamp."""
 
     def work() -> None:
         make(brokers, "seek")
@@ -127,7 +130,7 @@ async def test_seeking(brokers: Any) -> None:
 
 
 async def test_transactions(brokers: Any) -> None:
-    """Readers of committed records get what was committed."""
+    """read_committed consumers get committed records only."""
 
     def work() -> None:
         make(brokers, "target")
@@ -153,7 +156,9 @@ async def test_transactions(brokers: Any) -> None:
 
 
 async def test_topics_are_administered(brokers: Any) -> None:
-    """Created, described, altered both ways, extended, deleted; and what is refused."""
+    """Topics are created, described, extended and deleted, and their settings altered both ways.
+
+    AlterConfigs and IncrementalAlterConfigs are used. Impossible requests are refused."""
 
     def work() -> None:
         make(brokers, "made", retention_ms="60000")
@@ -192,7 +197,8 @@ async def test_topics_are_administered(brokers: Any) -> None:
 
 
 async def test_partitions_are_administered(brokers: Any) -> None:
-    """Records deleted, replicas moved, leaders elected, bytes counted."""
+    """The admin client deletes records, moves replicas, elects leaders and describes log
+    directories."""
 
     def begin() -> Any:
         make(brokers, "moving")
@@ -231,7 +237,7 @@ async def test_partitions_are_administered(brokers: Any) -> None:
 
 
 async def test_groups_are_administered(brokers: Any) -> None:
-    """Listed, described, reset and deleted."""
+    """Groups are listed, described, reset and deleted."""
 
     def work() -> None:
         make(brokers, "adm")
@@ -259,7 +265,8 @@ async def test_groups_are_administered(brokers: Any) -> None:
 
 
 async def test_a_compacted_topic_is_read(brokers: Any) -> None:
-    """The last value of each key, through gaps and batches without records."""
+    """A consumer of a compacted topic reads the last value of each key, past gaps and empty
+    batches."""
 
     def write() -> None:
         make(brokers, "latest", 1, **COMPACTED)

@@ -1,4 +1,4 @@
-"""What the controller knows."""
+"""The state that the controller keeps of the cluster."""
 
 from dataclasses import replace
 
@@ -23,18 +23,20 @@ def context() -> Context:
 
 
 def test_a_choice_begins_a_new_epoch() -> None:
-    """Whatever a controller changes, the leader epoch goes up by one (E1)."""
+    """Every change by a controller increments the leader epoch (E1)."""
     assert STATE.followed_by(Choice(2, (2,)), 7) == Leadership(2, 6, (2,), 7, zk_version=9)
 
 
 def test_what_stands_there_counts() -> None:
-    """What a leader has written since is chosen from, not what was known (KAFKA-5879)."""
+    """The controller chooses from the state that a leader has written since, not from its own
+    (KAFKA-5879)."""
     found = Leadership(1, 5, (1,), 6, zk_version=10)
     assert to_choose_from(STATE, found) == found
 
 
 def test_who_is_there(context: Context) -> None:
-    """Live are the registered; candidates those of them that stay."""
+    """All registered brokers are live; candidates for leadership are those that are not shutting
+    down."""
     context.leaving[1] = None
     assert list(context.live()) == [1, 2]
     assert list(context.candidates()) == [2]
@@ -42,7 +44,7 @@ def test_who_is_there(context: Context) -> None:
 
 
 def test_what_is_being_deleted_is_not_led(context: Context) -> None:
-    """A topic on its way out takes no part in elections."""
+    """A topic that is being deleted takes no part in elections."""
     assert context.partitions_on(3) == [TP]
     context.deleting["t"] = TopicDeletion([])
     assert list(context.partitions()) == []
@@ -52,7 +54,7 @@ def test_what_is_being_deleted_is_not_led(context: Context) -> None:
 
 
 def test_is_led(context: Context) -> None:
-    """A topic is led when each partition has a leader that is alive."""
+    """A topic counts as led when each of its partitions has a live leader."""
     assert context.is_led("t")
     context.leadership[TP] = replace(STATE, leader=3, isr=(3,))
     assert not context.is_led("t")
@@ -69,7 +71,7 @@ def test_is_led(context: Context) -> None:
     ],
 )
 def test_what_must_not_be(context: Context, broken: Leadership) -> None:
-    """An empty ISR, a leader outside it, a state from the future: each ends the broker."""
+    """An empty ISR, a leader outside its ISR, or a later controller epoch fails `Context.check`."""
     context.check()
     context.leadership[TP] = broken
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""What a request for a topic becomes."""
+"""How a row of a CreateTopics request becomes a new topic."""
 
 import random
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def by_hand(*rows: tuple[int, list[int]], partitions: int = -1, copies: int = -1
 
 
 def test_numbers_and_defaults() -> None:
-    """-1 asks for the broker's defaults (KIP-464)."""
+    """The count -1 selects the broker's default (KIP-464)."""
     topic = planned(asked(partitions=3, copies=3))
     assert list(topic.assignment) == [0, 1, 2]
     assert topic.replication_factor == 3
@@ -59,18 +59,19 @@ def test_numbers_and_defaults() -> None:
 
 
 def test_an_assignment_by_hand() -> None:
-    """It is taken as it is, in the order of partitions."""
+    """A manual assignment is used as given, in the order of partitions."""
     topic = planned(by_hand((1, [3, 1]), (0, [2, 3])))
     assert list(topic.assignment.items()) == [(0, (2, 3)), (1, (3, 1))]
 
 
 def test_an_assignment_may_name_absent_brokers() -> None:
-    """Kafka 2.8 does not look who is there; for CreatePartitions it does."""
+    """Kafka 2.8 does not check that assigned brokers are alive for CreateTopics, only for
+    CreatePartitions."""
     assert planned(by_hand((0, [9, 1]))).assignment == {0: (9, 1)}
 
 
 def test_settings_are_kept() -> None:
-    """Overrides travel with the topic."""
+    """A new topic keeps the overrides of its settings."""
     topic = planned(asked(configs=[CreateableTopicConfig(name="retention.ms", value="5")]))
     assert topic.settings == {"retention.ms": "5"}
 
@@ -79,15 +80,16 @@ def test_settings_are_kept() -> None:
     ("topic", "error"),
     [
         (asked("taken"), ErrorCode.TOPIC_ALREADY_EXISTS),
-        (asked("going"), ErrorCode.TOPIC_ALREADY_EXISTS),  # not before it is gone
-        (asked("a_b"), ErrorCode.INVALID_TOPIC_EXCEPTION),  # '.' and '_' are one to metrics
+        (asked("going"), ErrorCode.TOPIC_ALREADY_EXISTS),  # not until the deletion is complete
+        # names of metrics do not distinguish '.' and '_'
+        (asked("a_b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (asked(""), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (asked("sp ace"), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (asked(partitions=0), ErrorCode.INVALID_PARTITIONS),
         (asked(partitions=-2), ErrorCode.INVALID_PARTITIONS),
-        (asked(partitions=10_001), ErrorCode.INVALID_PARTITIONS),  # more than a znode holds
+        (asked(partitions=10_001), ErrorCode.INVALID_PARTITIONS),  # more than a znode can hold
         (asked(copies=0), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (asked(copies=4), ErrorCode.INVALID_REPLICATION_FACTOR),  # three brokers
+        (asked(copies=4), ErrorCode.INVALID_REPLICATION_FACTOR),  # more than the three brokers
         (
             asked(configs=[CreateableTopicConfig(name="bad", value="x")]),
             ErrorCode.INVALID_CONFIG,
@@ -97,8 +99,10 @@ def test_settings_are_kept() -> None:
             ErrorCode.INVALID_CONFIG,
         ),
         (by_hand((0, [1]), partitions=1, copies=1), ErrorCode.INVALID_REQUEST),
-        (by_hand((0, [1]), (2, [1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),  # a gap
-        (by_hand((0, [1]), (0, [2])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),  # twice
+        # partition 1 is missing
+        (by_hand((0, [1]), (2, [1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        # partition 0 occurs twice
+        (by_hand((0, [1]), (0, [2])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (by_hand((0, [1, 1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (by_hand((0, [])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (by_hand((0, [1, 2]), (1, [1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
@@ -106,7 +110,7 @@ def test_settings_are_kept() -> None:
     ],
 )
 def test_refusals(topic: CreatableTopic, error: ErrorCode) -> None:
-    """Each impossible wish has its error, and a reason in words."""
+    """Each invalid request is refused with its own error code and a message."""
     with pytest.raises(ApiError) as raised:
         planned(topic)
     assert raised.value.code is error

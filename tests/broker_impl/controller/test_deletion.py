@@ -1,4 +1,4 @@
-"""A topic goes when its last replica has."""
+"""The deletion of a topic is complete when its last replica is deleted."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ BROKERS = st.integers(1, 3)
 
 
 def test_the_plain_case() -> None:
-    """All brokers are told once, each answers, and nothing is left."""
+    """Each broker receives one order; the deletion is complete when all have confirmed it."""
     deletion = TopicDeletion([(0, 1), (0, 2)])
     assert deletion.start({1, 2}) == [(0, 1), (0, 2)]
     assert deletion.start({1, 2}) == []
@@ -21,7 +21,7 @@ def test_the_plain_case() -> None:
 
 
 def test_a_broker_that_is_down_is_waited_for() -> None:
-    """Its replica is asked for when it comes back."""
+    """The order for a replica on a dead broker is sent when that broker comes back."""
     deletion = TopicDeletion([(0, 1), (0, 2)])
     assert deletion.start({1}) == [(0, 1)]
     deletion.answered((0, 1), deleted=True)
@@ -30,7 +30,7 @@ def test_a_broker_that_is_down_is_waited_for() -> None:
 
 
 def test_a_broker_that_goes_unanswered_is_asked_again() -> None:
-    """Whether the order reached it is unknown; asking twice does no harm."""
+    """A broker that left without an answer is asked again: a second order does no harm."""
     deletion = TopicDeletion([(0, 1)])
     deletion.start({1})
     deletion.broker_gone(1)
@@ -39,7 +39,7 @@ def test_a_broker_that_goes_unanswered_is_asked_again() -> None:
 
 
 def test_a_refusal_is_tried_again() -> None:
-    """A broker that could not delete is told again, when somebody says so."""
+    """A broker that answered with an error is asked again at the next start."""
     deletion = TopicDeletion([(0, 1)])
     deletion.start({1})
     deletion.answered((0, 1), deleted=False)
@@ -48,7 +48,7 @@ def test_a_refusal_is_tried_again() -> None:
 
 
 def test_a_replica_that_was_moved_away_is_none_of_it() -> None:
-    """Its broker was told to delete it before, and answers only now (finding 18)."""
+    """The answer of a broker whose replica was moved away before does not count (finding 18)."""
     deletion = TopicDeletion([(0, 1)])
     deletion.start({1, 2})
     deletion.answered((0, 2), deleted=True)
@@ -59,7 +59,7 @@ def test_a_replica_that_was_moved_away_is_none_of_it() -> None:
 
 
 def test_a_topic_without_replicas_is_gone() -> None:
-    """There is nothing to wait for."""
+    """The deletion of a topic without replicas is complete at once."""
     assert TopicDeletion([]).is_complete
 
 
@@ -70,7 +70,7 @@ def test_what_is_gone_stays_gone(state: State, event: Event) -> None:
 
 
 class Deleting(RuleBasedStateMachine):
-    """Brokers come and go, answers come or not; the model is the set of logs on disks."""
+    """Random brokers come and go, and answer or not; the model is the set of logs on disks."""
 
     @initialize(replicas=st.sets(st.tuples(st.integers(0, 2), BROKERS), min_size=1))
     def begin(self, replicas: set[tuple[int, int]]) -> None:

@@ -1,4 +1,4 @@
-"""Who leads, by table; and what no choice may ever do."""
+"""Elections of leaders, by tables of cases, and a property that holds for every choice."""
 
 import pytest
 from hypothesis import given
@@ -18,8 +18,8 @@ def chosen(leader: int, *isr: int) -> Choice:
     ("replicas", "candidates", "choice"),
     [
         ([1, 2, 3], {1, 2, 3}, chosen(1, 1, 2, 3)),
-        ([1, 2, 3], {2, 3}, chosen(2, 2, 3)),  # the preferred one is not there
-        ([3, 1], {1, 2, 3}, chosen(3, 3, 1)),  # the order is the assignment's
+        ([1, 2, 3], {2, 3}, chosen(2, 2, 3)),  # the preferred replica is not alive
+        ([3, 1], {1, 2, 3}, chosen(3, 3, 1)),  # the assignment decides the order
         ([1, 2], {3}, None),
     ],
 )
@@ -32,39 +32,43 @@ def test_first(replicas: list[int], candidates: set[int], choice: Choice | None)
     ("replicas", "isr", "candidates", "unclean", "choice"),
     [
         ([1, 2, 3], [1, 2, 3], {2, 3}, False, chosen(2, 2, 3)),
-        ([1, 2, 3], [3, 1], {2, 3}, False, chosen(3, 3)),  # 2 is alive, but not in sync
+        ([1, 2, 3], [3, 1], {2, 3}, False, chosen(3, 3)),  # broker 2 is alive, but not in sync
         ([1, 2, 3], [1], {2, 3}, False, None),
-        ([1, 2, 3], [1], {2, 3}, True, chosen(2, 2)),  # alone: the other may hold other records
-        ([1, 2, 3], [1, 3], {2, 3}, True, chosen(3, 3)),  # a clean one is preferred to an unclean
+        ([1, 2, 3], [1], {2, 3}, True, chosen(2, 2)),  # alone: broker 3 may hold other records
+        # a clean election is preferred to an unclean one
+        ([1, 2, 3], [1, 3], {2, 3}, True, chosen(3, 3)),
         ([1, 2], [1], set(), True, None),
     ],
 )
 def test_offline(
     replicas: list[int], isr: list[int], candidates: set[int], unclean: bool, choice: Choice | None
 ) -> None:
-    """The first assigned replica that is in sync and alive; else, if allowed, any that is alive."""
+    """The first assigned replica that is in sync and alive leads; else, if allowed, any that is
+    alive."""
     assert election.offline(replicas, isr, candidates, unclean=unclean) == choice
 
 
 @pytest.mark.parametrize(
     ("leader", "isr", "live", "leaving", "choice"),
     [
-        (1, (1, 2, 3), {1, 2, 3}, set(), None),  # all is well
+        (1, (1, 2, 3), {1, 2, 3}, set(), None),  # nothing to change
         (1, (1, 2, 3), {1, 2}, set(), chosen(1, 1, 2)),  # a follower died
-        (1, (1, 2), {1, 2}, set(), None),  # one died that was not in sync
+        (1, (1, 2), {1, 2}, set(), None),  # the dead replica was not in sync
         (1, (1, 2, 3), {2, 3}, set(), chosen(2, 2, 3)),  # the leader died
-        (1, (1,), {2, 3}, set(), chosen(NO_LEADER, 1)),  # nobody can follow it
-        (1, (1, 2), {3}, set(), chosen(NO_LEADER, 1, 2)),  # both hold all: either may come back
-        (NO_LEADER, (1, 2), {3}, set(), None),  # nothing new
-        (NO_LEADER, (1, 2), {2, 3}, set(), chosen(2, 2)),  # one is back
-        (1, (1, 2, 3), {1, 2, 3}, {1}, None),  # it serves as long as it is there
-        (1, (1, 2, 3), {2, 3}, {2}, chosen(3, 3)),  # not to one that is about to leave
+        (1, (1,), {2, 3}, set(), chosen(NO_LEADER, 1)),  # no other replica is in sync
+        # both have all records: the first to come back leads
+        (1, (1, 2), {3}, set(), chosen(NO_LEADER, 1, 2)),
+        (NO_LEADER, (1, 2), {3}, set(), None),  # no change
+        (NO_LEADER, (1, 2), {2, 3}, set(), chosen(2, 2)),  # broker 2 came back
+        # a leader that is shutting down serves until it is gone
+        (1, (1, 2, 3), {1, 2, 3}, {1}, None),
+        (1, (1, 2, 3), {2, 3}, {2}, chosen(3, 3)),  # broker 2 is shutting down, and may not lead
     ],
 )
 def test_reconsider(
     leader: int, isr: tuple[int, ...], live: set[int], leaving: set[int], choice: Choice | None
 ) -> None:
-    """A live leader stays and loses its dead followers; a dead one is replaced from the ISR."""
+    """A live leader stays and removes dead followers; a dead one is replaced from the ISR."""
     candidates = live - leaving
     got = election.reconsider([1, 2, 3], leader, isr, live, candidates, unclean=False)
     assert got == choice
@@ -86,7 +90,8 @@ def test_no_choice_loses_what_is_committed(
     leaving: set[int],
     unclean: bool,
 ) -> None:
-    """Leaders come from the ISR unless unclean, no ISR grows or empties, and it converges."""
+    """Leaders come from the ISR unless unclean, no ISR grows or empties, and a second pass is a
+    no-op."""
     isr = tuple(replicas[-isr_size:])
     leader = isr[0] if leads else NO_LEADER
     candidates = live - leaving
@@ -118,16 +123,17 @@ def test_no_choice_loses_what_is_committed(
     [
         (1, (1, 2, 3), {2, 3}, chosen(2, 2, 3)),
         (2, (1, 2, 3), {2, 3}, chosen(2, 2, 3)),  # a follower leaves the ISR
-        (2, (2, 3), {2, 3}, None),  # it was not in it
-        (1, (1,), {2, 3}, None),  # nobody is in sync: it keeps the leadership
-        (1, (1, 2), {3}, None),  # the only other one is about to leave too
-        (NO_LEADER, (1,), {2, 3}, None),  # the last that holds all stays on record
+        (2, (2, 3), {2, 3}, None),  # broker 1 was not in the ISR
+        (1, (1,), {2, 3}, None),  # no other replica is in sync: broker 1 keeps the leadership
+        (1, (1, 2), {3}, None),  # broker 2 is shutting down too
+        (NO_LEADER, (1,), {2, 3}, None),  # the last replica with all records stays in the ISR
     ],
 )
 def test_controlled_shutdown(
     leader: int, isr: tuple[int, ...], candidates: set[int], choice: Choice | None
 ) -> None:
-    """Broker 1 leaves: leaders move within the ISR, and it goes from the ISRs of others."""
+    """When broker 1 shuts down, its leaderships move within the ISR, and it leaves the other
+    ISRs."""
     assert election.controlled_shutdown([1, 2, 3], leader, isr, candidates, 1) == choice
 
 
@@ -151,10 +157,13 @@ def test_preferred(
     ("leader", "isr", "back", "candidates", "choice"),
     [
         (1, (1, 2, 3), (), {1, 2, 3}, None),
-        (1, (1, 2, 3), (1,), {1, 2, 3}, chosen(2, 2, 3)),  # it has lost its tail: others lead
+        # broker 1 may have lost its last records: another leads
+        (1, (1, 2, 3), (1,), {1, 2, 3}, chosen(2, 2, 3)),
         (1, (1, 2, 3), (2,), {1, 2, 3}, chosen(1, 1, 3)),
-        (1, (1, 2), (1,), {1}, chosen(1, 1)),  # who stayed is dead now: all there is
-        (1, (1, 2, 3), (1, 2, 3), {1, 2, 3}, chosen(1, 1, 2, 3)),  # and yet in a new epoch
+        # the replica that stayed is dead now: only broker 1 is left
+        (1, (1, 2), (1,), {1}, chosen(1, 1)),
+        # all came back: nothing changes but the epoch
+        (1, (1, 2, 3), (1, 2, 3), {1, 2, 3}, chosen(1, 1, 2, 3)),
         (1, (1,), (1,), {1, 2}, chosen(1, 1)),
         (NO_LEADER, (1,), (1,), {1}, chosen(1, 1)),
         (1, (1, 2), (1,), set(), None),
@@ -163,7 +172,7 @@ def test_preferred(
 def test_returned(
     leader: int, isr: tuple[int, ...], back: tuple[int, ...], candidates: set[int], choice: Choice
 ) -> None:
-    """Who has been away gives its place to those who stayed."""
+    """A replica that was away leaves the ISR if others in the ISR stayed."""
     assert election.returned([1, 2, 3], leader, isr, candidates, back) == choice
 
 
@@ -185,5 +194,6 @@ def test_among_other_replicas(
     alive: tuple[int, ...],
     choice: tuple[int, tuple[int, ...]] | None,
 ) -> None:
-    """KIP-455: a leader that is one of them stays; else the first of them that is in sync."""
+    """KIP-455: a leader that is in the new assignment stays; else its first in-sync replica
+    leads."""
     assert election.among(replicas, leader, isr, alive) == choice

@@ -10,14 +10,14 @@ BROKERS = dict.fromkeys((1, 2, 3))
 
 
 def test_partitions_are_added_behind_those_that_there_are() -> None:
-    """As many as are missing, with as many copies."""
+    """CreatePartitions adds the missing partitions, with as many replicas as the others have."""
     added = extension.plan(CURRENT, 5, None, BROKERS, random.Random(1))
     assert list(added) == [2, 3, 4]
     assert all(len(set(replicas)) == 2 for replicas in added.values())
 
 
 def test_they_may_be_assigned_by_hand() -> None:
-    """In the order of the request."""
+    """A manual assignment applies to the new partitions in the order of the request."""
     added = extension.plan(CURRENT, 4, [[3, 1], [1, 3]], BROKERS, random.Random(1))
     assert added == {2: (3, 1), 3: (1, 3)}
 
@@ -35,14 +35,15 @@ def test_they_may_be_assigned_by_hand() -> None:
     ],
 )
 def test_what_is_refused(count: int, assignments: list[list[int]] | None, error: ErrorCode) -> None:
-    """Partitions do not become fewer, and are of brokers that are there."""
+    """The count of partitions must grow within its limit; assigned replicas must be distinct and
+    alive."""
     with pytest.raises(ApiError) as refused:
         extension.plan(CURRENT, count, assignments, BROKERS, random.Random(1))
     assert refused.value.code is error
 
 
 def test_there_may_be_too_few_brokers() -> None:
-    """For as many copies as the others have."""
+    """CreatePartitions fails if there are fewer brokers than replicas of the other partitions."""
     with pytest.raises(ApiError) as refused:
         extension.plan(CURRENT, 3, None, {1: None}, random.Random(1))
     assert refused.value.code is ErrorCode.INVALID_REPLICATION_FACTOR

@@ -1,4 +1,4 @@
-"""Where replicas go."""
+"""How the replicas of a new topic are placed on brokers."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ from broker_impl.errors import ApiError
 def test_every_assignment(
     racks: dict[int, str | None], partitions: int, data: st.DataObject, seed: int
 ) -> None:
-    """Copies are on different brokers, leaders take turns, racks hold even shares of each copy."""
+    """Replicas are on distinct brokers, leaders are balanced, and racks share replicas evenly."""
     copies = data.draw(st.integers(1, len(racks)))
     assignment = assign(racks, partitions, copies, random.Random(seed))
     assert list(assignment) == list(range(partitions))
@@ -39,21 +39,23 @@ def test_every_assignment(
         for replicas in assignment.values():
             held = Counter(racks[broker] for broker in replicas)
             for rack in sizes:
-                # A rack is used once more only when every other holds as many, or is full.
+                # A rack is used again only when every other rack holds as many replicas, or is
+                # full.
                 assert all(
                     held[rack] <= held[other] + 1 or held[other] == sizes[other] for other in sizes
                 )
 
 
 def test_followers_of_one_broker_are_spread() -> None:
-    """When a broker dies, what it led falls to several others."""
+    """The followers of one broker's partitions are spread, so that several brokers take over its
+    load."""
     assignment = assign(dict.fromkeys(range(5)), 20, 2, random.Random(1))
     second = {replicas[1] for replicas in assignment.values() if replicas[0] == 0}
     assert len(second) == 4
 
 
 def test_leaders_take_turns_across_racks() -> None:
-    """Partitions that follow each other are led in different racks."""
+    """Consecutive partitions are led in different racks."""
     racks: dict[int, str | None] = {1: "a", 2: "a", 3: "b", 4: "b"}
     assignment = assign(racks, 4, 1, random.Random(1))
     led_in = [racks[replicas[0]] for replicas in assignment.values()]
@@ -61,7 +63,7 @@ def test_leaders_take_turns_across_racks() -> None:
 
 
 def test_the_seed_decides() -> None:
-    """The same seed gives the same assignment, another seed another start."""
+    """The same seed gives the same assignment; other seeds start at other brokers."""
     brokers = dict.fromkeys(range(5))
     first = assign(brokers, 3, 3, random.Random(1))
     assert assign(brokers, 3, 3, random.Random(1)) == first
@@ -69,6 +71,6 @@ def test_the_seed_decides() -> None:
 
 
 def test_racks_are_of_all_brokers_or_of_none() -> None:
-    """Kafka refuses to guess where the others stand."""
+    """Either all brokers have a rack or none has: Kafka refuses to guess the missing racks."""
     with pytest.raises(ApiError, match="not all brokers have a rack"):
         assign({1: "a", 2: None}, 1, 1, random.Random(1))

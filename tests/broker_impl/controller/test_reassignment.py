@@ -27,7 +27,9 @@ def test_a_move_begins(
     together: tuple[int, ...],
     after: Move | None,
 ) -> None:
-    """KIP-455: those of both, the target first; a move under way is replaced from its origin."""
+    """KIP-455: a moving partition has the replicas of both sets, the target's first.
+
+    A new target replaces a move in progress, and starts from its origin."""
     assert reassignment.begin(replicas, move, wanted) == (together, after)
 
 
@@ -35,7 +37,8 @@ def test_a_move_begins(
 def test_a_move_can_be_turned_back_or_gone_on_with(
     first: tuple[int, ...], second: tuple[int, ...], third: tuple[int, ...]
 ) -> None:
-    """However often the target changes, the origin is what it was, and the target what was said."""
+    """However often the target changes, the origin stays, and the target is the last one
+    requested."""
     replicas, move = reassignment.begin(first, None, second)
     assert sorted(reassignment.origin(replicas, move)) == sorted(first)
     replicas, move = reassignment.begin(replicas, move, third)
@@ -49,7 +52,7 @@ def test_a_move_can_be_turned_back_or_gone_on_with(
 
 
 def test_a_move_is_complete_when_the_target_is_in_sync() -> None:
-    """C12: being alive is not enough."""
+    """C12: a move is complete when its target is in sync, not when it is alive."""
     assert not reassignment.is_complete((3, 4), (1, 2, 3), live=(1, 2, 3, 4))
     assert reassignment.is_complete((3, 4), (1, 4, 3), live=(1,))
 
@@ -58,19 +61,19 @@ def test_a_move_is_complete_when_the_target_is_in_sync() -> None:
     ("wanted", "new"), [((), ()), ((1, 1), ()), ((1, 9), (9,))], ids=["nobody", "twice", "dead"]
 )
 def test_what_is_refused(wanted: tuple[int, ...], new: tuple[int, ...]) -> None:
-    """A target is somebody, each once, and alive if it is to be added."""
+    """A target must not be empty or repeat a broker, and the replicas to be added must be alive."""
     with pytest.raises(ApiError) as refused:
         reassignment.refuse(wanted, new, live=(1, 2))
     assert refused.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_who_is_a_replica_already_may_be_dead() -> None:
-    """It is only not removed."""
+    """A dead broker may stay in the target if it is a replica already."""
     reassignment.refuse((1, 9), (), live=(1,))
 
 
 def test_an_assignment_but_for_one_partition() -> None:
-    """Moves come and go with it."""
+    """`but` replaces the replicas and the move of one partition."""
     before = Assignment({0: (1,), 1: (2,)}, {1: Move((2,), ())})
     moved = before.but(0, (1, 3), Move((3,), ()))
     assert moved == Assignment({0: (1, 3), 1: (2,)}, {0: Move((3,), ()), 1: Move((2,), ())})

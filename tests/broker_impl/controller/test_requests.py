@@ -1,4 +1,4 @@
-"""What brokers are told, and in which order."""
+"""The requests that the controller sends to brokers, and their order."""
 
 import pytest
 
@@ -18,7 +18,7 @@ T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u",
 
 @pytest.fixture
 def context() -> Context:
-    """Brokers 1 and 2 are there, 3 is not; t has two partitions, u has never been led."""
+    """Brokers 1 and 2 are live, broker 3 is not; t has two partitions, u has never had a leader."""
     context = Context(controller_epoch=7)
     for number in (1, 2):
         endpoints = (
@@ -36,7 +36,7 @@ def context() -> Context:
 
 
 def encodable(orders: dict[int, list[Order]]) -> None:
-    """Every order can be written in the version that is spoken between brokers."""
+    """Check that every request can be encoded in the version that the controller uses."""
     for order in (order for due in orders.values() for order in due):
         match order:
             case LeaderAndIsrRequest():
@@ -48,7 +48,7 @@ def encodable(orders: dict[int, list[Order]]) -> None:
 
 
 def test_nothing_due_is_nothing_sent(context: Context) -> None:
-    """An empty outbox sends no request, and drains only once."""
+    """An empty outbox sends no request, and an outbox can be drained only once."""
     outbox = Outbox()
     assert outbox.drain(context, 1) == {}
     outbox.tell_roles([1], T0)
@@ -57,7 +57,8 @@ def test_nothing_due_is_nothing_sent(context: Context) -> None:
 
 
 def test_one_request_of_each_kind_in_order(context: Context) -> None:
-    """Who is there comes first (KAFKA-4443), then roles, metadata, and what to stop."""
+    """A broker receives live brokers first (KAFKA-4443), then LeaderAndIsr, metadata and
+    StopReplica."""
     outbox = Outbox()
     outbox.tell_stop(1, T1, delete=False)
     outbox.tell_metadata([1], [T0])
@@ -81,7 +82,8 @@ def test_one_request_of_each_kind_in_order(context: Context) -> None:
 
 
 def test_roles(context: Context) -> None:
-    """Leader, epochs, ISR and version as they stand; the leaders' addresses with them."""
+    """A LeaderAndIsr request has the present leader, epochs, ISR and version, and the leaders'
+    addresses."""
     outbox = Outbox()
     outbox.tell_roles([1, 2], T0, is_new=True)
     outbox.tell_roles([2], T1)
@@ -99,7 +101,7 @@ def test_roles(context: Context) -> None:
 
 
 def test_the_end_of_several_changes(context: Context) -> None:
-    """A partition that changes twice before it is told of is told as it is in the end."""
+    """A partition that changes twice before a request is sent is sent once, in its last state."""
     outbox = Outbox()
     outbox.tell_roles([1], T0, is_new=True)
     context.leadership[T0] = Leadership(2, 6, (2,), 7, zk_version=4)
@@ -111,7 +113,9 @@ def test_the_end_of_several_changes(context: Context) -> None:
 
 
 def test_metadata(context: Context) -> None:
-    """All brokers with all their listeners; offline replicas; nothing of what was never led."""
+    """UpdateMetadata has all brokers with all listeners, and offline replicas.
+
+    It leaves out partitions that never had a leader."""
     outbox = Outbox()
     outbox.tell_metadata([1], [T0, T1, U0])
     orders = outbox.drain(context, 1)
@@ -128,7 +132,10 @@ def test_metadata(context: Context) -> None:
 
 
 def test_a_topic_on_its_way_out(context: Context) -> None:
-    """Brokers forget it (leader -2), and delete it beyond any epoch (KIP-570)."""
+    """A topic in deletion is sent to brokers with leader -2, and stopped in epoch -2 (KIP-570).
+
+    Leader -2 removes the topic from the metadata; epoch -2 deletes the replica whatever its
+    epoch."""
     context.deleting["t"] = TopicDeletion([(0, 1), (0, 2), (1, 2), (1, 3)])
     outbox = Outbox()
     outbox.tell_metadata([1], [T0])
@@ -142,7 +149,7 @@ def test_a_topic_on_its_way_out(context: Context) -> None:
 
 
 def test_a_topic_that_is_gone(context: Context) -> None:
-    """Even when nothing is known of it any more, brokers are told to forget it."""
+    """Brokers receive leader -2 for a topic even after the controller has forgotten it."""
     context.forget_topic("t")
     outbox = Outbox()
     outbox.tell_metadata([1], [T0])
@@ -154,7 +161,8 @@ def test_a_topic_that_is_gone(context: Context) -> None:
 
 
 def test_a_stop_names_the_epoch(context: Context) -> None:
-    """A broker that leaves is told in the epoch that left it out: no later order is undone."""
+    """StopReplica has the epoch that excluded the broker, so that it cannot undo a later
+    request."""
     outbox = Outbox()
     outbox.tell_stop(1, T0, delete=False)
     [order] = outbox.drain(context, 1)[1]
@@ -164,7 +172,10 @@ def test_a_stop_names_the_epoch(context: Context) -> None:
 
 
 def test_who_is_to_stop_is_told_no_role(context: Context) -> None:
-    """It would know the epoch then, and take the order to stop for an old one."""
+    """A broker that stops a replica receives no LeaderAndIsr for it.
+
+    From a LeaderAndIsr it would learn the epoch, and then reject the StopReplica of that epoch
+    as old."""
     outbox = Outbox()
     outbox.tell_roles([1, 2], T0)
     outbox.tell_stop(1, T0, delete=False)
@@ -174,7 +185,7 @@ def test_who_is_to_stop_is_told_no_role(context: Context) -> None:
 
 
 def test_brokers_that_are_gone_are_told_nothing(context: Context) -> None:
-    """What a broker missed it is told anew when it comes back."""
+    """Dead brokers receive no requests; they receive the full state when they register again."""
     outbox = Outbox()
     outbox.tell_roles([3], T1)
     outbox.tell_stop(3, T1, delete=True)

@@ -1,4 +1,4 @@
-"""Names of topics."""
+"""The names that topics may have."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from broker_impl.controller.topics import collision, name_error
 
 @pytest.mark.parametrize("name", ["t", "a.b-c_D9", "x" * 249, "...", "__consumer_offsets"])
 def test_good_names(name: str) -> None:
-    """Letters, digits, '.', '_' and '-', up to 249 of them."""
+    """Valid names have up to 249 letters, digits, '.', '_' and '-'."""
     assert name_error(name) is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "ä", "a/b", "a\n"])
 def test_bad_names(name: str) -> None:
-    """Each has a reason."""
+    """Each invalid name is refused with a reason."""
     assert name_error(name)
 
 
@@ -22,10 +22,10 @@ def test_bad_names(name: str) -> None:
     [
         ("a.b", ["a_b"], "a_b"),
         ("a_b", ["x", "a.b"], "a.b"),
-        ("a.b", ["a.b"], None),  # itself
+        ("a.b", ["a.b"], None),  # the same topic
         ("a.b", ["a-b", "ab"], None),
     ],
 )
 def test_collisions(name: str, existing: list[str], other: str | None) -> None:
-    """Names that differ only in '.' and '_' are one and the same to metrics."""
+    """Names that differ only in '.' and '_' collide, because their metrics have the same name."""
     assert collision(name, existing) == other

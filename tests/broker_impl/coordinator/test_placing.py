@@ -1,4 +1,4 @@
-"""Which partition of an internal topic a name belongs to."""
+"""Which partition of an internal topic a group or transactional id belongs to."""
 
 import pytest
 
@@ -12,16 +12,16 @@ from broker_impl.coordinator import placing
         ("a", 97),
         ("hello", 99162322),
         ("\u00fc", 252),
-        ("\U0001f600", 0xD83D * 31 + 0xDE00),  # two units of UTF-16
+        ("\U0001f600", 0xD83D * 31 + 0xDE00),  # a surrogate pair in UTF-16
         ("polygenelubricants", -(2**31)),
     ],
 )
 def test_java_hash(name: str, expected: int) -> None:
-    """`String.hashCode`: 31 times what came before, of UTF-16 units, in 32 bits."""
+    """`String.hashCode` in 32 bits: 31 times the hash so far, plus the next UTF-16 code unit."""
     assert placing.java_hash(name) == expected
 
 
 def test_a_partition_is_never_negative() -> None:
-    """The one hash whose absolute value has no room counts as 0."""
+    """The one hash whose absolute value does not fit into 32 bits counts as 0."""
     assert placing.partition_of("polygenelubricants", 50) == 0
     assert placing.partition_of("hello", 50) == 99162322 % 50

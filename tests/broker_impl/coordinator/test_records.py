@@ -31,7 +31,7 @@ MEMBERS = st.builds(
 
 @given(names, names, int32)
 def test_keys_round_trip(group: str, topic: str, partition: int) -> None:
-    """Both kinds of keys say whose they are."""
+    """Both kinds of keys name their group."""
     tp = TopicPartition(topic, partition)
     assert records.decode_key(records.encode_offset_key(group, tp)) == OffsetKey(group, tp)
     assert records.decode_key(records.encode_group_key(group)) == GroupKey(group)
@@ -39,13 +39,15 @@ def test_keys_round_trip(group: str, topic: str, partition: int) -> None:
 
 @given(int64, int32, names, int64)
 def test_offsets_round_trip(offset: int, epoch: int, metadata: str, at: int) -> None:
-    """Metadata and leader epoch come back as they were committed."""
+    """Metadata and leader epoch are decoded as they were committed."""
     committed = Committed(offset, epoch, metadata, at)
     assert records.decode_offset(records.encode_offset(committed)) == committed
 
 
 def test_an_offset_with_an_expiry_of_its_own_has_no_leader_epoch() -> None:
-    """Version 1 has the one, version 3 the other; Kafka chooses likewise (KIP-211)."""
+    """An offset with its own expiry is encoded in version 1, which has no leader epoch (KIP-211).
+
+    Version 3 has the leader epoch and no expiry. Kafka chooses between the two in the same way."""
     value = records.encode_offset(Committed(5, 3, "m", 10, 20))
     assert value[:2] == b"\0\1"
     assert records.decode_offset(value) == Committed(5, -1, "m", 10, 20)
@@ -60,7 +62,7 @@ def test_groups_round_trip(
     since: int,
     members: list[MemberRecord],
 ) -> None:
-    """A group comes back with all its members."""
+    """A group is decoded with all its members."""
     group = GroupRecord(
         protocol_type=kind,
         generation=generation,
@@ -73,7 +75,7 @@ def test_groups_round_trip(
 
 
 def test_the_layouts_are_kafkas() -> None:
-    """Byte for byte as the public schemas put it."""
+    """Keys and values have the bytes that Kafka's public schemas define."""
     key = records.encode_offset_key("g", TopicPartition("t", 7))
     assert key == b"\0\1\0\1g\0\1t\0\0\0\7"
     assert records.encode_group_key("g") == b"\0\2\0\1g"
@@ -82,7 +84,9 @@ def test_the_layouts_are_kafkas() -> None:
 
 
 def test_older_values_are_read() -> None:
-    """Version 0 and 2 of an offset, version 0 of a group: no instance, one timeout."""
+    """Versions 0 and 2 of an offset and version 0 of a group can be decoded.
+
+    Version 0 of a group has no instance id and a single timeout."""
     for version in (b"\0\0", b"\0\2"):
         value = version + (5).to_bytes(8) + b"\0\1m" + (9).to_bytes(8)
         assert records.decode_offset(value) == Committed(5, -1, "m", 9)
@@ -104,13 +108,13 @@ def test_older_values_are_read() -> None:
 
 
 def test_a_key_of_a_later_release_is_nobodys() -> None:
-    """Records of a kind that is not known are passed over."""
+    """A key of an unknown kind, from a later release, is skipped."""
     assert records.decode_key(b"\0\3whatever") is None
 
 
 @pytest.mark.parametrize("value", [b"", b"\0", b"\0\3\0", b"\0\x09" + bytes(40)])
 def test_garbage_is_refused(value: bytes) -> None:
-    """Cut short, or of a version that nobody can read."""
+    """Values that are cut short or of an unknown version are refused."""
     with pytest.raises(WireError):
         records.decode_offset(value)
     with pytest.raises(WireError):
@@ -118,6 +122,6 @@ def test_garbage_is_refused(value: bytes) -> None:
 
 
 def test_a_key_cut_short_is_refused() -> None:
-    """It names nobody."""
+    """A key that is cut short is refused."""
     with pytest.raises(WireError):
         records.decode_key(b"\0\1\0\5g")

@@ -1,4 +1,4 @@
-"""What is kept in __transaction_state, by Kafka's schemas."""
+"""The records of __transaction_state, in the layout of Kafka's schemas."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_a_key_is_a_version_and_the_id() -> None:
 
 
 def test_a_value_is_laid_out_as_kafka_does() -> None:
-    """TransactionLogValue, version 0: partitions by topic, times at the end."""
+    """A value is a TransactionLogValue of version 0: partitions by topic, timestamps at the end."""
     metadata = Metadata(
         producer_id=7,
         producer_epoch=3,
@@ -41,7 +41,7 @@ def test_a_value_is_laid_out_as_kafka_does() -> None:
 
 
 def test_an_empty_one_has_no_partitions() -> None:
-    """Null, not an empty list."""
+    """A transaction without partitions has a null list, not an empty one."""
     metadata = Metadata(producer_id=1, producer_epoch=0, timeout_ms=1, updated_ms=2)
     data = transaction_records.encode_value(metadata)
     assert data[17:21] == b"\xff\xff\xff\xff"

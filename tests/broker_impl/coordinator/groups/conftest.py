@@ -28,7 +28,7 @@ NAME = "g"
 
 
 def subscription(*topics: str) -> bytes:
-    """A ConsumerProtocolSubscription, version 0."""
+    """Encode a ConsumerProtocolSubscription of version 0."""
     names = b"".join(len(topic).to_bytes(2) + topic.encode() for topic in topics)
     return b"\0\0" + len(topics).to_bytes(4) + names + b"\xff\xff\xff\xff"
 
@@ -37,10 +37,10 @@ RANGE = (("range", subscription("t")),)
 
 
 class Room:
-    """One group, its clock, its log, and what everybody was told."""
+    """One group with its clock and its log, and the answers that its requests received."""
 
     def __init__(self, config: GroupConfig = CONFIG, *, writes: bool = True) -> None:
-        """``writes``: what the group wants written is written at once."""
+        """If ``writes`` is true, the writes of the group complete at once."""
         numbers = itertools.count(1)
         self.now = 100.0
         self.wall_ms = 1_000_000
@@ -49,7 +49,7 @@ class Room:
         self.unwritten: list[Write] = []
         self.log: list[tuple[bytes, bytes | None]] = []
         self.history: list[tuple[int, Write | Marked]] = []
-        """What was written, and where it begins in the log; and how transactions ended."""
+        """The writes with their positions in the log, and the markers that ended transactions."""
         self.writes = writes
         self._tickets = itertools.count(1)
         self._ids = itertools.count(1)
@@ -68,7 +68,7 @@ class Room:
             self.write()
 
     def write(self, error: ErrorCode = ErrorCode.NONE) -> None:
-        """All that is to be written is, or is not."""
+        """Complete all pending writes, or fail them with `error`."""
         while self.unwritten:
             write = self.unwritten.pop(0)
             at = len(self.log)
@@ -115,7 +115,7 @@ class Room:
         return None if kept is None else kept.offset
 
     def pass_time(self, seconds: float) -> None:
-        """Every deadline on the way is kept."""
+        """Advance the clock, and deliver a Tick at each deadline on the way."""
         end = self.now + seconds
         while self.group.deadline <= end:
             self.now = max(self.now, self.group.deadline)
@@ -124,13 +124,13 @@ class Room:
         self.wall_ms = 1_000_000 + round((end - 100.0) * 1000)
 
     def stable(self, count: int, **fields: Any) -> list[str]:
-        """So many dynamic members, the leader first, each with its assignment."""
+        """Bring `count` dynamic members to Stable, the leader first, each with its assignment."""
         tickets = [self.join(**fields) for _ in range(count)]
         self.pass_time(0)
         return self.settle([self.answers[ticket].member_id for ticket in tickets])
 
     def settle(self, members: list[str]) -> list[str]:
-        """The leader assigns to each its own name; all of them learn it."""
+        """Let the leader assign its own name to each member, and let all members sync."""
         group = self.group
         assert group.leader is not None
         generation = group.generation

@@ -35,18 +35,19 @@ HOME = placing.partition_of(GROUP, PARTITIONS)
 
 
 class Office:
-    """A broker's groups, and the log that outlives it."""
+    """The groups of a broker, and a log that survives a change of the coordinator."""
 
     def __init__(self) -> None:
         self.log: list[tuple[int, bytes, bytes | None, int]] = []
-        """Offset, key, value, and the producer whose transaction it belongs to."""
+        """Rows of offset, key, value, and the producer id of the transaction of the row (-1:
+        none)."""
         self.marks: list[Marked] = []
         self.answers: dict[int, Any] = {}
         self.tickets = itertools.count(1)
         self.take()
 
     def take(self) -> None:
-        """Another broker comes to lead, and has read nothing yet."""
+        """Move the partition to another broker, which has not read the log yet."""
         self.groups = Groups(GroupConfig(initial_rebalance_delay_ms=0), PARTITIONS)
 
     def load(self) -> None:
@@ -120,7 +121,9 @@ REQUESTS: list[Callable[[int], Request]] = [
 def test_nobody_answers_for_what_is_not_led_or_not_read(
     request_of: Callable[[int], Request],
 ) -> None:
-    """NOT_COORDINATOR, or "being loaded"; a heartbeat is heard meanwhile."""
+    """A broker answers NOT_COORDINATOR for partitions it does not lead, and refuses while loading.
+
+    The error while loading is COORDINATOR_LOAD_IN_PROGRESS. Heartbeats succeed meanwhile."""
     office = Office()
 
     def error() -> E:
@@ -138,7 +141,7 @@ def test_nobody_answers_for_what_is_not_led_or_not_read(
 
 
 def test_office_error() -> None:
-    """Read to the end, being read, or not ours."""
+    """The error depends on whether the partition is loaded, loading, or led by another broker."""
     assert office_error(True, False) is E.NONE
     assert office_error(False, True) is E.COORDINATOR_LOAD_IN_PROGRESS
     assert office_error(False, False) is E.NOT_COORDINATOR
@@ -162,14 +165,14 @@ IN_TRANSACTION = {"generation": 1, "producer_id": 7, "producer_epoch": 0, "offse
 def test_of_a_group_that_is_not_there(
     office: Office, kind: Any, fields: dict[str, Any], error: E
 ) -> None:
-    """And none is made by asking."""
+    """Requests for an unknown group fail, and do not create it."""
     answer = office.ask(kind, **fields)
     assert getattr(answer, "error", answer) is error
     assert office.groups.find(GROUP) is None
 
 
 def test_a_stranger_makes_no_group(office: Office) -> None:
-    """A member of a group that nobody knows has to begin anew."""
+    """A request with an unknown member id fails, and does not create a group."""
     assert office.join(member_id="m9").error is E.UNKNOWN_MEMBER_ID
     (row,) = office.ask(Leave, members=(("m", None),)).rows
     assert row == ("m", None, E.UNKNOWN_MEMBER_ID)
@@ -177,7 +180,9 @@ def test_a_stranger_makes_no_group(office: Office) -> None:
 
 
 def test_a_group_without_a_name() -> None:
-    """It can keep offsets, as clients without a group did, and have no members."""
+    """A group with the empty name can keep offsets, as old clients without a group did.
+
+    It cannot have members."""
     office = Office()
     home = placing.partition_of("", PARTITIONS)
     office.groups.begin_loading(home)
@@ -188,7 +193,7 @@ def test_a_group_without_a_name() -> None:
 
 
 def test_the_next_coordinator_knows_what_was_committed(office: Office) -> None:
-    """With metadata and leader epoch; the last commit counts."""
+    """The next coordinator loads the last commit, with its metadata and leader epoch."""
     assert office.commit(5) is E.NONE
     assert office.commit(3) is E.NONE
     office.take()
@@ -197,7 +202,7 @@ def test_the_next_coordinator_knows_what_was_committed(office: Office) -> None:
 
 
 def test_the_next_coordinator_knows_the_members(office: Office) -> None:
-    """And serves them in their generation."""
+    """The next coordinator loads the members, and serves them in their generation."""
     assert office.join().generation == 1
     synced = office.ask(Sync, member_id="m1", generation=1, assignments={"m1": b"mine"})
     assert synced.assignment == b"mine"
@@ -209,7 +214,7 @@ def test_the_next_coordinator_knows_the_members(office: Office) -> None:
 
 
 def test_what_was_deleted_stays_deleted(office: Office) -> None:
-    """Offsets that were taken back, and groups with all they had (F18)."""
+    """Deleted offsets and deleted groups with their offsets stay deleted after a failover (F18)."""
     office.commit(5)
     office.ask(DeleteOffsets, partitions=(TP,))
     office.take()
@@ -229,7 +234,9 @@ def test_what_was_deleted_stays_deleted(office: Office) -> None:
 
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_the_next_coordinator_knows_open_transactions(office: Office, is_commit: bool) -> None:
-    """Their offsets still wait for the marker; one that came before loading is not missed."""
+    """The next coordinator keeps the offsets of open transactions until their marker.
+
+    A marker that was written before loading is applied too."""
     office.commit(5)
     office.commit(9, producer_id=7, producer_epoch=0)
     office.take()
@@ -246,7 +253,9 @@ def test_the_next_coordinator_knows_open_transactions(office: Office, is_commit:
 
 
 def test_a_marker_while_the_log_is_read(office: Office) -> None:
-    """It may lie behind what is read: it is applied at the end, once or twice."""
+    """A marker that arrives while the log is loaded is applied at the end, once or twice.
+
+    Its position may be behind what has been read."""
     office.commit(9, producer_id=7, producer_epoch=0)
     office.take()
     loading = office.groups.begin_loading(HOME)
@@ -259,7 +268,8 @@ def test_a_marker_while_the_log_is_read(office: Office) -> None:
 
 
 def test_a_write_that_ends_after_leaving_office(office: Office) -> None:
-    """Whoever waits is answered; the groups of now are not touched."""
+    """A write that ends after the unload answers its request, and leaves the newly loaded groups
+    alone."""
     event = Commit(ticket=99, offsets={TP: Committed(5)})
     (write,) = office.groups.handle(GROUP, event, 0.0, 0)
     assert isinstance(write, Write)
@@ -272,7 +282,7 @@ def test_a_write_that_ends_after_leaving_office(office: Office) -> None:
 
 
 def test_records_that_nobody_understands_are_passed_over(office: Office) -> None:
-    """Of a later release, or garbage; the rest is read."""
+    """Loading skips records of later releases and garbage, and reads the rest."""
     office.commit(5)
     key = records.encode_offset_key(GROUP, TP)
     office.log += [(50, b"\0\x09later", b"x", -1), (51, key, b"\0\x63", -1), (52, b"", None, -1)]

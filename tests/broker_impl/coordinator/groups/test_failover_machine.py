@@ -1,4 +1,4 @@
-"""What a coordinator knows, and what the next one would read: the same, at any time."""
+"""At any time, the next coordinator would load the state that the present coordinator has."""
 
 import itertools
 from typing import Any
@@ -39,12 +39,12 @@ who = st.integers(0, 4)
 
 
 class FailoverMachine(RuleBasedStateMachine):
-    """One group, one log, one coordinator after the other."""
+    """One group, one log, and one coordinator after the other."""
 
     def __init__(self) -> None:
         super().__init__()
         self.log: list[Write | tuple[int, bool]] = []
-        """Writes and markers, in their order."""
+        """Writes and markers, in the order of the log."""
         self.under_way: list[Write] = []
         self.acked: dict[TopicPartition, int] = {}
         self.asked: dict[int, tuple[TopicPartition, int]] = {}
@@ -84,7 +84,7 @@ class FailoverMachine(RuleBasedStateMachine):
         return ticket
 
     def forget(self) -> None:
-        """Of what was asked so far, we no longer say what counts."""
+        """Expect no longer that the commits requested so far are the ones that count."""
         self.acked.clear()
         self.asked.clear()
 
@@ -149,7 +149,7 @@ class FailoverMachine(RuleBasedStateMachine):
 
     @rule(producer=st.sampled_from([7, 8]), is_commit=st.booleans())
     def mark(self, producer: int, is_commit: bool) -> None:
-        """All that was under way is committed together with the marker, which is told of first."""
+        """Commit all pending writes together with a marker, and report the marker first."""
         writes, self.under_way = self.under_way, []
         places = [(len(self.log) + number) * 10 for number in range(len(writes))]
         self.log += writes
@@ -159,7 +159,7 @@ class FailoverMachine(RuleBasedStateMachine):
         for write, at in zip(writes, places, strict=True):
             written = Written(number=write.number, error=E.NONE, offset=at)
             self.carry_out(self.groups.written(written, self.now, self.now_ms))
-        self.forget()  # what a transaction has overtaken is another story
+        self.forget()  # offsets of a transaction may have replaced them
 
     @rule(tp=partitions)
     def delete_offsets(self, tp: TopicPartition) -> None:
@@ -196,7 +196,7 @@ class FailoverMachine(RuleBasedStateMachine):
 
     @rule(survive=st.integers(0, 2))
     def fail_over(self, survive: int) -> None:
-        """Some of what was under way is in the next leader's log, the rest is lost."""
+        """Fail over: the next leader's log has some of the pending writes, the others are lost."""
         lost, self.under_way = self.under_way, []
         self.carry_out(self.groups.unload(HOME, self.now, self.now_ms))
         for write in lost:
@@ -205,7 +205,7 @@ class FailoverMachine(RuleBasedStateMachine):
         assert not self.under_way
         self.log += lost[:survive]
         if lost[:survive]:
-            self.forget()  # what was not acknowledged may count now
+            self.forget()  # unacknowledged commits may count now
         self.groups = self.next_coordinator()
 
     @invariant()
@@ -255,7 +255,8 @@ def _delete_and_commit(machine: FailoverMachine) -> None:
 
 
 def test_a_deletion_before_a_commit_marker_leaves_the_offset() -> None:
-    """The transaction counts from its marker on, although the deletion is reported after it."""
+    """A transaction's offset counts from its marker on, even if a deletion is reported after the
+    marker."""
     machine = FailoverMachine()
     machine.commit_in_a_transaction(tp=TP, offset=100, producer=7)
     machine.commit(number=0, tp=TP, offset=0)
@@ -264,7 +265,9 @@ def test_a_deletion_before_a_commit_marker_leaves_the_offset() -> None:
 
 
 def test_a_deletion_uncovers_what_it_did_not_remove() -> None:
-    """An offset that replaced that of a transaction is deleted before the transaction's marker."""
+    """An offset that replaced that of a transaction is deleted before the transaction's marker.
+
+    The transaction's offset counts again."""
     machine = FailoverMachine()
     machine.commit(number=0, tp=TP, offset=0)
     machine.replicate(count=1)

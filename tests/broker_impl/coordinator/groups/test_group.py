@@ -24,11 +24,12 @@ from tests.broker_impl.coordinator.groups.conftest import Room, subscription
 
 RETAINING = GroupConfig(initial_rebalance_delay_ms=0, offsets_retention_ms=1000)
 
-# Joining and assigning.
+# Joining and assignment.
 
 
 def test_members_join_and_are_assigned(room: Room) -> None:
-    """Two join within the delay: one generation, the first leads, each gets its part."""
+    """Two members that join within the delay form one generation; the first leads; both are
+    assigned."""
     first, second = room.join(), room.join()
     assert room.is_in(State.PREPARING)
     room.pass_time(0)
@@ -58,7 +59,7 @@ def test_nobody_is_told_before_it_is_written() -> None:
 
 
 def test_an_assignment_that_is_not_written_begins_a_rebalance() -> None:
-    """Members learn why, and join again."""
+    """If an assignment cannot be written, its members get an error and the group rebalances."""
     room = Room(writes=False)
     room.join()
     room.pass_time(0)
@@ -69,7 +70,9 @@ def test_an_assignment_that_is_not_written_begins_a_rebalance() -> None:
 
 
 def test_an_assignment_of_the_past_is_not_taken() -> None:
-    """Written after another rebalance began: nobody gets it, not even in the next generation."""
+    """An assignment that is written after the next rebalance began is dropped.
+
+    No member gets it, not even in the next generation."""
     room = Room(writes=False)
     room.join()
     room.pass_time(0)
@@ -85,7 +88,7 @@ def test_an_assignment_of_the_past_is_not_taken() -> None:
 
 
 def test_the_initial_delay_waits_for_more() -> None:
-    """Each newcomer extends it, up to the rebalance timeout (KIP-134)."""
+    """Each new member extends the initial delay, up to the rebalance timeout (KIP-134)."""
     room = Room(GroupConfig(initial_rebalance_delay_ms=3000))
     first = room.join(rebalance_timeout_ms=8000)
     room.pass_time(2)
@@ -103,7 +106,8 @@ def test_the_initial_delay_waits_for_more() -> None:
 
 
 def test_a_member_id_is_required() -> None:
-    """A newcomer that understands gets an id first, and is a member once it uses it (KIP-394)."""
+    """A new client that supports KIP-394 gets a member id first, and is a member once it uses
+    the id."""
     room = Room()
     asked = room.answers[room.join(requires_id=True)]
     assert (asked.error, asked.member_id) == (E.MEMBER_ID_REQUIRED, "m1")
@@ -113,7 +117,8 @@ def test_a_member_id_is_required() -> None:
 
 
 def test_an_id_that_nobody_uses_is_forgotten() -> None:
-    """After a session timeout; until then a rebalance waits for it."""
+    """A member id that stays unused expires after the session timeout; a rebalance waits until
+    then."""
     room = Room()
     (one,) = room.stable(1)
     room.join(requires_id=True)
@@ -126,7 +131,8 @@ def test_an_id_that_nobody_uses_is_forgotten() -> None:
 
 
 def test_those_who_do_not_come_back_are_removed(room: Room) -> None:
-    """At the rebalance timeout, before the generation begins."""
+    """Members that do not join again by the rebalance timeout are removed before the generation
+    begins."""
     one, two = room.stable(2, session_timeout_ms=100_000)
     third = room.join()
     again = room.join(one)
@@ -138,7 +144,7 @@ def test_those_who_do_not_come_back_are_removed(room: Room) -> None:
 
 
 def test_the_leader_is_one_who_came(room: Room) -> None:
-    """A leader that is gone is replaced."""
+    """A leader that does not join again is replaced."""
     one, two = room.stable(2, session_timeout_ms=100_000)
     room.join(two, protocols=(("range", b"new"),))
     room.pass_time(60)
@@ -160,7 +166,7 @@ def test_the_leader_is_one_who_came(room: Room) -> None:
     ],
 )
 def test_joins_that_are_refused(room: Room, fields: dict[str, object], error: E) -> None:
-    """And the group stays as it is."""
+    """A refused join leaves the group as it is."""
     room.stable(1)
     ticket = room.join(**fields)  # type: ignore[arg-type]
     assert room.answers[ticket].error is error
@@ -168,7 +174,7 @@ def test_joins_that_are_refused(room: Room, fields: dict[str, object], error: E)
 
 
 def test_a_full_group() -> None:
-    """group.max.size: newcomers are refused, members may join again."""
+    """A group at group.max.size refuses new members; its members may join again."""
     room = Room(GroupConfig(initial_rebalance_delay_ms=0, size_max=1))
     (one,) = room.stable(1)
     assert room.answers[room.join()].error is E.GROUP_MAX_SIZE_REACHED
@@ -176,7 +182,7 @@ def test_a_full_group() -> None:
 
 
 def test_the_protocol_that_most_like_best(room: Room) -> None:
-    """Of those that all of them speak."""
+    """The group selects, of the protocols that all members support, the one with the most votes."""
     room.join(protocols=(("a", b"1"), ("b", b"2"), ("c", b"3")))
     room.join(protocols=(("b", b"4"), ("a", b"5")))
     room.join(protocols=(("c", b"6"), ("b", b"7"), ("a", b"8")))
@@ -185,8 +191,10 @@ def test_the_protocol_that_most_like_best(room: Room) -> None:
 
 
 def test_a_join_again_that_changes_nothing(room: Room) -> None:
-    """In Stable, a follower that comes back unchanged gets the generation as it is; the leader
-    starts a rebalance; while the leader assigns, both hear the answer to their join again."""
+    """A repeated join in Stable rebalances if it is the leader's, and is answered if a follower's.
+
+    A follower that joins again unchanged gets the present generation. While the leader assigns,
+    leader and followers get the answer to their join again."""
     one, two = room.stable(2)
     assert room.answers[room.join(two)].generation == 1
     assert room.is_in(State.STABLE)
@@ -212,7 +220,7 @@ def test_a_join_again_that_changes_nothing(room: Room) -> None:
     ],
 )
 def test_who_may_speak(room: Room, member: str, generation: int, error: E) -> None:
-    """Heartbeat, sync and commit ask for the same credentials."""
+    """Heartbeat, SyncGroup and OffsetCommit check member id and generation alike."""
     room.stable(1)
     assert room.beat(member, generation) is error
     assert room.answers[room.sync(member, generation)].error is error
@@ -229,13 +237,13 @@ def test_who_may_speak(room: Room, member: str, generation: int, error: E) -> No
     ],
 )
 def test_sync_names_the_protocol(room: Room, fields: dict[str, str], error: E) -> None:
-    """KIP-559: who believes in another protocol is told."""
+    """KIP-559: a SyncGroup with another protocol than the group's is refused."""
     room.stable(1)
     assert room.answers[room.sync("m1", 1, **fields)].error is error
 
 
 def test_a_silent_member_is_given_up(room: Room) -> None:
-    """After its session timeout; a heartbeat puts that off."""
+    """A member without a heartbeat is removed after its session timeout."""
     one, two = room.stable(2)
     room.pass_time(6)
     assert room.beat(one, 1) is E.NONE
@@ -247,7 +255,7 @@ def test_a_silent_member_is_given_up(room: Room) -> None:
 
 
 def test_who_is_kept_waiting_is_not_silent(room: Room) -> None:
-    """A parked join outlives the session timeout."""
+    """A parked join survives the session timeout of its member."""
     one, _ = room.stable(2, session_timeout_ms=6_000)
     waiting = room.join(one)
     room.pass_time(5.9)
@@ -257,7 +265,8 @@ def test_who_is_kept_waiting_is_not_silent(room: Room) -> None:
 
 
 def test_members_that_never_sync_are_given_up(room: Room) -> None:
-    """At the rebalance timeout after the join, heartbeats or not (KAFKA-12890)."""
+    """Members that never sync are removed at the rebalance timeout, heartbeats or not
+    (KAFKA-12890)."""
     room.join(session_timeout_ms=100_000)
     room.join(session_timeout_ms=100_000)
     room.pass_time(0)
@@ -268,7 +277,9 @@ def test_members_that_never_sync_are_given_up(room: Room) -> None:
 
 
 def test_leaving(room: Room) -> None:
-    """The rest rebalances at once; the last one leaves an empty group, which is written down."""
+    """When a member leaves, the others rebalance at once; the last one leaves an empty group.
+
+    The empty group is written to the log."""
     one, two = room.stable(2)
     assert room.leave(two) is E.NONE
     assert room.leave(two) is E.UNKNOWN_MEMBER_ID
@@ -286,7 +297,7 @@ def test_leaving(room: Room) -> None:
 
 
 def statics(room: Room) -> str:
-    """Two members of which the second, ``m2``, is static, in Stable."""
+    """Bring two members to Stable of which the second, ``m2``, is static."""
     room.join(session_timeout_ms=30_000)
     room.join(instance_id="i", session_timeout_ms=30_000)
     room.pass_time(0)
@@ -295,7 +306,8 @@ def statics(room: Room) -> str:
 
 
 def test_a_static_member_comes_back_unnoticed(room: Room) -> None:
-    """It gets another id, keeps its assignment, and the one before it is fenced."""
+    """A static member that rejoins in Stable gets a new id, keeps its assignment, and fences its
+    old id."""
     former = statics(room)
     answer = room.answers[room.join(instance_id="i")]
     assert (answer.error, answer.generation, answer.member_id) == (E.NONE, 1, "m3")
@@ -307,7 +319,9 @@ def test_a_static_member_comes_back_unnoticed(room: Room) -> None:
 
 
 def test_its_new_id_is_written_first() -> None:
-    """A coordinator after this one knows it, too (KAFKA-10284); if it cannot be, the old counts."""
+    """The new id of a static member is written before the member is answered (KAFKA-10284).
+
+    The next coordinator therefore knows the new id. If the write fails, the old id stays valid."""
     for error in (E.NONE, E.NOT_ENOUGH_REPLICAS):
         room = Room(writes=False)
         room.join(instance_id="i")
@@ -327,7 +341,7 @@ def test_its_new_id_is_written_first() -> None:
 
 
 def test_twins_fence_each_other_while_joining(room: Room) -> None:
-    """The first of two with one instance id is fenced while it still waits (KAFKA-8500)."""
+    """The first of two joins with one instance id is fenced while it still waits (KAFKA-8500)."""
     first = room.join(instance_id="i")
     second = room.join(instance_id="i")
     assert room.answers[first].error is E.FENCED_INSTANCE_ID
@@ -336,7 +350,9 @@ def test_twins_fence_each_other_while_joining(room: Room) -> None:
 
 
 def test_coming_back_while_the_leader_assigns_begins_anew(room: Room) -> None:
-    """Else the assignment would name the old id only (KAFKA-9801)."""
+    """A static member that rejoins while the leader assigns starts another rebalance (KAFKA-9801).
+
+    Otherwise the assignment would contain its old id only."""
     room.join()
     room.join(instance_id="i")
     room.pass_time(0)
@@ -345,7 +361,9 @@ def test_coming_back_while_the_leader_assigns_begins_anew(room: Room) -> None:
 
 
 def test_a_static_leader_comes_back_as_a_follower(room: Room) -> None:
-    """It must not assign anew: it is told of another leader, or that there is nothing to do."""
+    """A static leader that rejoins in Stable does not assign again.
+
+    The answer names another leader, or has SkipAssignment set if the client supports it."""
     room.join(instance_id="i")
     room.pass_time(0)
     room.settle(["m1"])
@@ -356,7 +374,7 @@ def test_a_static_leader_comes_back_as_a_follower(room: Room) -> None:
 
 
 def test_static_members_keep_their_place_through_a_rebalance(room: Room) -> None:
-    """One that is away while others rebalance stays until its session ends."""
+    """A static member that is away during a rebalance stays in the group until its session ends."""
     statics(room)
     again = room.join("m1", protocols=(("range", b"new"),))
     room.pass_time(29)
@@ -367,7 +385,9 @@ def test_static_members_keep_their_place_through_a_rebalance(room: Room) -> None
 
 
 def test_a_static_member_leaves_by_its_instance_id(room: Room) -> None:
-    """An operator need not know its id; a wrong id does not remove it."""
+    """LeaveGroup removes a static member by its instance id.
+
+    An operator need not know the member id; a wrong member id is fenced."""
     former = statics(room)
     assert room.leave("stranger", "i") is E.FENCED_INSTANCE_ID
     assert room.leave("", "nobody") is E.UNKNOWN_MEMBER_ID
@@ -379,7 +399,7 @@ def test_a_static_member_leaves_by_its_instance_id(room: Room) -> None:
 
 
 def test_commits_count_once_they_are_written() -> None:
-    """Until then the offset before it is shown, and said to be unstable."""
+    """A commit counts once it is written; until then the former offset is shown as unstable."""
     room = Room(writes=False)
     tp = TopicPartition("t", 0)
     first = room.commit(5)
@@ -393,7 +413,8 @@ def test_commits_count_once_they_are_written() -> None:
 
 
 def test_commits_from_outside(room: Room) -> None:
-    """A client that assigns itself commits as nobody, while nobody is there."""
+    """A client with manual assignment commits without a member id, while the group has no
+    members."""
     assert room.answers[room.commit(5)] is E.NONE
     room.stable(1)
     assert room.answers[room.commit(6)] is E.UNKNOWN_MEMBER_ID
@@ -401,7 +422,7 @@ def test_commits_from_outside(room: Room) -> None:
 
 
 def test_commits_during_a_rebalance(room: Room) -> None:
-    """Taken while members come back, refused while the leader assigns."""
+    """Commits are accepted while members rejoin, and refused while the leader assigns."""
     one, two = room.stable(2)
     lead = room.join(one)
     assert room.answers[room.commit(5, member_id=two, generation=1)] is E.NONE
@@ -415,7 +436,8 @@ def test_commits_during_a_rebalance(room: Room) -> None:
 
 
 def test_offsets_of_a_transaction(room: Room) -> None:
-    """They count when it commits, in the order of the log, and never if it aborts."""
+    """Offsets of a transaction count in the order of the log when it commits, and never if it
+    aborts."""
     tp = TopicPartition("t", 0)
     room.commit(5, producer_id=7, producer_epoch=0)
     room.commit(9, producer_id=8, producer_epoch=0)
@@ -431,8 +453,10 @@ def test_offsets_of_a_transaction(room: Room) -> None:
 
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_a_marker_that_is_told_before_what_it_ends(room: Room, is_commit: bool) -> None:
-    """Both are committed together, and whoever wrote the offsets hears of it a moment later. They
-    have had their end, and are none of the next transaction's."""
+    """A marker may be reported before the offsets that it ends.
+
+    Both are committed together, and the report of the write comes a moment later. These offsets
+    are ended, and do not belong to the producer's next transaction."""
     tp = TopicPartition("t", 0)
     event = Commit(ticket=99, offsets={tp: Committed(5)}, producer_id=7, producer_epoch=0)
     (write,) = room.group.handle(event, 0.0, 0)
@@ -448,7 +472,9 @@ def test_a_marker_that_is_told_before_what_it_ends(room: Room, is_commit: bool) 
 
 
 def test_a_marker_ends_nothing_that_lies_behind_it(room: Room) -> None:
-    """Of the next transaction of its producer, told of before it."""
+    """A marker does not end offsets behind it, which belong to the producer's next transaction.
+
+    The write of these offsets is reported before the marker."""
     tp = TopicPartition("t", 0)
     event = Commit(ticket=99, offsets={tp: Committed(5)}, producer_id=7, producer_epoch=0)
     (write,) = room.group.handle(event, 0.0, 0)
@@ -461,7 +487,8 @@ def test_a_marker_ends_nothing_that_lies_behind_it(room: Room) -> None:
 
 
 def test_a_transaction_of_a_member_is_fenced_by_generation(room: Room) -> None:
-    """KIP-447; without member and generation the epoch alone fences."""
+    """KIP-447: the generation fences a transaction's member; without a member, the epoch alone
+    fences."""
     (one,) = room.stable(1)
     stale = room.commit(5, producer_id=7, producer_epoch=0, member_id=one, generation=0)
     assert room.answers[stale] is E.ILLEGAL_GENERATION
@@ -492,8 +519,10 @@ def test_a_transaction_of_a_member_is_fenced_by_generation(room: Room) -> None:
 def test_a_transaction_is_checked_by_what_it_names(
     room: Room, named: dict[str, Any], error: E
 ) -> None:
-    """As in Kafka 2.8: a member id, a generation and the instance id of a member each count if the
-    request has them; an instance id that no member has does not."""
+    """TxnOffsetCommit checks the member id, generation and instance id that it has, as in Kafka
+    2.8.
+
+    An instance id that no member has is ignored."""
     statics(room)
     asked = room.commit(5, producer_id=7, producer_epoch=0, **named)
     assert room.answers[asked] is error
@@ -511,13 +540,14 @@ def test_a_transaction_is_checked_by_what_it_names(
 def test_a_transaction_is_checked_in_an_empty_group(
     room: Room, named: dict[str, Any], error: E
 ) -> None:
-    """A group that nobody has joined has no member, and generation 0."""
+    """In an empty group no member id is valid for TxnOffsetCommit, and only generation 0."""
     asked = room.commit(5, producer_id=7, producer_epoch=0, **named)
     assert room.answers[asked] is error
 
 
 def test_deleting_offsets(room: Room) -> None:
-    """Those of topics that nobody reads; the others are protected (KAFKA-8954)."""
+    """OffsetDelete deletes offsets of topics without subscribers, and protects the others
+    (KAFKA-8954)."""
     room.commit(5, "t")
     room.commit(5, "u")
     room.stable(1)
@@ -528,7 +558,7 @@ def test_deleting_offsets(room: Room) -> None:
 
 
 def empty(room: Room) -> None:
-    """A group that had a member once."""
+    """Bring the group to Empty after it had a member."""
     (one,) = room.stable(1)
     assert room.leave(one) is E.NONE
     assert room.is_in(State.EMPTY)
@@ -536,7 +566,7 @@ def empty(room: Room) -> None:
 
 @pytest.mark.parametrize("had_members", [False, True])
 def test_a_group_ends_with_its_last_offset(room: Room, had_members: bool) -> None:
-    """As in Kafka 2.8, when offsets are deleted by OffsetDelete and no member is there."""
+    """OffsetDelete of the last offset ends a group without members, as in Kafka 2.8."""
     if had_members:
         empty(room)
     room.commit(5, "t")
@@ -553,7 +583,9 @@ def test_a_group_ends_with_its_last_offset(room: Room, had_members: bool) -> Non
 
 
 def test_an_empty_group_ends_by_deleting_what_it_does_not_have(room: Room) -> None:
-    """Kafka 2.8 looks at what is left, not at what was deleted."""
+    """Deleting an offset that does not exist ends an empty group.
+
+    Kafka 2.8 checks which offsets are left, not which were deleted."""
     empty(room)
     assert not room.ask(DeleteOffsets, partitions=()).error
     assert room.is_in(State.EMPTY)
@@ -563,7 +595,7 @@ def test_an_empty_group_ends_by_deleting_what_it_does_not_have(room: Room) -> No
 
 
 def test_a_group_does_not_end_while_offsets_are_under_way(room: Room) -> None:
-    """Neither with an offset in an open transaction, nor with a commit that is being written."""
+    """A group with a pending commit or an offset in an open transaction does not end."""
     tp = TopicPartition("t", 0)
     room.commit(5)
     room.commit(6, "u", producer_id=7, producer_epoch=0)
@@ -581,7 +613,7 @@ def test_a_group_does_not_end_while_offsets_are_under_way(room: Room) -> None:
 
 
 def test_a_group_does_not_end_if_the_deletion_cannot_be_written() -> None:
-    """Its offset still counts."""
+    """A group does not end if the deletion cannot be written; its offset still counts."""
     room = Room(writes=False)
     room.commit(5)
     room.write()
@@ -593,8 +625,10 @@ def test_a_group_does_not_end_if_the_deletion_cannot_be_written() -> None:
 
 
 def test_a_group_does_not_end_while_a_member_joins(room: Room) -> None:
-    """Its offsets may be deleted, since it has no subscription; a member without an id yet may
-    come at any moment."""
+    """A group does not end while a client holds a member id that it has not used yet.
+
+    Its offsets may be deleted because it has no subscription, but the client may join at any
+    moment."""
     room.commit(5)
     room.join(requires_id=True)
     assert not room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),)).error
@@ -602,14 +636,14 @@ def test_a_group_does_not_end_while_a_member_joins(room: Room) -> None:
 
 
 def test_deleting_offsets_of_other_groups(room: Room) -> None:
-    """What a group of another kind reads cannot be known."""
+    """OffsetDelete is refused for groups of other protocol types, whose topics are unknown."""
     room.join(protocol_type="connect")
     answer = room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),))
     assert answer.error is E.NON_EMPTY_GROUP
 
 
 def test_deleting_a_group(room: Room) -> None:
-    """Only an empty one; its offsets are taken back with it."""
+    """DeleteGroups deletes only an empty group, and its offsets with it."""
     room.commit(5)
     (one,) = room.stable(1)
     assert room.ask(Delete) is E.NON_EMPTY_GROUP
@@ -621,7 +655,9 @@ def test_deleting_a_group(room: Room) -> None:
 
 
 def test_a_group_that_is_committed_to_is_not_deleted() -> None:
-    """Else what is being written would come back with the next coordinator."""
+    """A group with pending commits cannot be deleted.
+
+    Otherwise these commits would restore it at the next coordinator."""
     room = Room(writes=False)
     room.commit(5)
     assert room.ask(Delete) is E.NON_EMPTY_GROUP
@@ -636,7 +672,9 @@ def test_a_group_that_is_committed_to_is_not_deleted() -> None:
 
 
 def test_offsets_expire() -> None:
-    """A week after the last member left, and then the group with them (KIP-211)."""
+    """Offsets expire after their retention, counted from when the last member left (KIP-211).
+
+    The group ends with its last offset."""
     room = Room(RETAINING)
     (one,) = room.stable(1)
     room.commit(5, member_id=one, generation=1)
@@ -653,7 +691,9 @@ def test_offsets_expire() -> None:
 
 
 def test_offsets_of_topics_that_nobody_reads_any_more() -> None:
-    """They expire while the group lives (KAFKA-13636); those that are read do not."""
+    """Offsets of topics without subscribers expire while the group has members (KAFKA-13636).
+
+    Offsets of subscribed topics do not."""
     room = Room(RETAINING)
     room.commit(5, "t")
     room.commit(5, "u")
@@ -664,18 +704,19 @@ def test_offsets_of_topics_that_nobody_reads_any_more() -> None:
 
 
 def test_offsets_of_deleted_partitions(room: Room) -> None:
-    """They are forgotten: a topic of the same name is another one."""
+    """Offsets of deleted partitions are removed: a later topic of the same name is another
+    topic."""
     room.commit(5, "t")
     room.commit(5, "u")
     room.happen(TopicsGone((TopicPartition("t", 0),)))
     assert (room.committed("t"), room.committed("u")) == (None, 5)
 
 
-# Leaving office, and taking it.
+# Unloading and loading.
 
 
 def test_unloading_answers_everybody() -> None:
-    """Whoever waits is sent elsewhere."""
+    """Unloading a group answers its parked requests with NOT_COORDINATOR."""
     room = Room(writes=False)
     join = room.join()
     room.happen(Unload())
@@ -693,7 +734,9 @@ def test_unloading_answers_everybody() -> None:
 
 
 def test_a_group_is_restored(room: Room) -> None:
-    """From what was written: generation, leader, assignments, statics; sessions begin anew."""
+    """A restored group has the generation, leader, assignments and static members of the log.
+
+    The sessions of its members start again."""
     statics(room)
     value = room.log[-1][1]
     assert value is not None
@@ -709,7 +752,8 @@ def test_a_group_is_restored(room: Room) -> None:
 
 
 def test_consumers_that_say_what_nobody_understands(room: Room) -> None:
-    """Their topics are not known, so none of their offsets may be deleted."""
+    """Members with an unreadable subscription protect all offsets, because their topics are
+    unknown."""
     room.commit(5)
     room.stable(1, protocols=(("range", b"\xff"),))
     answer = room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),))
@@ -717,7 +761,7 @@ def test_consumers_that_say_what_nobody_understands(room: Room) -> None:
 
 
 def test_the_snapshot_tells_metadata_in_stable_only(room: Room) -> None:
-    """As DescribeGroups does."""
+    """The snapshot has the members' metadata in Stable only, as in DescribeGroups."""
     room.join()
     assert room.group.snapshot().members[0].subscription == b""
     room.pass_time(0)

@@ -1,4 +1,4 @@
-"""One group under everything that clients and the log can do to it, in any order."""
+"""One group, under random requests of clients and outcomes of the log, in any order."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ from tests.broker_impl.coordinator.groups.conftest import RANGE, Room, subscript
 
 OTHER = (("range", subscription("t", "u")), ("sticky", b""))
 members = st.integers(0, 9)
-"""Who speaks: of those who are there, nobody, and some who may have been."""
+"""Selects the sender of a request: a present member, an empty id, or an id that may be unknown."""
 instances = st.sampled_from([None, None, None, "i", "j"])
 generations = st.sampled_from([0, 0, 0, -1, 1])
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """Random requests; the group checks itself, and we check what it tells."""
+    """Send random requests; the group checks its own state, and the machine checks the answers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.joins: dict[int, None] = {}
         self.syncs: dict[int, tuple[str, int]] = {}
         self.told: dict[tuple[int, str], bytes] = {}
-        """What each member was assigned, by generation and id."""
+        """The assignment that each member received, by generation and member id."""
 
     def pick(self, who: int) -> str:
         pool = [*self.room.group.members, "", "m1", "m2", "m3"]
@@ -76,7 +76,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(until=st.integers(0, 3))
     def rebalance(self, until: int) -> None:
-        """As clients do it: join, sync, and what the log says; as far as ``until``."""
+        """Rebalance in the steps of real clients: join, sync, write; stop after step ``until``."""
         members = self.room.group.members
         for member in list(members):
             self.joins_as(member, self.instance_of(member, None), True, RANGE)
@@ -144,7 +144,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def tick_early(self) -> None:
-        """A timer that fires for nothing changes nothing that can be seen."""
+        """A tick before the deadline changes no visible state."""
         if self.room.group.deadline > self.room.now:
             before = self.room.group.snapshot()
             self.room.happen(Tick())
@@ -170,7 +170,8 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_the_log_says_is_what_counts(self) -> None:
-        """The last record in the log, of those whose transaction has not aborted or is open."""
+        """The last offset record in the log counts, without those of aborted or open
+        transactions."""
         if self.room.unwritten:
             return
         counts: tuple[int, int | None] | None = None
@@ -192,8 +193,8 @@ class GroupMachine(RuleBasedStateMachine):
         assert self.room.group.offsets.is_settled == (not pending)
 
     def teardown(self) -> None:
-        """Left alone for long, and with a log that works, nobody waits any more, and who was not
-        heard of is gone."""
+        """After a long time with a working log, every request is answered, and silent members
+        are removed."""
         room = self.room
         room.writes = True
         room.write()

@@ -12,12 +12,13 @@ from broker_impl.errors import ErrorCode as E
         (False, None, None, E.UNKNOWN_MEMBER_ID),
         (True, "i", "m", E.NONE),
         (False, "i", None, E.UNKNOWN_MEMBER_ID),
-        (False, "i", "other", E.FENCED_INSTANCE_ID),  # replaced, and told so
-        (True, "i", "other", E.FENCED_INSTANCE_ID),  # two of its names, one of them taken
+        (False, "i", "other", E.FENCED_INSTANCE_ID),  # another member replaced it, and it is fenced
+        # its id is valid, but its instance belongs to another member
+        (True, "i", "other", E.FENCED_INSTANCE_ID),
     ],
 )
 def test_member_error(is_member: bool, instance: str | None, holder: str | None, error: E) -> None:
-    """A static member answers for its instance, any member for its id (KIP-345)."""
+    """Static members are identified by instance id, dynamic members by member id (KIP-345)."""
     assert rules.member_error(is_member, instance, holder, "m") is error
 
 
@@ -38,7 +39,9 @@ def test_commit_state_error(state: State, error: E) -> None:
 
 @pytest.mark.parametrize("state", State)
 def test_static_join_rebalances(state: State) -> None:
-    """A static member comes back unnoticed in Stable, under the same protocol, only."""
+    """A static member rejoins without a rebalance only in Stable and under the same protocol.
+
+    While the leader assigns, its join starts another rebalance."""
     assert rules.static_join_rebalances(state, True) == (state is State.COMPLETING)
     assert rules.static_join_rebalances(state, False) == (state in (State.STABLE, State.COMPLETING))
 
@@ -46,14 +49,14 @@ def test_static_join_rebalances(state: State) -> None:
 @pytest.mark.parametrize(
     ("committed", "own", "unused_since", "at"),
     [
-        (5, -1, -1, 105),  # from its commit
-        (5, -1, 50, 150),  # from when the group was left
+        (5, -1, -1, 105),  # counted from the commit
+        (5, -1, 50, 150),  # counted from when the last member left
         (60, -1, 50, 160),
-        (5, 30, 50, 30),  # an expiry of its own (before KIP-211)
+        (5, 30, 50, 30),  # the record has its own expiry (before KIP-211)
     ],
 )
 def test_expires_at_ms(committed: int, own: int, unused_since: int, at: int) -> None:
-    """Retention begins with the last use."""
+    """The retention of an offset is counted from its last use."""
     assert rules.expires_at_ms(committed, own, 100, unused_since) == at
 
 
@@ -68,13 +71,13 @@ def test_expires_at_ms(committed: int, own: int, unused_since: int, at: int) -> 
     ],
 )
 def test_errors_of_writes(error: E, of_assignment: E, of_commit: E) -> None:
-    """What befalls the log is told in the words of groups."""
+    """Errors of the log are mapped to the errors that clients of groups know."""
     assert rules.assignment_error(error) is of_assignment
     assert rules.commit_error(error) is of_commit
 
 
 def test_supersedes() -> None:
-    """The later record counts; the same one told twice changes nothing (KAFKA-5247)."""
+    """The later record counts, and reporting one record twice changes nothing (KAFKA-5247)."""
     assert rules.supersedes(3, None)
     assert rules.supersedes(3, 2)
     assert rules.supersedes(3, 3)
@@ -82,7 +85,8 @@ def test_supersedes() -> None:
 
 
 def test_is_subscribed() -> None:
-    """Doubt protects offsets (KAFKA-8954)."""
+    """An unknown subscription counts as subscribed to every topic, to protect offsets
+    (KAFKA-8954)."""
     assert rules.is_subscribed(frozenset({"t"}), "t")
     assert not rules.is_subscribed(frozenset({"t"}), "u")
     assert rules.is_subscribed(None, "u")
@@ -93,5 +97,5 @@ def test_is_subscribed() -> None:
     [(False, False, True), (True, False, False), (False, True, False), (True, True, False)],
 )
 def test_settled(is_writing: bool, is_pending: bool, is_settled: bool) -> None:
-    """Of what has been begun nothing may be left, not even for a transaction to decide."""
+    """Offsets are settled when no write is in flight and no transaction is pending."""
     assert rules.is_settled(is_writing=is_writing, is_pending=is_pending) is is_settled

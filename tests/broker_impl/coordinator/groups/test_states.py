@@ -15,5 +15,5 @@ ALLOWED = {
 @pytest.mark.parametrize("former", State)
 @pytest.mark.parametrize("state", State)
 def test_each_pair(former: State, state: State) -> None:
-    """Ten of the twenty-five steps are allowed; nothing follows Dead."""
+    """Ten of the twenty-five transitions are allowed; no state follows Dead."""
     assert states.may_follow(state, former) == ((former, state) in ALLOWED)

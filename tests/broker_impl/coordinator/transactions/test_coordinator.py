@@ -1,4 +1,5 @@
-"""Who answers for a transactional id: not before it is loaded, nor after it has moved."""
+"""The coordinator answers for a transactional id only while its partition is loaded and led
+here."""
 
 import random
 from typing import Any
@@ -48,7 +49,7 @@ def coordinator() -> TransactionCoordinator:
 
 
 def test_only_what_is_led_and_loaded_is_answered() -> None:
-    """T-17: an id that is being loaded is not a new one."""
+    """T-17: requests are refused while the partition loads: an id in the log is not a new one."""
     here = coordinator()
     assert refused(here.request("tx", init(), 0)) is ErrorCode.NOT_COORDINATOR
     here.begin(0, 3)
@@ -63,7 +64,7 @@ def test_only_what_is_led_and_loaded_is_answered() -> None:
 
 
 def test_whoever_waits_is_sent_away_when_the_partition_moves() -> None:
-    """T-16: what was known is forgotten, and late orders change nothing."""
+    """T-16: unloading refuses parked requests, drops all state, and ignores late orders."""
     here = coordinator()
     here.begin(0, 3)
     here.loaded(0, 3, [], 0)
@@ -89,7 +90,10 @@ def test_a_later_leadership_replaces_one_without_an_end_in_between() -> None:
 
 
 def test_impossible_requests_are_refused() -> None:
-    """transaction.max.timeout.ms; half of a producer; nobody's id; an id that is not known."""
+    """Invalid requests are refused.
+
+    They have a timeout beyond transaction.max.timeout.ms, an epoch without a producer id, an
+    empty transactional id, or one that is not known."""
     here = coordinator()
     here.begin(0, 0)
     here.loaded(0, 0, [], 0)
@@ -122,7 +126,7 @@ def entry(transactional_id: str, state: State | None) -> tuple[bytes, bytes | No
 
 
 def test_the_last_word_on_each_id_counts() -> None:
-    """And one that was taken back is gone."""
+    """The last record of each transactional id counts; a tombstone removes the id."""
     found = fold(
         [
             entry("a", State.EMPTY),
@@ -136,7 +140,7 @@ def test_the_last_word_on_each_id_counts() -> None:
 
 
 class World:
-    """Two coordinators after one another, a log that may fail, markers that are late."""
+    """Consecutive coordinators of one id, a log whose writes may fail, and late markers."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -176,9 +180,9 @@ class World:
                     pass
 
     def check_decision(self, sent: SendMarkers) -> None:
-        """A transaction whose markers are under way is never decided otherwise."""
+        """Check that a transaction whose markers are being sent keeps its decision."""
         metadata = self.here.describe("tx")
-        if isinstance(metadata, Metadata):  # else it has just been loaded
+        if isinstance(metadata, Metadata):  # otherwise the transaction was just loaded
             name = (sent.producer_id, sent.producer_epoch, metadata.started_ms)
             assert self.decided.setdefault(name, sent.is_commit) is sent.is_commit
 
@@ -187,7 +191,7 @@ class World:
             return
         write = self.waiting.pop(0)
         outcome = self.rng.random()
-        if outcome < 0.9:  # written, and in a part of these cases nobody hears of it
+        if outcome < 0.9:  # the write succeeds, though a part of these are reported as timed out
             self.log.append((write.key, write.value))
         error = ErrorCode.NONE if outcome < 0.8 else ErrorCode.REQUEST_TIMED_OUT
         self.take(self.here.written("tx", write.number, error, self.now_ms))
@@ -244,7 +248,7 @@ class World:
 @settings(max_examples=150)
 @given(st.integers(0, 10**6))
 def test_whatever_happens_a_decision_stands(seed: int) -> None:
-    """T3, T4: no epoch is given twice, and in the end everything completes."""
+    """T3, T4: no producer epoch is given twice, and every transaction completes in the end."""
     world = World(seed)
     for _ in range(120):
         world.step()

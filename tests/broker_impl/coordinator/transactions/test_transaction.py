@@ -1,4 +1,4 @@
-"""One transactional id: who is fenced, what is decided, and when it counts."""
+"""The states of one transactional id: fencing, decisions, and when they take effect."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ class Driver:
         self.start()
 
     def start(self) -> None:
-        """The coordinator begins with what the log says."""
+        """Start a coordinator that loads the log."""
         self.coordinator = TransactionCoordinator(TransactionConfig(partitions=1))
         self.coordinator.begin(0, self.epoch)
         self.carry_out(self.coordinator.loaded(0, self.epoch, self.log, self.now_ms))
@@ -81,7 +81,7 @@ class Driver:
             )
 
     def ask(self, request: Request) -> Any:
-        """The answer, or None if it is not there yet."""
+        """Send a request, and return its answer, or None if it is not answered yet."""
         self.carry_out(self.coordinator.request("tx", request, self.now_ms))
         return self.answers.get(request.ticket)
 
@@ -125,7 +125,7 @@ class Driver:
         )
 
     def mark(self) -> None:
-        """Every marker that was asked for is written."""
+        """Report every requested marker as written."""
         while self.markers:
             sent = self.markers.pop(0)
             for tp in sent.partitions:
@@ -153,7 +153,7 @@ class Driver:
 
 
 def driven(state: State) -> Driver:
-    """Producer 101, epoch 0, in this state."""
+    """A driver whose transactional id has producer 101, epoch 0, and is in this state."""
     driver = Driver()
     assert driver.init() == InitAnswer(producer_id=101, producer_epoch=0)
     if state is State.EMPTY:
@@ -170,7 +170,8 @@ def driven(state: State) -> Driver:
 
 
 def test_a_transaction_is_kept_step_by_step() -> None:
-    """T6: begun, decided, marked everywhere, complete; each step is in the log."""
+    """T6: each step of a transaction is logged: begun, decided, and complete after the last
+    marker."""
     driver = driven(State.ONGOING)
     assert driver.end() is NONE
     (sent,) = driver.markers
@@ -186,7 +187,9 @@ def test_a_transaction_is_kept_step_by_step() -> None:
 
 
 def test_nothing_is_answered_before_it_is_kept() -> None:
-    """T4, T6: neither an epoch nor a decision; meanwhile others have to wait."""
+    """T4, T6: neither an epoch nor a decision is answered before it is logged.
+
+    Other requests for the id get CONCURRENT_TRANSACTIONS meanwhile."""
     driver = Driver()
     driver.holds_writes = True
     assert driver.init() is None
@@ -216,7 +219,7 @@ def test_nothing_is_answered_before_it_is_kept() -> None:
     ],
 )
 def test_end_txn(state: State, commit: ErrorCode, abort: ErrorCode) -> None:
-    """The answers of TV1; who asks again for what was done is told so."""
+    """EndTxn answers as in TV1; a repeated EndTxn after completion gets the same success."""
     assert driven(state).end(commit=True) is commit
     assert driven(state).end(commit=False) is abort
 
@@ -264,7 +267,7 @@ def test_a_second_transaction_forgets_the_first_ones_partitions() -> None:
     ],
 )
 def test_strangers_are_refused(producer_id: int, epoch: int, expected: ErrorCode) -> None:
-    """Epochs are equal or wrong; also a later one than the known."""
+    """A request with another epoch, even a later one, or with another producer id is refused."""
     driver = driven(State.ONGOING)
     assert driver.add(A, producer_id=producer_id, epoch=epoch) is expected
     assert driver.end(producer_id=producer_id, epoch=epoch) is expected
@@ -272,7 +275,7 @@ def test_strangers_are_refused(producer_id: int, epoch: int, expected: ErrorCode
 
 @pytest.mark.parametrize("state", [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])
 def test_the_next_producer_fences_the_one_before(state: State) -> None:
-    """T-06: each gets an epoch of its own."""
+    """T-06: each InitProducerId gets a new epoch, which fences the producer before it."""
     driver = driven(state)
     assert driver.init() == InitAnswer(producer_id=101, producer_epoch=1)
     assert driver.add(A, epoch=0) is ErrorCode.PRODUCER_FENCED
@@ -288,7 +291,9 @@ def test_what_is_decided_is_waited_for(state: State) -> None:
 
 
 def test_what_a_producer_left_open_is_aborted() -> None:
-    """Under an epoch that nobody gets; its successor asks again and has the one after."""
+    """InitProducerId aborts an open transaction under an epoch that no producer receives.
+
+    The next producer retries, and gets the epoch after that one."""
     driver = driven(State.ONGOING)
     assert driver.init() == InitAnswer(error=BUSY)
     (sent,) = driver.markers
@@ -300,7 +305,8 @@ def test_what_a_producer_left_open_is_aborted() -> None:
 
 
 def test_a_fence_that_cannot_be_written_uses_one_epoch() -> None:
-    """KAFKA-9666: but it holds from its first attempt on."""
+    """KAFKA-9666: a fence that cannot be written uses up one epoch, and fences from the first
+    attempt on."""
     driver = driven(State.ONGOING)
     driver.writes_fail = True
     for _ in range(3):
@@ -312,7 +318,9 @@ def test_a_fence_that_cannot_be_written_uses_one_epoch() -> None:
 
 
 def test_a_transaction_that_is_open_for_too_long_is_aborted() -> None:
-    """KAFKA-6119: with an epoch bump, so that its producer cannot go on as if nothing were."""
+    """KAFKA-6119: a transaction that is open for too long is aborted with an epoch bump.
+
+    The bump fences its producer, which could otherwise continue."""
     driver = driven(State.ONGOING)
     driver.tick(TIMEOUT_MS)
     assert driver.state() is State.ONGOING
@@ -325,7 +333,7 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted() -> None:
 
 
 def test_a_change_that_cannot_be_written_is_as_if_never_asked_for() -> None:
-    """KAFKA-5351: the id is not busy for ever."""
+    """KAFKA-5351: a change that cannot be written has no effect, and does not block the id."""
     driver = driven(State.EMPTY)
     driver.writes_fail = True
     assert driver.add(A) is ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -349,7 +357,9 @@ def test_completion_is_tried_until_it_is_written() -> None:
 
 
 def test_the_next_coordinator_carries_out_what_was_decided() -> None:
-    """KAFKA-5131: it cannot know which markers are there, and sends them all."""
+    """KAFKA-5131: the next coordinator sends all markers of a decided transaction again.
+
+    It cannot know which of them are written."""
     driver = driven(State.PREPARE_COMMIT)
     driver.markers.clear()
     driver.start()
@@ -361,7 +371,8 @@ def test_the_next_coordinator_carries_out_what_was_decided() -> None:
 
 
 def test_the_answer_to_an_old_marker_is_not_taken_for_a_new_one() -> None:
-    """KAFKA-16352: markers of one epoch say nothing about another's."""
+    """KAFKA-16352: the answer to a marker of an older epoch does not count for a later
+    transaction."""
     driver = driven(State.ONGOING)
     driver.init()
     late = driver.markers[0]
@@ -375,7 +386,9 @@ def test_the_answer_to_an_old_marker_is_not_taken_for_a_new_one() -> None:
 
 
 def test_a_producer_may_bump_its_own_epoch_and_ask_again() -> None:
-    """KIP-360: a lost answer is given again; whoever came in between fences."""
+    """KIP-360: a producer may bump its own epoch, and a retry gets the same answer again.
+
+    A producer that initialized in between fences it."""
     driver = driven(State.COMPLETE_ABORT)
     bumped = InitAnswer(producer_id=101, producer_epoch=1)
     assert driver.init(101, 0) == bumped
@@ -388,7 +401,10 @@ def test_a_producer_may_bump_its_own_epoch_and_ask_again() -> None:
 
 
 def test_a_zombie_does_not_abort_its_successors_transaction() -> None:
-    """Stricter than Kafka 2.8, which would abort first and fence at the second attempt."""
+    """An InitProducerId with an old epoch is fenced, and does not abort the transaction of its
+    successor.
+
+    Kafka 2.8 is less strict: it aborts first, and fences at the second attempt."""
     driver = driven(State.EMPTY)
     driver.init()
     driver.add(A, epoch=1)
@@ -414,7 +430,8 @@ def exhausted(driver: Driver, state: State = State.EMPTY) -> None:
 
 
 def test_an_exhausted_epoch_leads_to_another_id() -> None:
-    """KIP-360: epochs end at 32766; a lost answer is given again under the id before."""
+    """KIP-360: after epoch 32766 the id gets a new producer id; a retry gets the same answer
+    again."""
     driver = Driver()
     exhausted(driver)
     epoch = rules.EPOCH_LAST - 1
@@ -435,7 +452,7 @@ def test_there_is_an_epoch_left_to_fence_the_last_one() -> None:
 
 
 def test_an_id_is_forgotten_but_never_in_a_transaction() -> None:
-    """T-43: what is open is aborted first."""
+    """T-43: a transactional id expires only without a transaction in progress."""
     expiration_ms = TransactionConfig().expiration_ms
     driver = driven(State.EMPTY)
     driver.tick(expiration_ms - 1)
@@ -451,7 +468,8 @@ def test_an_id_is_forgotten_but_never_in_a_transaction() -> None:
 
 
 def test_whether_a_transaction_is_open_can_be_asked() -> None:
-    """T9: this producer's, in this epoch, and for these partitions."""
+    """T9: verify says whether this producer and epoch have these partitions in an open
+    transaction."""
     driver = driven(State.ONGOING)
     other = TopicPartition("c", 0)
     assert driver.coordinator.verify("tx", 101, 0, (A, other)) == {
@@ -469,7 +487,7 @@ def test_whether_a_transaction_is_open_can_be_asked() -> None:
 
 
 def test_every_state_has_a_way_in_and_none_but_the_dead_is_an_end() -> None:
-    """The table: whatever may be reached, and from every state but Dead something may."""
+    """Every state can be reached, and every state except Dead can be left."""
     assert set(states.PREDECESSORS) == set(State)
     assert all(states.PREDECESSORS.values())
     left = set().union(*states.PREDECESSORS.values())
