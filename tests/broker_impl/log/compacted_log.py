@@ -1,4 +1,4 @@
-"""Compacted logs for tests: they are filled, compacted and read as a client reads them."""
+"""Compacted logs for tests: helpers that fill, compact and read them as a client does."""
 
 import itertools
 from typing import NamedTuple
@@ -35,7 +35,7 @@ def new_disk() -> MemoryDisk:
 def opened(
     disk: MemoryDisk, config: LogConfig = CONFIG, *, clean: bool = True, first_dirty: int = 0
 ) -> PartitionLog:
-    """The log, with a recovery point that is written down when the log asks for it."""
+    """Open the log; it writes its recovery point to a file of the same disk."""
 
     def write() -> None:
         disk.write(CHECKPOINT, b"%d" % log.recovery_point)
@@ -64,7 +64,7 @@ def put(
     compression: int = batch.NONE,
     at_ms: int = 0,
 ) -> int:
-    """Append records; the offset of the first."""
+    """Append records in one batch, and return the offset of the first."""
     sequence = -1
     if producer >= 0:
         entry = log.producers.entries.get(producer)
@@ -83,20 +83,20 @@ def put(
 
 
 def end(log: PartitionLog, producer: int, *, commit: bool, epoch: int = 0) -> int:
-    """Append a marker; its offset."""
+    """Append a transaction marker, and return its offset."""
     marker = Marker(producer, epoch, commit, 0)
     return log.append_marker(marker, leader_epoch=0, now_ms=0).base_offset
 
 
 def roll(log: PartitionLog) -> None:
-    """Close the active segment, if it holds anything."""
+    """Close the active segment, if it has any records."""
     log.roll_if_due(next(_AGES))
 
 
 def clean(
     log: PartitionLog, *, limit: int | None = None, now_ms: int = 0, keys_max: int = MANY
 ) -> bool:
-    """One pass without a pause."""
+    """Run one pass of the cleaner without a pause, and return its result."""
     bound = stable_end(log) if limit is None else limit
     running = cleaner.clean(log, bound, now_ms, keys_max)
     while True:
@@ -112,7 +112,7 @@ def stable_end(log: PartitionLog) -> int:
 
 
 class Row(NamedTuple):
-    """A record as a reader gets it."""
+    """A record as a consumer reads it."""
 
     offset: int
     key: bytes | None
@@ -121,13 +121,15 @@ class Row(NamedTuple):
 
 
 def all_rows(log: PartitionLog) -> list[Row]:
-    """Every record that is in the log, markers left out."""
+    """Every record in the log, without markers."""
     return [row for row, _ in _rows(log)]
 
 
 def committed_rows(log: PartitionLog) -> list[Row]:
-    """What a reader of committed records keeps, by the rule of clients: a batch of an aborted
-    transaction is left out from the transaction's first offset to its marker."""
+    """The records that a read_committed consumer keeps.
+
+    As in Kafka's clients, it drops the batches of an aborted transaction from the transaction's
+    first offset to its marker."""
     return [row for row, is_aborted in _rows(log) if not is_aborted]
 
 
@@ -154,7 +156,7 @@ def _rows(log: PartitionLog) -> list[tuple[Row, bool]]:
 
 
 def latest(rows: list[Row]) -> dict[bytes, bytes]:
-    """The map that a reader makes of a log: key → last value, without those taken back."""
+    """The last value of each key, as a consumer would keep them; tombstones remove keys."""
     values: dict[bytes, bytes] = {}
     for row in rows:
         assert row.key is not None
@@ -166,7 +168,8 @@ def latest(rows: list[Row]) -> dict[bytes, bytes]:
 
 
 def filled(disk: MemoryDisk) -> PartitionLog:
-    """Three closed segments of the same keys, with an aborted transaction, and an active one."""
+    """A log of three closed segments with the same keys and aborted transactions, and an active
+    segment."""
     log = opened(disk)
     for number in range(3):
         put(log, (b"a", b"%d" % number * 30), (b"b", b"x" * 30))

@@ -1,4 +1,4 @@
-"""Compacted logs against a naive model: of each key the last committed record is read."""
+"""Compacted logs against a naive model: a reader gets the last committed record of each key."""
 
 import random
 from collections.abc import Callable
@@ -46,7 +46,7 @@ STEPS = st.one_of(
 
 
 class Model:
-    """Everything that was ever appended, and which transactions became what."""
+    """Every record that was appended, and the open and aborted transactions."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -95,7 +95,7 @@ def step_through(steps: list[tuple[object, ...]], log: PartitionLog, disk: Memor
 
 
 def known_by(log: PartitionLog) -> dict[int, tuple[int, int, int | None]]:
-    """By what each producer is known: its epoch, its last sequence number, its open transaction."""
+    """The state of each producer: its epoch, its last sequence number, its open transaction."""
 
     def of(entry: ProducerEntry) -> tuple[int, int, int | None]:
         return entry.epoch, entry.last_sequence, entry.transaction_start
@@ -121,13 +121,14 @@ def agrees(log: PartitionLog, model: Model) -> None:
 def test_a_reader_of_a_compacted_log_gets_the_last_value_of_each_key(
     steps: list[tuple[object, ...]],
 ) -> None:
-    """Whatever is appended, committed, aborted, compacted in whole or in part, and restarted."""
+    """The property holds for any sequence of appends, transactions, passes of the cleaner and
+    restarts."""
     disk = new_disk()
     step_through(steps, opened(disk), disk)
 
 
 def test_one_segment_is_left_of_several() -> None:
-    """Small segments become one; the active one is not touched."""
+    """Small closed segments are merged into one; the active segment is not touched."""
     log = filled(new_disk())
     before = log.end_offset
     assert clean(log)
@@ -137,7 +138,7 @@ def test_one_segment_is_left_of_several() -> None:
 
 
 def test_nothing_is_done_twice() -> None:
-    """A second pass finds nothing new; its ratio is 0."""
+    """A second pass has a dirty ratio of 0 and rewrites nothing."""
     log = filled(new_disk())
     assert cleaner.dirtiness(log, 12, 0) == 1.0
     clean(log)
@@ -156,14 +157,17 @@ def test_nothing_is_done_twice() -> None:
     ],
 )
 def test_nothing_is_touched_that_may_be_taken_back(limit: int, kept: list[int]) -> None:
-    """Only whole segments below the limit are read and copied: the watermark, the stable end."""
+    """The cleaner reads and copies only whole segments below the limit.
+
+    The limit is the high watermark or the last stable offset."""
     log = filled(new_disk())
     clean(log, limit=limit)
     assert [row.offset for row in all_rows(log)] == kept
 
 
 def test_a_tombstone_stays_for_delete_retention_ms() -> None:
-    """KIP-534: the time is counted from the pass that first met it, and only once."""
+    """KIP-534: a tombstone stays for delete.retention.ms, counted once, from the first pass that
+    met it."""
     log = opened(new_disk())
     put(log, (b"k", b"v"))
     put(log, (b"k", None))
@@ -178,7 +182,7 @@ def test_a_tombstone_stays_for_delete_retention_ms() -> None:
 
 
 def test_the_marker_of_an_aborted_transaction_goes_after_its_records() -> None:
-    """It stays as long as a batch of them is there, then for ``delete.retention.ms``."""
+    """The marker of an aborted transaction outlives its records by ``delete.retention.ms``."""
 
     def markers(log: PartitionLog) -> list[int]:
         data = b"".join(log.read(0, bytes_max=1 << 20, limit=log.end_offset))
@@ -200,7 +204,7 @@ def test_the_marker_of_an_aborted_transaction_goes_after_its_records() -> None:
 
 
 def test_a_users_key_may_look_like_a_markers() -> None:
-    """KAFKA-14055: markers have keys of their own, which no record replaces."""
+    """KAFKA-14055: markers have keys of their own, and no record of a user replaces them."""
     log = opened(new_disk())
     put(log, (b"a", b"1"), producer=3, transactional=True)
     end(log, 3, commit=True)
@@ -213,7 +217,8 @@ def test_a_users_key_may_look_like_a_markers() -> None:
 
 
 def test_what_a_producer_is_known_by_stays() -> None:
-    """KAFKA-5490: its last batch is left without records, and a retry is a duplicate."""
+    """KAFKA-5490: a producer's last batch stays without records, so that its retry is a
+    duplicate."""
     disk = new_disk()
     log = opened(disk)
     put(log, (b"k", b"by 7"), producer=7)
@@ -231,8 +236,9 @@ def test_what_a_producer_is_known_by_stays() -> None:
 
 
 def test_the_log_ends_where_it_ended() -> None:
-    """KAFKA-17076: the last batch stays while nothing is behind it, so that no offset is used again
-    when the empty active segment is lost."""
+    """KAFKA-17076: the last batch of the compacted part stays until another batch follows it.
+
+    Otherwise offsets would be used again after the empty active segment is lost."""
     disk = new_disk()
     log = opened(disk)
     put(log, (b"k", b"aborted"), producer=3, transactional=True)
@@ -251,7 +257,7 @@ def test_the_log_ends_where_it_ended() -> None:
 @given(st.integers(0, 60), st.sampled_from(["kill", "crash", "torn"]))
 @settings(max_examples=120)
 def test_an_interrupted_pass_loses_nothing(number: int, kind: str) -> None:
-    """Whatever operation of the disk is the last: each record that counts is there afterwards."""
+    """A pass that ends at any operation of the disk loses no record that counts."""
     disk = new_disk()
     log = filled(disk)
     expected = latest(committed_rows(log))
@@ -296,7 +302,8 @@ def change_policy(log: PartitionLog) -> None:
 def test_a_pass_ends_when_the_log_changes(
     change: Callable[[PartitionLog], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a pass rests, the log may be cut, lose segments, or no longer be compacted."""
+    """A pass stops when the log is truncated, loses segments, or changes its policy between two
+    steps."""
     monkeypatch.setattr(cleaner, "_PIECE_BYTES", 1)
     steps = len(list(cleaner.clean(filled(new_disk()), 12, 0, MANY)))
     assert steps > 5
@@ -315,7 +322,8 @@ def test_a_pass_ends_when_the_log_changes(
 
 
 def test_what_is_cut_off_is_not_compacted_any_more() -> None:
-    """KAFKA-3330: what is appended in its place is new, however far a pass had come before."""
+    """KAFKA-3330: records that replace a truncated end are dirty, even below the last cleaned
+    offset."""
     log = filled(new_disk())
     clean(log)
     log.truncate_to(9)
@@ -328,7 +336,7 @@ def test_what_is_cut_off_is_not_compacted_any_more() -> None:
 
 
 def test_a_transaction_may_lie_in_several_copies() -> None:
-    """KAFKA-8351: what is known of it is carried on from one to the next."""
+    """KAFKA-8351: the state of a transaction is carried from one copied segment to the next."""
     log = opened(new_disk(), LogConfig(segment_bytes=400, cleanup_policy=("compact",)))
     for key in (b"a", b"b", b"c"):
         put(log, (key, b"aborted" * 40), producer=3, transactional=True)
@@ -345,7 +353,9 @@ def test_a_transaction_may_lie_in_several_copies() -> None:
 
 
 def test_what_was_aborted_is_known_behind_the_last_key_that_was_read() -> None:
-    """KAFKA-13727: with room for few keys, a segment is copied further than its keys are known."""
+    """KAFKA-13727: aborted transactions are known beyond the last key in a full offset map.
+
+    With room for few keys, a pass copies a segment further than it has read keys."""
     log = opened(new_disk(), LogConfig(cleanup_policy=("compact",)))
     put(log, (b"a", b"v"))
     put(log, (b"b", b"v"))
@@ -358,7 +368,7 @@ def test_what_was_aborted_is_known_behind_the_last_key_that_was_read() -> None:
 
 
 def test_compressed_batches_stay_compressed() -> None:
-    """A batch of which some records stay is written with the codec that its producer chose."""
+    """A batch that loses some of its records keeps the codec that its producer chose."""
     log = opened(new_disk(), LogConfig(cleanup_policy=("compact",)))
     put(log, (b"k", b"v" * 100), (b"j", b"v" * 100), compression=batch.ZSTD)
     put(log, (b"k", b"w"))
@@ -374,7 +384,7 @@ def test_compressed_batches_stay_compressed() -> None:
 
 
 def test_times_are_found_in_a_compacted_log() -> None:
-    """L3: a batch without records carries no time any more."""
+    """L3: look-ups by timestamp skip batches without records, which have no timestamp any more."""
     log = opened(new_disk())
     put(log, (b"k", b"v"), producer=7, at_ms=500)
     put(log, (b"k", b"v"), at_ms=100)
@@ -390,7 +400,7 @@ def test_times_are_found_in_a_compacted_log() -> None:
 
 
 def test_a_follower_copies_a_compacted_log() -> None:
-    """What it fetches has gaps, and ends where the leader's log ends."""
+    """A follower that fetches a compacted log copies its gaps, and reaches the leader's log end."""
     log = filled(new_disk())
     clean(log)
     copy = opened(new_disk())

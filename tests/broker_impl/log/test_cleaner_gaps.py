@@ -1,4 +1,4 @@
-"""Compaction leaves gaps between offsets, also between two segments; logs live with them."""
+"""Logs work with the gaps between offsets that compaction leaves, also between two segments."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ from tests.broker_impl.log.compacted_log import (
 TINY = LogConfig(
     segment_bytes=200, index_interval_bytes=100, cleanup_policy=("compact",), delete_retention_ms=0
 )
-"""Two or three batches fill a segment."""
+"""With this configuration two or three batches fill a segment."""
 
 
 def headers(log: PartitionLog) -> Iterator[BatchHeader]:
@@ -52,12 +52,12 @@ def empty_batches(log: PartitionLog) -> list[int]:
 
 
 def files_of_copies(disk: MemoryDisk) -> list[str]:
-    """The files that belong to a pass, not to the log."""
+    """The temporary files of a pass of the cleaner, which do not belong to the log."""
     return [name for name in disk.list("t-0") if ".cleaned" in name or ".swap" in name]
 
 
 def counted(log: PartitionLog, batches: int, *, keys: int = 3) -> None:
-    """Append batches of one record each, over a few keys in turn."""
+    """Append batches of one record each, cycling through a few keys."""
     for number in range(batches):
         put(log, (b"k%d" % (number % keys), b"%d" % number))
 
@@ -66,7 +66,8 @@ def counted(log: PartitionLog, batches: int, *, keys: int = 3) -> None:
     "config", [TINY, LogConfig(segment_bytes=2_000, cleanup_policy=("compact",))]
 )
 def test_a_compacted_log_has_no_batch_without_records(config: LogConfig) -> None:
-    """A batch goes with its last record, also at the end of a segment, if no producer needs it."""
+    """A batch is removed with its last record, also at the end of a segment, unless a producer
+    needs it."""
     log = opened(new_disk(), config)
     counted(log, 150)
     active = log.segment_offsets[-1]
@@ -79,7 +80,8 @@ def test_a_compacted_log_has_no_batch_without_records(config: LogConfig) -> None
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
 def test_small_segments_cost_a_reader_few_reads(passes: int) -> None:
-    """A reader makes no more reads than there are batches, and gets what is next from anywhere."""
+    """A reader needs no more reads than there are batches, and finds the next record from any
+    offset."""
     log = opened(new_disk(), TINY)
     counted(log, 150)
     for _ in range(passes):
@@ -94,7 +96,7 @@ def test_small_segments_cost_a_reader_few_reads(passes: int) -> None:
 
 @pytest.mark.parametrize("limit", [140, 146, 147, 148, 149, 150])
 def test_a_reader_never_passes_its_limit(limit: int) -> None:
-    """The search for the next batch ends at the limit, wherever it lies."""
+    """The search for the next batch ends at the limit, in a gap as well."""
     log = opened(new_disk(), TINY)
     counted(log, 150)
     clean(log)
@@ -104,7 +106,8 @@ def test_a_reader_never_passes_its_limit(limit: int) -> None:
 
 
 def test_a_batch_stays_without_records_while_its_producer_is_known() -> None:
-    """KAFKA-5490: the last batch of a producer carries its sequence number until it expires."""
+    """KAFKA-5490: the last batch of a producer keeps its sequence number until the producer
+    expires."""
     log = opened(new_disk())
     put(log, (b"k", b"by 7"), producer=7)
     put(log, (b"k", b"by 8"), producer=8)
@@ -120,8 +123,10 @@ def test_a_batch_stays_without_records_while_its_producer_is_known() -> None:
 
 
 def test_a_consumer_is_not_given_batches_without_records_alone() -> None:
-    """Clients that count records would stand still at such an answer, or take it for a batch that
-    is too large; a follower gets every batch."""
+    """A consumer does not get a response of empty batches only, as long as records follow.
+
+    A client that counts records would not advance at such a response, or would take it for a
+    batch that is too large. A follower gets every batch."""
     log = opened(new_disk(), TINY)
     for number in range(4):
         put(log, (b"k", b"x"), producer=number)
@@ -141,7 +146,7 @@ def test_a_consumer_is_not_given_batches_without_records_alone() -> None:
 
 
 def test_a_consumer_is_given_batches_without_records_if_there_is_nothing_else() -> None:
-    """Clients that go by offsets come to the end."""
+    """A consumer gets empty batches if no records follow, so that its position reaches the end."""
     log = opened(new_disk())
     put(log, (b"k", b"x"), producer=7)
     put(log, (b"k", b"y"))
@@ -156,8 +161,10 @@ def test_a_consumer_is_given_batches_without_records_if_there_is_nothing_else() 
 
 @pytest.mark.parametrize("kind", ["tombstone", "marker"])
 def test_the_last_batch_that_is_settled_stays_whole(kind: str) -> None:
-    """KAFKA-17076: nothing else would say where the log ends, to followers or after a crash; and
-    an empty batch would keep clients from the end. It goes once there is more behind it."""
+    """KAFKA-17076: the last batch of the compacted part stays, and is not emptied.
+
+    Only this batch shows followers, and a restart after a crash, where the log ends, and clients
+    could not pass an empty batch. The batch is removed once others follow it."""
     log = opened(new_disk(), TINY)
     put(log, (b"a", b"v"))
     if kind == "tombstone":
@@ -186,7 +193,7 @@ def test_the_last_batch_that_is_settled_stays_whole(kind: str) -> None:
 
 
 def test_a_pass_that_changes_nothing_leaves_no_files() -> None:
-    """The copy of a segment that is as it was is removed."""
+    """A pass that changes nothing removes its copy of the segment."""
     disk = new_disk()
     log = opened(disk, TINY)
     for number in range(20):
@@ -197,7 +204,7 @@ def test_a_pass_that_changes_nothing_leaves_no_files() -> None:
 
 
 def test_a_pass_that_is_given_up_leaves_no_files() -> None:
-    """Whether the log has changed meanwhile, or the broker ends."""
+    """A pass removes its files when it is given up, because the log changed or the broker stops."""
     disk = new_disk()
     log = filled(disk)
     running = cleaner.clean(log, 12, 0, MANY)
@@ -209,7 +216,8 @@ def test_a_pass_that_is_given_up_leaves_no_files() -> None:
 
 @pytest.mark.parametrize("clean_end", [True, False])
 def test_what_a_killed_broker_left_of_a_pass_is_removed(clean_end: bool) -> None:
-    """Also where the segments that it belongs to are gone since."""
+    """A restart removes the files of an interrupted pass, even if their segments no longer
+    exist."""
     disk = new_disk()
     log = filled(disk)
     log.close()
@@ -238,8 +246,10 @@ def with_gaps(disk: MemoryDisk, config: LogConfig = TINY) -> PartitionLog:
 @given(st.integers(0, 400), st.sampled_from(["kill", "crash", "torn"]), st.integers(1, 2))
 @settings(max_examples=80)
 def test_an_interrupted_pass_with_gaps_loses_nothing(number: int, kind: str, passes: int) -> None:
-    """Whatever operation of the disk is the last of one or two passes: the records that count are
-    read, those of aborted transactions are not, and the log ends where it ended."""
+    """One or two passes with gaps that end at any operation of the disk lose nothing.
+
+    All records that count are read, those of aborted transactions are not, and the log end
+    stays."""
     disk = new_disk()
     log = with_gaps(disk)
     expected, log_end = latest(committed_rows(log)), log.end_offset
@@ -269,7 +279,7 @@ def test_an_interrupted_pass_with_gaps_loses_nothing(number: int, kind: str, pas
 
 
 def test_plans_find_the_file_of_a_copy_that_takes_its_place() -> None:
-    """The power can be lost right before the rename of a file whose name ends in ``.log.swap``."""
+    """A plan can lose power just before the rename of a file whose name ends in ``.log.swap``."""
     disk = new_disk()
     log = with_gaps(disk)
     renamed: list[str] = []
@@ -287,7 +297,7 @@ def test_plans_find_the_file_of_a_copy_that_takes_its_place() -> None:
 @pytest.mark.parametrize("clean_end", [True, False])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_a_gap_is_no_damage(clean_end: bool, suffix: str) -> None:
-    """Recovery makes the indexes of a compacted segment again, and keeps what comes behind it."""
+    """Recovery rebuilds the indexes of a compacted segment, and keeps the segments after a gap."""
     disk = new_disk()
     log = with_gaps(disk)
     clean(log)
@@ -303,7 +313,7 @@ def test_a_gap_is_no_damage(clean_end: bool, suffix: str) -> None:
 
 @pytest.mark.parametrize("clean_end", [True, False])
 def test_a_damaged_segment_still_ends_the_log(clean_end: bool) -> None:
-    """What was cut off at a batch that is damaged is no gap of compaction's."""
+    """A damaged batch ends the log even in a compacted segment: what it cuts off is not a gap."""
     disk = new_disk()
     log = with_gaps(disk)
     clean(log)
@@ -320,8 +330,9 @@ def test_a_damaged_segment_still_ends_the_log(clean_end: bool) -> None:
 
 
 def test_the_lost_end_of_a_segment_is_no_gap() -> None:
-    """Above the recovery point a segment that does not reach the next one has lost its end, in a
-    compacted log, too."""
+    """Above the recovery point, a segment that does not reach the next one has lost its end.
+
+    This holds for compacted logs too."""
     disk = new_disk()
     log = opened(disk, TINY)
     counted(log, 9)
@@ -340,7 +351,8 @@ def test_the_lost_end_of_a_segment_is_no_gap() -> None:
 
 @pytest.mark.parametrize("offset", range(26))
 def test_a_log_can_be_cut_within_a_gap(offset: int) -> None:
-    """It ends with the last batch before the cut, and goes on from there."""
+    """A log that is truncated within a gap ends with the last batch before the cut, and accepts
+    appends."""
     log = with_gaps(new_disk())
     clean(log)
     before = list(headers(log))
@@ -369,7 +381,8 @@ def by_age(config: LogConfig) -> LogConfig:
 def test_retention_goes_past_a_segment_that_compaction_left_empty(
     policy: Callable[[LogConfig], LogConfig], deletes: bool
 ) -> None:
-    """Such a segment is deleted like others, and like others stays when nothing is too much."""
+    """Retention deletes a segment that compaction left empty, or keeps it, like any other
+    segment."""
     log = opened(new_disk(), TINY)
     counted(log, 60)
     clean(log)
@@ -387,7 +400,7 @@ def test_retention_goes_past_a_segment_that_compaction_left_empty(
 
 
 def test_a_follower_copies_gaps_between_segments() -> None:
-    """It comes to the leader's end, has the same records, and survives a crash."""
+    """A follower copies a log with gaps between segments, and its copy survives a crash."""
     log = with_gaps(new_disk())
     clean(log)
     assert CONFIG.segment_bytes > TINY.segment_bytes

@@ -1,4 +1,4 @@
-"""Leader epochs: rules E4 and E5 by table, and against a naive model."""
+"""Leader epochs: rules E4 and E5 by tables, and against a naive model."""
 
 import pytest
 from hypothesis import given
@@ -14,23 +14,23 @@ def epochs(*entries: tuple[int, int]) -> LeaderEpochs:
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
-        (-1, (-1, -1)),  # undefined stays undefined
-        (0, (0, 10)),  # lower than any known: itself, up to where the first begins
+        (-1, (-1, -1)),  # an undefined epoch
+        (0, (0, 10)),  # lower than all known: the epoch itself, and the start of the first
         (2, (2, 30)),  # a known epoch ends where the next begins
-        (3, (2, 30)),  # an unknown one in between: the largest below (KIP-279)
+        (3, (2, 30)),  # an unknown epoch in between: the largest below it (KIP-279)
         (4, (4, 60)),
         (5, (4, 60)),
-        (7, (7, 99)),  # the latest ends with the log
-        (8, (-1, -1)),  # higher than any known: cannot tell
+        (7, (7, 99)),  # the latest epoch ends at the log end
+        (8, (-1, -1)),  # higher than all known: undefined
     ],
 )
 def test_end_offset_for(asked: int, answer: tuple[int, int]) -> None:
-    """E5, case by case."""
+    """E5: the end offset of an epoch, case by case."""
     assert epochs((2, 10), (4, 30), (7, 60)).end_offset_for(asked, 99) == answer
 
 
 def test_nothing_is_known_of_an_empty_history() -> None:
-    """Without epochs every answer is undefined."""
+    """Without known epochs every answer is undefined."""
     assert epochs().latest == -1
     assert epochs().end_offset_for(0, 5) == (-1, -1)
 
@@ -39,15 +39,16 @@ def test_nothing_is_known_of_an_empty_history() -> None:
     ("epoch", "start", "expected"),
     [
         (5, 50, [(2, 10), (4, 30), (5, 50)]),
-        (4, 40, [(2, 10), (4, 30)]),  # said again, later: nothing new
-        (4, 20, [(2, 10), (4, 20)]),  # said again, earlier: it started there
-        (3, 40, [(2, 10), (3, 40)]),  # an older epoch: the newer never was
-        (6, 30, [(2, 10), (6, 30)]),  # no record of epoch 4 is left
+        (4, 40, [(2, 10), (4, 30)]),  # known already, with a later start: no change
+        (4, 20, [(2, 10), (4, 20)]),  # known already, with an earlier start: the start moves
+        (3, 40, [(2, 10), (3, 40)]),  # an older epoch: the newer one is removed
+        (6, 30, [(2, 10), (6, 30)]),  # epoch 4 has no records left
         (6, 5, [(6, 5)]),
     ],
 )
 def test_assign(epoch: int, start: int, expected: list[tuple[int, int]]) -> None:
-    """E4: what contradicts the new entry goes, and the method says whether anything changed."""
+    """E4: assigning an epoch removes contradicting entries, and returns whether anything
+    changed."""
     history = epochs((2, 10), (4, 30))
     assert history.assign(epoch, start) == (expected != [(2, 10), (4, 30)])
     assert list(history.entries) == expected
@@ -58,7 +59,7 @@ def test_assign(epoch: int, start: int, expected: list[tuple[int, int]]) -> None
     [(99, [(2, 10), (4, 30)]), (31, [(2, 10), (4, 30)]), (30, [(2, 10)]), (0, [])],
 )
 def test_truncate_from_end(offset: int, expected: list[tuple[int, int]]) -> None:
-    """E4: epochs that start at the cut or behind it go."""
+    """E4: truncation from the end removes epochs that start at the offset or after it."""
     history = epochs((2, 10), (4, 30))
     assert history.truncate_from_end(offset) == (len(expected) < 2)
     assert list(history.entries) == expected
@@ -75,14 +76,15 @@ def test_truncate_from_end(offset: int, expected: list[tuple[int, int]]) -> None
     ],
 )
 def test_truncate_from_start(offset: int, expected: list[tuple[int, int]]) -> None:
-    """E4: the epoch that covers the new start is kept, and starts there."""
+    """E4: truncation from the start keeps the epoch that covers the new start, and moves its
+    start."""
     history = epochs((2, 10), (4, 30))
     assert history.truncate_from_start(offset) == (expected != [(2, 10), (4, 30)])
     assert list(history.entries) == expected
 
 
 def test_clear() -> None:
-    """Forgetting everything says whether there was anything."""
+    """Clearing the epochs returns whether there were any."""
     history = epochs((2, 10))
     assert history.clear()
     assert not history.clear()
@@ -91,7 +93,7 @@ def test_clear() -> None:
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.data())
 def test_answers_follow_from_the_records(steps: list[int], data: st.DataObject) -> None:
-    """E5 equals a look at every record's epoch, through appends and truncations at either end."""
+    """E5 equals a scan of every record's epoch, after appends and truncations at both ends."""
     history = LeaderEpochs()
     log: list[int] = []
     for epoch in sorted(steps):

@@ -1,4 +1,4 @@
-"""Sparse indexes: every look-up equals a linear scan (L3), wherever the entries lie."""
+"""Sparse indexes: every look-up equals a linear scan (L3), wherever the entries are."""
 
 import struct
 from bisect import bisect_right
@@ -28,7 +28,7 @@ def time_index(bytes_max: int = 1 << 20) -> tuple[MemoryDisk, TimeIndex]:
 
 @given(rising, st.integers(0, 220), st.integers(0, 40), st.integers(0, 220))
 def test_offset_look_ups(offsets: list[int], target: int, written: int, cut: int) -> None:
-    """Both look-ups find the last entry not behind the target, in memory and in the file."""
+    """Both look-ups find the last entry that is not after the target, in memory and in the file."""
     _, index = offset_index()
     entries = [(BASE + offset, 7 * offset) for offset in offsets]
     for number, entry in enumerate(entries):
@@ -47,7 +47,8 @@ def test_offset_look_ups(offsets: list[int], target: int, written: int, cut: int
 
 @given(rising, st.integers(0, 220), st.integers(0, 40))
 def test_time_look_ups(times: list[int], target: int, written: int) -> None:
-    """The last offset up to which all is older; an entry that is not newer makes none."""
+    """The time index finds the last offset with an older timestamp, and skips timestamps that do
+    not rise."""
     _, index = time_index()
     entries = [TimestampAt(10 * time, BASE + time) for time in times]
     for number, entry in enumerate(entries):
@@ -63,7 +64,10 @@ def test_time_look_ups(times: list[int], target: int, written: int) -> None:
 
 
 def test_files_have_kafkas_format() -> None:
-    """Relative offset and position as int32; timestamp as int64 and relative offset as int32."""
+    """The files have Kafka's format.
+
+    An offset entry has relative offset and position as int32; a time entry has the timestamp as
+    int64 and the relative offset as int32."""
     disk, offsets = offset_index()
     offsets.append(BASE + 3, 100)
     offsets.write_pending()
@@ -75,7 +79,8 @@ def test_files_have_kafkas_format() -> None:
 
 
 def test_an_index_is_full_at_its_size() -> None:
-    """The time index keeps room for the entry at its closing."""
+    """An index is full at its maximum size; a time index reserves room for the entry at its
+    closing."""
     _, offsets = offset_index(bytes_max=24)
     _, times = time_index(bytes_max=36)
     for number in range(3):
@@ -89,7 +94,7 @@ def test_an_index_is_full_at_its_size() -> None:
 
 
 def test_an_index_is_sane_with_a_file_of_whole_entries() -> None:
-    """A missing file and a torn one are not."""
+    """An index is sane if its file exists and contains whole entries."""
     disk, index = offset_index()
     assert not index.is_sane()
     index.append(BASE, 0)
@@ -100,7 +105,8 @@ def test_an_index_is_sane_with_a_file_of_whole_entries() -> None:
 
 
 def test_many_entries_reach_the_file_by_themselves() -> None:
-    """Memory holds a few kilobytes of an index at most; a closed one is opened again."""
+    """Entries in memory are written out after a few kilobytes, and a closed index can be read
+    again."""
     disk, index = offset_index()
     for number in range(10_000):
         index.append(BASE + number, number)

@@ -1,4 +1,4 @@
-"""Power is lost within any step of anything: what comes up again is a log, and a whole one."""
+"""After a power loss at any step, the log that is loaded is complete and consistent."""
 
 import random
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ CONFIG = LogConfig(
 
 
 class Story:
-    """A log's life: it is appended to, synced, cut, deleted from, emptied, closed and opened."""
+    """A sequence of operations on a log: append, sync, truncate, delete, clear, close and open."""
 
     def __init__(self, disk: MemoryDisk) -> None:
         self.disk = disk
         self.sequence = 0
-        self.appended: dict[bytes, int] = {}  # every batch that ever was, without its epoch
+        self.appended: dict[bytes, int] = {}  # every batch ever appended, without its epoch
         self.synced = 0
-        """Up to here nothing may be missing."""
+        """Records below this offset must not be missing."""
 
     def append(self, log: PartitionLog, epoch: int, count: int) -> None:
         for _ in range(count):
@@ -78,7 +78,7 @@ class Story:
 
 
 def steps() -> int:
-    """How many times the story asks something of the disk."""
+    """The number of disk operations in the story."""
     count = 0
 
     def one_more(operation: str, path: str) -> bool:
@@ -103,7 +103,9 @@ def headers(log: PartitionLog) -> Iterator[BatchHeader]:
 
 @pytest.mark.parametrize("chance", [None, 1, 2])
 def test_power_is_lost_at_any_step(chance: int | None) -> None:
-    """Synced records stay, the rest goes from its end; epochs and producers fit what is left."""
+    """After a power loss synced records stay, and the log loses records only from its end.
+
+    Epochs and producer states match the records that are left."""
     for step in range(1, steps() + 1, 1 if chance is None else 3):
         disk = MemoryDisk()
         left = step
@@ -128,10 +130,10 @@ def test_power_is_lost_at_any_step(chance: int | None) -> None:
 
 
 def test_what_was_seen_to_be_gone_stays_gone() -> None:
-    """A kill in the midst of a removal loses nothing; power lost later must not undo it either.
+    """Records that a restart found missing do not come back after a later power loss.
 
-    Whoever started in between has built upon what it saw (docs/findings/0004).
-    """
+    A kill in the middle of a removal loses no data, but the process that started in between has
+    acted on what it found (docs/findings/0004)."""
     for step in range(1, steps() + 1):
         disk = MemoryDisk()
         left = step
@@ -161,7 +163,9 @@ def found_again(disk: MemoryDisk) -> list[BatchHeader]:
 
 @pytest.mark.parametrize("lost", ["fsync_dir", "fsync"])
 def test_a_truncation_that_was_killed_is_not_undone(lost: str) -> None:
-    """A segment removed, or a segment cut: the next start syncs it before it goes on from there."""
+    """A truncation that was interrupted is not undone: the next start syncs it before it appends.
+
+    The interruption follows the removal of a segment, or the cut of one."""
     disk = MemoryDisk()
     disk.make_dir("t-0")
     disk.fsync_dir("")

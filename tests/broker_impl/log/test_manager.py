@@ -1,4 +1,4 @@
-"""A data directory: whose it is, what survives there, and what is said to be clean."""
+"""A data directory: its owner, the files that survive restarts, and the clean-shutdown marker."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def append(log: PartitionLog, count: int = 1, timestamp_ms: int = 0) -> None:
 
 
 def test_logs_are_found_again() -> None:
-    """Every log, its high watermark and its start come back after a clean end."""
+    """Every log, its high watermark and its start offset come back after a clean shutdown."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 5)
@@ -77,7 +77,8 @@ def test_files_are_kafkas() -> None:
 
 
 def test_a_foreign_directory_is_refused() -> None:
-    """Another broker's or cluster's directory is not touched; the message names both."""
+    """The directory of another broker or cluster is refused untouched; the message names both
+    ids."""
     disk = MemoryDisk()
     opened(disk).close({})
     with pytest.raises(ConfigError, match="belongs to broker 1, not to broker 2"):
@@ -89,7 +90,7 @@ def test_a_foreign_directory_is_refused() -> None:
 
 
 def test_the_cluster_is_learnt_from_the_directory() -> None:
-    """A broker that does not know its cluster yet takes the directory's, or names it."""
+    """A broker without a cluster id takes it from the directory; a known id is written there."""
     disk = MemoryDisk()
     opened(disk, cluster_id=None).close({})
     assert b"cluster.id" not in disk.read("meta.properties")
@@ -98,7 +99,8 @@ def test_the_cluster_is_learnt_from_the_directory() -> None:
 
 
 def test_a_held_directory_is_refused() -> None:
-    """Two brokers on one directory would destroy it; after the end of the first it is free."""
+    """A directory that another broker has locked is refused, and is free after that broker
+    stops."""
     disk = MemoryDisk()
     first = opened(disk)
     with pytest.raises(StorageError, match="locked"):
@@ -108,7 +110,7 @@ def test_a_held_directory_is_refused() -> None:
 
 
 def test_what_is_not_ours_is_left_alone() -> None:
-    """Files and directories of other names survive, whatever happens."""
+    """Files and directories with other names are never changed."""
     disk = MemoryDisk()
     disk.write("notes.txt", b"mine")
     disk.write("file-0", b"mine")
@@ -124,7 +126,7 @@ def test_what_is_not_ours_is_left_alone() -> None:
 
 
 def test_the_clean_marker_counts_once() -> None:
-    """KAFKA-10471: a broker that dies while it loads leaves no marker for the next."""
+    """KAFKA-10471: a broker that dies while it loads leaves no clean-shutdown marker."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 2)
@@ -137,7 +139,8 @@ def test_the_clean_marker_counts_once() -> None:
 
 
 def test_an_aborted_start_leaves_no_clean_marker() -> None:
-    """KAFKA-15375: who has not loaded everything cannot say that everything is well."""
+    """KAFKA-15375: a start that fails before all logs are loaded leaves no clean-shutdown
+    marker."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 2)
@@ -152,7 +155,7 @@ def test_an_aborted_start_leaves_no_clean_marker() -> None:
 
 
 def test_a_failed_disk_leaves_no_clean_marker() -> None:
-    """A log that cannot be synced is not clean."""
+    """A log that cannot be synced prevents the clean-shutdown marker."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 2)
@@ -164,7 +167,7 @@ def test_a_failed_disk_leaves_no_clean_marker() -> None:
 
 
 def test_after_a_crash_the_tail_is_checked() -> None:
-    """Without the marker a torn batch is found and cut off; with it nobody looks."""
+    """Without the marker, loading finds a torn batch and cuts it off."""
     disk = MemoryDisk()
     manager = opened(disk, config=LogConfig())
     append(manager.create(A), 2)
@@ -177,7 +180,7 @@ def test_after_a_crash_the_tail_is_checked() -> None:
 
 
 def test_a_checkpoint_forgets_no_high_watermark() -> None:
-    """KAFKA-1647: a partition that nobody speaks of keeps what was written last."""
+    """KAFKA-1647: a checkpoint keeps the last high watermark of partitions that it is not given."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 3)
@@ -190,7 +193,8 @@ def test_a_checkpoint_forgets_no_high_watermark() -> None:
 
 
 def test_a_checkpoint_that_says_nothing_new_is_not_written() -> None:
-    """Each write is two syncs that hold the broker up: an idle one makes none."""
+    """A checkpoint without changes is not written: each write costs two syncs, which block the
+    broker."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 3)
@@ -212,7 +216,8 @@ def test_a_checkpoint_that_says_nothing_new_is_not_written() -> None:
 
 
 def test_a_deleted_log_is_gone_at_once_and_its_files_later() -> None:
-    """The directory is renamed, then removed after the delay, or at the next start."""
+    """A deleted log's directory is renamed at once, and removed after the delay or at the next
+    start."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 3)
@@ -233,7 +238,8 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_later() -> None:
 
 
 def test_a_log_of_the_same_name_inherits_nothing() -> None:
-    """Deleted and created again, a partition starts at 0, trusts nothing, and has no watermark."""
+    """A partition that is deleted and created again has offset 0, no watermark and no recovery
+    point."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 9)
@@ -249,7 +255,8 @@ def test_a_log_of_the_same_name_inherits_nothing() -> None:
 
 
 def test_a_long_name_can_be_deleted() -> None:
-    """A topic's name may have 249 characters, a file's 255."""
+    """A topic's name may have 249 characters, so the name of its deleted directory is cut to
+    255."""
     disk = MemoryDisk()
     manager = opened(disk)
     tp = TopicPartition("x" * 249, 10)
@@ -260,7 +267,7 @@ def test_a_long_name_can_be_deleted() -> None:
 
 
 def test_a_new_log_survives_a_crash() -> None:
-    """Its directory's name is synced before anybody writes to it."""
+    """The directory of a new log is synced before the first append."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 2)
@@ -270,10 +277,10 @@ def test_a_new_log_survives_a_crash() -> None:
 
 
 def test_a_clean_end_counts_once_though_the_next_start_is_killed() -> None:
-    """The marker is away for good before a log is opened, whoever removed it (docs/findings/0004).
+    """The clean-shutdown marker is removed durably before a log is opened (docs/findings/0004).
 
-    A marker that power loss brings back would have a torn log taken for a whole one.
-    """
+    This includes a marker that an earlier, killed start removed. If a power loss brought the
+    marker back, a torn log would be taken for a whole one."""
     disk = MemoryDisk()
     opened(disk).close({})
     disk.fails = lambda operation, path: operation == "fsync_dir" and not disk.exists(MARKER)
@@ -287,7 +294,7 @@ def test_a_clean_end_counts_once_though_the_next_start_is_killed() -> None:
 
 
 def test_a_name_that_a_killed_broker_made_survives() -> None:
-    """A directory of a log whose creator was killed is synced before it is written to."""
+    """A log directory whose creator was killed is synced at the next start, before any append."""
     disk = MemoryDisk()
     manager = opened(disk)
     disk.fails = lambda operation, path: operation == "fsync_dir"
@@ -303,7 +310,8 @@ def test_a_name_that_a_killed_broker_made_survives() -> None:
 
 
 def test_a_truncation_reaches_the_recovery_checkpoint() -> None:
-    """What is appended after a truncation is not trusted because of what was synced before it."""
+    """A truncation lowers the recovery checkpoint, so that later appends are not taken for
+    synced."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 9)
@@ -314,10 +322,10 @@ def test_a_truncation_reaches_the_recovery_checkpoint() -> None:
 
 
 def test_a_truncation_that_was_killed_lowers_the_recovery_checkpoint() -> None:
-    """The next start does it before anything is appended (docs/findings/0006).
+    """A start lowers the recovery point that an interrupted truncation left (docs/findings/0006).
 
-    Else what it appends below the old recovery point would be taken for synced by the start after.
-    """
+    It does so before the first append. Otherwise the next start would take appends below the old
+    recovery point for synced."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 9)
@@ -342,7 +350,7 @@ def test_a_truncation_that_was_killed_lowers_the_recovery_checkpoint() -> None:
     ["replication-offset-checkpoint", "recovery-point-offset-checkpoint", "meta.properties"],
 )
 def test_a_malformed_file_ends_the_start(name: str) -> None:
-    """A checkpoint that cannot be read is named, not guessed at."""
+    """A malformed checkpoint file fails the start with an error that names the file."""
     disk = MemoryDisk()
     opened(disk).close({})
     disk.write(name, b"\xff")
@@ -351,7 +359,7 @@ def test_a_malformed_file_ends_the_start(name: str) -> None:
 
 
 def test_what_is_due_is_done() -> None:
-    """A tick syncs by `flush.ms`, begins segments by age, deletes old ones, forgets producers."""
+    """A tick syncs by `flush.ms`, rolls and deletes segments by age, and expires producers."""
     disk = MemoryDisk()
     config = LogConfig(
         segment_ms=500,
@@ -373,7 +381,7 @@ def test_what_is_due_is_done() -> None:
     manager.tick(501, {})
     assert log.segment_offsets == [0, 1]
     manager.tick(1001, {})
-    assert log.start_offset == 0  # the high watermark is 0 as far as anybody knows
+    assert log.start_offset == 0  # no high watermark is known, so it counts as 0
     manager.tick(1001, {A: 1})
     assert log.start_offset == 1
     manager.tick(1011, {A: 1})
@@ -384,7 +392,7 @@ def test_what_is_due_is_done() -> None:
 
 
 def test_silent_producers_are_looked_for_as_often_as_it_is_told() -> None:
-    """producer.id.expiration.check.interval.ms: nobody is forgotten between two looks."""
+    """Producers expire only at the checks of producer.id.expiration.check.interval.ms."""
     disk = MemoryDisk()
     config = LogConfig(producer_expiration_ms=1)
     manager = LogManager(
@@ -403,7 +411,7 @@ def test_silent_producers_are_looked_for_as_often_as_it_is_told() -> None:
 
 
 def test_retention_looks_as_often_as_it_is_told() -> None:
-    """log.retention.check.interval.ms: what is due is deleted at the next look, not before."""
+    """Segments are deleted only at the checks of log.retention.check.interval.ms."""
     disk = MemoryDisk()
     config = LogConfig(retention_ms=1, segment_ms=1, delete_delay_ms=0)
     manager = LogManager(

@@ -1,4 +1,4 @@
-"""The disk of the tests: it forgets what was not synced, and only that."""
+"""The memory disk of the tests loses at a crash what was not synced, and nothing else."""
 
 import random
 
@@ -9,7 +9,7 @@ from broker_impl.log.memory_disk import MemoryDisk
 
 
 def test_unsynced_bytes_are_lost() -> None:
-    """A crash leaves what the last fsync saw."""
+    """After a crash a file has the bytes of its last fsync."""
     disk = MemoryDisk()
     file = disk.open("f", create=True)
     disk.fsync_dir("")
@@ -21,7 +21,7 @@ def test_unsynced_bytes_are_lost() -> None:
 
 
 def test_an_unsynced_truncation_is_undone() -> None:
-    """Bytes that were cut off, but not synced away, come back."""
+    """After a crash, bytes that were truncated without an fsync are there again."""
     disk = MemoryDisk()
     disk.write("f", b"abcdef")
     file = disk.open("f")
@@ -32,7 +32,7 @@ def test_an_unsynced_truncation_is_undone() -> None:
 
 
 def test_unsynced_names_are_lost() -> None:
-    """Files created, renamed and removed since the directory was synced are as they were."""
+    """A crash undoes creations, renames and removals since the last sync of the directory."""
     disk = MemoryDisk()
     disk.make_dir("d")
     disk.fsync_dir("")
@@ -50,7 +50,7 @@ def test_unsynced_names_are_lost() -> None:
 
 
 def test_a_last_write_may_be_torn() -> None:
-    """With chance, a crash keeps the synced bytes and some of those behind."""
+    """With a random generator, a crash keeps the synced bytes and some of those behind them."""
     lengths = set()
     for seed in range(40):
         disk = MemoryDisk()
@@ -64,7 +64,8 @@ def test_a_last_write_may_be_torn() -> None:
 
 
 def test_a_planned_failure_strikes() -> None:
-    """The chosen operation fails on the chosen path; an append leaves half of its bytes."""
+    """A planned failure fails the chosen operation on the chosen path; an append writes half its
+    bytes."""
     disk = MemoryDisk()
     file = disk.open("f", create=True)
     disk.fails = lambda operation, path: (operation, path) == ("append", "f")
@@ -74,7 +75,7 @@ def test_a_planned_failure_strikes() -> None:
 
 
 def test_a_killed_broker_holds_no_lock() -> None:
-    """Everything it wrote is there, and the next may begin."""
+    """A killed broker releases its lock, and all its writes are there."""
     disk = MemoryDisk()
     disk.lock()
     disk.open("f", create=True).append([b"ab"])

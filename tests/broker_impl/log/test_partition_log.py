@@ -1,4 +1,4 @@
-"""The log of one partition: what is appended is read, whatever happens in between."""
+"""The log of one partition: appended records are read back, whatever happens in between."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def append(
 
 
 def read_all(log: PartitionLog, limit: int | None = None) -> list[tuple[int, str]]:
-    """(offset, value) of every record, by reads that follow one another."""
+    """(offset, value) of every record, by consecutive reads."""
     limit = log.end_offset if limit is None else limit
     offset, found = log.start_offset, []
     while data := log.read(offset, bytes_max=200, limit=limit):
@@ -65,13 +65,13 @@ def read_all(log: PartitionLog, limit: int | None = None) -> list[tuple[int, str
 
 
 def transfer(source: PartitionLog, target: PartitionLog) -> None:
-    """Replicate all that the target lacks."""
+    """Replicate all records that the target lacks."""
     while data := source.read(target.end_offset, bytes_max=300, limit=source.end_offset):
         target.append_as_follower(data[0], now_ms=0)
 
 
 def test_what_is_appended_is_read() -> None:
-    """Batches get the next offsets and the leader's epoch, and come back whole and in order."""
+    """Batches get the next offsets and the leader's epoch, and are read whole and in order."""
     log = opened(new_disk())
     assert append(log, "a", "b") == Appended(0, 1, -1)
     assert append(log, "c", epoch=3) == Appended(2, 2, -1)
@@ -84,7 +84,8 @@ def test_what_is_appended_is_read() -> None:
 
 
 def test_the_senders_buffer_is_not_changed() -> None:
-    """A batch is patched on its way to the disk; the sender's bytes stay what they were."""
+    """Appending does not change the sender's buffer, although the stored batch has another
+    header."""
     log = opened(new_disk())
     append(log, "a")
     sent = bytearray(batch.encode_batch(records("b")))
@@ -95,7 +96,8 @@ def test_the_senders_buffer_is_not_changed() -> None:
 
 
 def test_every_read_gives_the_whole_batch_of_its_offset() -> None:
-    """A read in the midst of a batch begins with that batch; the reader skips what it has."""
+    """A read within a batch begins with that batch, and the reader skips the records before its
+    offset."""
     log = opened(new_disk(), LogConfig())
     append(log, "a", "b", "c")
     append(log, "d")
@@ -106,7 +108,8 @@ def test_every_read_gives_the_whole_batch_of_its_offset() -> None:
 
 
 def test_a_read_stays_within_its_bytes_but_gives_at_least_one_batch() -> None:
-    """KIP-74: a batch larger than the bytes allowed is given all the same, once."""
+    """KIP-74: the first batch of a read is returned even if it is larger than the limit in
+    bytes."""
     log = opened(new_disk(), LogConfig())
     append(log, "a" * 500)
     append(log, "b" * 500)
@@ -121,7 +124,8 @@ def test_a_read_stays_within_its_bytes_but_gives_at_least_one_batch() -> None:
 
 
 def test_a_read_stays_below_its_limit() -> None:
-    """Only batches that end before the limit are given, also when it lies within a batch."""
+    """Only batches that end before the limit are returned, also when the limit is within a
+    batch."""
     log = opened(new_disk(), LogConfig())
     append(log, "a")
     append(log, "b", "c")
@@ -133,7 +137,8 @@ def test_a_read_stays_below_its_limit() -> None:
 
 
 def test_a_read_out_of_range_is_refused_and_one_at_the_end_is_empty() -> None:
-    """Below the start and behind the end: OFFSET_OUT_OF_RANGE; the end itself has no data yet."""
+    """A read below the start or behind the end gets OFFSET_OUT_OF_RANGE; a read at the end is
+    empty."""
     log = opened(new_disk())
     append(log, "a", "b")
     log.advance_start(1)
@@ -145,7 +150,8 @@ def test_a_read_out_of_range_is_refused_and_one_at_the_end_is_empty() -> None:
 
 
 def test_segments_are_begun_by_size_and_named_by_offset() -> None:
-    """A batch that does not fit begins a segment, whose files bear its first offset."""
+    """A batch that does not fit starts a new segment, whose files are named after its first
+    offset."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -158,7 +164,7 @@ def test_segments_are_begun_by_size_and_named_by_offset() -> None:
 
 
 def test_segments_are_begun_by_time() -> None:
-    """`segment.ms` counts from the first batch's timestamp, or on our clock where it bears none."""
+    """`segment.ms` counts from the first batch's timestamp, or from its append if it has none."""
     log = opened(new_disk(), LogConfig(segment_ms=100))
     append(log, "a", timestamp_ms=1000)
     append(log, "b", timestamp_ms=1100)
@@ -172,7 +178,7 @@ def test_segments_are_begun_by_time() -> None:
 
 
 def test_segments_are_begun_when_an_index_is_full() -> None:
-    """The offset index never grows beyond its size."""
+    """A full offset index starts a new segment, so that no index exceeds its maximum size."""
     log = opened(new_disk(), LogConfig(index_interval_bytes=0, index_bytes_max=24))
     for number in range(9):
         append(log, str(number))
@@ -181,11 +187,12 @@ def test_segments_are_begun_when_an_index_is_full() -> None:
 
 
 def test_a_segment_holds_offsets_of_31_bits() -> None:
-    """A follower's batch too far from the segment's first offset begins another."""
+    """A batch whose offset is 2^31 or more above the segment's first offset starts a new
+    segment."""
     log = opened(new_disk(), LogConfig())
     far = 2**31 - 10
     first = bytearray(batch.encode_batch(records("a"), leader_epoch=0))
-    first[23:27] = (far - 1).to_bytes(4, "big")  # last offset delta: as if compacted
+    first[23:27] = (far - 1).to_bytes(4, "big")  # last offset delta, as after compaction
     header = batch.parse_header(first)
     batch.stamp(head := first[: batch.HEADER_BYTES], bytes(first[batch.HEADER_BYTES :]), 1000)
     log.append_as_follower(bytes(head) + bytes(first[batch.HEADER_BYTES :]), now_ms=0)
@@ -198,7 +205,8 @@ def test_a_segment_holds_offsets_of_31_bits() -> None:
 
 
 def test_no_segment_is_begun_while_the_active_one_is_empty() -> None:
-    """KAFKA-6388: two segments of one name would be one file."""
+    """KAFKA-6388: an empty active segment is not rolled: both segments would have the same file
+    name."""
     log = opened(new_disk(), LogConfig(segment_ms=1))
     assert not log.roll_if_due(10**6)
     append(log, "a")
@@ -209,7 +217,9 @@ def test_no_segment_is_begun_while_the_active_one_is_empty() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_log_is_the_same_after_it_was_closed_and_opened(clean: bool) -> None:
-    """Records, epochs, producers, segments and look-ups come back, by trust or by a full check."""
+    """A log has the same content after a restart, whether it is trusted or fully checked.
+
+    This covers records, epochs, producers, segments and look-ups by timestamp."""
     disk = new_disk()
     log = opened(disk)
     for number in range(20):
@@ -231,7 +241,7 @@ def test_a_log_is_the_same_after_it_was_closed_and_opened(clean: bool) -> None:
 
 
 def test_a_torn_tail_is_cut_off() -> None:
-    """After a crash the log ends with its last whole batch, and goes on from there."""
+    """After a crash a log ends with its last whole batch, and the next append continues there."""
     disk = new_disk()
     log = opened(disk, LogConfig())
     append(log, "a")
@@ -246,7 +256,7 @@ def test_a_torn_tail_is_cut_off() -> None:
 
 
 def test_a_damaged_batch_ends_the_log() -> None:
-    """What lies behind a batch whose CRC is wrong is not believed, in later segments neither."""
+    """Recovery drops a batch with a wrong CRC, and everything after it, later segments included."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -265,7 +275,8 @@ def test_a_damaged_batch_ends_the_log() -> None:
 
 
 def test_indexes_below_the_recovery_point_are_synced() -> None:
-    """Synced batches of a segment that is closed afterwards are found after a loss of power."""
+    """Index entries of synced batches survive a power loss, if their segment is closed
+    afterwards."""
     disk = new_disk()
     log = opened(disk, LogConfig(index_interval_bytes=0))
     append(log, "a", timestamp_ms=1000)
@@ -279,7 +290,7 @@ def test_indexes_below_the_recovery_point_are_synced() -> None:
 
 
 def test_indexes_of_closed_segments_are_synced_with_them() -> None:
-    """A segment that is synced after it was closed is trusted after a loss of power."""
+    """A segment that is synced after it was closed is trusted after a power loss."""
     disk = new_disk()
     log = opened(disk, LogConfig(segment_bytes=150, index_interval_bytes=0))
     append(log, "a", timestamp_ms=1000)
@@ -292,7 +303,8 @@ def test_indexes_of_closed_segments_are_synced_with_them() -> None:
 
 
 def test_a_segment_behind_a_lost_end_is_dropped() -> None:
-    """A later segment may survive a crash in which its predecessor lost its end."""
+    """Recovery drops a segment that survived a crash in which the segment before it lost its
+    end."""
     disk = new_disk()
     log = opened(disk, LogConfig())
     append(log, "a")
@@ -309,7 +321,8 @@ def test_a_segment_behind_a_lost_end_is_dropped() -> None:
 
 
 def test_recovery_never_advances_the_recovery_point() -> None:
-    """KAFKA-10101: what was read again was not synced by that."""
+    """KAFKA-10101: recovery does not advance the recovery point: reading records does not sync
+    them."""
     disk = new_disk()
     log = opened(disk, LogConfig())
     append(log, "a")
@@ -321,7 +334,7 @@ def test_recovery_never_advances_the_recovery_point() -> None:
 
 
 def test_epoch_zero_survives_a_crash_without_its_checkpoint() -> None:
-    """KAFKA-10432: recovery finds every epoch in the batches, 0 too."""
+    """KAFKA-10432: recovery rebuilds all epochs from the batches, epoch 0 included."""
     disk = new_disk()
     log = opened(disk)
     append(log, "a", epoch=0)
@@ -334,7 +347,7 @@ def test_epoch_zero_survives_a_crash_without_its_checkpoint() -> None:
 
 
 def test_epochs_behind_the_end_are_forgotten_at_start() -> None:
-    """An epoch whose records were lost in a crash never was."""
+    """An epoch whose records were lost in a crash is removed at the next start."""
     disk = new_disk()
     log = opened(disk)
     append(log, "a")
@@ -347,7 +360,8 @@ def test_epochs_behind_the_end_are_forgotten_at_start() -> None:
 
 
 def test_truncation_removes_the_batch_and_all_behind() -> None:
-    """Records, epochs, producers and indexes end at the cut, now and after a crash."""
+    """A truncation removes records, epochs, producer states and index entries, now and after a
+    crash."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -373,7 +387,7 @@ def test_truncation_removes_the_batch_and_all_behind() -> None:
 
 
 def test_truncation_within_a_batch_removes_it_whole() -> None:
-    """A log never ends within a batch."""
+    """A truncation within a batch removes the whole batch."""
     log = opened(new_disk(), LogConfig())
     append(log, "a")
     append(log, "b", "c", "d")
@@ -382,7 +396,8 @@ def test_truncation_within_a_batch_removes_it_whole() -> None:
 
 
 def test_truncation_behind_the_end_still_cuts_epochs() -> None:
-    """KAFKA-10706: an epoch without records that starts at the cut goes."""
+    """KAFKA-10706: a truncation at the log end removes an epoch without records that starts
+    there."""
     disk = new_disk()
     log = opened(disk)
     append(log, "a")
@@ -395,7 +410,9 @@ def test_truncation_behind_the_end_still_cuts_epochs() -> None:
 
 
 def test_truncation_says_that_the_recovery_point_went_back() -> None:
-    """The checkpointed one would make a later crash trust what was never synced."""
+    """A truncation below the recovery point writes the lower recovery point at once.
+
+    With the old one, a restart after a crash would trust records that were never synced."""
     told: list[int] = []
     disk = new_disk()
     log = PartitionLog.open(
@@ -413,7 +430,7 @@ def test_truncation_says_that_the_recovery_point_went_back() -> None:
 
 
 def test_a_log_can_start_anew_at_any_offset() -> None:
-    """Everything is gone, producers and epochs too, and it stays so."""
+    """`truncate_fully_and_start_at` removes all records, producers and epochs durably."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -433,7 +450,7 @@ def test_a_log_can_start_anew_at_any_offset() -> None:
 
 
 def test_truncation_below_the_first_segment_starts_anew_there() -> None:
-    """What the log no longer has cannot be kept."""
+    """A truncation below the first segment empties the log, which then starts at that offset."""
     log = opened(new_disk())
     log.truncate_fully_and_start_at(100)
     append(log, "a")
@@ -442,7 +459,8 @@ def test_truncation_below_the_first_segment_starts_anew_there() -> None:
 
 
 def test_the_start_advances_and_is_obeyed() -> None:
-    """Records below are not read, their epochs end, and the start is never behind the end."""
+    """Advancing the start hides older records, and removes their epochs; it cannot pass the log
+    end."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -464,8 +482,10 @@ def test_the_start_advances_and_is_obeyed() -> None:
 def test_a_start_that_was_not_written_down_takes_no_epochs(
     start: int, cut: tuple[tuple[int, int], ...]
 ) -> None:
-    """Epochs are cut at a new start at once, the start itself is written down by and by: records
-    that are there again after a crash have their epochs again."""
+    """Epochs that an unsaved start offset removed are rebuilt after a crash.
+
+    Epochs are cut at once when the start advances, but the start offset is checkpointed later.
+    Records that are readable again after a crash need their epochs again."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -478,7 +498,10 @@ def test_a_start_that_was_not_written_down_takes_no_epochs(
 
 
 def test_a_log_that_ends_before_its_start_begins_anew() -> None:
-    """The start was checkpointed, the records were not synced: the start holds."""
+    """A log that ends before its checkpointed start is emptied, and starts at the checkpointed
+    offset.
+
+    The start was checkpointed, but the records were not synced."""
     disk = new_disk()
     log = opened(disk)
     log.append_as_leader(idempotent(0), leader_epoch=0, now_ms=0)
@@ -493,7 +516,7 @@ def test_a_log_that_ends_before_its_start_begins_anew() -> None:
 
 
 def test_retention_by_size() -> None:
-    """The oldest segments go as long as the others alone hold enough."""
+    """Retention by size deletes the oldest segments while the others hold at least the limit."""
     log = opened(new_disk(), LogConfig(segment_bytes=400, retention_bytes=700, retention_ms=-1))
     for number in range(12):
         append(log, f"v{number}" * 20)
@@ -508,7 +531,8 @@ def test_retention_by_size() -> None:
 
 
 def test_retention_by_time() -> None:
-    """Segments go when their newest record is too old, the active one too."""
+    """Retention by time deletes segments whose newest record is too old, the active segment
+    included."""
     log = opened(new_disk(), LogConfig(segment_bytes=150, retention_ms=100, segment_ms=10**9))
     append(log, "a" * 40, timestamp_ms=1000)
     append(log, "b" * 40, timestamp_ms=1050)
@@ -521,7 +545,7 @@ def test_retention_by_time() -> None:
 
 
 def test_retention_keeps_what_is_not_below_the_high_watermark() -> None:
-    """KAFKA-5634: what may still be read for the first time is not deleted."""
+    """KAFKA-5634: retention deletes no segment at or above the high watermark."""
     log = opened(new_disk(), LogConfig(segment_bytes=150, retention_ms=100))
     for _ in range(3):
         append(log, "a" * 40, timestamp_ms=1000)
@@ -533,7 +557,7 @@ def test_retention_keeps_what_is_not_below_the_high_watermark() -> None:
 
 
 def test_retention_deletes_nothing_of_a_compacted_log() -> None:
-    """Age and size mean nothing to a log that is not to be deleted."""
+    """Without `delete` in the cleanup policy, retention by age and size does not apply."""
     log = opened(
         new_disk(),
         LogConfig(
@@ -547,7 +571,7 @@ def test_retention_deletes_nothing_of_a_compacted_log() -> None:
 
 
 def test_deleted_files_are_removed_after_their_delay() -> None:
-    """First renamed, so that a crash finds them dead; removed a little later, or at start."""
+    """Deleted files are renamed first, and removed after a delay or at the next start."""
     disk = new_disk()
     log = opened(disk, LogConfig(segment_bytes=150, retention_ms=100, delete_delay_ms=10))
     for _ in range(3):
@@ -565,7 +589,9 @@ def test_deleted_files_are_removed_after_their_delay() -> None:
 
 
 def test_old_segments_are_synced_once_that_is_cheap() -> None:
-    """The recovery point follows closed segments, so that a crash need not check all of them."""
+    """Closed segments are synced after a while, and the recovery point follows.
+
+    After a crash recovery then need not check all of them."""
     log = opened(new_disk(), LogConfig(segment_bytes=150))
     for _ in range(3):
         append(log, "a" * 40)
@@ -579,7 +605,7 @@ def test_old_segments_are_synced_once_that_is_cheap() -> None:
 
 
 def test_flush_by_messages_comes_before_the_answer() -> None:
-    """`flush.messages=1`: what was acknowledged survives the loss of power."""
+    """`flush.messages=1`: acknowledged records survive a power loss."""
     disk = new_disk()
     log = opened(disk, LogConfig(flush_messages=1, segment_bytes=400))
     for number in range(12):
@@ -591,7 +617,7 @@ def test_flush_by_messages_comes_before_the_answer() -> None:
 
 
 def test_flush_by_time_is_due() -> None:
-    """`flush.ms` counts from the oldest record that was not synced."""
+    """`flush.ms` counts from the oldest record that is not synced."""
     log = opened(new_disk(), LogConfig(flush_ms=100))
     assert not log.due_flush(10**6)
     append(log, "a", now_ms=1000)
@@ -603,7 +629,7 @@ def test_flush_by_time_is_due() -> None:
 
 
 def test_a_flushed_segment_survives_with_its_name() -> None:
-    """KAFKA-3968: a new segment's directory entry is synced when it is made."""
+    """KAFKA-3968: a new segment's directory entry is synced when the segment is created."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -615,7 +641,7 @@ def test_a_flushed_segment_survives_with_its_name() -> None:
 
 @pytest.mark.parametrize("operation", ["append", "fsync", "write", "open", "fsync_dir"])
 def test_a_failed_disk_takes_the_log_offline(operation: str) -> None:
-    """KAFKA-10778: after the first refusal nothing is appended, and nothing torn is ever served."""
+    """KAFKA-10778: after a disk error the log refuses changes, and no torn batch is ever served."""
     disk = new_disk()
     log = opened(disk, LogConfig(segment_bytes=400, flush_messages=1))
     append(log, "first")
@@ -648,7 +674,7 @@ def _append_all(log: PartitionLog, values: list[str]) -> None:
 
 
 def test_a_failed_append_is_not_remembered() -> None:
-    """KAFKA-6683: a producer's state is changed once its batch is written, not before."""
+    """KAFKA-6683: a producer's state changes after its batch is written, not before."""
     disk = new_disk()
     log = opened(disk)
     disk.fails = lambda done, path: done == "append"
@@ -668,7 +694,7 @@ def idempotent(sequence: int, *values: str, epoch: int = 0, producer_id: int = 7
 
 
 def test_a_duplicate_is_answered_with_its_first_offsets() -> None:
-    """A retry of one of the last five batches is a success, and nothing is written."""
+    """A retry of one of the last five batches succeeds with its first offsets, without a write."""
     log = opened(new_disk())
     append(log, "other")
     first = log.append_as_leader(idempotent(0, "a", "b"), leader_epoch=0, now_ms=0)
@@ -681,7 +707,7 @@ def test_a_duplicate_is_answered_with_its_first_offsets() -> None:
 
 
 def test_sequences_are_checked_on_a_new_leader() -> None:
-    """P3: a follower that becomes leader knows every producer, and so does it after a crash."""
+    """P3: a follower that becomes leader knows all producers, also after a crash."""
     leader, disk = opened(new_disk()), new_disk()
     follower = opened(disk)
     for sequence in range(12):
@@ -697,7 +723,9 @@ def test_sequences_are_checked_on_a_new_leader() -> None:
 
 
 def test_a_follower_refuses_no_sequence() -> None:
-    """KAFKA-6003: the leader has decided; several batches of one producer may come at once."""
+    """KAFKA-6003: a follower accepts any sequence number, since the leader has checked it.
+
+    One append may have several batches of the same producer."""
     log = opened(new_disk(), LogConfig())
     append(log, "a")
     data = b"".join(
@@ -716,7 +744,7 @@ def test_a_follower_refuses_no_sequence() -> None:
 
 
 def test_the_newest_sound_snapshot_is_taken() -> None:
-    """P4: a damaged snapshot is passed over for an older one, and the log is read from there."""
+    """P4: a damaged snapshot is removed; the log is replayed from an older one."""
     disk = new_disk()
     log = opened(disk)
     for sequence in range(12):
@@ -730,7 +758,7 @@ def test_the_newest_sound_snapshot_is_taken() -> None:
 
 
 def test_producers_outlive_their_deleted_records() -> None:
-    """P5: retention removes records, not the memory of who wrote them (KAFKA-7190)."""
+    """P5: retention removes records, but not the state of their producers (KAFKA-7190)."""
     disk = new_disk()
     log = opened(disk, LogConfig(segment_bytes=150, retention_ms=100, delete_delay_ms=0))
     for sequence in range(6):
@@ -743,7 +771,9 @@ def test_producers_outlive_their_deleted_records() -> None:
 
 
 def test_a_follower_copies_batches_as_they_are() -> None:
-    """Bytes, offsets and epochs are the leader's; a torn last batch waits for the next answer."""
+    """A follower stores batches byte by byte as the leader has them; a torn last batch is ignored.
+
+    The next fetch gets that batch again."""
     leader, follower = opened(new_disk(), LogConfig()), opened(new_disk(), LogConfig())
     for epoch in (0, 0, 2, 5):
         append(leader, "a", "b", epoch=epoch)
@@ -757,7 +787,8 @@ def test_a_follower_copies_batches_as_they_are() -> None:
 
 
 def test_a_follower_takes_only_what_continues_its_log() -> None:
-    """KAFKA-3047: an overlap and a damaged batch are refused, and nothing is appended."""
+    """KAFKA-3047: a follower refuses overlapping and damaged batches, and appends nothing of
+    them."""
     leader, follower = opened(new_disk(), LogConfig()), opened(new_disk(), LogConfig())
     for value in "abc":
         append(leader, value)
@@ -781,7 +812,8 @@ def test_a_follower_takes_only_what_continues_its_log() -> None:
 
 
 def test_a_follower_may_start_within_a_batch() -> None:
-    """KAFKA-6975: an empty log whose start lies within the leader's first batch takes it whole."""
+    """KAFKA-6975: an empty log whose start is within the leader's first batch takes that batch
+    whole."""
     leader = opened(new_disk(), LogConfig())
     append(leader, "a", "b", "c")
     append(leader, "d")
@@ -794,7 +826,7 @@ def test_a_follower_may_start_within_a_batch() -> None:
 
 
 def test_log_append_time_replaces_the_producers_time() -> None:
-    """With LogAppendTime the answer and the batch bear this broker's time, under a valid CRC."""
+    """With LogAppendTime the answer and the batch have this broker's time, under a valid CRC."""
     log = opened(new_disk(), LogConfig(timestamp_type=batch.LOG_APPEND_TIME))
     assert append(log, "a", timestamp_ms=5, now_ms=777) == Appended(0, 0, 777)
     (data,) = log.read(0, bytes_max=1000, limit=1)
@@ -807,7 +839,8 @@ def test_log_append_time_replaces_the_producers_time() -> None:
 
 
 def test_a_record_is_found_by_its_time() -> None:
-    """The first record that is not older, within a batch too, of those that may be read."""
+    """A look-up by time finds the first record at or after it, within a batch too, below the
+    limit."""
     log = opened(new_disk(), LogConfig())
     log.append_as_leader(
         batch.encode_batch([Record(timestamp_ms=t) for t in (10, 30, 20)], compression=batch.GZIP),
@@ -825,7 +858,9 @@ def test_a_record_is_found_by_its_time() -> None:
 
 
 def test_the_newest_time_is_found() -> None:
-    """KAFKA-16310: the first record with the largest timestamp, not the end of its batch."""
+    """KAFKA-16310: MAX_TIMESTAMP finds the first record with the largest timestamp.
+
+    It is not the last record of that record's batch."""
     log = opened(new_disk(), LogConfig(segment_bytes=250))
     assert log.offset_of_max_timestamp() is None
     for times in ((10, 30, 30), (30,), (20, 25), (40, 5)):
@@ -842,7 +877,7 @@ def test_the_newest_time_is_found() -> None:
 
 
 def test_a_deleted_log_leaves_nothing() -> None:
-    """Files and directory are gone."""
+    """Deleting a log removes its files and its directory."""
     disk = new_disk()
     log = opened(disk)
     append(log, "a")
@@ -851,7 +886,8 @@ def test_a_deleted_log_leaves_nothing() -> None:
 
 
 def test_a_leader_of_an_ended_epoch_may_not_append() -> None:
-    """A broken invariant: who calls has seen a newer epoch already."""
+    """An append in an older epoch than the log's is an assertion error: the caller must know the
+    epoch."""
     log = opened(new_disk())
     append(log, "a", epoch=5)
     with pytest.raises(AssertionError, match="epoch 4"):
@@ -859,7 +895,8 @@ def test_a_leader_of_an_ended_epoch_may_not_append() -> None:
 
 
 def test_records_that_are_none_are_found_out_by_a_look_up() -> None:
-    """Batches are not decompressed when they are appended; a look-up by time says what is wrong."""
+    """Appends do not decompress batches, so a look-up by time is the first to find broken
+    records."""
     log = opened(new_disk())
     sent = bytearray(batch.encode_batch(records("abc")))
     sent[batch.HEADER_BYTES + 1 :] = b"\xff" * (len(sent) - batch.HEADER_BYTES - 1)
@@ -871,7 +908,9 @@ def test_records_that_are_none_are_found_out_by_a_look_up() -> None:
 
 
 def test_a_compacted_log_takes_no_record_without_a_key() -> None:
-    """KAFKA-1755: it could never be replaced, nor be kept as anything's last."""
+    """KAFKA-1755: a compacted log refuses records without a key.
+
+    No later record could replace such a record."""
     log = opened(new_disk(), LogConfig(cleanup_policy=("compact",)))
     rows = [Record(b"k", b"v"), Record(None, b"v")]
     with pytest.raises(ApiError) as refused:

@@ -36,7 +36,7 @@ class Batch:
 
 
 class LogAgainstList(RuleBasedStateMachine):
-    """The model: the batches in the log, which of them are synced, and where the log starts."""
+    """The model keeps the batches in the log, its recovery checkpoint, and its start offset."""
 
     @initialize()
     def begin(self) -> None:
@@ -124,7 +124,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(ahead=st.integers(0, 5))
     def advance_start(self, ahead: int) -> None:
-        """Synced first: a log that loses records below its start begins anew, without any."""
+        """Flush, then advance the start: a log that loses records below its start is emptied."""
         self.flush()
         self.log.advance_start(min(self.log.start_offset + ahead, self.log.end_offset))
         self.start = self.log.start_offset
@@ -161,12 +161,12 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
-        """The process dies: everything written is there, nothing was closed."""
+        """Kill the process: all writes are kept, but the log is not closed."""
         self.log = self.open(clean=False)
 
     @rule(seed=st.none() | st.integers(0, 2**32))
     def lose_power(self, seed: int | None) -> None:
-        """What was synced is there; of the rest whole batches from its beginning, if any."""
+        """Lose power: synced batches stay, and the unsynced ones are lost from the end."""
         synced = self.log.recovery_point
         self.disk.crash(None if seed is None else random.Random(seed))
         self.log = self.open(clean=False)
@@ -194,7 +194,8 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @invariant()
     def producers_are_a_fold(self) -> None:
-        """P3: the map equals a fold over all that was ever in the log and was not cut off."""
+        """P3: the producer states equal a fold over all batches that were in the log and not
+        truncated."""
         if not hasattr(self, "log"):
             return
         fold = ProducerStates()
@@ -205,7 +206,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @invariant()
     def epochs_are_those_of_the_batches(self) -> None:
-        """E5 for each epoch that has a record equals a look at the records."""
+        """E5 for each epoch that has a record equals a scan of the records."""
         if not hasattr(self, "log"):
             return
         readable = [b.header for b in self.batches if b.header.last_offset >= self.log.start_offset]
@@ -218,7 +219,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(time=st.integers(-1, 101), back=st.integers(0, 6))
     def look_up_by_time(self, time: int, back: int) -> None:
-        """L3: the first record that is not older, as a linear scan finds it."""
+        """L3: a look-up by time finds the same record as a linear scan."""
         limit = self.log.end_offset - back
         readable = self.readable(limit)
         expected = next((r for r in readable if r.timestamp >= time), None)
@@ -236,7 +237,8 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 40), bytes_max=st.integers(0, 400), back=st.integers(0, 6))
     def read_anywhere(self, at: int, bytes_max: int, back: int) -> None:
-        """L3 and KIP-74: whole batches from the one that holds the offset, below the limit."""
+        """L3 and KIP-74: a read returns whole batches below the limit, from the one with the
+        offset on."""
         offset = self.log.start_offset + at
         limit = self.log.end_offset - back
         try:

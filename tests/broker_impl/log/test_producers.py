@@ -1,4 +1,4 @@
-"""Producer state: rules P1 to P5."""
+"""The state that a log keeps of each producer: rules P1 to P5."""
 
 import pytest
 from hypothesis import given
@@ -51,7 +51,7 @@ def check(folded: ProducerStates, sent: BatchHeader) -> BatchMetadata | None:
     ("known", "sent"),
     [
         ([], header(0)),
-        ([], header(17)),  # unknown here: any sequence (the hole of KAFKA-14904)
+        ([], header(17)),  # an unknown producer may start anywhere (the hole of KAFKA-14904)
         ([header(0, 3)], header(3)),
         ([header(LAST - 1, 2)], header(0)),  # after 2^31 - 1 comes 0 (KAFKA-7692)
         ([header(LAST, 2)], header(1)),  # wrapped within a batch
@@ -60,7 +60,7 @@ def check(folded: ProducerStates, sent: BatchHeader) -> BatchMetadata | None:
     ],
 )
 def test_a_batch_in_order_is_accepted(known: list[BatchHeader], sent: BatchHeader) -> None:
-    """P1: the next sequence of the known epoch, or the first of a new one."""
+    """P1: a batch continues the sequence of the known epoch, or starts a new epoch at 0."""
     assert check(states(*known), sent) is None
 
 
@@ -84,7 +84,7 @@ def test_a_batch_in_order_is_accepted(known: list[BatchHeader], sent: BatchHeade
 def test_a_batch_out_of_order_is_refused(
     known: list[BatchHeader], sent: BatchHeader, code: ErrorCode
 ) -> None:
-    """P1: gaps, steps back and old epochs are refused by Kafka's codes."""
+    """P1: gaps, steps back and old epochs are refused with Kafka's error codes."""
     with pytest.raises(ApiError) as refused:
         check(states(*known), sent)
     assert refused.value.code == code
@@ -108,7 +108,8 @@ def test_the_last_five_batches_are_recognised() -> None:
 
 
 def test_a_duplicate_across_the_wrap_is_recognised() -> None:
-    """A batch that begins before 2^31 and ends after it has its first sequence found again."""
+    """A duplicate that begins before sequence 2^31 and ends after it is found by its first
+    sequence."""
     sent = header(LAST, 3, offset=10)
     repeated = check(states(sent), sent)
     assert repeated is not None
@@ -117,13 +118,15 @@ def test_a_duplicate_across_the_wrap_is_recognised() -> None:
 
 
 def test_a_new_epoch_forgets_the_old_batches() -> None:
-    """Batches of an older epoch are no duplicates in the newer one."""
+    """Batches of an older epoch are not duplicates in a newer one."""
     folded = states(header(0), header(0, epoch=1, offset=1))
     assert folded.entries[7].batches == (BatchMetadata(0, 1, 0, 1000),)
 
 
 def test_producers_expire_when_silent() -> None:
-    """P5: silence on this broker's clock counts, not the records' timestamps; markers count too."""
+    """P5: a producer expires by the broker's clock since its last batch or marker.
+
+    The timestamps of its records do not count."""
     folded = states(header(0, producer_id=1), header(0, producer_id=2))
     folded.fold(header(1, producer_id=2), now_ms=50)
     folded.fold(header(-1, producer_id=3, control=True), now_ms=60)
@@ -134,7 +137,7 @@ def test_producers_expire_when_silent() -> None:
 
 
 def test_a_producer_with_an_open_transaction_stays() -> None:
-    """P5: never while a transaction is open (KAFKA-9144); its marker ends that."""
+    """P5: a producer with an open transaction does not expire (KAFKA-9144) until its marker."""
     folded = states(header(0, transactional=True, offset=40), header(1, transactional=True))
     assert folded.entries[7].transaction_start == 40
     folded.expire(10**9, 1)
@@ -159,19 +162,19 @@ some_headers = st.builds(
 
 @given(st.lists(some_headers, max_size=20))
 def test_a_snapshot_holds_everything(headers: list[BatchHeader]) -> None:
-    """P4: encoding and decoding gives the same producers, all remembered batches included."""
+    """P4: a decoded snapshot has the same producers as the encoded one, with all their batches."""
     folded = states(*headers)
     assert ProducerStates.decode(folded.encode(), now_ms=0).entries == folded.entries
 
 
 def test_a_snapshot_keeps_a_producer_without_batches() -> None:
-    """After a marker only the epoch is known; it survives."""
+    """A snapshot keeps a producer of which only the epoch is known, after a marker."""
     folded = states(header(-1, epoch=4, control=True))
     assert ProducerStates.decode(folded.encode(), now_ms=0).entries == folded.entries
 
 
 def test_the_snapshots_format_is_kafkas() -> None:
-    """Version, CRC-32C of the rest, number of rows, and rows of Kafka's fields."""
+    """A snapshot has Kafka's format: version, CRC-32C of the rest, number of rows, and the rows."""
     encoded = states(header(3, 2, epoch=1, offset=20)).encode()
     assert encoded[:2] == b"\x00\x01"
     assert encoded[6:10] == b"\x00\x00\x00\x01"
@@ -184,7 +187,7 @@ def test_the_snapshots_format_is_kafkas() -> None:
 
 @given(st.data())
 def test_a_damaged_snapshot_is_refused(data: st.DataObject) -> None:
-    """Any cut and any changed byte is noticed."""
+    """A snapshot with any cut or any changed byte is refused."""
     encoded = bytearray(states(header(0), header(1)).encode())
     if data.draw(st.booleans()):
         del encoded[data.draw(st.integers(0, len(encoded) - 1)) :]
@@ -195,5 +198,5 @@ def test_a_damaged_snapshot_is_refused(data: st.DataObject) -> None:
 
 
 def test_replicated_batches_are_folded() -> None:
-    """The rule that a planted bug replaces: a follower remembers what it replicates."""
+    """A follower updates producer states from replicated batches; a mutant replaces this rule."""
     assert producers.folds_replicated_batches()

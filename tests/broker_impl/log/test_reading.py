@@ -1,4 +1,4 @@
-"""Which reads of a log return no more however long a reader waits."""
+"""Which reads of a log cannot return more, however long the reader waits."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from broker_impl.log.partition_log import PartitionLog
 from tests.broker_impl.log.compacted_log import clean, new_disk, opened, put, roll
 
 CONFIG = LogConfig(segment_bytes=160)
-"""Two batches of one record each fill a segment."""
+"""With this configuration two batches of one record each fill a segment."""
 
 
 def filled(batches: int, config: LogConfig = CONFIG) -> PartitionLog:
@@ -35,20 +35,20 @@ def filled(batches: int, config: LogConfig = CONFIG) -> PartitionLog:
 def test_a_read_cannot_grow_once_its_segment_is_closed(
     offset: int, limit: int, cannot_grow: bool
 ) -> None:
-    """And once the reader may read to the end of that segment."""
+    """A read cannot grow if its segment is closed and the limit is not within the segment."""
     log = filled(6)
     assert log.read_from(offset, bytes_max=1_000, limit=limit).cannot_grow is cannot_grow
 
 
 @pytest.mark.parametrize("at_least_one", [False, True])
 def test_a_read_that_has_no_room_cannot_grow_either(at_least_one: bool) -> None:
-    """The place in the log decides, not how much was returned."""
+    """The position in the log decides whether a read can grow, not how many bytes it returned."""
     log = filled(6)
     assert log.read_from(0, bytes_max=0, limit=6, at_least_one=at_least_one).cannot_grow
 
 
 def test_an_active_segment_may_be_empty() -> None:
-    """A reader at its beginning waits; one before it does not."""
+    """A read at the start of an empty active segment can grow; a read before it cannot."""
     log = filled(2)
     assert not log.read_from(0, bytes_max=1_000, limit=2).cannot_grow
     roll(log)
@@ -57,7 +57,7 @@ def test_an_active_segment_may_be_empty() -> None:
 
 
 def test_the_segment_counts_in_which_batches_were_found() -> None:
-    """Behind a gap a read goes on in the next segment, which may be the active one."""
+    """A read continues behind a gap in the next segment, and can grow if that one is active."""
     log = filled(6, LogConfig(segment_bytes=160, cleanup_policy=("compact",)))
     clean(log)
     assert log.read_from(0, bytes_max=1_000, limit=6).cannot_grow

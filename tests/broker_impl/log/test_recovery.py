@@ -1,4 +1,4 @@
-"""After a crash: what is whole and in order is believed, up to the first that is not."""
+"""Recovery after a crash keeps the batches up to the first that is damaged or out of order."""
 
 import struct
 
@@ -29,7 +29,7 @@ def segment_of(data: bytes, base: int = BASE) -> Segment:
 
 
 def test_a_sound_segment_is_kept() -> None:
-    """Every batch is counted, both indexes are made, each epoch is found where it begins."""
+    """Recovery of a sound segment keeps all batches, builds both indexes, and finds all epochs."""
     segment = segment_of(b"".join(BATCHES))
     assert recovery.recover(segment) == [(0, 10), (1, 14), (2, 18)]
     assert (segment.base_offset, segment.next_offset) == (10, 22)
@@ -40,7 +40,7 @@ def test_a_sound_segment_is_kept() -> None:
 
 @pytest.mark.parametrize("cut", [1, 20, 60, 61, 62, 100])
 def test_a_torn_tail_is_cut(cut: int) -> None:
-    """Wherever the write ended, the whole batches before it stay."""
+    """Recovery keeps the whole batches before a torn write, wherever the write ended."""
     segment = segment_of(b"".join(BATCHES[:3])[: THIRD + cut])
     recovery.recover(segment)
     assert (segment.size, segment.file.size, segment.next_offset) == (THIRD, THIRD, 14)
@@ -53,15 +53,15 @@ def test_a_torn_tail_is_cut(cut: int) -> None:
         (8, ">i", 10),  # shorter than a header
         (8, ">i", -5),
         (8, ">i", 2**31 - 1),  # longer than the file
-        (16, ">b", 1),  # another format
-        (17, ">I", 0),  # the CRC
+        (16, ">b", 1),  # another format version
+        (17, ">I", 0),  # wrong CRC
         (23, ">i", -1),  # ends before it begins
-        (23, ">i", 2**31 - 1),  # behind what an index can say
-        (100, ">q", 77),  # the records
+        (23, ">i", 2**31 - 1),  # an offset delta that no index can hold
+        (100, ">q", 77),  # damaged records
     ],
 )
 def test_a_bad_batch_ends_the_segment(at: int, form: str, value: int) -> None:
-    """Whatever is wrong with a batch, it and all behind it go."""
+    """A bad batch and all batches behind it are removed, whatever is wrong with it."""
     data = bytearray(b"".join(BATCHES))
     struct.pack_into(form, data, THIRD + at, value)
     segment = segment_of(bytes(data))
@@ -70,14 +70,14 @@ def test_a_bad_batch_ends_the_segment(at: int, form: str, value: int) -> None:
 
 
 def test_a_batch_of_another_segment_is_not_believed() -> None:
-    """The first batch does not lie before the offset that names the file."""
+    """A first batch below the offset in the file's name is not accepted."""
     segment = segment_of(b"".join(BATCHES), base=11)
     recovery.recover(segment)
     assert segment.size == 0
 
 
 def test_batches_larger_than_a_chunk_are_checked() -> None:
-    """A batch may be larger than what is read at once, and lie across its border."""
+    """Recovery checks batches that are larger than one read, or cross the end of one."""
     data = b""
     for number in range(4):
         value = bytes([number]) * 700_000
@@ -96,14 +96,14 @@ def test_batches_larger_than_a_chunk_are_checked() -> None:
 @pytest.mark.parametrize(
     ("epoch", "latest", "begins"),
     [
-        (0, -1, True),  # the first of all (KAFKA-10432)
+        (0, -1, True),  # the first epoch of all (KAFKA-10432)
         (5, -1, True),
-        (0, 0, False),  # more of the same
+        (0, 0, False),  # the same epoch
         (1, 0, True),
-        (-1, -1, False),  # of no leader
-        (2, 4, False),  # no epoch begins behind a later one
+        (-1, -1, False),  # no epoch
+        (2, 4, False),  # an epoch does not begin after a later one
     ],
 )
 def test_begins_epoch(epoch: int, latest: int, begins: bool) -> None:
-    """A leader epoch begins with its first batch, be it 0."""
+    """A leader epoch begins with its first batch, even if it is epoch 0."""
     assert recovery.begins_epoch(epoch, latest) is begins

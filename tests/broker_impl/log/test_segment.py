@@ -1,4 +1,4 @@
-"""A segment: look-ups equal a linear scan, whatever was remembered or indexed."""
+"""Look-ups in a segment equal a linear scan, whether they use memory, the index or the file."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ def new_segment(interval: int = 200) -> Segment:
 
 
 def fill(segment: Segment, counts: list[int]) -> list[tuple[int, BatchHeader]]:
-    """Append a batch of as many records as each count says; position and header of each."""
+    """Append one batch per count, with as many records, and return position and header of each."""
     written = []
     for count in counts:
         data = batch.encode_batch([Record(value=b"v")] * count, base_offset=segment.next_offset)
@@ -34,7 +34,7 @@ def fill(segment: Segment, counts: list[int]) -> list[tuple[int, BatchHeader]]:
 
 
 def test_names_have_twenty_digits() -> None:
-    """Sorted by name is sorted by offset."""
+    """Names of segment files sort by offset."""
     assert file_name(123, ".log") == "00000000000000000123.log"
 
 
@@ -44,7 +44,8 @@ def test_names_have_twenty_digits() -> None:
     st.data(),
 )
 def test_every_offset_is_located(counts: list[int], interval: int, data: st.DataObject) -> None:
-    """The first batch that ends with the offset or later, by memory, index or scan."""
+    """`locate` finds the first batch that ends with the offset or later, by memory, index or
+    scan."""
     segment = new_segment(interval)
     written = fill(segment, counts)
     for _ in range(10):
@@ -55,7 +56,7 @@ def test_every_offset_is_located(counts: list[int], interval: int, data: st.Data
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=100), st.integers(0, 9000), st.data())
 def test_a_read_gives_what_fits(counts: list[int], bytes_max: int, data: st.DataObject) -> None:
-    """As many whole batches as fit, also when the next read begins where this one ended."""
+    """A read returns as many whole batches as fit, and the next read continues at its end."""
     segment = new_segment()
     written = fill(segment, counts)
     borders = [*(at for at, _ in written), segment.size]
@@ -70,7 +71,7 @@ def test_a_read_gives_what_fits(counts: list[int], bytes_max: int, data: st.Data
 
 
 def test_places_are_remembered_and_replaced() -> None:
-    """Many appends push old places out; offsets are found all the same."""
+    """Offsets are found after many appends have evicted remembered positions."""
     segment = new_segment(interval=10**6)
     written = fill(segment, [1] * 400)
     for at, header in written[::7]:
@@ -78,7 +79,8 @@ def test_places_are_remembered_and_replaced() -> None:
 
 
 def test_a_shortened_file_is_noticed() -> None:
-    """Bytes that were there and are no longer, and batches that reach behind the end."""
+    """A read notices that the file is shorter than before, or that a batch reaches behind its
+    end."""
     segment = new_segment()
     fill(segment, [1, 1])
     segment.file.truncate(segment.size - 1)
@@ -90,7 +92,7 @@ def test_a_shortened_file_is_noticed() -> None:
 
 
 def test_a_damaged_header_is_noticed() -> None:
-    """A header that cannot be one is the disk's fault."""
+    """An impossible header is reported as damage of the disk."""
     segment = new_segment()
     fill(segment, [1])
     segment.file.append([bytes(100)])
@@ -100,7 +102,8 @@ def test_a_damaged_header_is_noticed() -> None:
 
 
 def test_the_largest_timestamp_is_found_again() -> None:
-    """After the tail is cut off, and after a load, it is that of the batches that are left."""
+    """After a truncation and after a load, the largest timestamp is that of the batches that are
+    left."""
     segment = new_segment(interval=0)
     for number, timestamp in enumerate((10, 50, 30, 70, 20)):
         data = batch.encode_batch([Record(timestamp_ms=timestamp)], base_offset=BASE + number)
@@ -115,7 +118,7 @@ def test_the_largest_timestamp_is_found_again() -> None:
 
 
 def test_an_old_index_means_nothing_to_a_new_segment() -> None:
-    """Index files whose segment is gone are emptied."""
+    """A new segment clears the index files that an older segment left under its name."""
     disk = MemoryDisk()
     disk.make_dir("d")
     disk.write(f"d/{file_name(BASE, '.index')}", bytes(16))

@@ -1,4 +1,4 @@
-"""Producer snapshots as files: the newest sound one counts, none is ahead of the log."""
+"""Snapshot files of producer states: the newest valid one counts, and none is ahead of the log."""
 
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.producers import ProducerEntry, ProducerStates
@@ -16,7 +16,8 @@ def snapshots(*offsets: int) -> tuple[MemoryDisk, Snapshots]:
 
 
 def test_the_newest_is_read() -> None:
-    """With its offset; without any snapshot the state is empty, at 0."""
+    """The newest snapshot is read with its offset; without any, the state is empty and at offset
+    0."""
     offset, states = snapshots(5, 30, 20)[1].newest(now_ms=9)
     assert offset == 30
     assert states.entries == {30: ProducerEntry(1, seen_ms=9)}
@@ -25,7 +26,7 @@ def test_the_newest_is_read() -> None:
 
 
 def test_a_damaged_one_is_removed() -> None:
-    """Torn files are passed over."""
+    """A damaged snapshot is removed, and an older one is read."""
     disk, taken = snapshots(5, 30)
     disk.write(f"d/{30:020d}.snapshot", b"")
     assert taken.newest(0)[0] == 5
@@ -33,14 +34,16 @@ def test_a_damaged_one_is_removed() -> None:
 
 
 def test_a_snapshot_survives_a_crash() -> None:
-    """KAFKA-9892: it is synced, name and all."""
+    """KAFKA-9892: a snapshot and its name are synced, and survive a crash."""
     disk, taken = snapshots(5)
     disk.crash()
     assert taken.newest(0)[0] == 5
 
 
 def test_those_of_a_cut_log_do_not_come_back() -> None:
-    """Removed with a sync: one of another history would be believed otherwise."""
+    """Snapshots above a truncation are removed durably.
+
+    A snapshot of another history would otherwise be trusted after a crash."""
     disk, taken = snapshots(5, 30, 40)
     taken.remove_above(30)
     disk.crash()
@@ -48,7 +51,8 @@ def test_those_of_a_cut_log_do_not_come_back() -> None:
 
 
 def test_the_newest_outlives_its_segment() -> None:
-    """What is older than the log's start goes, but the last word on every producer stays."""
+    """Snapshots below the log start are removed, except the newest: it has the state of every
+    producer."""
     _, taken = snapshots(5, 30, 40)
     taken.remove_below(35)
     assert taken.offsets() == [40]

@@ -1,4 +1,4 @@
-"""Transactions in a log: markers, what is open, and what was aborted."""
+"""Transactions in a log: markers, open transactions, and aborted ones."""
 
 import random
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def opened(
 
 
 def send(log: PartitionLog, producer_id: int = 1, count: int = 1, *, epoch: int = 0) -> int:
-    """Append the next records of a producer's transaction; their first offset."""
+    """Append the next records of a producer's transaction, and return their first offset."""
     entry = log.producers.entries.get(producer_id)
     known = entry.last_sequence if entry is not None and entry.epoch == epoch else -1
     data = batch.encode_batch(
@@ -69,7 +69,7 @@ def end(
     epoch: int = 0,
     coordinator_epoch: int = 0,
 ) -> int:
-    """Append a marker; its offset."""
+    """Append a transaction marker, and return its offset."""
     marker = Marker(producer_id, epoch, commit, coordinator_epoch)
     return log.append_marker(marker, leader_epoch=0, now_ms=0).base_offset
 
@@ -89,7 +89,9 @@ def batches(log: PartitionLog) -> Iterator[tuple[BatchHeader, bytes]]:
 
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_a_marker_is_a_control_batch_in_kafkas_layout(is_commit: bool) -> None:
-    """One record, transactional and control, with the coordinator's epoch; no sequence number."""
+    """A marker is a transactional control batch of one record, without a sequence number.
+
+    The record has the coordinator's epoch."""
     marker = Marker(7, 3, is_commit, 5)
     data = transactions.encode_marker(marker, 1000)
     header = batch.parse_header(data)
@@ -101,7 +103,9 @@ def test_a_marker_is_a_control_batch_in_kafkas_layout(is_commit: bool) -> None:
 
 
 def test_the_first_transaction_that_is_open_is_unstable() -> None:
-    """T1: what began earlier ends later than what began later; others do not count."""
+    """T1: the earliest open transaction is unstable, even if later ones end first.
+
+    Batches outside of transactions do not count."""
     log = opened(new_disk())
     log.append_as_leader(batch.encode_batch([Record()]), leader_epoch=0, now_ms=0)
     assert log.producers.first_unstable(1) is None
@@ -114,7 +118,7 @@ def test_the_first_transaction_that_is_open_is_unstable() -> None:
 
 
 def test_a_marker_counts_once_it_is_committed() -> None:
-    """T1: a transaction whose marker lies at or above the high watermark is not over."""
+    """T1: a transaction is open until its marker is below the high watermark."""
     log = opened(new_disk())
     send(log)
     marker = end(log, commit=False)
@@ -123,15 +127,17 @@ def test_a_marker_counts_once_it_is_committed() -> None:
 
 
 def test_readers_are_told_of_what_overlaps() -> None:
-    """T2: aborted transactions with records in what was read, by first offset, markers or not."""
+    """T2: a read lists the aborted transactions that overlap it, by first offset.
+
+    Their markers need not be part of the read."""
     log = opened(new_disk())
     send(log, 1)
     send(log, 2)
     send(log, 3)
-    end(log, 2, commit=False)  # 3
-    end(log, 3, commit=True)  # 4
-    end(log, 1, commit=False)  # 5
-    send(log, 3)  # 6
+    end(log, 2, commit=False)  # offset 3
+    end(log, 3, commit=True)  # offset 4
+    end(log, 1, commit=False)  # offset 5
+    send(log, 3)  # offset 6
     first, second = AbortedTransaction(1, 0, 5, 6), AbortedTransaction(2, 1, 3, 0)
     assert aborted(log, 0, log.end_offset) == [first, second]
     assert aborted(log, 0, 1) == [first]
@@ -140,7 +146,7 @@ def test_readers_are_told_of_what_overlaps() -> None:
 
 
 def test_an_empty_transaction_is_not_listed() -> None:
-    """A marker without records is written and aborts nothing."""
+    """A marker without a transaction is appended, and lists no aborted transaction."""
     log = opened(new_disk())
     end(log, commit=False)
     assert aborted(log, 0, log.end_offset) == []
@@ -159,13 +165,13 @@ def test_an_empty_transaction_is_not_listed() -> None:
 def test_late_markers_are_refused(
     epoch: int, coordinator_epoch: int, error: ErrorCode | None
 ) -> None:
-    """T5: neither of an older producer epoch nor of a coordinator that was followed."""
+    """T5: markers of an older producer epoch or an older coordinator epoch are refused."""
     disk = new_disk()
     log = opened(disk)
     send(log, epoch=2)
     end(log, commit=True, epoch=2, coordinator_epoch=4)
     log.close()
-    log = opened(disk)  # the snapshot knows the coordinator, too
+    log = opened(disk)  # the snapshot has the coordinator epoch too
     if error is None:
         end(log, commit=False, epoch=epoch, coordinator_epoch=coordinator_epoch)
     else:
@@ -176,7 +182,9 @@ def test_late_markers_are_refused(
 
 
 def test_a_bumped_epoch_begins_anew_after_a_marker() -> None:
-    """The marker of a time-out bears the next epoch: the producer of the old one is fenced."""
+    """After a marker with a higher epoch, the old epoch is fenced, and the new one starts at 0.
+
+    The marker of a transaction that timed out has the next epoch."""
     log = opened(new_disk())
     send(log)
     end(log, commit=False, epoch=1)
@@ -208,7 +216,7 @@ def begin(log: PartitionLog, guard: int | None) -> None:
 
 
 def test_a_transaction_begins_with_a_verified_batch() -> None:
-    """T9 (KIP-890): only the first batch has to be verified, and of each transaction anew."""
+    """T9 (KIP-890): the first batch of each transaction must be verified, later ones need not."""
     log = opened(new_disk())
     with pytest.raises(ApiError) as refusal:
         begin(log, None)
@@ -225,7 +233,9 @@ def test_a_transaction_begins_with_a_verified_batch() -> None:
 
 
 def test_a_marker_in_between_makes_a_verification_void() -> None:
-    """KAFKA-14884: the transaction that was verified is over when its first batch arrives."""
+    """KAFKA-14884: a marker between verification and first batch invalidates the verification.
+
+    The transaction that was verified is over when the batch arrives."""
     log = opened(new_disk())
     guard = log.producers.guard(1)
     end(log, commit=False)
@@ -235,7 +245,7 @@ def test_a_marker_in_between_makes_a_verification_void() -> None:
 
 
 def check(log: PartitionLog) -> None:
-    """Whatever happened: what is open and what was aborted is what the batches say."""
+    """Check that open and aborted transactions equal those of the batches in the log."""
     started: dict[int, int] = {}
     dropped: list[tuple[int, int, int]] = []
     for header, data in batches(log):
@@ -274,7 +284,9 @@ STEPS = st.lists(
 def test_what_was_aborted_is_known_after_any_end(
     steps: list[tuple[str, int, int]], seed: int
 ) -> None:
-    """L2, T2: crashes, restarts and truncations; a follower's log says the same as its leader's."""
+    """L2, T2: aborted transactions are known after crashes, restarts and truncations.
+
+    A follower's log has the same aborted transactions as its leader's."""
     disk = new_disk()
     log = opened(disk)
     chance = random.Random(seed)
@@ -305,7 +317,8 @@ def test_what_was_aborted_is_known_after_any_end(
 
 
 def test_a_guard_is_kept_from_one_expiry_to_the_next() -> None:
-    """Who asks and never appends must not be remembered for ever."""
+    """A verification guard expires at the second expiry run, so that unused guards do not
+    accumulate."""
     log = opened(new_disk())
     guard = log.producers.guard(1)
     log.expire_producers(0)
@@ -317,14 +330,15 @@ def test_a_guard_is_kept_from_one_expiry_to_the_next() -> None:
 
 
 def test_verification_can_be_switched_off() -> None:
-    """transaction.partition.verification.enable: whoever sends begins a transaction."""
+    """Without transaction.partition.verification.enable, any batch may begin a transaction."""
     log = opened(new_disk(), LogConfig(verify_transactions=False))
     begin(log, None)
     assert log.producers.first_unstable(1) == 0
 
 
 def test_a_coordinator_appends_in_a_producers_name() -> None:
-    """P2: offsets within a transaction bear no sequence number, and only the epoch is checked."""
+    """P2: a coordinator's transactional offsets have no sequence number; only the epoch is
+    checked."""
     log = opened(new_disk())
 
     def commit(epoch: int) -> None:
@@ -345,7 +359,9 @@ def test_a_coordinator_appends_in_a_producers_name() -> None:
 
 
 def test_a_guard_does_not_outlive_a_truncation() -> None:
-    """Nor is its number given again: in the log that comes instead the transaction may be over."""
+    """A truncation removes guards, and their numbers are not used again.
+
+    In the log that replaces the truncated part, the verified transaction may be over."""
     log = opened(new_disk())
     send(log, 2)
     guard = log.producers.guard(1)

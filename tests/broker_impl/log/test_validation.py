@@ -1,4 +1,5 @@
-"""What a producer may append: each refusal by Kafka's code, and nothing happens."""
+"""Which batches of a producer are valid; each refusal has Kafka's error code and changes
+nothing."""
 
 import struct
 from collections.abc import Callable
@@ -18,7 +19,7 @@ GOOD = batch.encode_batch([Record(value=b"x" * 20, timestamp_ms=1000)] * 3)
 
 
 def changed(at: int, form: str, value: int, *, crc: bool = True) -> bytes:
-    """The good batch with one field changed, under a CRC that says it is meant so."""
+    """The good batch with one field changed and, by default, with a CRC that matches."""
     data = bytearray(GOOD)
     struct.pack_into(form, data, at, value)
     if crc:
@@ -33,7 +34,7 @@ def refusal(sent: bytes, config: LogConfig | None = None, now_ms: int = 1000) ->
 
 
 def test_a_good_batch_is_accepted() -> None:
-    """The header comes back; a batch without timestamps and one of every codec are good, too."""
+    """A good batch is accepted with any codec, also without timestamps; its header is returned."""
     assert validation.producer_batch(GOOD, LogConfig(), 0) == batch.parse_header(GOOD)
     for codec in range(5):
         sent = batch.encode_batch([Record(timestamp_ms=-1)], compression=codec)
@@ -56,18 +57,19 @@ def test_a_good_batch_is_accepted() -> None:
         (changed(23, ">i", 3), ErrorCode.INVALID_RECORD),  # last offset delta
         (changed(57, ">i", 2), ErrorCode.INVALID_RECORD),  # count
         (changed(21, ">h", 0x20), ErrorCode.INVALID_RECORD),  # a control batch
-        (changed(43, ">q", 7), ErrorCode.INVALID_RECORD),  # producer id without epoch, sequence
+        # a producer id without epoch and sequence
+        (changed(43, ">q", 7), ErrorCode.INVALID_RECORD),
         (changed(21, ">h", 5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
-        (changed(21, ">h", 8), ErrorCode.INVALID_TIMESTAMP),  # LogAppendTime, by the producer
+        (changed(21, ">h", 8), ErrorCode.INVALID_TIMESTAMP),  # LogAppendTime set by the producer
     ],
 )
 def test_a_bad_batch_is_refused(sent: bytes, code: ErrorCode) -> None:
-    """Each kind of wrong has its code; CORRUPT_MESSAGE is what a client may try again."""
+    """Each defect has its error code; CORRUPT_MESSAGE is the one that clients retry."""
     assert refusal(sent) == code
 
 
 def test_a_batch_may_be_too_large() -> None:
-    """For the topic, or for any segment of it."""
+    """A batch may be too large for the topic, or for a segment of it."""
     assert refusal(GOOD, LogConfig(message_bytes_max=len(GOOD) - 1)) == ErrorCode.MESSAGE_TOO_LARGE
     assert refusal(GOOD, LogConfig(segment_bytes=50)) == ErrorCode.RECORD_LIST_TOO_LARGE
     fitting = LogConfig(message_bytes_max=len(GOOD), segment_bytes=len(GOOD))
@@ -78,7 +80,7 @@ def test_a_batch_may_be_too_large() -> None:
     ("times", "now_ms"), [((1000, 2000), 1499), ((1000, 2000), 1501), ((2000, 1000), 1499)]
 )
 def test_a_batch_may_be_out_of_time(times: tuple[int, int], now_ms: int) -> None:
-    """`message.timestamp.difference.max.ms` holds for the first and for the largest timestamp."""
+    """`message.timestamp.difference.max.ms` applies to the first and to the largest timestamp."""
     sent = batch.encode_batch([Record(timestamp_ms=time) for time in times])
     config = LogConfig(timestamp_difference_ms_max=500)
     assert refusal(sent, config, now_ms) == ErrorCode.INVALID_TIMESTAMP
@@ -88,7 +90,7 @@ def test_a_batch_may_be_out_of_time(times: tuple[int, int], now_ms: int) -> None
 
 @given(st.data())
 def test_any_damage_is_refused_or_outside_the_crc(data: st.DataObject) -> None:
-    """One changed byte raises ApiError, or lies in what the leader writes itself."""
+    """A changed byte raises ApiError, unless it is in a field that the leader overwrites."""
     damaged = bytearray(GOOD)
     at = data.draw(st.integers(0, len(GOOD) - 1))
     damaged[at] ^= data.draw(st.integers(1, 255))

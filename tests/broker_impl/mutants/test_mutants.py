@@ -32,7 +32,8 @@ def rule(of: str) -> object:
 
 
 def test_names() -> None:
-    """The catalogue can be listed without knowing its sections."""
+    """The names of all mutants can be listed, sorted, without knowing the sections of the
+    catalogue."""
     names = mutants.names()
     assert names == sorted(names)
     assert {"ack-on-local-append", "pstate-not-replicated", "truncate-to-hw-loss"} <= {*names}
@@ -40,7 +41,7 @@ def test_names() -> None:
 
 @pytest.mark.parametrize("name", mutants.names())
 def test_plant_and_remove(name: str) -> None:
-    """Planting replaces exactly the named rule, and removing puts it back."""
+    """Planting replaces exactly the named rule, and removing restores it."""
     chosen = mutants.get(name)
     correct = rule(chosen.of)
     assert correct is not chosen.rule
@@ -53,7 +54,7 @@ def test_plant_and_remove(name: str) -> None:
 
 
 def test_planted_twice_is_removed_as_well() -> None:
-    """Removing goes back to the first state, however often something was planted."""
+    """Removing restores the original rule, however often mutants were planted."""
     correct = acks.outcome
     mutants.plant(["ack-on-local-append"])
     mutants.plant(["ack-on-local-append", "no-min-isr-check"])
@@ -62,7 +63,7 @@ def test_planted_twice_is_removed_as_well() -> None:
 
 
 def test_an_unknown_name_plants_nothing() -> None:
-    """A misspelt name is an error of configuration that tells what there is."""
+    """A misspelt name plants nothing, and is a configuration error that lists the known names."""
     correct = isr.enough_in_sync
     with pytest.raises(
         ConfigError, match=r"no mutant 'no-min-isr'; there are .*, ack-on-local-append"
@@ -73,7 +74,7 @@ def test_an_unknown_name_plants_nothing() -> None:
 
 @pytest.mark.parametrize("name", mutants.names())
 def test_a_mutant_has_the_form_and_the_story(name: str) -> None:
-    """It takes what the rule takes, gives what the rule gives, and says what it does wrong."""
+    """A mutant has the signature of its rule, a story, a source, a schedule and a symptom."""
     chosen = mutants.get(name)
     correct = rule(chosen.of)
     assert callable(correct)
@@ -89,13 +90,14 @@ def test_a_mutant_has_the_form_and_the_story(name: str) -> None:
 
 
 def sources() -> list[Path]:
-    """The broker's own modules (the messages are generated, and name no rules)."""
+    """The broker's own modules, without the generated messages, which contain no rules."""
     root = Path(__file__).resolve().parents[3] / "broker_impl"
     return [path for path in sorted(root.rglob("*.py")) if path.parent.name != "messages"]
 
 
 def rules() -> set[tuple[str, str]]:
-    """What mutants replace, and every function of the modules that hold rules and nothing else."""
+    """Every rule that a mutant replaces, and every function of the modules that contain rules
+    only."""
     found = {(of[0], of[1]) for of in (mutants.get(name).of.split(":") for name in mutants.names())}
     for module in (acks, fencing, follower, isr, watermark):
         functions = inspect.getmembers(module, inspect.isfunction)
@@ -114,14 +116,15 @@ def imported(path: Path) -> set[tuple[str, str]]:
 
 
 def test_no_rule_is_imported_by_its_name() -> None:
-    """``from module import rule`` would keep the correct rule where a mutant was planted."""
+    """No rule is imported by ``from module import rule``, which would keep it despite a planted
+    mutant."""
     forbidden = rules()
     caught = {path.name: names for path in sources() if (names := imported(path) & forbidden)}
     assert caught == {}
 
 
 def test_the_broker_does_not_know_its_mutants() -> None:
-    """Only the start of a process imports them: the correct code holds no switch."""
+    """Only the start of a process imports the mutants: the correct code has no switch for them."""
     importers = [
         path.name
         for path in sources()
