@@ -167,7 +167,7 @@ def test_a_failed_disk_leaves_no_clean_marker() -> None:
 
 
 def test_after_a_crash_the_tail_is_checked() -> None:
-    """Without the marker, loading finds a torn batch and cuts it off."""
+    """Without the marker, loading finds and cuts off a torn batch; with it, the log is trusted."""
     disk = MemoryDisk()
     manager = opened(disk, config=LogConfig())
     append(manager.create(A), 2)

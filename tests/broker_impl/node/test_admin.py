@@ -1,4 +1,4 @@
-"""What operators ask of three brokers, as clients see it."""
+"""Administrative requests to three brokers, as clients see them."""
 
 import asyncio
 from typing import Any
@@ -33,7 +33,8 @@ def controller(cluster: Any) -> int:
 
 
 async def test_a_partition_moves_under_load(three: Any) -> None:
-    """Nothing that was acknowledged is lost, and nothing stays behind."""
+    """A partition moves under load without losing acknowledged records, and leaves no replica
+    behind."""
     await create(three, assignment=[1, 2])
     for number in range(5):
         assert (await produce(three, leader(three), b"%d" % number)).error_code == 0
@@ -51,7 +52,7 @@ async def test_a_partition_moves_under_load(three: Any) -> None:
 
 
 async def test_more_partitions_are_there_for_clients(three: Any) -> None:
-    """Every broker knows of them soon."""
+    """Every broker soon knows the partitions that CreatePartitions adds."""
     await create(three)
     request = CreatePartitionsRequest(topics=[CreatePartitionsTopic("t", 3, None)], timeout_ms=5000)
     answer = await three.ask(controller(three), request, 3)
@@ -63,7 +64,8 @@ async def test_more_partitions_are_there_for_clients(three: Any) -> None:
 
 
 async def test_the_preferred_leader_leads_again(three: Any) -> None:
-    """By the time of the answer the controller's broker says so."""
+    """When ElectLeaders returns, the controller's own broker knows that the preferred leader
+    leads."""
     await create(three, assignment=[1, 2, 3])
     await three.brokers[1].stop()
     await three.brokers[1].start()
@@ -79,7 +81,7 @@ async def test_the_preferred_leader_leads_again(three: Any) -> None:
 
 
 async def test_the_cluster_is_described(three: Any) -> None:
-    """With the endpoints of the listener that was asked."""
+    """DescribeCluster returns the endpoints of the listener that received the request."""
     answer = await three.ask(2, DescribeClusterRequest(), 0)
     assert answer.controller_id == controller(three)
     assert [(row.broker_id, row.port) for row in answer.brokers] == [
@@ -88,7 +90,7 @@ async def test_the_cluster_is_described(three: Any) -> None:
 
 
 async def test_log_directories_are_described(three: Any) -> None:
-    """Of all partitions, or of those that are named."""
+    """DescribeLogDirs covers all partitions, or those that the request names."""
     await create(three, partitions=2)
     await produce(three, leader(three), b"a")
     answer = await three.ask(1, DescribeLogDirsRequest(topics=None), 4)
@@ -103,7 +105,8 @@ async def test_log_directories_are_described(three: Any) -> None:
 
 
 async def test_readers_are_sent_to_their_rack(cluster: Any) -> None:
-    """KIP-392: the leader names the replica next door, which serves up to its watermark."""
+    """KIP-392: the leader names a replica in the reader's rack, which serves up to its
+    watermark."""
     await asyncio.gather(
         *(
             cluster.add(

@@ -52,7 +52,7 @@ async def create(
     assignment: Sequence[int] = (),
     config: Mapping[str, str] | None = None,
 ) -> None:
-    """Create a topic at the controller; every broker knows of it afterwards."""
+    """Create a topic at the controller, and wait until every broker knows it."""
     brokers = [running.broker for running in cluster.brokers.values() if running.broker]
     controller = brokers[0].view.controller_id
     answer = await cluster.ask(
@@ -95,7 +95,7 @@ async def produce(
     timeout_ms: int = 5000,
     timeout_s: float = 10,
 ) -> Any:
-    """One batch to a broker; the partition's answer."""
+    """Send one batch to a broker, and return the partition's row of the response."""
     records = batch.encode_batch([batch.Record(b"k", value, 1) for value in values])
     answer = await cluster.ask(
         number,
@@ -119,7 +119,7 @@ async def produce(
 async def consume(
     cluster: Any, number: int, offset: int = 0, max_wait_ms: int = 100
 ) -> list[bytes]:
-    """The values from an offset, as a consumer of this broker sees them."""
+    """The values from an offset on, as a consumer reads them from this broker."""
     answer = await cluster.ask(
         number,
         FetchRequest(
@@ -147,7 +147,8 @@ async def consume(
 
 
 async def test_a_record_is_on_every_replica_before_it_is_acknowledged(three: Any) -> None:
-    """acks=all: the answer comes when all in-sync replicas have it; consumers see it then."""
+    """acks=all: the answer comes when all in-sync replicas have the records, which are then
+    readable."""
     await create(three)
     row = await produce(three, leader(three), b"a", b"b")
     assert (row.error_code, row.base_offset) == (0, 0)
@@ -159,14 +160,14 @@ async def test_a_record_is_on_every_replica_before_it_is_acknowledged(three: Any
 
 
 async def test_others_than_the_leader_send_clients_away(three: Any) -> None:
-    """A follower answers NOT_LEADER_OR_FOLLOWER, for a topic that nobody has heard of UNKNOWN."""
+    """A follower answers a Produce with NOT_LEADER_OR_FOLLOWER."""
     await create(three)
     other = next(number for number in three.brokers if number != leader(three))
     assert (await produce(three, other, b"a")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_a_controlled_shutdown_moves_the_leaders(three: Any) -> None:
-    """The partition is led by another broker by the time the old one is gone; nothing is lost."""
+    """A controlled shutdown moves leaderships before the broker stops, and no record is lost."""
     await create(three)
     old = leader(three)
     await produce(three, old, b"a")
@@ -183,7 +184,7 @@ async def test_a_controlled_shutdown_moves_the_leaders(three: Any) -> None:
 
 
 async def test_a_broker_that_lost_its_session_comes_back(three: Any) -> None:
-    """An expired session is followed by a new registration and by following again."""
+    """A broker whose session expired registers again and follows its leaders again."""
     await create(three)
     victim = next(number for number in three.brokers if number != leader(three))
     broker = three.brokers[victim].broker
@@ -196,7 +197,7 @@ async def test_a_broker_that_lost_its_session_comes_back(three: Any) -> None:
 
 
 async def test_asking_for_a_topic_creates_it(three: Any) -> None:
-    """Metadata with auto-creation: LEADER_NOT_AVAILABLE at first, then the topic."""
+    """Metadata with auto-creation answers LEADER_NOT_AVAILABLE at first, then the new topic."""
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name="fresh")], allow_auto_topic_creation=True
     )
@@ -214,7 +215,7 @@ async def test_asking_for_a_topic_creates_it(three: Any) -> None:
 
 
 async def test_a_question_that_may_not_create_does_not(three: Any) -> None:
-    """Neither without leave nor for a name that no topic can have."""
+    """Metadata creates no topic without allow_auto_topic_creation, or with an invalid name."""
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name="never")], allow_auto_topic_creation=False
     )
@@ -228,7 +229,7 @@ async def test_a_question_that_may_not_create_does_not(three: Any) -> None:
 
 
 async def test_producer_ids_are_unique_over_brokers(three: Any) -> None:
-    """Blocks are claimed by conditional writes: no id is given twice."""
+    """Brokers claim blocks of producer ids by conditional writes, so that no id is given twice."""
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
     answers = await asyncio.gather(
         *(three.ask(number, request, 4) for number in (1, 2, 3) for _ in range(5))
@@ -239,7 +240,8 @@ async def test_producer_ids_are_unique_over_brokers(three: Any) -> None:
 
 
 async def test_list_offsets_tells_start_and_end(three: Any) -> None:
-    """-2 is the start, -1 the end that consumers may read to."""
+    """ListOffsets: timestamp -2 is the start, -1 the end for consumers, -3 (v7) the largest
+    timestamp."""
     await create(three)
     await produce(three, leader(three), b"a", b"b")
 
@@ -299,11 +301,12 @@ async def delete(cluster: Any, topic: str = "t") -> None:
 
 
 async def test_requests_parked_at_a_topic_that_is_deleted_are_answered(three: Any) -> None:
-    """Neither a produce nor a fetch waits for what is not there any more."""
+    """When a topic is deleted, its parked produces and fetches are answered."""
     await create(three)
     number = leader(three)
     for other in set(three.brokers) - {number}:
-        three.brokers[other].broker._fetchers._tasks.cancel()  # nobody will commit it
+        # no follower fetches, so nothing is committed
+        three.brokers[other].broker._fetchers._tasks.cancel()
     parked = asyncio.create_task(produce(three, number, b"a"))
     reading = asyncio.create_task(consume(three, number, max_wait_ms=60_000))
     waiting = three.brokers[number].broker.waiting
@@ -315,7 +318,7 @@ async def test_requests_parked_at_a_topic_that_is_deleted_are_answered(three: An
 
 
 async def test_a_topic_of_a_deleted_name_is_another_one(three: Any) -> None:
-    """Settings, logs, epochs and views of the former are gone when one is made anew."""
+    """A recreated topic has none of the settings, logs, epochs and metadata of the former one."""
     await create(three, config={"retention.ms": "1000", "max.message.bytes": "100"})
     assert (await produce(three, leader(three), b"x" * 200)).error_code == 10
     await produce(three, leader(three), b"old")
@@ -338,7 +341,9 @@ async def test_a_topic_of_a_deleted_name_is_another_one(three: Any) -> None:
 
 
 async def test_a_brokers_own_sleep_through_a_deletion_is_no_harm(three: Any) -> None:
-    """A broker without a replica loses its session while a topic is deleted and made anew."""
+    """A broker whose session is lost while a topic is recreated learns the new topic.
+
+    The broker has no replica of the topic."""
     controller = three.brokers[1].broker.view.controller_id
     victim = next(number for number in three.brokers if number != controller)
     others = [number for number in three.brokers if number != victim]
@@ -355,7 +360,9 @@ async def test_a_brokers_own_sleep_through_a_deletion_is_no_harm(three: Any) -> 
 
 
 async def test_settings_are_told_by_brokers_that_do_not_host_the_topic(three: Any) -> None:
-    """DescribeConfigs asks ZooKeeper, and says so when it cannot."""
+    """DescribeConfigs reads from ZooKeeper, so brokers without the topic answer too.
+
+    Without ZooKeeper the answer is REQUEST_TIMED_OUT."""
     await create(three, replicas=1, config={"retention.ms": "1234"})
     for number in three.brokers:
         assert settings_of(await describe(three, number))["retention.ms"] == "1234"
@@ -365,7 +372,7 @@ async def test_settings_are_told_by_brokers_that_do_not_host_the_topic(three: An
 
 
 async def test_acks_all_answers_for_each_partition_by_itself(three: Any) -> None:
-    """One partition that is committed and one that is not: each row tells its own story."""
+    """acks=all: each partition of a Produce has its own result, committed or not."""
     await create(three, partitions=2)
     await three.until(lambda: {0, 1} <= set(three.brokers[1].broker.view.topics["t"]))
     view = three.brokers[1].broker.view
@@ -404,7 +411,8 @@ async def test_acks_all_answers_for_each_partition_by_itself(three: Any) -> None
 
 
 async def test_acks_0_is_not_answered_and_an_error_hangs_up(three: Any) -> None:
-    """KAFKA-955: without an answer to read the error from, a client must look again."""
+    """KAFKA-955: acks=0 has no response, so an error closes the connection, and the client looks
+    again."""
     await create(three)
     other = next(number for number in three.brokers if number != leader(three))
     with pytest.raises(PeerError, match="did not answer"):
@@ -415,11 +423,12 @@ async def test_acks_0_is_not_answered_and_an_error_hangs_up(three: Any) -> None:
 
 
 async def test_a_leader_that_was_replaced_acknowledges_nothing(three: Any) -> None:
-    """A leader cut off from ZooKeeper and from orders cannot commit without its followers."""
+    """A replaced leader, cut off from ZooKeeper and the controller, cannot commit without
+    followers."""
     await create(three)
     number = leader(three)
     zombie = three.brokers[number].broker
-    zombie._tasks.cancel()  # its session will not be renewed
+    zombie._tasks.cancel()  # its session is not renewed
     await zombie._session.zk.close()
     await three.until(lambda: leader_by(three, number) not in (number, -1))
     parked = asyncio.create_task(produce(three, number, b"lost", timeout_ms=500))
@@ -430,13 +439,13 @@ async def test_a_leader_that_was_replaced_acknowledges_nothing(three: Any) -> No
 
 
 def leader_by(cluster: Any, other_than: int) -> int:
-    """The leader as another broker sees it."""
+    """The leader in the metadata of another broker."""
     witness = next(number for number in cluster.brokers if number != other_than)
     return int(cluster.brokers[witness].broker.view.partition(TP).leader)
 
 
 async def test_topics_wait_for_a_controller(three: Any) -> None:
-    """Without a controller nothing is created, and the client is told to ask again."""
+    """Without a controller no topic is created, and the client gets LEADER_NOT_AVAILABLE."""
     broker = three.brokers[1].broker
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name="later")], allow_auto_topic_creation=True
@@ -456,7 +465,9 @@ async def test_topics_wait_for_a_controller(three: Any) -> None:
 async def test_readers_that_never_read_do_not_fill_the_memory(
     three: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beyond the bound for unread answers each Fetch gets one batch, however much it asks for."""
+    """Beyond the bound on unread responses each Fetch gets one batch, whatever it asks for.
+
+    Clients that never read their responses therefore cannot fill the memory."""
     monkeypatch.setattr(bounds, "UNREAD_BYTES_MAX", 16 * 1024 * 1024)
     await create(three)
     number = leader(three)
@@ -492,7 +503,8 @@ async def test_readers_that_never_read_do_not_fill_the_memory(
 
 
 async def test_records_are_deleted_on_all_replicas_for_good(three: Any) -> None:
-    """DeleteRecords waits for the followers, and outlives a broker that is killed."""
+    """DeleteRecords returns after the followers have applied it, and survives a kill of the
+    broker."""
     await create(three)
     for value in (b"a", b"b", b"c"):
         await produce(three, leader(three), value)

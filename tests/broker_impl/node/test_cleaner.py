@@ -26,7 +26,7 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 class World:
-    """A broker's logs, of which it leads A and B alone, and its cleaner."""
+    """The logs of a broker, which leads only A and B, and its cleaner."""
 
     def __init__(self) -> None:
         self.disk = MemoryDisk()
@@ -73,7 +73,7 @@ class World:
         assert self.replicas.leader_and_isr(request).error_code == 0
 
     def fill(self, tp: TopicPartition, count: int = 12) -> PartitionLog:
-        """Values of one key, with which some segments fill."""
+        """Append `count` values of one key, which fill several segments."""
         for number in range(count):
             data = batch.encode_batch([Record(b"k", b"%d" % number * 20)])
             assert self.replicas.append(tp, data, acks=1).error == 0
@@ -94,7 +94,7 @@ async def world() -> AsyncIterator[World]:
 
 
 async def test_what_is_dirty_is_compacted(world: World) -> None:
-    """Each log of which enough is new; how far it came is written down."""
+    """The cleaner compacts each log with a high dirty ratio, and writes down how far it came."""
     logs = [world.fill(A), world.fill(B)]
     assert world.cleaner.due() == [A, B]
     await world.runs_until_clean()
@@ -104,7 +104,9 @@ async def test_what_is_dirty_is_compacted(world: World) -> None:
 
 
 async def test_how_far_it_came_is_known_after_a_restart(world: World) -> None:
-    """… and is forgotten with the log, so that another of its name begins at 0."""
+    """The cleaner's progress survives a restart, and is dropped when the log is deleted.
+
+    A later log of the same name therefore starts at 0."""
     world.fill(A)
     world.fill(B)
     await world.runs_until_clean()
@@ -117,7 +119,7 @@ async def test_how_far_it_came_is_known_after_a_restart(world: World) -> None:
 
 
 async def test_nothing_is_compacted_that_is_not_committed(world: World) -> None:
-    """The high watermark is the limit, and a log without a replica has none."""
+    """Only records below the high watermark are compacted, and no log without a replica."""
     log = world.fill(A)
     world.replicas.partitions[A].high_watermark = 2
     assert world.cleaner.due() == []
@@ -129,7 +131,7 @@ async def test_nothing_is_compacted_that_is_not_committed(world: World) -> None:
 async def test_a_log_that_cannot_be_read_keeps_no_other_from_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """KAFKA-8725: it is left alone from then on."""
+    """KAFKA-8725: a log that cannot be read is not cleaned any more; the other logs are."""
     damaged, sound = world.fill(A), world.fill(B)
     whole = cleaner.clean
 
@@ -147,7 +149,7 @@ async def test_a_log_that_cannot_be_read_keeps_no_other_from_it(
 async def test_a_log_that_is_deleted_meanwhile_is_let_go(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its pass ends, and nothing is put into its place."""
+    """The deletion of a log ends its pass, and no segment is replaced."""
     monkeypatch.setattr(cleaner, "_PIECE_BYTES", 1)
     log = world.fill(A)
     whole, paused = cleaner.clean, []

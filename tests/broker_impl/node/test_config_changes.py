@@ -1,4 +1,4 @@
-"""Settings that change while three brokers run."""
+"""Dynamic settings of topics and brokers, on three running brokers."""
 
 from typing import Any
 
@@ -61,7 +61,8 @@ def brokers(cluster: Any) -> list[Any]:
 
 
 async def test_a_topics_settings_change_on_all_brokers(three: Any) -> None:
-    """Any broker takes them; logs and replicas obey."""
+    """Any broker accepts a change of a topic's settings, and the logs and replicas of all
+    brokers apply it."""
     await create(three, config={"retention.ms": "5"})
     error = await alter(three, 1, TOPIC, "t", ("min.insync.replicas", 0, "2"))
     assert error == (0, "")
@@ -78,7 +79,7 @@ async def test_a_topics_settings_change_on_all_brokers(three: Any) -> None:
 
 
 async def test_alter_configs_forgets_what_it_does_not_name(three: Any) -> None:
-    """The request of old clients replaces a topic's settings."""
+    """AlterConfigs, the request of old clients, replaces all settings of a topic."""
     await create(three, config={"retention.ms": "5"})
     request = AlterConfigsRequest(
         resources=[ReplacedResource(TOPIC, "t", [ReplacedConfig("segment.ms", "7")])]
@@ -90,7 +91,7 @@ async def test_alter_configs_forgets_what_it_does_not_name(three: Any) -> None:
 
 
 async def test_a_brokers_settings_change(three: Any) -> None:
-    """Those of all brokers everywhere, those of one there."""
+    """A cluster-wide broker setting applies everywhere, a setting of one broker only there."""
     await create(three)
     assert (await alter(three, 1, BROKER, "", ("log.retention.ms", 0, "11")))[0] == 0
     assert (await alter(three, 2, BROKER, "2", ("log.retention.ms", 0, "22")))[0] == 0
@@ -109,10 +110,10 @@ async def test_a_brokers_settings_change(three: Any) -> None:
 
 
 async def test_changes_outlive_a_session_and_a_restart(three: Any) -> None:
-    """A new session reads everything again, and so does a new process."""
+    """A new session and a restarted process read all dynamic settings again."""
     await create(three)
     third = three.brokers[3]
-    third.broker._settings_task.cancel()  # it hears nothing
+    third.broker._settings_task.cancel()  # it hears of no change
     assert (await alter(three, 1, TOPIC, "t", ("segment.ms", 0, "7")))[0] == 0
     assert (await alter(three, 1, BROKER, "", ("log.retention.ms", 0, "11")))[0] == 0
     assert third.broker._logs.logs[TP].config.segment_ms != 7
@@ -139,15 +140,17 @@ async def test_changes_outlive_a_session_and_a_restart(three: Any) -> None:
 async def test_what_is_refused(
     three: Any, kind: int, name: str, key: str, value: str, error: ErrorCode
 ) -> None:
-    """Nothing is written then."""
+    """A refused change leaves all settings as they were."""
     await create(three)
     assert (await alter(three, 1, kind, name, (key, 0, value)))[0] == error
     assert await told(three, 1, TOPIC, "t", "retention.ms") == ("604800000", 5)
 
 
 async def test_settings_without_effect_are_described_as_they_were_given(cluster: Any) -> None:
-    """Their values are from the file, read-only, and hidden where Kafka has a password; the broker
-    refuses to change them, and does not describe those that were not given."""
+    """Settings that the broker accepts but does not act on are described as given in the file.
+
+    They are read-only, and hidden where Kafka has a password. The broker refuses to change them,
+    and does not describe those that were not given."""
     cluster.inactive = {"num.io.threads": "8", "ssl.key.password": "secret", "x": "1"}
     await cluster.add(1)
     await cluster.ready()
@@ -168,7 +171,9 @@ async def test_settings_without_effect_are_described_as_they_were_given(cluster:
 
 
 async def test_a_listener_without_a_host_advertises_the_machine_s_name(cluster: Any) -> None:
-    """Kafka's default is `PLAINTEXT://:9092`; clients need a host that they can connect to."""
+    """A listener without a host advertises the machine's name.
+
+    Kafka's default is `PLAINTEXT://:9092`, but clients need a host that they can connect to."""
     await cluster.add(
         1,
         listeners="PLAINTEXT://:0",
@@ -181,7 +186,7 @@ async def test_a_listener_without_a_host_advertises_the_machine_s_name(cluster: 
 
 
 async def test_validation_only(three: Any) -> None:
-    """What could be is said so, and not done."""
+    """With validate_only a change is checked, but not made."""
     await create(three)
     rows = ("segment.ms", 0, "7")
     assert (await alter(three, 1, TOPIC, "t", rows, validate_only=True))[0] == 0
@@ -191,7 +196,7 @@ async def test_validation_only(three: Any) -> None:
 
 
 async def test_a_topic_that_allows_it_gets_an_unclean_leader(three: Any) -> None:
-    """As soon as it does, the controller looks."""
+    """When a topic's unclean.leader.election.enable is set, the controller elects at once."""
     await create(three, assignment=[3, 2])
     for number in (2, 3):
         await three.brokers[number].stop()

@@ -1,4 +1,4 @@
-"""Topics whose assignment names brokers that are not there."""
+"""Topics whose manual assignment names brokers that are not alive."""
 
 from typing import Any
 
@@ -13,7 +13,9 @@ from tests.broker_impl.node.test_broker import TP, create, produce
 
 
 async def test_an_absent_broker_may_have_a_replica(cluster: Any) -> None:
-    """As in Kafka 2.8: those that are there lead, and the other joins the ISR when it comes."""
+    """A topic may have a replica on a dead broker, as in Kafka 2.8.
+
+    The live replicas lead, and the other joins the ISR when its broker comes."""
     await cluster.add(1)
     await cluster.ready()
     await create(cluster, "t", assignment=[9, 1])
@@ -25,7 +27,7 @@ async def test_an_absent_broker_may_have_a_replica(cluster: Any) -> None:
 
 
 async def test_a_topic_without_a_living_replica_is_led_later(cluster: Any) -> None:
-    """Its creation times out and is not undone."""
+    """The creation of a topic without a live replica times out, but a leader is elected later."""
     await cluster.add(1)
     await cluster.ready()
     asked = CreatableTopic(

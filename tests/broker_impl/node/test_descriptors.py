@@ -9,7 +9,7 @@ from broker_impl.node import descriptors
 
 @pytest.fixture
 def few() -> Iterator[int]:
-    """A soft limit below the hard one, which is returned."""
+    """Lower the soft limit on file descriptors, and return the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, soft), hard))
     yield hard
@@ -17,7 +17,8 @@ def few() -> Iterator[int]:
 
 
 def test_a_process_may_open_as_much_as_the_system_permits(few: int) -> None:
-    """The soft limit of a shell, often 1,024, is raised, as a JVM does for Kafka."""
+    """The soft limit of a shell, often 1,024, is raised to the hard limit, as a JVM does for
+    Kafka."""
     assert descriptors.raise_limit() == few
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few, few)
 
@@ -34,6 +35,6 @@ def test_a_process_may_open_as_much_as_the_system_permits(few: int) -> None:
 def test_connections_leave_descriptors_for_files(
     given: dict[str, str], limit: int, most: int
 ) -> None:
-    """At most half of them are connections; a lower max.connections counts."""
+    """At most half of the descriptors are for connections; a lower max.connections applies."""
     config = configuration.parse({"broker.id": "1", "zookeeper.connect": "h:1"} | given)
     assert descriptors.with_room_for_files(config, limit).max_connections == most

@@ -45,7 +45,7 @@ def target(stage: Stage = Stage.FETCH, partition: int = 0) -> FetchTarget:
 
 
 class FakeReplicas:
-    """Wants to know what the test says, and remembers what it was told."""
+    """Replicas that give the fetcher the test's targets, and record the results."""
 
     def __init__(self) -> None:
         self.targets: list[FetchTarget] = []
@@ -106,7 +106,7 @@ class World:
         self.fetchers = Fetchers(replicas, peers, config, self.failures.append)
 
     async def tell(self, *targets: FetchTarget) -> list[Any]:
-        """What comes back for these questions."""
+        """Let the fetcher work on these targets, and return the recorded results."""
         self.replicas.targets = list(targets)
         self.fetchers.wake()
         await until(lambda: bool(self.replicas.told or self.failures))
@@ -126,7 +126,9 @@ def partition(**values: Any) -> FetchResponse:
 
 
 async def test_a_fetch_names_epoch_and_offset(world: World) -> None:
-    """The question carries what fences it; records and watermark go back with it."""
+    """A fetch has the leader epoch, offset and last epoch; its records and watermark are passed on.
+
+    The leader epoch fences the fetch."""
     world.peers.reply = lambda message: partition(
         records=memoryview(b"batch"), high_watermark=9, log_start_offset=2
     )
@@ -143,7 +145,7 @@ async def test_a_fetch_names_epoch_and_offset(world: World) -> None:
 
 
 async def test_a_diverging_answer_is_passed_on(world: World) -> None:
-    """KIP-595: where the leader's log of that epoch ended."""
+    """KIP-595: a diverging epoch and its end offset are passed on to the replica."""
     world.peers.reply = lambda message: partition(
         diverging_epoch=EpochEndOffset(epoch=2, end_offset=5)
     )
@@ -156,14 +158,14 @@ async def test_a_diverging_answer_is_passed_on(world: World) -> None:
     ("number", "error"), [(6, ErrorCode.NOT_LEADER_OR_FOLLOWER), (9999, -1)], ids=repr
 )
 async def test_errors_are_passed_on(world: World, number: int, error: int) -> None:
-    """Also one that this broker has never heard of."""
+    """Errors of a partition are passed on, including error codes that this broker does not know."""
     world.peers.reply = lambda message: partition(error_code=number)
     [(_, _, told, _)] = await world.tell(target())
     assert told == error
 
 
 async def test_what_was_not_asked_is_not_told(world: World) -> None:
-    """A partition that the leader adds to its answer is ignored."""
+    """A partition in the response that was not in the request is ignored."""
     world.peers.reply = lambda message: FetchResponse(
         responses=[
             FetchableTopicResponse(
@@ -179,7 +181,8 @@ async def test_what_was_not_asked_is_not_told(world: World) -> None:
 
 
 async def test_an_epoch_is_asked_for_before_records(world: World) -> None:
-    """OffsetForLeaderEpoch first; a fetch of others in the same round does not wait for data."""
+    """OffsetForLeaderEpoch comes before fetches, and a fetch in the same round does not wait for
+    data."""
 
     def reply(message: Any) -> Any:
         if not isinstance(message, OffsetForLeaderEpochRequest):
@@ -209,7 +212,7 @@ async def test_an_epoch_is_asked_for_before_records(world: World) -> None:
     ids=repr,
 )
 async def test_bounds_are_two_questions(world: World, errors: list[int], told: Any) -> None:
-    """Earliest and latest; an error of either is the answer."""
+    """The bounds of a log are two ListOffsets requests; an error of either is the result."""
     answers = iter(zip(errors, (11, 12), strict=True))
 
     def reply(message: ListOffsetsRequest) -> Any:
@@ -227,7 +230,8 @@ async def test_bounds_are_two_questions(world: World, errors: list[int], told: A
 
 @pytest.mark.parametrize("refusal", [PeerError("gone"), FetchResponse(error_code=70)], ids=repr)
 async def test_a_leader_that_fails_is_asked_again_after_a_pause(world: World, refusal: Any) -> None:
-    """Also one that refuses the whole request: no busy asking."""
+    """After a failure, also of the whole request, the fetcher waits before it asks the leader
+    again."""
 
     def reply(message: Any) -> Any:
         if isinstance(refusal, Exception):
@@ -246,7 +250,7 @@ async def test_a_leader_that_fails_is_asked_again_after_a_pause(world: World, re
 
 
 async def test_what_waits_after_an_error_is_asked_in_time(world: World) -> None:
-    """With nothing due the task rests until the next retry, or until it is woken."""
+    """With no target due the fetcher sleeps until the next retry, or until it is woken."""
     world.peers.reply = lambda message: partition()
     await world.tell(target())
     world.replicas.retry_at = asyncio.get_running_loop().time() + 0.01
@@ -258,7 +262,7 @@ async def test_what_waits_after_an_error_is_asked_in_time(world: World) -> None:
 
 
 async def test_a_broken_invariant_is_not_swallowed(world: World) -> None:
-    """An assertion that fails in an answer's wake ends the broker."""
+    """An assertion that fails while a response is handled ends the broker."""
 
     def fail(*args: Any, **told: Any) -> None:
         raise AssertionError("out of order")
@@ -270,7 +274,7 @@ async def test_a_broken_invariant_is_not_swallowed(world: World) -> None:
 
 
 async def test_nothing_wakes_after_the_end(world: World) -> None:
-    """An effect of the last moment starts no task."""
+    """A wake-up just before the close starts no task."""
     world.replicas.targets = [target()]
     world.fetchers.wake_soon()
     await world.fetchers.close()

@@ -1,4 +1,4 @@
-"""The requests of groups against brokers in this process: what each version says, and who may."""
+"""Group requests to brokers in this process, by version and by sender."""
 
 import asyncio
 from typing import Any
@@ -56,13 +56,13 @@ SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 
 
 class Client:
-    """Asks whoever coordinates the group, as a client would."""
+    """A client that sends its requests to the coordinator of the group."""
 
     def __init__(self, cluster: ClusterInLoop) -> None:
         self.cluster = cluster
 
     async def coordinator(self, key: str = GROUP) -> int:
-        """As any broker tells, once there is one."""
+        """Return the coordinator as any broker reports it, once there is one."""
         number = next(n for n, running in self.cluster.brokers.items() if running.broker)
         async with asyncio.timeout(20):
             while True:
@@ -73,7 +73,7 @@ class Client:
                 await asyncio.sleep(0.05)
 
     async def ask(self, request: Any, version: int) -> Any:
-        """Again while the coordinator moves or loads."""
+        """Send a request, and repeat it while the coordinator moves or loads."""
         async with asyncio.timeout(20):
             while True:
                 answer = await self.cluster.ask(await self.coordinator(), request, version)
@@ -93,7 +93,7 @@ class Client:
         return await self.ask(JoinGroupRequest(member_id=member_id, **(given | fields)), version)
 
     async def alone(self) -> str:
-        """A group of one, in Stable; its only member."""
+        """Bring a group of one member to Stable, and return that member."""
         joined = await self.join()
         assert joined.error_code == 0
         member = str(joined.member_id)
@@ -139,7 +139,7 @@ class Client:
 
 @pytest.fixture
 async def client(cluster: ClusterInLoop) -> Client:
-    """Two brokers with a topic, and no delays."""
+    """A client of two brokers, with a topic and without rebalance delays."""
     settings = {
         "default_replication_factor": "2",
         "offsets_topic_num_partitions": str(PARTITIONS),
@@ -161,7 +161,9 @@ async def client(cluster: ClusterInLoop) -> Client:
 
 
 async def test_the_internal_topic(client: Client) -> None:
-    """Made on first use: as many partitions as are set, compacted, on all of the two brokers."""
+    """__consumer_offsets is created on first use, compacted, with the configured partitions.
+
+    It has a replica on each of the two brokers."""
     coordinator = await client.coordinator()
     broker = client.cluster.brokers[1].broker
     assert broker is not None
@@ -174,7 +176,7 @@ async def test_the_internal_topic(client: Client) -> None:
 
 
 async def test_nobody_else_writes_there(client: Client) -> None:
-    """What clients produce to an internal topic would be taken for a coordinator's word."""
+    """Clients may not produce to an internal topic: the coordinator would trust their records."""
     leader = await client.coordinator()
     home = placing.partition_of(GROUP, PARTITIONS)
     row = PartitionProduceData(home, encode_batch([Record(b"k", b"v")]))
@@ -186,7 +188,8 @@ async def test_nobody_else_writes_there(client: Client) -> None:
 
 
 async def test_who_does_not_coordinate_says_so(client: Client) -> None:
-    """And never that there is no offset."""
+    """A broker that is not the coordinator answers NOT_COORDINATOR, never that there is no
+    offset."""
     other = 3 - await client.coordinator()
     beat = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m")
     assert (await client.cluster.ask(other, beat, 3)).error_code == E.NOT_COORDINATOR
@@ -203,7 +206,8 @@ async def test_who_does_not_coordinate_says_so(client: Client) -> None:
 
 
 async def test_offsets_come_back_as_they_were_committed(client: Client) -> None:
-    """Offset, leader epoch and metadata, in every version that has them; -1 for the rest."""
+    """OffsetFetch returns offset, leader epoch and metadata as committed, or -1 where a version
+    has none."""
     assert await client.committed() == (-1, -1, "")
     assert await client.commit(5) == E.NONE
     assert await client.committed() == (5, 3, "at 5")
@@ -217,7 +221,7 @@ async def test_offsets_come_back_as_they_were_committed(client: Client) -> None:
 
 
 async def test_commits_that_are_refused(client: Client) -> None:
-    """Each for its own reason."""
+    """Each invalid OffsetCommit is refused with its own error."""
     assert await client.commit(5, member_id="m", generation_id=4) == E.ILLEGAL_GENERATION
     assert await client.commit(5, "nowhere") == E.UNKNOWN_TOPIC_OR_PARTITION
     assert await client.commit(5, metadata="x" * 21) == E.OFFSET_METADATA_TOO_LARGE
@@ -228,7 +232,7 @@ async def test_commits_that_are_refused(client: Client) -> None:
 
 
 async def test_newcomers_of_v4_are_given_an_id(client: Client) -> None:
-    """One that begins with the client's name (KIP-394)."""
+    """From JoinGroup v4 on, a new member gets an id that begins with its client id (KIP-394)."""
     asked = await client.join(version=5)
     assert asked.error_code == E.MEMBER_ID_REQUIRED
     assert asked.member_id.startswith("test-")
@@ -240,7 +244,9 @@ async def test_newcomers_of_v4_are_given_an_id(client: Client) -> None:
 
 
 async def test_the_view_of_an_operator(client: Client) -> None:
-    """List, describe, leave by instance, delete; with the states of each step."""
+    """An operator can list, describe and delete a group, and remove a member by instance id.
+
+    The state is checked at each step."""
     assert await client.state() == "Dead"
     joined = await client.join(group_instance_id="i", version=5)
     assert joined.member_id.startswith("i-")
@@ -267,7 +273,7 @@ async def test_the_view_of_an_operator(client: Client) -> None:
 
 
 async def test_offsets_are_deleted(client: Client) -> None:
-    """Of topics that are not read; and with a topic that is deleted."""
+    """Offsets are deleted by OffsetDelete, for topics without subscribers, and with their topic."""
     await client.commit(5)
     rows = [OffsetDeleteRequestTopic(TOPIC, [OffsetDeleteRequestPartition(0)])]
     member = await client.alone()
@@ -289,7 +295,8 @@ async def test_offsets_are_deleted(client: Client) -> None:
 
 
 async def test_the_next_coordinator_goes_on(client: Client) -> None:
-    """Members keep their generation, offsets are as they were; who waits is sent on."""
+    """The next coordinator keeps members, generation and offsets; parked requests get
+    NOT_COORDINATOR."""
     member = await client.alone()
     assert await client.commit(5, member_id=member, generation_id=1) == E.NONE
     former = await client.coordinator()
@@ -336,7 +343,7 @@ def _leads(client: Client, number: int) -> bool:
 
 
 async def test_a_silent_member_goes(client: Client) -> None:
-    """The clock of the broker, not a request, ends its session."""
+    """A member without requests is removed by the broker's clock."""
     for running in client.cluster.brokers.values():
         await running.stop()
         running.settings["group.min.session.timeout.ms"] = "100"

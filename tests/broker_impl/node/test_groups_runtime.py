@@ -1,4 +1,4 @@
-"""How a broker takes over the groups of a partition, and gives them up."""
+"""How a broker loads and unloads the groups of a partition."""
 
 import asyncio
 import random
@@ -26,14 +26,14 @@ TP = TopicPartition("t", 0)
 
 
 def batch_of(at: int, offset: int, **fields: Any) -> bytes:
-    """A commit of ``offset`` for ``TP``, as it lies in the log."""
+    """Encode a commit of ``offset`` for ``TP`` as a batch of the log."""
     key = records.encode_offset_key(GROUP, TP)
     row = Record(key, records.encode_offset(Committed(offset)), 0)
     return batch.encode_batch([row], base_offset=at, **fields)
 
 
 def marker(at: int, producer_id: int, *, is_commit: bool) -> bytes:
-    """The end of a transaction."""
+    """Encode a transaction marker as a batch of the log."""
     row = Record(b"\0\0\0" + bytes([is_commit]), b"\0\0\0\0\0\0", 0)
     return batch.encode_batch(
         [row],
@@ -46,14 +46,14 @@ def marker(at: int, producer_id: int, *, is_commit: bool) -> bytes:
 
 
 class Log:
-    """A partition and its log, as the runtime sees them through two objects."""
+    """A partition and its log: the two objects that the runtime uses, in one."""
 
     def __init__(self, *batches: bytes) -> None:
         self.batches = list(batches)
         self.is_committed = asyncio.Event()
         self.leader_epoch = 1
         self.between: Callable[[], None] = lambda: None
-        """Happens after each batch that is read."""
+        """Called after each batch that is read."""
         self.told: list[Callable[[E, int], None]] = []
 
     async def read(
@@ -72,7 +72,7 @@ class Log:
 
 
 class Office:
-    """A broker's part in groups, over one log."""
+    """A broker's groups runtime over one log."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -125,7 +125,10 @@ async def office_of() -> AsyncIterator[Callable[..., Office]]:
 
 
 async def test_nothing_is_told_before_it_is_committed(office_of: Any) -> None:
-    """What was read may yet be lost: "loading" until the reading ends, which waits for that."""
+    """Offsets are not returned before they are committed: the load ends only then.
+
+    Until then the answer is COORDINATOR_LOAD_IN_PROGRESS, because records that were read may be
+    lost."""
     office = office_of(batch_of(0, 5), batch_of(1, 6), is_committed=False)
     office.runtime.taken(HOME, 1)
     await office.settle()
@@ -136,7 +139,9 @@ async def test_nothing_is_told_before_it_is_committed(office_of: Any) -> None:
 
 
 async def test_compaction_may_leave_no_marker_in_a_marker_batch(office_of: Any) -> None:
-    """KAFKA-7467: all that is left of it is by what its producer is known."""
+    """KAFKA-7467: a marker batch that compaction emptied is skipped.
+
+    It remains only to keep the state of its producer."""
     whole = marker(1, 7, is_commit=True)
     left = batch.with_only(batch.parse_header(whole), [])
     office = office_of(batch_of(0, 5), left, batch_of(2, 6))
@@ -146,7 +151,9 @@ async def test_compaction_may_leave_no_marker_in_a_marker_batch(office_of: Any) 
 
 
 async def test_a_new_epoch_while_reading_reads_anew(office_of: Any) -> None:
-    """Half a log would be taken for all of it."""
+    """A new leader epoch during a load starts the load again.
+
+    Otherwise half a log would be taken for all of it."""
     office = office_of(batch_of(0, 5), batch_of(1, 6))
 
     def next_epoch() -> None:
@@ -161,7 +168,8 @@ async def test_a_new_epoch_while_reading_reads_anew(office_of: Any) -> None:
 
 
 async def test_losing_office_while_reading(office_of: Any) -> None:
-    """Nothing of it is left, and taking office again begins anew."""
+    """Losing the partition during a load drops what was read; a later leadership loads from the
+    start."""
     office = office_of(batch_of(0, 5), is_committed=False)
     office.runtime.taken(HOME, 1)
     await office.settle()
@@ -175,7 +183,7 @@ async def test_losing_office_while_reading(office_of: Any) -> None:
 
 
 async def test_transactions_in_the_log(office_of: Any) -> None:
-    """Committed, aborted and open ones are told apart by their markers."""
+    """A load applies committed transactions, drops aborted ones, and keeps open ones pending."""
     transactional = {"producer_epoch": 0, "transactional": True}
     office = office_of(
         batch_of(0, 5, producer_id=7, **transactional),
@@ -192,7 +200,9 @@ async def test_transactions_in_the_log(office_of: Any) -> None:
 
 
 async def test_a_request_is_answered_now_or_later(office_of: Any) -> None:
-    """What needs no write at once, a commit when it is written, and who hung up not at all."""
+    """A request is answered at once if it needs no write, and a commit when it is written.
+
+    A cancelled request is not answered."""
     office = office_of()
     office.runtime.taken(HOME, 1)
     await office.settle()
@@ -216,7 +226,7 @@ async def test_a_request_is_answered_now_or_later(office_of: Any) -> None:
 
 
 async def test_a_failure_while_time_passes_ends_the_broker(office_of: Any) -> None:
-    """A full disk, met by a member's deadline: no connection is there to hear of it."""
+    """A disk error at a member's deadline ends the broker, since no connection could report it."""
     office = office_of()
     office.runtime.taken(HOME, 1)
     await office.settle()
@@ -240,7 +250,7 @@ async def test_a_failure_while_time_passes_ends_the_broker(office_of: Any) -> No
 
 
 async def test_fresh_ids(office_of: Any) -> None:
-    """Begin with what the client calls itself, and are never the same."""
+    """A fresh member id is the client id and a unique suffix."""
     office = office_of()
     one, two = office.runtime.fresh_id("c"), office.runtime.fresh_id("c")
     assert one != two

@@ -1,4 +1,4 @@
-"""The logs that brokers keep for themselves."""
+"""The internal topics in which coordinators keep their state."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ TP = TopicPartition("__transaction_state", 0)
 
 
 class Here:
-    """Broker 1, which leads the partition, with broker 2 in sync."""
+    """Broker 1, which leads the partition, with broker 2 in the ISR."""
 
     def __init__(self) -> None:
         logs = LogManager(MemoryDisk(), lambda topic: LogConfig(), broker_id=1, cluster_id="c")
@@ -75,7 +75,7 @@ class Here:
         )
 
     def fetched(self, offset: int, epoch: int = 0) -> None:
-        """The follower holds all below."""
+        """Let the follower fetch at `offset`, which says that it has all records below."""
         self.replicas.fetch(
             TP, replica_id=2, offset=offset, bytes_max=1000, current_leader_epoch=epoch
         )
@@ -92,7 +92,7 @@ class Here:
 
 
 async def test_an_append_counts_once_it_is_committed() -> None:
-    """T6: all in-sync replicas have it."""
+    """T6: an append succeeds when all in-sync replicas have it."""
     here = Here()
     here.append()
     assert here.done == []
@@ -103,7 +103,7 @@ async def test_an_append_counts_once_it_is_committed() -> None:
 
 
 async def test_an_append_may_have_no_outcome() -> None:
-    """After its time it is not known what became of it."""
+    """An append that is not committed in time fails with REQUEST_TIMED_OUT, its outcome unknown."""
     here = Here()
     here.append()
     await asyncio.sleep(0.1)
@@ -111,7 +111,9 @@ async def test_an_append_may_have_no_outcome() -> None:
 
 
 async def test_a_failure_of_whoever_is_told_is_heard() -> None:
-    """A broken invariant, or a disk that is full by then, ends the broker; it is not swallowed."""
+    """An exception in the callback of an append ends the broker.
+
+    It may be a broken invariant, or a full disk."""
     here = Here()
     failure = AssertionError("broken")
 
@@ -126,7 +128,9 @@ async def test_a_failure_of_whoever_is_told_is_heard() -> None:
 
 
 async def test_an_append_of_another_epoch_is_refused() -> None:
-    """What a former coordinator decided is not written by the next, even on the same broker."""
+    """An append with an older leader epoch is refused, even if the same broker leads again.
+
+    The decision of a former coordinator must not be written by the next."""
     here = Here()
     here.order(1, 1)
     here.append(epoch=0)
@@ -136,12 +140,12 @@ async def test_an_append_of_another_epoch_is_refused() -> None:
 
 @pytest.mark.parametrize(("first", "goes_on"), [(5, True), (9, True), (None, False)])
 def test_offsets_may_be_missing(first: int | None, goes_on: bool) -> None:
-    """Compaction leaves gaps; only where there is no batch at all reading is over."""
+    """A read continues over gaps that compaction left, and ends only where there is no batch."""
     assert internal_topics.goes_on(5, first) is goes_on
 
 
 async def test_a_read_that_brings_nothing_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the log's end is said to be (KAFKA-9065)."""
+    """A read that returns nothing is not repeated, whatever the log end is (KAFKA-9065)."""
     here = Here()
     here.append()
     here.fetched(1)
@@ -152,10 +156,12 @@ async def test_a_read_that_brings_nothing_is_not_repeated(monkeypatch: pytest.Mo
 
 
 async def test_what_is_read_is_committed_in_the_end() -> None:
-    """Markers of a decision that nobody else has would outlive it."""
+    """A load waits until the records that it read are committed.
+
+    Otherwise markers could be sent for a decision that is lost at the next failover."""
     here = Here()
     here.append()
-    here.order(1, 1)  # elected anew: the record is in the log, and not committed
+    here.order(1, 1)  # elected again: the record is in the log, and not committed
     reading = asyncio.create_task(here.read(epoch=1))
     await asyncio.sleep(0.12)
     assert not reading.done()
@@ -188,7 +194,7 @@ def creatable(topic: str, brokers: int, **given: str) -> CreatableTopic | None:
 def test_replicas_of_an_internal_topic(
     given: str | None, brokers: int, copies: int, in_sync: str
 ) -> None:
-    """The default takes what is there; what was set by hand is insisted on."""
+    """The default replication factor adapts to the number of brokers; a configured one does not."""
     settings = {} if given is None else {"transaction_state_log_replication_factor": given}
     topic = creatable(transaction_records.TOPIC, brokers, **settings)
     assert topic is not None

@@ -16,7 +16,7 @@ WRITE = WriteIsr(TP, leader=1, leader_epoch=3, isr=(1, 2), controller_epoch=9, z
 
 
 class FakeReplicas:
-    """Remembers what it was told."""
+    """Replicas that record the results of ISR writes."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -35,7 +35,7 @@ class FakeReplicas:
 
 
 class FakeZooKeeper:
-    """A state znode, and the notices that were made."""
+    """The state znode of one partition, and the ISR notices that were created."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -85,7 +85,8 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
 
 
 async def test_a_write_is_conditional_and_told(world: World) -> None:
-    """R14: the znode that is written carries our leadership, its new version goes back."""
+    """R14: an ISR write is conditional, has this leader's state, and returns the znode's new
+    version."""
     world.writer.write(WRITE)
     await until(lambda: bool(world.replicas.told))
     assert world.replicas.told == [("written", TP, 6)]
@@ -98,7 +99,7 @@ async def test_a_write_is_conditional_and_told(world: World) -> None:
     "error", [BadVersion("v"), ConnectionLoss("cut"), SessionExpired("over")], ids=repr
 )
 async def test_a_refusal_and_doubt_are_told_alike(world: World, error: Exception) -> None:
-    """Whoever does not know whether it was written has to look."""
+    """A refused write and a write in doubt are reported alike: the state must be read again."""
     world.zk.errors = [error]
     world.writer.write(WRITE)
     await until(lambda: bool(world.replicas.told))
@@ -107,7 +108,7 @@ async def test_a_refusal_and_doubt_are_told_alike(world: World, error: Exception
 
 
 async def test_a_refresh_tells_what_is_there(world: World) -> None:
-    """Leader, epoch, ISR and version; nothing while it cannot be read, or is garbage."""
+    """A refresh reports leader, epoch, ISR and version, and nothing if the znode is unreadable."""
     world.zk.errors = [ConnectionLoss("cut")]
     world.writer.refresh(RefreshIsr(TP))
     world.writer.refresh(RefreshIsr(TP))  # reads an empty znode
@@ -122,7 +123,7 @@ async def test_a_refresh_tells_what_is_there(world: World) -> None:
 
 
 async def test_changes_gather_in_one_notice(world: World) -> None:
-    """KAFKA-2406: many partitions make one notice; one that failed is told of again."""
+    """KAFKA-2406: changes of many partitions share one notice, and a failed notice is repeated."""
     world.zk.errors = [ConnectionLoss("cut")]
     world.writer.announce(TP)
     world.writer.announce(TopicPartition("t", 1))
@@ -136,7 +137,7 @@ async def test_changes_gather_in_one_notice(world: World) -> None:
 
 
 async def test_a_change_during_the_telling_is_told_of_too(world: World) -> None:
-    """What changes while a notice is on its way is in the next one."""
+    """A change while a notice is being created is announced in the next notice."""
     create = world.zk.create
 
     async def create_and_change(*args: Any, **options: Any) -> str:
@@ -150,7 +151,7 @@ async def test_a_change_during_the_telling_is_told_of_too(world: World) -> None:
 
 
 async def test_a_broken_invariant_is_not_swallowed(world: World) -> None:
-    """An assertion that fails in an answer's wake ends the broker."""
+    """An assertion that fails in the handling of a result ends the broker."""
     world.replicas.fails = AssertionError("out of order")
     world.writer.write(WRITE)
     await until(lambda: bool(world.failures))

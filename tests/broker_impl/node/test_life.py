@@ -1,4 +1,4 @@
-"""How a broker begins and ends, whatever happens meanwhile."""
+"""How a broker starts and stops, and what may happen meanwhile."""
 
 import asyncio
 import random
@@ -53,14 +53,14 @@ async def is_registered(zookeeper: ZooKeeperInLoop, number: int) -> bool:
 
 
 async def idle_tasks() -> list[str]:
-    """What runs besides the test and the ZooKeeper server."""
+    """The tasks that run in addition to the test and the ZooKeeper server."""
     await asyncio.sleep(0.01)
     tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     return [str(task.get_coro()) for task in tasks if "zookeeper.server" not in repr(task)]
 
 
 async def test_a_stop_before_zookeeper_is_there(zookeeper: ZooKeeperInLoop) -> None:
-    """A broker that waits for ZooKeeper stops at once, twice is no more than once."""
+    """A broker that waits for ZooKeeper stops at once; a second stop changes nothing."""
     await zookeeper.stop()
     broker = make(zookeeper)
     starting = asyncio.create_task(broker.start())
@@ -72,7 +72,9 @@ async def test_a_stop_before_zookeeper_is_there(zookeeper: ZooKeeperInLoop) -> N
 
 
 async def test_a_stop_while_waiting_for_the_own_ghost(zookeeper: ZooKeeperInLoop) -> None:
-    """A stop before it has registered leaves a directory that was closed in order."""
+    """A stop before the broker has registered leaves a clean-shutdown marker.
+
+    The broker waits for its own old registration to expire."""
     ghost = await look(zookeeper)
     for path in zk_paths.PERSISTENT_PATHS:
         await ghost.ensure_path(path)
@@ -89,7 +91,7 @@ async def test_a_stop_while_waiting_for_the_own_ghost(zookeeper: ZooKeeperInLoop
 
 
 async def test_a_second_broker_of_the_same_id_is_refused(zookeeper: ZooKeeperInLoop) -> None:
-    """A registration that does not go away belongs to somebody else: ConfigError, in one line."""
+    """A registration that stays belongs to another broker, and start fails with a ConfigError."""
     first, second = make(zookeeper), make(zookeeper)
     await first.start()
     with pytest.raises(ConfigError, match=r"broker.id=1: another broker is registered as it"):
@@ -101,7 +103,8 @@ async def test_a_second_broker_of_the_same_id_is_refused(zookeeper: ZooKeeperInL
 
 
 async def test_a_longer_session_than_asked_for_is_waited_out(zookeeper: ZooKeeperInLoop) -> None:
-    """The server's word on the timeout counts: the ghost lives as long as that."""
+    """The broker waits for an old registration as long as the session timeout that the server
+    granted."""
     broker = make(zookeeper, zookeeper_session_timeout_ms="60")
     ghost = await look(zookeeper)
     for path in zk_paths.PERSISTENT_PATHS:
@@ -109,7 +112,7 @@ async def test_a_longer_session_than_asked_for_is_waited_out(zookeeper: ZooKeepe
     await ghost.create(zk_paths.broker(1), ephemeral=True)
     starting = asyncio.create_task(broker.start())
     await until(lambda: bool(broker._listening))
-    await asyncio.sleep(0.25)  # several times what was asked for
+    await asyncio.sleep(0.25)  # several times the requested timeout
     assert not starting.done()
     await ghost.close()
     await starting
@@ -118,7 +121,7 @@ async def test_a_longer_session_than_asked_for_is_waited_out(zookeeper: ZooKeepe
 
 
 async def test_a_foreign_directory_is_refused(zookeeper: ZooKeeperInLoop) -> None:
-    """The data directory of another broker: ConfigError, and nothing is left running."""
+    """The data directory of another broker is a ConfigError, and leaves no task running."""
     disk = MemoryDisk()
     first = make(zookeeper, 1, disk)
     await first.start()
@@ -131,7 +134,7 @@ async def test_a_foreign_directory_is_refused(zookeeper: ZooKeeperInLoop) -> Non
 
 
 async def test_a_failure_while_stopping_leaves_no_clean_marker(zookeeper: ZooKeeperInLoop) -> None:
-    """What fails during the controlled shutdown must be recovered from, and is told."""
+    """A failure during the controlled shutdown is raised, and leaves no clean-shutdown marker."""
     disk = MemoryDisk()
     broker = make(zookeeper, disk=disk)
     await broker.start()
@@ -144,7 +147,7 @@ async def test_a_failure_while_stopping_leaves_no_clean_marker(zookeeper: ZooKee
 
 
 async def test_a_failed_task_ends_the_broker(zookeeper: ZooKeeperInLoop) -> None:
-    """Nobody else would do the work of a chore, of the controller, of a fetcher or ISR writer."""
+    """A background task that fails ends the broker, because no other task would do its work."""
     broker = make(zookeeper, log_flush_scheduler_interval_ms="1")
     await broker.start()
     broker._logs.tick = lambda *args: (_ for _ in ()).throw(StorageError("EIO"))  # type: ignore[method-assign]
@@ -156,7 +159,8 @@ async def test_a_failed_task_ends_the_broker(zookeeper: ZooKeeperInLoop) -> None
 async def test_a_stop_without_zookeeper_takes_its_bounded_time(
     zookeeper: ZooKeeperInLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The leaders cannot be moved; the logs are closed in order all the same."""
+    """A stop without ZooKeeper is bounded in time: leaders do not move, but the logs are closed
+    cleanly."""
     monkeypatch.setattr(life, "_STOP_BOUND_S", 0.2)
     disk = MemoryDisk()
     broker = make(zookeeper, disk=disk, zookeeper_session_timeout_ms="2000")
@@ -169,7 +173,7 @@ async def test_a_stop_without_zookeeper_takes_its_bounded_time(
 
 
 async def test_sessions_may_pass_by_while_it_starts(zookeeper: ZooKeeperInLoop) -> None:
-    """An expiry while it waits to register begins a new session, in which it registers."""
+    """If the session expires while the broker waits to register, it registers in a new session."""
     ghost = await look(zookeeper)
     for path in zk_paths.PERSISTENT_PATHS:
         await ghost.ensure_path(path)
@@ -191,7 +195,7 @@ async def test_sessions_may_pass_by_while_it_starts(zookeeper: ZooKeeperInLoop) 
 async def test_an_expired_session_and_a_dead_zookeeper(
     cluster: ClusterInLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that lost its session waits for ZooKeeper, and stops if it is told to."""
+    """A broker whose session expired waits for ZooKeeper, and can be stopped meanwhile."""
     monkeypatch.setattr(life, "_STOP_BOUND_S", 0.2)
     running = await cluster.add(1)
     broker = running.broker
@@ -205,7 +209,7 @@ async def test_an_expired_session_and_a_dead_zookeeper(
 
 
 async def test_the_controller_is_replaced_with_the_session(cluster: ClusterInLoop) -> None:
-    """A lone broker that loses its session again and again is the controller again and again."""
+    """A single broker becomes controller again after each lost session."""
     running = await cluster.add(1)
     broker = running.broker
     assert broker is not None

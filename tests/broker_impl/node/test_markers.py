@@ -1,4 +1,4 @@
-"""Transaction markers on their way: again and again, until each is there or means nothing."""
+"""Transaction markers are sent again until each is written, or not needed any more."""
 
 import asyncio
 from typing import Any
@@ -24,11 +24,11 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 class Leaders:
-    """Brokers that answer as they are told to; without an order, that all is well."""
+    """Leaders that answer WriteTxnMarkers with the given errors, or else with success."""
 
     def __init__(self) -> None:
         self.orders: dict[TopicPartition, list[ErrorCode | None]] = {}
-        """What each partition's next requests end with; None: no answer."""
+        """The errors of each partition's next requests; None: no answer."""
         self.asked: list[tuple[int, list[TopicPartition]]] = []
         self.is_answering = asyncio.Event()
         self.is_answering.set()
@@ -72,7 +72,7 @@ class Leaders:
 
 
 class Sender:
-    """The markers of one coordinator, in its epoch 4."""
+    """The marker sender of one coordinator, in coordinator epoch 4."""
 
     def __init__(self) -> None:
         self.leaders = Leaders()
@@ -105,7 +105,7 @@ class Sender:
         self.markers.send(sent, 4)
 
     async def ended(self) -> None:
-        """Nothing is under way."""
+        """Wait until no marker is pending."""
         async with asyncio.timeout(10):
             await self.markers._tasks.ended()
         assert self.failures == []
@@ -135,7 +135,7 @@ async def test_each_leader_is_asked_once() -> None:
     ],
 )
 async def test_what_may_not_be_there_is_sent_again(error: ErrorCode | None) -> None:
-    """T6: for ever, and to whoever leads by then."""
+    """T6: a marker that may not be written is sent again without limit, to the present leader."""
     sender = Sender()
     sender.leaders.orders = {A: [error, error, error]}
     sender.send(A)
@@ -151,7 +151,9 @@ async def test_what_may_not_be_there_is_sent_again(error: ErrorCode | None) -> N
     "error", [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED]
 )
 async def test_a_fenced_coordinator_gives_up(error: ErrorCode) -> None:
-    """Another one has decided since; the marker that it could not write is not there."""
+    """A fenced coordinator stops sending a marker, and does not report it as written.
+
+    A later coordinator has decided since."""
     sender = Sender()
     sender.leaders.orders = {A: [error]}
     sender.send(A, B)
@@ -160,7 +162,8 @@ async def test_a_fenced_coordinator_gives_up(error: ErrorCode) -> None:
 
 
 async def test_a_coordinator_that_was_followed_sends_nothing() -> None:
-    """Neither does an answer count that comes after it has lost its partition."""
+    """A coordinator that lost its partition sends no markers, and ignores answers that come
+    later."""
     sender = Sender()
     sender.epoch = 5
     sender.send(A)
@@ -201,7 +204,9 @@ async def test_a_partition_without_a_leader_is_waited_for() -> None:
 
 
 async def test_a_partition_that_stays_unknown_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its topic was deleted; but a view that only lags is given time."""
+    """A marker for a partition that stays unknown for long is dropped, as its topic was deleted.
+
+    Before that, the view may only lag."""
     sender = Sender()
     del sender.view.topics["a"]
     sender.send(A)

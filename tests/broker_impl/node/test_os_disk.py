@@ -1,4 +1,4 @@
-"""The Disk port: one contract, kept by the operating system's disk and by the tests' own."""
+"""The contract of the Disk port, for the operating system's disk and for the memory disk."""
 
 import errno
 import os
@@ -38,7 +38,7 @@ def test_files_grow_and_are_read_anywhere(disk: Disk) -> None:
 
 
 def test_any_number_of_buffers_is_appended(disk: Disk) -> None:
-    """The system takes about a thousand at once; a caller need not know."""
+    """Any number of buffers can be appended, although the system takes about a thousand at once."""
     file = disk.open("many", create=True)
     file.append([b"x"] * 5000)
     assert file.size == 5000
@@ -46,7 +46,8 @@ def test_any_number_of_buffers_is_appended(disk: Disk) -> None:
 
 
 def test_a_missing_file_is_opened_only_to_create_it(disk: Disk) -> None:
-    """Whoever expects a file learns that it is gone; `create` keeps what there is."""
+    """Operations on a missing file fail, except `open` with `create`, which keeps existing
+    bytes."""
     for action in (
         lambda: disk.open("f"),
         lambda: disk.read("f"),
@@ -64,7 +65,7 @@ def test_a_missing_file_is_opened_only_to_create_it(disk: Disk) -> None:
 
 
 def test_small_files_are_replaced(disk: Disk) -> None:
-    """`write` leaves the new bytes and no trace of how it did it."""
+    """`write` replaces a small file, and leaves no temporary file."""
     disk.make_dir("d")
     disk.write("d/f", b"old")
     disk.write("d/f", b"newer")
@@ -73,7 +74,7 @@ def test_small_files_are_replaced(disk: Disk) -> None:
 
 
 def test_directories(disk: Disk) -> None:
-    """Made, listed in order, renamed, removed with all that is in them."""
+    """Directories are created, listed in order, renamed, and removed with their content."""
     disk.make_dir("d")
     disk.make_dir("d/e")
     disk.write("d/b", b"")
@@ -96,7 +97,7 @@ def test_directories(disk: Disk) -> None:
 
 
 def test_the_lock_keeps_others_out(tmp_path: Path) -> None:
-    """A second broker is refused by name of the directory, until the first lets go."""
+    """A second broker is refused, with the directory's name, until the first releases the lock."""
     first, second = OsDisk(tmp_path), OsDisk(tmp_path)
     first.lock()
     with pytest.raises(StorageError, match=f"{tmp_path} is locked"):
@@ -108,7 +109,7 @@ def test_the_lock_keeps_others_out(tmp_path: Path) -> None:
 
 
 def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """KAFKA-17181: the rest follows; what the system refuses then is a StorageError."""
+    """KAFKA-17181: a short write is completed; an error while doing so is a StorageError."""
     file = OsDisk(tmp_path).open("f", create=True)
     whole_writev, whole_write = os.writev, os.write
 
@@ -130,7 +131,7 @@ def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_short_read_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system may give less than there is."""
+    """A short read is completed."""
     file = OsDisk(tmp_path).open("f", create=True)
     file.append([b"abcdefgh"])
     whole = os.pread
@@ -139,7 +140,7 @@ def test_a_short_read_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_closed_file_refuses(tmp_path: Path) -> None:
-    """Every OSError comes as StorageError, with the path."""
+    """Every OSError is raised as a StorageError with the path."""
     file = OsDisk(tmp_path).open("f", create=True)
     file.close()
     for action in (
@@ -154,7 +155,7 @@ def test_a_closed_file_refuses(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    """A file stands in the way."""
+    """A data directory whose parent is a file is refused."""
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StorageError, match="Not a directory"):
         OsDisk(tmp_path / "file" / "data")

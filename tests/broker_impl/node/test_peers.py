@@ -14,7 +14,7 @@ KEY, VERSION = 10, 1
 
 
 class FakePeer:
-    """Reads requests and answers as told; an answer that is empty is none."""
+    """A server that answers each request with `reply`; an empty reply sends nothing."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -73,14 +73,14 @@ async def ask(peers: Peers, broker: int = 1, timeout_s: float = 5) -> str:
 
 
 async def test_one_connection_serves_all_requests(peer: FakePeer, peers: Peers) -> None:
-    """Requests at the same time share a connection, and each gets its own answer."""
+    """Concurrent requests share a connection, and each gets its own answer."""
     peer.reply = lambda number: answer(number, str(number))
     assert sorted(await asyncio.gather(*(ask(peers) for _ in range(5)))) == list("12345")
     assert peer.connections == 1
 
 
 async def test_a_late_answer_is_never_taken_for_another(peer: FakePeer, peers: Peers) -> None:
-    """After a time-out the connection is dropped, and with it whatever comes on it."""
+    """A time-out closes the connection, so that a late answer is not taken for the next one."""
     peer.reply = lambda number: b""
     with pytest.raises(PeerError, match="did not answer in"):
         await ask(peers, timeout_s=0.02)
@@ -90,7 +90,7 @@ async def test_a_late_answer_is_never_taken_for_another(peer: FakePeer, peers: P
 
 
 async def test_who_asks_no_more_drops_the_connection(peer: FakePeer, peers: Peers) -> None:
-    """A cancelled request leaves nothing behind either."""
+    """A cancelled request closes the connection too."""
     peer.reply = lambda number: b""
     asking = asyncio.create_task(ask(peers))
     await asyncio.sleep(0.02)
@@ -113,7 +113,7 @@ async def test_who_asks_no_more_drops_the_connection(peer: FakePeer, peers: Peer
 async def test_garbage_is_a_failure_of_the_peer(
     peer: FakePeer, peers: Peers, reply: Callable[[int], bytes]
 ) -> None:
-    """An answer that cannot be read fails the request and drops the connection."""
+    """An unreadable answer fails the request and closes the connection."""
     peer.reply = reply
     with pytest.raises(PeerError):
         await ask(peers)
@@ -123,7 +123,8 @@ async def test_garbage_is_a_failure_of_the_peer(
 
 
 async def test_failures_to_reach_a_peer(peer: FakePeer, peers: Peers) -> None:
-    """Unknown, not there, or gone in the midst of it: PeerError each time."""
+    """A request fails with PeerError if the peer is unknown, unreachable, or lost while it
+    answers."""
     with pytest.raises(PeerError, match="broker 7 is not known to be alive"):
         await ask(peers, 7)
     peer.reply = lambda number: b""
@@ -137,7 +138,7 @@ async def test_failures_to_reach_a_peer(peer: FakePeer, peers: Peers) -> None:
 
 
 async def test_a_new_address_ends_the_old_connection(peer: FakePeer, peers: Peers) -> None:
-    """A peer that moved is asked at its new address; one that is gone fails at once."""
+    """A new address of a peer closes the old connection; a peer that is removed fails at once."""
     await ask(peers)
     other = FakePeer()
     await other.start()
@@ -154,7 +155,8 @@ async def test_a_new_address_ends_the_old_connection(peer: FakePeer, peers: Peer
 
 
 async def test_a_peer_that_moves_while_it_is_called(peer: FakePeer, peers: Peers) -> None:
-    """A connection to where it was is not used: somebody else may live there now."""
+    """A connection to an address that changed meanwhile is not used: another server may be
+    there."""
     asking = asyncio.create_task(ask(peers))
     await asyncio.sleep(0)
     peers.update({})
@@ -163,7 +165,7 @@ async def test_a_peer_that_moves_while_it_is_called(peer: FakePeer, peers: Peers
 
 
 async def test_overrides_go_before_what_is_advertised(peer: FakePeer) -> None:
-    """faultline.peer.<id>: the address of a proxy on the way to that peer."""
+    """faultline.peer.<id>, the address of a proxy, takes precedence over the advertised address."""
     peers = Peers("test", {1: ("127.0.0.1", peer.port)})
     peers.update({1: ("127.0.0.1", 1)})
     assert await ask(peers) == ""

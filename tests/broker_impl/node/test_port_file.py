@@ -1,4 +1,4 @@
-"""What a server tells of its ports."""
+"""The file in which a server publishes its ports."""
 
 from pathlib import Path
 
@@ -8,7 +8,8 @@ from broker_impl.node.port_file import publish
 
 
 def test_the_port_file_is_whole_or_not_there(tmp_path: Path) -> None:
-    """It is renamed into place, over that of an earlier start."""
+    """The port file is renamed into place, over that of an earlier start, so that it is always
+    whole."""
     for ports in ({"A": 1}, {"A": 3, "B": 2}):
         publish(tmp_path / "ports", ports)
         assert msgspec.json.decode((tmp_path / "ports").read_bytes()) == ports

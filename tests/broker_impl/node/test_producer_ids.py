@@ -9,7 +9,7 @@ from broker_impl.zookeeper.errors import BadVersion, ConnectionLoss, NodeExists,
 
 
 class FakeZooKeeper:
-    """One znode; the next write may be lost before, or after, it happened."""
+    """One znode; the connection may be lost before or after the next write takes effect."""
 
     def __init__(self) -> None:
         self.data: bytes | None = None
@@ -54,7 +54,7 @@ async def take(ids: ProducerIds, count: int) -> list[int]:
 
 
 async def test_blocks_follow_each_other() -> None:
-    """Two brokers never give the same id; each begins a block where the last one ended."""
+    """Each broker claims blocks of ids that follow the last claimed one, so that ids are unique."""
     zk: Any = FakeZooKeeper()
     one, two = ProducerIds(1, lambda: zk), ProducerIds(2, lambda: zk)
     assert await take(one, 2) == [0, 1]
@@ -64,7 +64,7 @@ async def test_blocks_follow_each_other() -> None:
 
 @pytest.mark.parametrize("claimed", [False, True])
 async def test_another_broker_was_quicker(claimed: bool) -> None:
-    """A conditional write that comes too late is tried again on what is there then."""
+    """A claim that loses against another broker is repeated from the new value."""
     zk: Any = FakeZooKeeper()
     if claimed:
         await ProducerIds(9, lambda: zk).next()
@@ -75,7 +75,7 @@ async def test_another_broker_was_quicker(claimed: bool) -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("claimed", [False, True])
 async def test_a_block_in_doubt_is_not_used(when: str, claimed: bool) -> None:
-    """A claim whose outcome is not known refuses this request, and is never given out twice."""
+    """A claim with unknown outcome fails the request, and its block is never used."""
     zk: Any = FakeZooKeeper()
     other = ProducerIds(9, lambda: zk)
     first = await other.next() if claimed else -1

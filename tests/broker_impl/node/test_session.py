@@ -19,7 +19,7 @@ class Stat:
 
 
 class FakeClient:
-    """A session; what it meets is scripted by the class."""
+    """A ZooKeeper client with one session; the class attributes script its results."""
 
     starts: ClassVar[list[Exception]]
     made: ClassVar[list["FakeClient"]]
@@ -66,7 +66,7 @@ ZNODE = zk_paths.BrokerZnode(
 
 
 async def test_a_session_that_is_over_at_once_is_followed_by_another(session: Session) -> None:
-    """ZooKeeper may take a session back before it was used; nobody else is told."""
+    """A session that expires before it is used is replaced by another, without an expiry event."""
     FakeClient.starts = [SessionExpired("over"), SessionExpired("over")]
     await session.open()
     assert [client.is_closed for client in FakeClient.made] == [True, True, False]
@@ -74,7 +74,7 @@ async def test_a_session_that_is_over_at_once_is_followed_by_another(session: Se
 
 
 async def test_only_the_session_of_now_can_expire(session: Session) -> None:
-    """The end of a session that was replaced is no news."""
+    """Only the present session can report its expiry, a replaced one cannot."""
     await session.open()
     await session.open()
     FakeClient.made[0].on_state(State.EXPIRED)
@@ -87,7 +87,9 @@ async def test_only_the_session_of_now_can_expire(session: Session) -> None:
 
 
 async def test_registering_waits_for_the_own_ghost(session: Session) -> None:
-    """An earlier life's znode goes with its session; the czxid of ours is the broker epoch."""
+    """Registration waits until the znode of an earlier process is gone with its session.
+
+    The czxid of the new znode is the broker epoch."""
     await session.open()
     FakeClient.creates = [NodeExists("n"), NodeExists("n"), Stat(100, 77)]
     FakeClient.found = [Stat(5, 66), None]
@@ -96,7 +98,8 @@ async def test_registering_waits_for_the_own_ghost(session: Session) -> None:
 
 
 async def test_a_registration_whose_answer_was_lost_is_found(session: Session) -> None:
-    """The znode is there, and its owner is our session."""
+    """A registration whose response was lost is found, because its znode belongs to the present
+    session."""
     await session.open()
     FakeClient.creates = [NodeExists("n")]
     FakeClient.found = [Stat(100, 88)]
@@ -105,7 +108,9 @@ async def test_a_registration_whose_answer_was_lost_is_found(session: Session) -
 
 
 async def test_somebody_else_with_our_id_is_told_by_time(session: Session) -> None:
-    """Three of the longer of both timeouts: then it is no ghost."""
+    """A foreign registration that outlasts three session timeouts belongs to another broker.
+
+    The longer of the requested and the granted timeout counts."""
     await session.open()
     session.zk.session_timeout_ms = 20
     FakeClient.found = [Stat(5, 66)]
@@ -116,7 +121,8 @@ async def test_somebody_else_with_our_id_is_told_by_time(session: Session) -> No
 
 
 async def test_persisting(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails in ZooKeeper is tried again, until it works or the event comes."""
+    """`persist` retries an action that fails in ZooKeeper, until it succeeds or the event is
+    set."""
     outcomes: list[Exception | None] = [ConnectionLoss("cut"), SessionExpired("over"), None]
 
     async def action() -> None:

@@ -25,7 +25,7 @@ TP = TopicPartition("t", 0)
 
 
 class Watched:
-    """Broker 1, and somebody who looks at it."""
+    """Broker 1, and a snapshot reader of it."""
 
     def __init__(self, disk: MemoryDisk | None = None) -> None:
         self.disk = disk or MemoryDisk()
@@ -45,7 +45,7 @@ class Watched:
         self.onlooker = Onlooker(lambda path, at, size: self.disk.open(path).pread(at, size))
 
     def order(self, leader: int, epoch: int) -> None:
-        """A LeaderAndIsr."""
+        """Handle a LeaderAndIsr request."""
         row = LeaderAndIsrPartitionState(
             partition_index=0,
             controller_epoch=1,
@@ -59,7 +59,7 @@ class Watched:
         assert self.replicas.leader_and_isr(request).partition_errors[0].error_code == 0
 
     def tell(self, leader: int, epoch: int) -> None:
-        """An UpdateMetadata."""
+        """Handle an UpdateMetadata request."""
         row = UpdateMetadataPartitionState(leader=leader, leader_epoch=epoch)
         topic = UpdateMetadataTopicState(topic_name="t", partition_states=[row])
         self.view.update(UpdateMetadataRequest(controller_epoch=1, topic_states=[topic]))
@@ -93,8 +93,9 @@ def offsets(shot: ReplicaSnapshot) -> Sequence[int]:
 
 
 def test_a_snapshot_has_all_batches_across_segments_and_keeps_them(broker: Watched) -> None:
-    """What was appended since is read on from where the last look ended; an older snapshot keeps
-    what it had."""
+    """A snapshot has all batches across segments; a later one reads only what was appended since.
+
+    An older snapshot keeps its content."""
     broker.order(1, 0)
     for _ in range(3):
         broker.append()
@@ -115,7 +116,7 @@ def test_a_snapshot_has_all_batches_across_segments_and_keeps_them(broker: Watch
 
 
 def test_what_has_not_changed_is_the_same_object(broker: Watched) -> None:
-    """The whole snapshot, too; any event on the replica makes another."""
+    """Without an event the snapshot is the same object; any event on the replica makes another."""
     broker.order(1, 0)
     first = broker.look()
     assert broker.look() is first
@@ -124,7 +125,8 @@ def test_what_has_not_changed_is_the_same_object(broker: Watched) -> None:
 
 
 def test_what_clients_are_told_is_part_of_it(broker: Watched) -> None:
-    """Of which epoch the leader is; told anew, the snapshot is another."""
+    """A snapshot has the leader epoch in the metadata for clients; a new epoch makes another
+    snapshot."""
     broker.tell(1, 4)
     first = broker.look()
     assert first.told == {TP: 4}
@@ -134,7 +136,8 @@ def test_what_clients_are_told_is_part_of_it(broker: Watched) -> None:
 
 
 def test_a_log_that_was_deleted_and_is_back_is_another(broker: Watched) -> None:
-    """Even if nobody has looked meanwhile."""
+    """A log that was deleted and created again has another number, even without a snapshot in
+    between."""
     broker.order(1, 0)
     broker.append()
     assert broker.replica().log.number == 0
@@ -146,7 +149,7 @@ def test_a_log_that_was_deleted_and_is_back_is_another(broker: Watched) -> None:
 
 
 def test_a_log_that_was_cut_is_read_anew(broker: Watched) -> None:
-    """Even when it has grown to the same length again."""
+    """A truncated log is read again, even when it has grown to the same length."""
     broker.order(1, 0)
     broker.append()
     broker.append()
@@ -159,7 +162,7 @@ def test_a_log_that_was_cut_is_read_anew(broker: Watched) -> None:
 
 
 def test_a_log_is_seen_before_its_broker_is_told_of_it(broker: Watched) -> None:
-    """After a start, with what recovery made of it."""
+    """After a restart a snapshot shows the recovered log before the broker knows its role."""
     broker.order(1, 0)
     broker.append()
     broker.disk.kill()
@@ -168,7 +171,7 @@ def test_a_log_is_seen_before_its_broker_is_told_of_it(broker: Watched) -> None:
 
 
 def test_producers_are_told_when_asked_for(broker: Watched) -> None:
-    """They cost a copy each."""
+    """A snapshot has producer states only on request, because they are copied."""
     broker.order(1, 0)
     broker.append(producer_id=5, sequence=0)
     broker.append(producer_id=5, sequence=1)
@@ -181,7 +184,7 @@ def test_producers_are_told_when_asked_for(broker: Watched) -> None:
 
 
 def test_a_deleted_log_is_forgotten(broker: Watched) -> None:
-    """Nothing of it is left in the next snapshot."""
+    """A deleted log is not in the next snapshot."""
     broker.order(1, 0)
     broker.look()
     broker.logs.delete(TP)
@@ -189,7 +192,7 @@ def test_a_deleted_log_is_forgotten(broker: Watched) -> None:
 
 
 def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
-    """Where no batch begins reading ends, and the headers do not reach the log's end."""
+    """A damaged log is read up to the damage, and its headers do not reach the log's end."""
     broker.order(1, 0)
     for _ in range(3):
         broker.append()

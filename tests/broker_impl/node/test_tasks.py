@@ -4,7 +4,7 @@ from broker_impl.node.tasks import Tasks
 
 
 async def test_a_failure_is_told() -> None:
-    """A task that fails is heard of, one that is cancelled or ends is not."""
+    """A task that fails is reported, a task that ends or is cancelled is not."""
     failures: list[BaseException] = []
     tasks = Tasks(failures.append)
 
@@ -24,7 +24,7 @@ async def test_a_failure_is_told() -> None:
 
 
 async def test_a_chore_that_fails_is_told() -> None:
-    """What is due again and again ends with its first failure."""
+    """A periodic action ends with its first failure, which is reported."""
     failures: list[BaseException] = []
     tasks = Tasks(failures.append)
     done: list[int] = []

@@ -1,4 +1,5 @@
-"""Transactions over the wire: brokers, coordinator and readers, without a client in between."""
+"""Transactions over the wire between brokers, coordinators and readers, without a client
+library."""
 
 import asyncio
 from typing import Any
@@ -50,7 +51,7 @@ NONE = ErrorCode.NONE
 
 
 class Producer:
-    """A producer with a transactional id, as far as the wire shows it."""
+    """A producer with a transactional id that sends the protocol's requests."""
 
     def __init__(self, cluster: Any, transactional_id: str = "tx") -> None:
         self.cluster = cluster
@@ -68,7 +69,7 @@ class Producer:
             await asyncio.sleep(0.01)
 
     async def ask(self, message: Any, version: int) -> Any:
-        """An answer of the coordinator, once it has loaded and is not busy."""
+        """Return the coordinator's response, once it has loaded and is not busy."""
         while True:
             answer = await self.cluster.ask(await self.coordinator(), message, version)
             error = error_in(answer)
@@ -166,7 +167,7 @@ async def end_offset(cluster: Any, *, committed: bool) -> int:
 
 
 async def stable(cluster: Any, offset: int) -> None:
-    """Wait until the last stable offset is there."""
+    """Wait until the last stable offset is `offset`."""
     async with asyncio.timeout(10):
         while True:
             if await end_offset(cluster, committed=True) == offset:
@@ -176,7 +177,7 @@ async def stable(cluster: Any, offset: int) -> None:
 
 @pytest.fixture
 async def producer(three: Any) -> Producer:
-    """The topic `t`, and a producer that has initialised itself."""
+    """The topic `t`, and a producer that has called InitProducerId."""
     controller = three.brokers[1].broker.view.controller_id
     new = CreatableTopic(name="t", num_partitions=2, replication_factor=3)
     request = CreateTopicsRequest(topics=[new], timeout_ms=5000)
@@ -191,7 +192,8 @@ async def producer(three: Any) -> Producer:
 
 
 async def test_a_reader_of_committed_records_waits_for_the_marker(producer: Producer) -> None:
-    """R10, T1, KAFKA-5522: in Fetch and ListOffsets alike."""
+    """read_committed readers wait for the marker in Fetch and in ListOffsets (R10, T1,
+    KAFKA-5522)."""
     cluster = producer.cluster
     assert (await producer.add(), await producer.send(b"a", b"b")) == (NONE, NONE)
     row = await fetch(cluster)
@@ -208,7 +210,7 @@ async def test_a_reader_of_committed_records_waits_for_the_marker(producer: Prod
 
 
 async def test_a_parked_reader_is_told_what_was_aborted(producer: Producer) -> None:
-    """KAFKA-5376: the list comes with the records, whenever they come."""
+    """KAFKA-5376: a parked Fetch returns the aborted transactions together with their records."""
     await producer.add()
     await producer.send(b"a")
     reading = asyncio.create_task(fetch(producer.cluster, wait_ms=8000))
@@ -223,7 +225,9 @@ async def test_a_parked_reader_is_told_what_was_aborted(producer: Producer) -> N
 
 
 async def test_a_late_batch_begins_no_transaction(producer: Producer) -> None:
-    """T-02 (KAFKA-14402): what comes after the end would else hold readers up for ever."""
+    """T-02 (KAFKA-14402): a batch after the end of its transaction is refused.
+
+    It would otherwise begin a transaction that blocks readers for ever."""
     await producer.add()
     await producer.send(b"a")
     await producer.end(commit=True)
@@ -234,18 +238,20 @@ async def test_a_late_batch_begins_no_transaction(producer: Producer) -> None:
 
 
 async def test_a_partition_has_to_be_added_first(producer: Producer) -> None:
-    """KIP-890: the transaction is open, and this partition is no part of it."""
+    """KIP-890: a batch for a partition that was not added to the open transaction is refused."""
     assert await producer.add(TopicPartition(TP.topic, 1)) == NONE
     assert await producer.send(b"a") == ErrorCode.INVALID_TXN_STATE
 
 
 async def test_a_fenced_producer_neither_sends_nor_ends(producer: Producer) -> None:
-    """Older versions have one name for both errors (KIP-588)."""
+    """A fenced producer can neither send nor end.
+
+    Older versions of the protocol have one error code for both cases (KIP-588)."""
     await producer.add()
     zombie = Producer(producer.cluster)
     zombie.id, zombie.epoch = producer.id, producer.epoch
     assert await producer.init() == NONE
-    assert producer.epoch == zombie.epoch + 2  # one to abort under
+    assert producer.epoch == zombie.epoch + 2  # one epoch is used for the abort
     assert await zombie.send(b"a") == ErrorCode.INVALID_PRODUCER_EPOCH
     assert await zombie.add(version=3) == ErrorCode.PRODUCER_FENCED
     assert await zombie.add(version=1) == ErrorCode.INVALID_PRODUCER_EPOCH
@@ -254,7 +260,7 @@ async def test_a_fenced_producer_neither_sends_nor_ends(producer: Producer) -> N
 
 
 async def test_what_was_decided_survives_its_coordinator(producer: Producer) -> None:
-    """KAFKA-5131: the markers that one had not sent are sent by the next."""
+    """KAFKA-5131: the next coordinator sends the markers that its predecessor did not send."""
     cluster = producer.cluster
     coordinator = await producer.coordinator()
     cluster.brokers[coordinator].broker.transactions._markers.send = lambda *args: None
@@ -272,7 +278,9 @@ async def test_what_was_decided_survives_its_coordinator(producer: Producer) -> 
 async def test_the_next_transaction_waits_for_the_one_before(
     producer: Producer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within bounds: a client that is refused waits for longer than the markers take."""
+    """A new transaction waits for the markers of the one before, up to a bound.
+
+    A client that is refused would wait for longer than the markers take."""
     here = await producer.coordinator()
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id="tx",
@@ -293,7 +301,8 @@ async def test_the_next_transaction_waits_for_the_one_before(
 
 
 async def test_what_is_going_on_can_be_seen(producer: Producer) -> None:
-    """KIP-664: the coordinator's side and the partition's."""
+    """KIP-664: transactions are visible at the coordinator, and producers at the partition's
+    leader."""
     cluster = producer.cluster
     await producer.add()
     await producer.send(b"a", b"b")
@@ -325,7 +334,9 @@ async def test_what_is_going_on_can_be_seen(producer: Producer) -> None:
 
 
 async def test_markers_of_former_coordinators_are_refused(producer: Producer) -> None:
-    """T5: and admin clients may end what hangs (KIP-664)."""
+    """T5: markers of earlier coordinator epochs are refused.
+
+    Admin clients may end hanging transactions by a marker (KIP-664)."""
     cluster = producer.cluster
 
     async def mark(coordinator_epoch: int, *, commit: bool, topic: str = "t") -> int:
@@ -350,7 +361,7 @@ async def test_markers_of_former_coordinators_are_refused(producer: Producer) ->
 
 
 async def test_partitions_that_are_not_there_are_not_added(producer: Producer) -> None:
-    """And none of the others that were asked for with them."""
+    """If one partition of a request is unknown, none of its partitions is added."""
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id="tx",
         v3_and_below_producer_id=producer.id,
@@ -370,13 +381,15 @@ async def test_partitions_that_are_not_there_are_not_added(producer: Producer) -
 
 
 async def test_internal_topics_are_no_part_of_a_transaction(producer: Producer) -> None:
-    """Only coordinators write there."""
+    """Clients cannot add internal topics to a transaction, since only coordinators write to
+    them."""
     added = await producer.add(TopicPartition("__consumer_offsets", 0))
     assert added == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 async def test_verification_is_between_brokers(producer: Producer) -> None:
-    """Clients are not told of the version that asks, and cannot use it."""
+    """The version of AddPartitionsToTxn for brokers is not advertised to clients, and refused to
+    them."""
     row = APIS[24]
     assert (row.advertised, row.served) == (range(4), range(5))
     with pytest.raises(PeerError):
@@ -384,7 +397,8 @@ async def test_verification_is_between_brokers(producer: Producer) -> None:
 
 
 async def test_the_internal_topic_is_made_as_it_has_to_be(producer: Producer) -> None:
-    """Fifty partitions, three replicas, and nothing in it grows too old."""
+    """__transaction_state has fifty partitions, three replicas, and compaction without
+    retention."""
     brokers = [each.broker for each in producer.cluster.brokers.values()]
     partitions = brokers[0].view.topics[transaction_records.TOPIC]
     assert len(partitions) == 50

@@ -1,4 +1,4 @@
-"""A controller on a real ZooKeeper server, with brokers that are no more than registrations."""
+"""A controller on a real ZooKeeper server, with brokers that are only registrations."""
 
 import asyncio
 import random
@@ -29,7 +29,7 @@ WALL_MS = 1_700_000_000_000
 
 
 class FakePeers(Peers):
-    """Brokers that write down what they are told, and obey."""
+    """Peers that record the requests of the controller, and answer them as brokers would."""
 
     def __init__(self) -> None:
         super().__init__("test", {})
@@ -38,7 +38,7 @@ class FakePeers(Peers):
         self.silent: set[BrokerId] = set()
         """Brokers that do not answer."""
         self.refusing: dict[BrokerId, ErrorCode] = {}
-        """Brokers that answer every order with an error."""
+        """Brokers that answer every request with an error."""
         self.keeping: set[BrokerId] = set()
         """Brokers that cannot delete a replica."""
 
@@ -46,7 +46,7 @@ class FakePeers(Peers):
         self.addresses = dict(brokers)
 
     def disconnect(self, broker_id: BrokerId) -> None:
-        """There is no connection."""
+        """Do nothing: there is no connection."""
 
     async def request(
         self, broker_id: BrokerId, message: Any, version: int, *, timeout_s: float
@@ -73,7 +73,7 @@ class FakePeers(Peers):
                 raise AssertionError(message)
 
     def roles(self, broker: BrokerId, tp: TopicPartition) -> list[Any]:
-        """The roles in a partition that a broker has been told, oldest first."""
+        """The rows of LeaderAndIsr for the partition that a broker has received, oldest first."""
         return [
             row
             for order in self.told.get(broker, [])
@@ -84,7 +84,7 @@ class FakePeers(Peers):
         ]
 
     def metadata(self, broker: BrokerId, tp: TopicPartition) -> list[Any]:
-        """What a broker has been told to say of a partition, oldest first."""
+        """The rows of UpdateMetadata for the partition that a broker has received, oldest first."""
         return [
             row
             for order in self.told.get(broker, [])
@@ -95,7 +95,7 @@ class FakePeers(Peers):
         ]
 
     def stops(self, broker: BrokerId, tp: TopicPartition) -> list[Any]:
-        """The orders to stop a replica that a broker was given, oldest first."""
+        """The rows of StopReplica for the partition that a broker has received, oldest first."""
         return [
             row
             for order in self.told.get(broker, [])
@@ -107,7 +107,7 @@ class FakePeers(Peers):
 
 
 class Contender:
-    """One broker's part in the election."""
+    """A broker's candidate in the controller election: its ZooKeeper session, runtime and peers."""
 
     def __init__(self, zk: ZooKeeper, runtime: ControllerRuntime, peers: FakePeers) -> None:
         self.zk = zk
@@ -116,7 +116,7 @@ class Contender:
         self.task = asyncio.get_running_loop().create_task(runtime.run())
 
     async def stop(self) -> None:
-        """Its session ends with it."""
+        """Stop the candidate, and end its session."""
         self.task.cancel()
         [end] = await asyncio.gather(self.task, return_exceptions=True)
         await self.zk.close()
@@ -124,7 +124,7 @@ class Contender:
 
 
 class World:
-    """ZooKeeper, brokers that are registered, and those that contend to be the controller."""
+    """ZooKeeper, registered brokers, and the candidates in the controller election."""
 
     def __init__(self, server: Any) -> None:
         self.server = server
@@ -133,7 +133,8 @@ class World:
         self.contenders: list[Contender] = []
 
     async def session(self, timeout_ms: int = 2000) -> ZooKeeper:
-        """As long a session as this server gives: a busy machine must not end it."""
+        """Open a session with the longest timeout that this server grants, so that a busy
+        machine keeps it."""
         zk = ZooKeeper(self.server.address, session_timeout_ms=timeout_ms, rng=random.Random(1))
         await zk.start()
         return zk
@@ -148,10 +149,10 @@ class World:
             await contender.stop()
         for zk in (self.zk, *self.sessions.values()):
             await zk.close()
-        await asyncio.sleep(0.01)  # the server hears of the last of them before it stops
+        await asyncio.sleep(0.01)  # let the server see the last closed session before it stops
 
     async def come(self, *numbers: BrokerId, rack: str | None = None) -> None:
-        """Brokers register, each in a session of its own."""
+        """Register brokers, each in a session of its own."""
         for number in numbers:
             self.sessions[number] = await self.session(timeout_ms=1000)
             znode = zk_paths.BrokerZnode(
@@ -165,7 +166,7 @@ class World:
             await self._register(self.sessions[number], number, zk_paths.encode(znode))
 
     async def _register(self, zk: ZooKeeper, number: BrokerId, data: bytes) -> None:
-        """As a broker does: insistently, and not before its former registration is gone."""
+        """Register as a broker does: retry, and wait until a former registration is gone."""
         path = zk_paths.broker(number)
         async with asyncio.timeout(10):
             while True:
@@ -182,13 +183,14 @@ class World:
                     return
 
     async def go(self, *numbers: BrokerId) -> None:
-        """Brokers are gone, and their registrations with them."""
+        """Close the sessions of brokers, which removes their registrations."""
         for number in numbers:
             await self.sessions.pop(number).close()
 
     async def restart(self, down_s: float) -> None:
-        """ZooKeeper is away for a while; sessions live through it."""
-        # Nobody is just connecting: asyncio forgets whom it accepts while it stops listening.
+        """Restart ZooKeeper after `down_s` seconds; the sessions survive."""
+        # Wait until all clients are connected: asyncio loses connections that it accepts while it
+        # stops.
         clients = [self.zk, *self.sessions.values(), *(c.zk for c in self.contenders)]
         await asyncio.gather(*(zk.connected() for zk in clients), return_exceptions=True)
         await self.server.stop()
@@ -198,14 +200,14 @@ class World:
         await self.zk.connected()
 
     async def expire(self, zk: ZooKeeper) -> None:
-        """End a session as the server would, behind its owner's back."""
+        """End a session on the server, unknown to the client that owns it."""
         same = ZooKeeper(self.server.address, session_timeout_ms=1000, rng=random.Random(1))
         same.session_id, same._password = zk.session_id, zk._password
         await same.start()
         await same.close()
 
     async def epoch(self, number: BrokerId) -> int:
-        """A broker's epoch."""
+        """The broker's epoch."""
         found = await self.zk.exists(zk_paths.broker(number))
         assert found is not None
         return found.czxid
@@ -217,7 +219,7 @@ class World:
         through: Callable[[ZooKeeper], Any] = lambda zk: zk,
         **settings: str,
     ) -> Contender:
-        """A broker takes part in the election, with a client of ZooKeeper or something like it."""
+        """Start a candidate for the broker, with the client that `through` returns."""
         given = {name.replace("_", "."): value for name, value in settings.items()}
         config = configuration.parse(
             {
@@ -246,7 +248,7 @@ class World:
         return contender
 
     async def topic(self, name: str, *partitions: list[BrokerId], **settings: str) -> None:
-        """A topic is written as a tool would write it."""
+        """Write a topic to ZooKeeper as Kafka's tools would."""
         if settings:
             given = {key.replace("_", "."): value for key, value in settings.items()}
             config = zk_paths.encode(zk_paths.ConfigZnode(config=given))
@@ -257,12 +259,12 @@ class World:
         await self.zk.create(zk_paths.topic(name), zk_paths.encode(znode))
 
     async def state(self, tp: TopicPartition) -> zk_paths.StateZnode:
-        """A partition's state as it is written."""
+        """The partition's state as stored in ZooKeeper."""
         data, _ = await self.zk.get(zk_paths.state(tp))
         return zk_paths.decode(zk_paths.state(tp), data, zk_paths.StateZnode)
 
     async def led(self, tp: TopicPartition, leader: BrokerId, *isr: BrokerId) -> int:
-        """Wait until a partition stands so; its leader epoch."""
+        """Wait until the partition has this leader and ISR, and return its leader epoch."""
         async with asyncio.timeout(10):
             while True:
                 if await self.zk.exists(zk_paths.state(tp)) is not None:
@@ -272,13 +274,13 @@ class World:
                 await asyncio.sleep(0.002)
 
     async def gone(self, path: str) -> None:
-        """Wait until a znode is not there."""
+        """Wait until the znode does not exist."""
         async with asyncio.timeout(10):
             while await self.zk.exists(path) is not None:  # noqa: ASYNC110 - over the wire
                 await asyncio.sleep(0.002)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Let the loop run until it is so."""
+        """Let the event loop run until the condition holds."""
         async with asyncio.timeout(10):
             while not condition():  # noqa: ASYNC110 - any state of any object may be waited for
                 await asyncio.sleep(0.002)
@@ -286,7 +288,7 @@ class World:
 
 @pytest.fixture
 async def world(zookeeper: Any) -> AsyncIterator[World]:
-    """ZooKeeper, and nothing else yet."""
+    """A ZooKeeper server without brokers and candidates."""
     world = World(zookeeper)
     await world.begin()
     yield world

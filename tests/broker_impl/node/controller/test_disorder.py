@@ -1,4 +1,4 @@
-"""Anything that can happen, in any order: afterwards all is well, and nothing was ever wrong."""
+"""Random events in any order break no invariant, and the cluster settles afterwards."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ class Disorder:
         self.rng = rng
         self.runtimes: list[Any] = []
         self.shrunk: dict[tuple[TopicPartition, int], set[int]] = {}
-        """Partition and leader epoch to the ISR that its leader wrote last."""
+        """The ISR that the leader wrote last, by partition and leader epoch."""
 
     async def begin(self) -> None:
         await self.world.come(*BROKERS)
@@ -66,7 +66,7 @@ class Disorder:
             await self.world.come(number)
 
     async def shrink(self) -> None:
-        """A leader that is alive takes a follower out of its ISR."""
+        """A live leader removes a follower from its ISR."""
         tp = self.rng.choice(TPS)
         path = zk_paths.state(tp)
         data, stat = await self.world.zk.get(path)
@@ -91,7 +91,8 @@ class Disorder:
         await asyncio.sleep(0.01)
 
     async def settle(self) -> None:
-        """All brokers are there, and stay; wait until every one was told how things stand."""
+        """Register all brokers, and wait until each has received the present state of all
+        partitions."""
         for number in BROKERS:
             if number not in self.world.sessions:
                 await self.world.come(number)
@@ -121,7 +122,7 @@ class Disorder:
         return True
 
     def check(self) -> None:
-        """Of all that any controller ever told anybody."""
+        """Check the invariants of all requests that any controller ever sent to any broker."""
         leaders: dict[tuple[TopicPartition, int], int] = {}
         isrs: dict[tuple[TopicPartition, int], set[int]] = {}
         for contender in self.runtimes:
@@ -147,7 +148,8 @@ class Disorder:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 async def test_disorder(world: Any, seed: int) -> None:
-    """One leader an epoch, out of the ISR; in the end each partition is led and everybody knows."""
+    """Each epoch has one leader, from the ISR; in the end all partitions have leaders that all
+    know."""
     disorder = Disorder(world, random.Random(seed))
     await disorder.begin()
     for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""The connection to ZooKeeper is lost in the middle of each request of a controller's life."""
+"""The connection to ZooKeeper is lost at any request of a controller."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ REQUESTS = {"get", "children", "exists", "create", "set", "delete", "multi"}
 
 
 class Doubtful:
-    """A client whose n-th request is cut off, before or after it took effect."""
+    """A client whose n-th request loses its connection, before or after it took effect."""
 
     def __init__(self, zk: ZooKeeper, number: int, *, done: bool) -> None:
         self._zk = zk
@@ -47,7 +47,7 @@ class Doubtful:
 
 
 async def live(world: Any, number: int, *, done: bool) -> int:
-    """One life of a controller; the number of its requests."""
+    """Take a controller through one term with all kinds of work; return its number of requests."""
     doubtful: list[Doubtful] = []
 
     def through(zk: ZooKeeper) -> Doubtful:
@@ -82,7 +82,8 @@ async def live(world: Any, number: int, *, done: bool) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("done", [False, True], ids=["lost", "done"])
 async def test_each_request_in_doubt(world: Any, done: bool) -> None:
-    """Whether it was lost or done, all goes on as if nothing had been, in the same term."""
+    """Whether the interrupted request took effect or not, the controller completes its work in
+    one term."""
     requests = await live(world, 0, done=done)
     assert requests > 40
     for number in range(1, requests + 1):

@@ -1,4 +1,4 @@
-"""Who is the controller, and when somebody ceases to be."""
+"""The election of the controller, and the end of its term."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,9 @@ T0 = TopicPartition("t", 0)
 
 
 class AdoptedLate:
-    """A client whose claim is in doubt though done, and that learns its epoch when it may."""
+    """A client whose claim succeeds with a lost connection, and whose read of the epoch is delayed.
+
+    The read of the epoch after the claim waits for `may_adopt`."""
 
     def __init__(self, zk: ZooKeeper) -> None:
         self._zk = zk
@@ -50,7 +52,7 @@ async def stored_epoch(world: Any) -> bytes:
 
 
 async def test_one_is_elected(world: Any) -> None:
-    """The first to claim wins; the others know who it is; the epoch is 1."""
+    """The first claim wins, with epoch 1, and the other candidates know the controller."""
     first = await world.contend(1)
     second = await world.contend(2)
     assert (first.runtime.is_active, second.runtime.is_active) == (True, False)
@@ -77,7 +79,7 @@ async def test_the_next_takes_over(world: Any) -> None:
 
 
 async def test_taking_over_tells_everything(world: Any) -> None:
-    """First who is there (KAFKA-4443), then each broker's roles as they stand, epochs untouched."""
+    """A new controller sends live brokers first (KAFKA-4443), then roles with unchanged epochs."""
     await world.come(1, 2)
     first = await world.contend(1)
     await world.topic("t", [1, 2])
@@ -102,7 +104,9 @@ async def test_taking_over_tells_everything(world: Any) -> None:
 async def test_taking_over_distrusts_who_has_returned(
     world: Any, back: tuple[int, ...], after: tuple[int, ...]
 ) -> None:
-    """Registered anew since the ISR was written, it may have lost records that the others have."""
+    """At takeover, a broker that registered after the ISR was written leaves the ISR.
+
+    It may have lost records that the others have."""
     await world.come(1, 2, 3)
     first = await world.contend(1)
     await world.topic("t", [1, 2, 3])
@@ -116,7 +120,9 @@ async def test_taking_over_distrusts_who_has_returned(
 
 
 async def test_taking_over_begins_an_epoch_where_nobody_stayed(world: Any) -> None:
-    """The same leader must not give offsets of its old epoch to other records."""
+    """At takeover, if no member of the ISR stayed registered, the same leader gets a new epoch.
+
+    It must not give offsets of its old epoch to other records."""
     await world.come(1, 2)
     first = await world.contend(1)
     await world.topic("t", [1, 2])
@@ -132,7 +138,7 @@ async def test_taking_over_begins_an_epoch_where_nobody_stayed(world: Any) -> No
 
 
 async def test_taking_over_elects(world: Any) -> None:
-    """What happened while there was no controller is made good."""
+    """A new controller replaces leaders that died while there was no controller."""
     await world.come(1, 2)
     first = await world.contend(1)
     await world.topic("t", [1, 2])
@@ -146,7 +152,7 @@ async def test_taking_over_elects(world: Any) -> None:
 
 
 async def test_a_later_epoch_ends_the_term(world: Any) -> None:
-    """Once /controller_epoch is another's, no write of the term takes effect (KAFKA-6082)."""
+    """Once /controller_epoch has changed, no write of the old term takes effect (KAFKA-6082)."""
     await world.come(1, 2)
     contender = await world.contend(1)
     await world.topic("t", [1, 2])
@@ -155,7 +161,7 @@ async def test_a_later_epoch_ends_the_term(world: Any) -> None:
     before = len(contender.peers.told[2])
     await world.zk.set(zk_paths.CONTROLLER_EPOCH, b"5")
     await world.go(1)
-    # The election of the old term is refused; the same broker makes it again in its next term.
+    # The election of the old term is refused; the same broker repeats it in its next term.
     assert await world.led(T0, 2, 2) == 1
     assert (await world.state(T0)).controller_epoch == 6
     assert contender.runtime.controller_epoch == 6
@@ -164,7 +170,7 @@ async def test_a_later_epoch_ends_the_term(world: Any) -> None:
 
 
 async def test_no_claim_by_an_epoch_that_has_been_raised(world: Any) -> None:
-    """Who has read the epoch, and is slow to claim the next, finds it taken and begins anew."""
+    """A claim fails if the epoch was raised after it was read, and the candidate tries again."""
     held = asyncio.Event()
     go_on = asyncio.Event()
 
@@ -186,7 +192,7 @@ async def test_no_claim_by_an_epoch_that_has_been_raised(world: Any) -> None:
 
 
 async def test_a_stale_epoch_in_an_answer_ends_the_term(world: Any) -> None:
-    """A broker that knows a later controller is believed."""
+    """A broker that answers STALE_CONTROLLER_EPOCH ends the controller's term."""
     await world.come(1)
     contender = await world.contend(1)
     contender.peers.refusing[1] = ErrorCode.STALE_CONTROLLER_EPOCH
@@ -198,7 +204,8 @@ async def test_a_stale_epoch_in_an_answer_ends_the_term(world: Any) -> None:
 
 
 async def test_a_claim_taken_away(world: Any) -> None:
-    """A controller whose znode is somebody else's is none, though its own session lives."""
+    """A controller whose znode belongs to another broker is inactive, though its own session
+    lives."""
     contender = await world.contend(1)
     znode = zk_paths.ControllerZnode(brokerid=9, timestamp="0")
     await world.zk.delete(zk_paths.CONTROLLER)
@@ -208,7 +215,9 @@ async def test_a_claim_taken_away(world: Any) -> None:
 
 
 async def test_a_lost_connection_is_no_lost_term(world: Any) -> None:
-    """While the session lives so does the term; what came meanwhile is seen afterwards."""
+    """A lost connection does not end the term while the session lives.
+
+    The controller handles afterwards what happened meanwhile."""
     await world.come(1, 2)
     contender = await world.contend(1)
     await world.restart(down_s=0.05)
@@ -219,7 +228,8 @@ async def test_a_lost_connection_is_no_lost_term(world: Any) -> None:
 
 
 async def test_nobody_is_sent_to_a_controller_to_be(world: Any) -> None:
-    """A broker names itself the controller once it answers as one, not when it finds its claim."""
+    """A broker reports itself as controller once its term is active, not when it finds its own
+    claim."""
     clients: list[AdoptedLate] = []
 
     def through(zk: ZooKeeper) -> AdoptedLate:
@@ -236,7 +246,7 @@ async def test_nobody_is_sent_to_a_controller_to_be(world: Any) -> None:
 
 
 async def test_an_expired_session_is_the_end(world: Any) -> None:
-    """The session is over: no longer active at once, and over with the first thing it would do."""
+    """A controller whose session expired is inactive at once, and stops at its next event."""
     contender = await world.contend(1)
     other = await world.contend(2)
     await world.expire(contender.zk)
@@ -248,7 +258,7 @@ async def test_an_expired_session_is_the_end(world: Any) -> None:
 
 
 async def test_who_is_no_controller_says_so(world: Any) -> None:
-    """Every request is answered NOT_CONTROLLER, row by row."""
+    """A broker that is not the controller answers every row of a request with NOT_CONTROLLER."""
     await world.contend(1)
     other = await world.contend(2)
     created = await other.runtime.create_topics(
@@ -262,7 +272,7 @@ async def test_who_is_no_controller_says_so(world: Any) -> None:
 
 
 async def test_whoever_waits_at_the_end_is_told(world: Any) -> None:
-    """A request that is under way when the term ends is answered, not forgotten."""
+    """A request that is in progress when the term ends is answered with REQUEST_TIMED_OUT."""
     await world.come(1)
     contender = await world.contend(1)
     contender.peers.silent.add(1)
@@ -282,7 +292,7 @@ async def test_whoever_waits_at_the_end_is_told(world: Any) -> None:
 
 
 async def test_an_unreadable_claim_is_somebody_elses(world: Any) -> None:
-    """Garbage in /controller is nobody this broker knows; it waits like for any other."""
+    """An unreadable /controller counts as another broker's claim, and the candidate waits."""
     await world.zk.create(zk_paths.CONTROLLER, b"?", ephemeral=True)
     contending = asyncio.ensure_future(world.contend(1))
     await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Leaders and ISRs while brokers come, go and leave."""
+"""The controller changes leaders and ISRs as brokers come, die and shut down."""
 
 import asyncio
 from typing import Any
@@ -16,7 +16,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @pytest.fixture
 async def three(world: Any) -> Any:
-    """Three brokers, the controller among them, and a topic that all of them hold."""
+    """Three brokers, the controller among them, and a topic with a replica on each."""
     await world.come(1, 2, 3)
     world.controller = await world.contend(3)
     world.peers = world.controller.peers
@@ -27,14 +27,14 @@ async def three(world: Any) -> Any:
 
 
 async def shrink(world: Any, *isr: int) -> None:
-    """The leader writes a smaller ISR, of which the controller has not heard."""
+    """The leader writes a smaller ISR, without a notice to the controller."""
     state = await world.state(T0)
     state.isr = list(isr)
     await world.zk.set(zk_paths.state(T0), zk_paths.encode(state))
 
 
 async def test_a_new_partition(three: Any) -> None:
-    """It begins in epoch 0 with all its live replicas in sync; each is told that it is new."""
+    """A new partition starts in epoch 0, with all live replicas in sync, and is sent as new."""
     state = await three.state(T0)
     assert (state.leader, state.leader_epoch, state.controller_epoch) == (1, 0, 1)
     [role] = three.peers.roles(2, T0)
@@ -43,7 +43,10 @@ async def test_a_new_partition(three: Any) -> None:
 
 
 async def test_the_leader_dies(three: Any) -> None:
-    """The next in sync leads, in the next epoch, without the dead in the ISR; all are told."""
+    """When the leader dies, the next in-sync replica leads in the next epoch, and all brokers
+    hear of it.
+
+    The ISR loses the dead leader."""
     await three.go(1)
     assert await three.led(T0, 2, 2, 3) == 1
     await three.until(lambda: len(three.peers.roles(3, T0)) == 2)
@@ -56,13 +59,14 @@ async def test_the_leader_dies(three: Any) -> None:
 
 
 async def test_a_follower_dies(three: Any) -> None:
-    """The leader stays, in a new epoch, with one less in its ISR."""
+    """When a follower dies, the leader stays, in a new epoch, and the ISR loses the follower."""
     await three.go(2)
     assert await three.led(T0, 1, 1, 3) == 1
 
 
 async def test_a_broker_comes_back(three: Any) -> None:
-    """It is told all that it holds, and does not join the ISR by that."""
+    """A broker that comes back receives the roles of all its replicas, and does not rejoin the
+    ISR by that."""
     await three.go(2)
     await three.led(T0, 1, 1, 3)
     before = len(three.peers.told[2])
@@ -76,7 +80,7 @@ async def test_a_broker_comes_back(three: Any) -> None:
 
 
 async def test_a_bounce_between_two_looks(three: Any) -> None:
-    """A broker that is back before anybody looked has lost its place all the same (KIP-380)."""
+    """A broker that re-registers before the controller looks still leaves the ISR (KIP-380)."""
     zk = three.sessions[1]
     data, _ = await zk.get(zk_paths.broker(1))
     await zk.delete(zk_paths.broker(1))
@@ -88,20 +92,20 @@ async def test_a_bounce_between_two_looks(three: Any) -> None:
 
 
 async def test_everybody_dies(three: Any) -> None:
-    """The ISR is kept while there is nobody; whoever of it comes back first leads."""
+    """When the whole ISR is dead, it is kept, and its first member to come back leads."""
     await three.go(1, 2)
     await three.led(T0, 3, 3)
     await three.go(3)
     await three.led(T0, -1, 3)
     await three.come(1)
     await three.until(lambda: len(three.peers.roles(1, T0)) > 1)
-    assert (await three.state(T0)).leader == -1  # 1 is not in sync
+    assert (await three.state(T0)).leader == -1  # broker 1 is not in sync
     await three.come(3)
     await three.led(T0, 3, 3)
 
 
 async def test_an_unclean_election(world: Any) -> None:
-    """Only where the topic's settings allow it (rule R15)."""
+    """An unclean election happens only where the topic's settings allow it (rule R15)."""
     await world.come(1, 2)
     await world.contend(9)
     await world.topic("safe", [1, 2])
@@ -121,15 +125,16 @@ async def test_an_unclean_election(world: Any) -> None:
 
 
 async def test_the_decision_is_made_on_what_stands_there(three: Any) -> None:
-    """The write names a version: a leader that was faster is read, and the choice made again."""
+    """The controller's write names a version; if the leader wrote first, the choice is made
+    again."""
     await shrink(three, 1, 3)
     await three.go(1)
-    # 2 would have been chosen from what the controller had last seen.
+    # From the state that the controller had last seen it would have chosen broker 2.
     assert await three.led(T0, 3, 3) == 1
 
 
 async def test_a_state_that_is_gone(three: Any) -> None:
-    """A partition whose znodes were removed by hand is left alone; the others are not."""
+    """A partition whose znodes were removed by hand is skipped, and the others are not."""
     await three.topic("u", [1, 2])
     u0 = TopicPartition("u", 0)
     await three.led(u0, 1, 1, 2)
@@ -140,7 +145,7 @@ async def test_a_state_that_is_gone(three: Any) -> None:
 
 
 async def test_a_state_that_cannot_be_read(three: Any) -> None:
-    """Garbage ends neither the term nor the broker."""
+    """An unreadable partition state ends neither the term nor the broker."""
     await three.zk.set(zk_paths.state(T0), b"?")
     await three.go(1)
     await three.topic("u", [2])
@@ -149,7 +154,8 @@ async def test_a_state_that_cannot_be_read(three: Any) -> None:
 
 
 async def test_isr_changes_are_passed_on(three: Any) -> None:
-    """A leader's notice makes the controller look, tell all brokers, and remove the notice."""
+    """On a leader's ISR notice the controller reads the state, updates all brokers, and deletes
+    the notice."""
     await shrink(three, 1)
     row = zk_paths.PartitionName(topic="t", partition=0)
     unknown = zk_paths.PartitionName(topic="nowhere", partition=7)
@@ -165,7 +171,9 @@ async def test_isr_changes_are_passed_on(three: Any) -> None:
 
 
 async def test_a_controlled_shutdown(three: Any) -> None:
-    """Leaders move, ISRs shrink, and the broker is told to stop, in the epoch that left it out."""
+    """A controlled shutdown moves leaders and shrinks ISRs, and the broker gets StopReplica.
+
+    StopReplica has the epoch that excluded the broker."""
     await three.topic("alone", [1])
     await three.led(TopicPartition("alone", 0), 1, 1)
     answer = await three.controller.runtime.controlled_shutdown(
@@ -184,7 +192,8 @@ async def test_a_controlled_shutdown(three: Any) -> None:
 
 
 async def test_nobody_can_take_over(three: Any) -> None:
-    """What depends on the broker alone is named, and goes on being served."""
+    """Partitions that only the stopping broker can lead are returned, and it goes on serving
+    them."""
     await three.go(2, 3)
     await three.led(T0, 1, 1)
     answer = await three.controller.runtime.controlled_shutdown(
@@ -197,7 +206,7 @@ async def test_nobody_can_take_over(three: Any) -> None:
 
 
 async def test_who_may_not_be_let_go(three: Any) -> None:
-    """A broker that is not there, and a former life of one that is."""
+    """A controlled shutdown is refused for an unknown broker and for an old broker epoch."""
     for broker, epoch, error in (
         (9, -1, ErrorCode.BROKER_NOT_AVAILABLE),
         (1, 0, ErrorCode.STALE_BROKER_EPOCH),
@@ -210,7 +219,8 @@ async def test_who_may_not_be_let_go(three: Any) -> None:
 
 
 async def test_preferred_leaders_are_restored(world: Any) -> None:
-    """A broker that is back in sync gets its leaderships again, after a while."""
+    """A broker that is back in sync gets its preferred leaderships back after the check
+    interval."""
     await world.come(1, 2)
     await world.contend(
         9,
@@ -230,7 +240,8 @@ async def test_preferred_leaders_are_restored(world: Any) -> None:
 
 
 async def test_orders_are_repeated_in_order(three: Any) -> None:
-    """A broker that does not answer is told again, everything, in order, while it is registered."""
+    """Requests to a registered broker that does not answer are repeated, completely and in
+    order."""
     three.peers.silent.add(2)
     before = len(three.peers.told[2])
     await three.go(1)
@@ -247,7 +258,7 @@ async def test_orders_are_repeated_in_order(three: Any) -> None:
 
 
 async def test_a_broker_that_cannot_be_read_is_left_out(three: Any) -> None:
-    """A registration that is garbage is no broker, and no reason to stop."""
+    """An unreadable registration does not count as a broker, and does not stop the controller."""
     await three.zk.create(zk_paths.broker(7), b"?", ephemeral=True)
     await three.go(2)
     await three.led(T0, 1, 1, 3)

@@ -1,4 +1,4 @@
-"""Partitions move to other replicas, grow in number, and get leaders on request."""
+"""Partitions are reassigned, added, and given new leaders on request."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 @pytest.fixture
 async def four(world: Any) -> Any:
-    """Four brokers, the controller among them, and a partition on two of them."""
+    """Four brokers, the controller among them, and a partition with replicas on two of them."""
     await world.come(1, 2, 3, 4)
     world.controller = await world.contend(4)
     world.peers = world.controller.peers
@@ -70,7 +70,7 @@ async def written(world: Any) -> zk_paths.TopicZnode:
 
 
 async def in_sync(world: Any, *isr: int) -> None:
-    """The leader writes another ISR, and gives notice."""
+    """The leader writes another ISR, with a notice to the controller."""
     state = await world.state(T0)
     state.isr = list(isr)
     await world.zk.set(zk_paths.state(T0), zk_paths.encode(state))
@@ -79,7 +79,7 @@ async def in_sync(world: Any, *isr: int) -> None:
 
 
 async def test_a_partition_moves(four: Any) -> None:
-    """KIP-455: the new ones follow; once all of them are in sync the others delete it."""
+    """KIP-455: once all replicas of the target are in sync, the other replicas are deleted."""
     assert await move(four, [3, 4]) == 0
     assert await moves(four) == await moves(four, 0) == [([3, 4, 1, 2], [3, 4], [1, 2])]
     assert await moves(four, 7) == []
@@ -105,7 +105,7 @@ async def test_a_partition_moves(four: Any) -> None:
 
 
 async def test_a_leader_that_is_to_stay_stays(four: Any) -> None:
-    """Only a replica is added, and another removed."""
+    """A leader that is in the target stays, while replicas are added and removed."""
     await move(four, [2, 1, 3])
     await in_sync(four, 1, 2, 3)
     await four.until(lambda: len(four.peers.roles(3, T0)) == 2)
@@ -117,7 +117,8 @@ async def test_a_leader_that_is_to_stay_stays(four: Any) -> None:
 
 
 async def test_a_move_is_cancelled(four: Any) -> None:
-    """Who was being added deletes what it has, by an order that is not late (KAFKA-13972)."""
+    """Cancelling a move deletes the added replicas, by a StopReplica in the present epoch
+    (KAFKA-13972)."""
     assert await move(four, None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     await move(four, [3, 4])
     await in_sync(four, 1, 2, 3)
@@ -132,7 +133,7 @@ async def test_a_move_is_cancelled(four: Any) -> None:
 
 
 async def test_the_next_controller_goes_on(four: Any) -> None:
-    """All that it has to know is written down."""
+    """The next controller completes a move: all that it needs is stored in ZooKeeper."""
     await move(four, [3, 4])
     await four.controller.stop()
     four.contenders.remove(four.controller)
@@ -155,13 +156,15 @@ async def test_the_next_controller_goes_on(four: Any) -> None:
 async def test_what_is_not_begun(
     four: Any, wanted: list[int], partition: int, error: ErrorCode
 ) -> None:
-    """Nothing is written then."""
+    """A refused reassignment leaves the assignment as it was."""
     assert await move(four, wanted, partition) == error
     assert (await written(four)).partitions == {"0": [1, 2]}
 
 
 async def test_a_move_whose_target_alone_is_in_sync_is_not_turned_back(four: Any) -> None:
-    """What was acknowledged since would be lost."""
+    """A move is not cancelled while only replicas of the target are in sync and alive.
+
+    Records that were acknowledged since would be lost."""
     await move(four, [3, 4])
     await in_sync(four, 1, 3)
     await four.go(1)
@@ -183,7 +186,8 @@ async def extend(world: Any, *topics: CreatePartitionsTopic, validate_only: bool
 
 
 async def test_a_topic_gets_more_partitions(four: Any) -> None:
-    """Led by the time of the answer; those that there were are as they were."""
+    """New partitions have leaders when CreatePartitions returns, and the others stay as they
+    were."""
     topic = CreatePartitionsTopic("t", 3, None)
     assert await extend(four, topic) == [("t", 0)]
     znode = await written(four)
@@ -197,7 +201,8 @@ async def test_a_topic_gets_more_partitions(four: Any) -> None:
 
 
 async def test_what_was_written_meanwhile_is_kept(four: Any) -> None:
-    """C20: partitions are added to what stands there, not to what the controller remembers."""
+    """C20: partitions are added to the stored assignment, not to the one in the controller's
+    memory."""
     znode = await written(four)
     znode.partitions["0"] = [1, 2, 3]
     await four.zk.set(zk_paths.topic("t"), zk_paths.encode(znode))
@@ -206,7 +211,8 @@ async def test_what_was_written_meanwhile_is_kept(four: Any) -> None:
 
 
 async def test_partitions_that_are_not_created(four: Any) -> None:
-    """Fewer, none of a topic, a topic twice, or while they move."""
+    """CreatePartitions refuses fewer partitions, unknown topics, repeated topics, and moving
+    topics."""
     fewer = CreatePartitionsTopic("t", 1, None)
     assert await extend(four, fewer) == [("t", ErrorCode.INVALID_PARTITIONS)]
     unknown = CreatePartitionsTopic("u", 2, None)
@@ -235,7 +241,8 @@ async def elect(world: Any, kind: int, *partitions: int, timeout_ms: int = 5000)
 
 
 async def test_the_preferred_leader_is_elected(four: Any) -> None:
-    """If it is in sync; where it leads already nothing is to be done."""
+    """ElectLeaders elects the preferred leader if it is in sync, and is not needed if it leads
+    already."""
     assert await elect(four, PREFERRED, 0) == [(0, ErrorCode.ELECTION_NOT_NEEDED)]
     assert await elect(four, PREFERRED) == []
     await four.go(1)
@@ -249,7 +256,7 @@ async def test_the_preferred_leader_is_elected(four: Any) -> None:
 
 
 async def test_a_leader_is_elected_at_any_price(four: Any) -> None:
-    """KIP-460: where nobody in sync is alive."""
+    """KIP-460: an unclean election elects a live replica where no in-sync replica is alive."""
     assert await elect(four, UNCLEAN, 0) == [(0, ErrorCode.ELECTION_NOT_NEEDED)]
     await four.go(2)
     await four.led(T0, 1, 1)
@@ -263,7 +270,7 @@ async def test_a_leader_is_elected_at_any_price(four: Any) -> None:
 
 
 async def test_who_is_not_the_controller_says_so(four: Any) -> None:
-    """Each request has its own way."""
+    """A broker that is not the controller answers NOT_CONTROLLER in the form of each request."""
     other = (await four.contend(3)).runtime
     extended = await other.create_partitions(
         CreatePartitionsRequest(topics=[CreatePartitionsTopic("t", 2, None)])

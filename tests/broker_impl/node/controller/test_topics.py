@@ -1,4 +1,4 @@
-"""Topics are created, grow and go."""
+"""The controller creates, extends and deletes topics."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ T0 = TopicPartition("t", 0)
 
 @pytest.fixture
 async def two(world: Any) -> Any:
-    """Two brokers; the controller is one of them."""
+    """Two brokers, one of which is the controller."""
     await world.come(1, 2)
     world.controller = await world.contend(1)
     world.peers = world.controller.peers
@@ -52,7 +52,8 @@ def asked(name: str = "t", partitions: int = 1, copies: int = 2, **more: Any) ->
 
 
 async def test_creation(two: Any) -> None:
-    """By the time of the answer it is written, led, and known to the controller's own broker."""
+    """When CreateTopics returns, the topic is stored, led, and known to the controller's own
+    broker."""
     setting = CreateableTopicConfig(name="retention.ms", value="5")
     [row] = await create(two, asked(partitions=3, configs=[setting]))
     assert (row.error_code, row.num_partitions, row.replication_factor) == (0, 3, 2)
@@ -68,7 +69,8 @@ async def test_creation(two: Any) -> None:
 
 
 async def test_several_at_once(two: Any) -> None:
-    """Each topic has a result of its own; names that clash are seen among them too."""
+    """Each topic of a request has its own result; name collisions within the request are found
+    too."""
     rows = await create(
         two, asked("a.b"), asked("a_b"), asked("c", copies=3), asked("d"), asked("d"), asked("e")
     )
@@ -83,7 +85,7 @@ async def test_several_at_once(two: Any) -> None:
 
 
 async def test_an_assignment_by_hand(two: Any) -> None:
-    """The first replica leads."""
+    """With a manual assignment, the first replica leads."""
     rows = [CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 1])]
     [row] = await create(two, asked(partitions=-1, copies=-1, assignments=rows))
     assert row.error_code == 0
@@ -91,7 +93,8 @@ async def test_an_assignment_by_hand(two: Any) -> None:
 
 
 async def test_twice(two: Any) -> None:
-    """The second is told that it is there already, even if the controller had not yet seen it."""
+    """A second creation gets TOPIC_ALREADY_EXISTS, even if the controller has not seen the first
+    one yet."""
     await create(two, asked())
     [row] = await create(two, asked())
     assert row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -101,7 +104,7 @@ async def test_twice(two: Any) -> None:
 
 
 async def test_validation_alone(two: Any) -> None:
-    """Nothing is written, and nothing waited for."""
+    """With validate_only nothing is written, and the answer does not wait."""
     [row] = await create(two, asked(), validate_only=True, timeout_ms=0)
     assert (row.error_code, row.num_partitions) == (0, 1)
     assert await two.zk.children(zk_paths.TOPICS) == []
@@ -109,7 +112,7 @@ async def test_validation_alone(two: Any) -> None:
 
 @pytest.mark.parametrize("timeout_ms", [0, 30])
 async def test_a_creation_out_of_time(two: Any, timeout_ms: int) -> None:
-    """The topic is there all the same."""
+    """A creation that times out continues, and the topic exists afterwards."""
     two.peers.silent.add(1)
     [row] = await create(two, asked(), timeout_ms=timeout_ms)
     assert row.error_code == ErrorCode.REQUEST_TIMED_OUT
@@ -126,7 +129,7 @@ async def test_a_bad_setting(two: Any) -> None:
 
 
 async def test_old_settings_are_not_inherited(two: Any) -> None:
-    """What a topic of the same name left behind is overwritten."""
+    """Settings that an earlier topic of the same name left behind are overwritten."""
     old = zk_paths.encode(zk_paths.ConfigZnode(config={"retention.ms": "1"}))
     await two.zk.create(zk_paths.topic_config("t"), old)
     await create(two, asked())
@@ -135,7 +138,8 @@ async def test_old_settings_are_not_inherited(two: Any) -> None:
 
 
 async def test_a_partition_without_a_live_replica(two: Any) -> None:
-    """It is led as soon as one comes."""
+    """A partition without a live replica gets its leader as soon as a replica's broker
+    registers."""
     await two.topic("t", [3])
     await two.topic("u", [1])
     await two.led(TopicPartition("u", 0), 1, 1)
@@ -145,7 +149,7 @@ async def test_a_partition_without_a_live_replica(two: Any) -> None:
 
 
 async def test_an_unregistered_controller(world: Any) -> None:
-    """A controller that is not registered as a broker has nobody of its own to wait for."""
+    """A controller that is not registered as a broker does not wait for its own broker."""
     await world.come(1)
     world.controller = await world.contend(9)
     [row] = await create(world, asked(copies=1))
@@ -153,7 +157,8 @@ async def test_an_unregistered_controller(world: Any) -> None:
 
 
 async def test_more_partitions(two: Any) -> None:
-    """New ones are led; those that are there stay as they are."""
+    """Partitions that a tool adds in ZooKeeper get leaders; existing partitions stay as they
+    are."""
     await two.topic("t", [1, 2])
     await two.led(T0, 1, 1, 2)
     znode = zk_paths.TopicZnode(partitions={"0": [2, 1], "1": [2, 1]})
@@ -164,7 +169,7 @@ async def test_more_partitions(two: Any) -> None:
 
 
 async def test_a_topic_that_cannot_be_read(two: Any) -> None:
-    """It is left out, and the others are not."""
+    """A topic whose znode is unreadable is skipped, and the others are not."""
     for name, data in (("bad", b"?"), ("worse", b'{"partitions":{"x":[1]},"version":2}')):
         await two.zk.create(zk_paths.topic(name), data)
     await create(two, asked())
@@ -173,7 +178,7 @@ async def test_a_topic_that_cannot_be_read(two: Any) -> None:
 
 
 async def test_deletion(two: Any) -> None:
-    """All brokers forget it, those that hold it delete it, and then it is gone from ZooKeeper."""
+    """A deleted topic leaves all metadata, then all disks, and then ZooKeeper."""
     await create(two, asked(partitions=2))
     [row] = await delete(two, "t")
     assert row.error_code == 0
@@ -190,13 +195,13 @@ async def test_deletion(two: Any) -> None:
 
 
 async def test_what_cannot_be_deleted(two: Any) -> None:
-    """An unknown topic."""
+    """DeleteTopics of an unknown topic returns UNKNOWN_TOPIC_OR_PARTITION."""
     [row] = await delete(two, "t")
     assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def test_deletion_is_not_allowed(world: Any) -> None:
-    """delete.topic.enable=false: neither by request nor by a wish in ZooKeeper."""
+    """With delete.topic.enable=false, topics are deleted neither by request nor by a znode."""
     await world.come(1)
     world.controller = await world.contend(1, delete_topic_enable="false")
     await world.topic("t", [1])
@@ -209,7 +214,7 @@ async def test_deletion_is_not_allowed(world: Any) -> None:
 
 
 async def test_a_wish_in_zookeeper(two: Any) -> None:
-    """A tool may ask by a znode; a wish about nothing is removed."""
+    """A tool may request a deletion by a znode; the znode of an unknown topic is removed."""
     await create(two, asked())
     await two.zk.create(zk_paths.delete_topic("t"))
     await two.zk.create(zk_paths.delete_topic("nothing"))
@@ -219,7 +224,9 @@ async def test_a_wish_in_zookeeper(two: Any) -> None:
 
 
 async def test_a_broker_that_is_down_keeps_the_topic(two: Any) -> None:
-    """Until it is back and has deleted too: its old log must not meet a new topic of that name."""
+    """A topic exists until every broker with a replica has deleted it, dead brokers included.
+
+    The old log must not be taken for that of a new topic of the same name."""
     await create(two, asked())
     await two.go(2)
     await two.until(lambda: bool(two.peers.roles(1, T0)[1:]))
@@ -234,7 +241,7 @@ async def test_a_broker_that_is_down_keeps_the_topic(two: Any) -> None:
 
 
 async def test_a_deletion_survives_its_controller(two: Any) -> None:
-    """The next controller goes on with it."""
+    """The next controller completes a deletion."""
     await create(two, asked())
     await two.go(2)
     await delete(two, "t", timeout_ms=20)
@@ -247,7 +254,7 @@ async def test_a_deletion_survives_its_controller(two: Any) -> None:
 
 
 async def test_a_refused_deletion_is_tried_again(two: Any, monkeypatch: Any) -> None:
-    """A broker whose disk refuses is asked again after a while."""
+    """A broker that could not delete a replica is asked again after a while."""
     monkeypatch.setattr("broker_impl.node.controller.runtime._DELETION_RETRY_S", 0.02)
     await two.topic("t", [2])
     await two.led(T0, 2, 2)
@@ -260,7 +267,7 @@ async def test_a_refused_deletion_is_tried_again(two: Any, monkeypatch: Any) -> 
 
 
 async def test_a_topic_removed_by_hand(two: Any) -> None:
-    """Brokers forget it."""
+    """Brokers remove a topic from their metadata when its znodes were deleted by hand."""
     await create(two, asked())
     for path in (
         zk_paths.state(T0),
