@@ -1,4 +1,4 @@
-"""Well-formed requests with odd values, drawn from a seed: what a client might say."""
+"""Well-formed requests with unusual values, drawn from a seed."""
 
 import random
 import types
@@ -21,7 +21,7 @@ CREATE_TOPICS, DELETE_TOPICS, PRODUCE = 19, 20, 0
 
 
 def records(rng: random.Random) -> bytes | None:
-    """A batch, good or bad."""
+    """A record batch, valid or damaged, or None."""
     whole = batch.encode_batch(
         [batch.Record(b"k", rng.randbytes(rng.randrange(40)), 1) for _ in range(rng.randint(1, 4))],
         producer_id=rng.choice([-1, -1, 1, 2]),
@@ -43,7 +43,7 @@ def records(rng: random.Random) -> bytes | None:
 
 
 def value(kind: Any, name: str, rng: random.Random, depth: int) -> Any:
-    """Something of this type."""
+    """A random value of the type of this field."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if name == "records":
         return records(rng)
@@ -73,13 +73,13 @@ def value(kind: Any, name: str, rng: random.Random, depth: int) -> Any:
 
 
 def message(kind: type[msgspec.Struct], rng: random.Random, depth: int = 0) -> msgspec.Struct:
-    """A message, or a part of one."""
+    """A random message, or a random structure of one."""
     hints = typing.get_type_hints(kind)
     return kind(**{name: value(hint, name, rng, depth) for name, hint in hints.items()})
 
 
 def request(rng: random.Random) -> tuple[int, int, bytes]:
-    """The key, version and body of one request of a client."""
+    """The API key, version and body of one random request of a client."""
     keys = sorted(key for key, row in APIS.items() if not row.between_brokers)
     while True:
         row = APIS[rng.choice(keys)]
@@ -90,12 +90,12 @@ def request(rng: random.Random) -> tuple[int, int, bytes]:
         kind = getattr(module, f"{module.NAME}Request")
         try:
             parts = module.encode(message(kind, rng), version)
-        except WireError:  # a value that this version has no room for
+        except WireError:  # this version cannot encode the value
             continue
         return row.key, version, b"".join(parts)
 
 
 def is_flexible(key: int, version: int) -> bool:
-    """Does this request's header have tagged fields?"""
+    """Whether this request's header has tagged fields."""
     first = request_module(key).FLEXIBLE_FROM
     return first is not None and version >= first

@@ -1,4 +1,4 @@
-"""The clients that people use, unmodified, against three brokers in this process."""
+"""Unmodified client libraries against three brokers in this process."""
 
 import asyncio
 import warnings
@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas the old way
+    # kafka-python reads its schemas through a deprecated interface
+    warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
 
 from tests.broker_impl.conftest import WALL_MS
@@ -21,7 +22,8 @@ RECORDS = [f"record {number}".encode() for number in range(300)]
 
 
 def confluent_produce(bootstrap: str, topic: str, codec: str) -> list[int]:
-    """The offsets at which librdkafka's idempotent producer was told its records are."""
+    """Produce all records with librdkafka's idempotent producer, and return the reported
+    offsets."""
     offsets: list[int] = []
     errors: list[Any] = []
 
@@ -58,14 +60,15 @@ def confluent_consume(bootstrap: str, topic: str) -> list[bytes]:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 async def test_confluent_kafka(three: Any, codec: str) -> None:
-    """librdkafka: an idempotent producer, acks=all, each codec; a consumer by assign."""
+    """librdkafka: an idempotent producer, acks=all, each codec; a consumer with a manual
+    assignment."""
     offsets = await asyncio.to_thread(confluent_produce, three.bootstrap, "confluent", codec)
     assert offsets == list(range(len(RECORDS)))
     assert await asyncio.to_thread(confluent_consume, three.bootstrap, "confluent") == RECORDS
 
 
 async def test_aiokafka(three: Any) -> None:
-    """aiokafka: an idempotent producer and a consumer that is assigned a partition."""
+    """aiokafka: an idempotent producer, and a consumer with a manual assignment."""
     producer = aiokafka.AIOKafkaProducer(
         bootstrap_servers=three.bootstrap, enable_idempotence=True, acks="all"
     )
@@ -100,14 +103,15 @@ def kafka_python(bootstrap: str) -> tuple[list[int], list[bytes]]:
 
 
 async def test_kafka_python(three: Any) -> None:
-    """kafka-python 3: idempotent by default, and a consumer that is assigned a partition."""
+    """kafka-python 3: a producer, idempotent by default, and a consumer with a manual
+    assignment."""
     offsets, values = await asyncio.to_thread(kafka_python, three.bootstrap)
     assert offsets == list(range(len(RECORDS)))
     assert values == RECORDS
 
 
 async def test_the_admin_client_creates_describes_and_deletes(three: Any) -> None:
-    """librdkafka's admin client: topics with settings, and every setting described."""
+    """librdkafka's admin client creates topics with settings, and describes every setting."""
 
     def work() -> tuple[str, set[str], dict[str, Any], set[str]]:
         admin = AdminClient({"bootstrap.servers": three.bootstrap})
@@ -129,11 +133,11 @@ async def test_the_admin_client_creates_describes_and_deletes(three: Any) -> Non
     assert "made" not in left
 
 
-# More than bytes in, bytes out.
+# Offsets, times and limits.
 
 
 def librdkafka(bootstrap: str, **settings: Any) -> tuple[confluent_kafka.Producer, list[Any]]:
-    """A producer, and what it was told of each record: an error, or the message."""
+    """A producer, and the list of its delivery reports: an error or a message for each record."""
     told: list[Any] = []
     given = {"bootstrap.servers": bootstrap, "linger.ms": 50, "acks": "all"}
     producer = confluent_kafka.Producer(
@@ -161,7 +165,8 @@ def first_from(consumer: confluent_kafka.Consumer, topic: str, offset: int) -> A
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 async def test_reading_begins_in_the_midst_of_a_batch(three: Any, codec: str) -> None:
-    """The whole batch is sent, compressed as it is; the client leaves out what lies before."""
+    """A fetch from within a batch returns the whole compressed batch, and the client skips its
+    start."""
 
     def work() -> None:
         producer, told = librdkafka(three.bootstrap, compression_type=codec)
@@ -179,7 +184,7 @@ async def test_reading_begins_in_the_midst_of_a_batch(three: Any, codec: str) ->
 
 
 async def test_seeking_by_time(three: Any) -> None:
-    """The first record at or after a time, also inside of a batch; the end beyond the last."""
+    """A look-up by time finds the first record at or after it, also within a batch, or the end."""
 
     def work() -> None:
         producer, _ = librdkafka(three.bootstrap)
@@ -204,7 +209,8 @@ async def test_seeking_by_time(three: Any) -> None:
 
 
 async def test_records_up_to_the_largest(three: Any) -> None:
-    """A batch of max.message.bytes is taken and read in spite of small fetches, one more is not."""
+    """A batch of max.message.bytes is accepted, a larger one is not; a small fetch reads it
+    whole."""
 
     def work() -> None:
         admin = AdminClient({"bootstrap.servers": three.bootstrap})
@@ -233,7 +239,7 @@ async def test_records_up_to_the_largest(three: Any) -> None:
 
 
 async def test_the_brokers_own_time(three: Any) -> None:
-    """message.timestamp.type=LogAppendTime: the broker's clock, told to producer and consumer."""
+    """message.timestamp.type=LogAppendTime: producer and consumer get the broker's time."""
 
     def work() -> None:
         admin = AdminClient({"bootstrap.servers": three.bootstrap})
@@ -253,7 +259,7 @@ async def test_the_brokers_own_time(three: Any) -> None:
 
 @pytest.mark.parametrize("acks", ["0", "1"])
 async def test_weaker_acks(three: Any, acks: str) -> None:
-    """acks=0 and 1: all records arrive in order while nothing breaks."""
+    """With acks=0 or 1, all records arrive in order if no broker fails."""
 
     def work() -> None:
         producer, told = librdkafka(three.bootstrap, acks=acks)
@@ -267,7 +273,7 @@ async def test_weaker_acks(three: Any, acks: str) -> None:
 
 
 async def test_kafka_python_seeks(three: Any) -> None:
-    """kafka-python: ends, offsets by time, and reading on from the midst."""
+    """kafka-python: end offsets, offsets by time, and seeking into a batch."""
 
     def work() -> None:
         producer = kafka.KafkaProducer(bootstrap_servers=three.bootstrap, linger_ms=50)
@@ -290,7 +296,7 @@ async def test_kafka_python_seeks(three: Any) -> None:
 
 
 async def test_aiokafka_seeks(three: Any) -> None:
-    """aiokafka: the same."""
+    """aiokafka: end offsets, offsets by time, and seeking into a batch."""
     producer = aiokafka.AIOKafkaProducer(bootstrap_servers=three.bootstrap, linger_ms=50)
     await producer.start()
     for number, value in enumerate(RECORDS):

@@ -57,7 +57,7 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
     ],
 )
 def test_what_cannot_be_obeyed_is_named(name: str, text: str, message: str) -> None:
-    """A bad setting ends in one sentence that says what would be right."""
+    """An invalid setting raises one line that says which values are valid."""
     with pytest.raises(ConfigError, match=r".") as caught:
         config.parse(MINIMAL | {name: text})
     assert message in str(caught.value)
@@ -65,7 +65,8 @@ def test_what_cannot_be_obeyed_is_named(name: str, text: str, message: str) -> N
 
 
 def test_kafkas_names_become_typed_fields() -> None:
-    """Texts are parsed to the type of their field; what is not given has its default."""
+    """Values are parsed to the types of their fields; settings that are not given have their
+    defaults."""
     parsed = config.parse(
         MINIMAL
         | {
@@ -84,7 +85,7 @@ def test_kafkas_names_become_typed_fields() -> None:
 
 
 def test_a_topic_overrides_its_brokers_settings() -> None:
-    """Topic-level names replace the broker's fields, and only those."""
+    """Topic-level names replace the broker's settings, and only those."""
     broker = config.parse(MINIMAL | {"min.insync.replicas": "2"})
     topic = broker.for_topic({"retention.ms": "5000", "segment.bytes": "1000"})
     assert (topic.log_retention_ms, topic.log_segment_bytes) == (5000, 1000)
@@ -94,19 +95,20 @@ def test_a_topic_overrides_its_brokers_settings() -> None:
 
 @pytest.mark.parametrize("name", ["retention.msec", "broker.id"])
 def test_an_unknown_topic_setting_is_refused(name: str) -> None:
-    """Broker-level names are no topic settings either."""
+    """Unknown names and broker-level names are refused as topic settings."""
     with pytest.raises(ConfigError, match="unknown topic setting"):
         config.parse(MINIMAL).for_topic({name: "1"})
 
 
 @pytest.mark.parametrize("setting", config.SETTINGS.values(), ids=lambda s: s.name)
 def test_every_default_survives_being_written_and_read(setting: config.Setting) -> None:
-    """What DescribeConfigs shows is what a properties file may say."""
+    """Every default is formatted, for DescribeConfigs, in a form that a properties file accepts."""
     assert setting.parse(setting.format(setting.default)) == setting.default
 
 
 def test_a_value_is_told_with_where_it_is_from() -> None:
-    """Of a topic, of the broker's file or by default; what is overridden comes after."""
+    """A value is listed with its source (topic, file or default), before the values it
+    overrides."""
     parsed = config.parse(MINIMAL | {"log.retention.ms": "60000"})
     values = {name: values for name, _, values in parsed.topic_settings({"retention.ms": "1000"})}
     assert values.keys() == config.TOPIC_SETTINGS.keys()
@@ -135,7 +137,8 @@ def test_a_value_is_told_with_where_it_is_from() -> None:
     ],
 )
 def test_an_unknown_name_is_ignored_with_a_hint(name: str, hint: str) -> None:
-    """As in Kafka an unknown name stops no broker; a line names the setting that was meant."""
+    """An unknown setting does not stop the broker, as in Kafka; a note suggests the similar
+    name."""
     settings = MINIMAL | {name: "1"}
     assert config.notes(settings) == [f"unknown setting {name} is ignored; did you mean {hint}?"]
     assert config.parse(settings) == config.parse(MINIMAL)
@@ -143,12 +146,15 @@ def test_an_unknown_name_is_ignored_with_a_hint(name: str, hint: str) -> None:
 
 @pytest.mark.parametrize("name", ["confluent.support.customer.id", "x", ""])
 def test_a_foreign_name_gets_no_hint(name: str) -> None:
-    """A setting of a plug-in resembles none of the broker's."""
+    """A name unlike all settings, such as a plug-in's, gets no suggestion."""
     assert config.notes(MINIMAL | {name: "1"}) == [f"unknown setting {name} is ignored"]
 
 
 def test_settings_of_kafka_without_effect_are_listed_in_one_line() -> None:
-    """The line has names only, since some values are secrets; the values are kept as given."""
+    """Settings without effect are noted by name in one line, and their values are kept as given.
+
+    The line has no values, since some are secrets.
+    """
     given = {
         "num.network.threads": "3",
         "ssl.keystore.password": "hidden",
@@ -164,7 +170,7 @@ def test_settings_of_kafka_without_effect_are_listed_in_one_line() -> None:
 
 
 def test_known_settings_are_not_noted() -> None:
-    """Neither what the broker acts on, nor another name for it, nor a peer's address."""
+    """Active settings, their other names and addresses of peers are not noted."""
     names = [*config.SETTINGS, *OTHER_NAMES, "faultline.peer.2"]
     assert config.notes(dict.fromkeys(names, "1")) == []
 
@@ -180,7 +186,7 @@ def test_known_settings_are_not_noted() -> None:
     ],
 )
 def test_what_would_not_be_obeyed_is_found(name: str, text: str, reason: str) -> None:
-    """A caller that relies on a setting learns that the broker would ignore or refuse it."""
+    """A caller that relies on a setting gets an error if the broker would ignore or refuse it."""
     with pytest.raises(ConfigError) as caught:
         config.check_active(name, text)
     assert str(caught.value).startswith(reason)
@@ -189,7 +195,7 @@ def test_what_would_not_be_obeyed_is_found(name: str, text: str, reason: str) ->
 
 
 def test_names_of_listeners_are_upper_case() -> None:
-    """Kafka compares the names of listeners without regard to case."""
+    """Names of listeners are upper case, because Kafka ignores their case."""
     parsed = config.parse(
         MINIMAL
         | {
@@ -207,12 +213,13 @@ def test_names_of_listeners_are_upper_case() -> None:
     "connect", ["h", "h:1", "h:1,i:2", "h:1, i", "h:1/", "h:1,i:2/a/b", "[::1]:2181/kafka"]
 )
 def test_an_ensemble_has_ports_and_a_chroot_or_not(connect: str) -> None:
-    """Every form that ZooKeeper's own client reads."""
+    """zookeeper.connect has every form that ZooKeeper's own client accepts."""
     assert config.parse(MINIMAL | {"zookeeper.connect": connect}).zookeeper_connect == connect
 
 
 def test_settings_change_while_a_broker_runs() -> None:
-    """One broker's own go before those of all, these before what was given at start."""
+    """Dynamic settings of one broker take precedence over cluster-wide ones, then those of the
+    start."""
     broker = config.parse(MINIMAL | {"log.retention.ms": "1", "min.insync.replicas": "2"})
     now = broker.while_running(
         {"log.retention.ms": "2", "log.segment.bytes": "100"}, {"log.retention.ms": "3"}
@@ -230,6 +237,6 @@ def test_settings_change_while_a_broker_runs() -> None:
 
 @pytest.mark.parametrize("name", ["broker.id", "log.retention.msec"])
 def test_not_every_setting_changes_while_a_broker_runs(name: str) -> None:
-    """Only what is asked for anew each time; the others were read at start."""
+    """Only settings that are read at each use can change dynamically, others are read at start."""
     with pytest.raises(ConfigError, match=name):
         config.parse(MINIMAL).while_running({}, {name: "1"})

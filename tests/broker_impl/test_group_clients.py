@@ -1,7 +1,7 @@
-"""Groups of the clients that people use, unmodified, against three brokers in this process.
+"""Consumer groups of unmodified client libraries against three brokers in this process.
 
-Each reads as members of a group through a rebalance, commits, and goes on where it was after the
-broker that coordinated the group is gone.
+Each group reads through a rebalance, commits, and continues from its offsets after its
+coordinator has stopped.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ from aiokafka.structs import OffsetAndMetadata
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas the old way
+    # kafka-python reads its schemas through a deprecated interface
+    warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
 
 from broker_impl.coordinator import placing
@@ -29,7 +30,8 @@ OFFSETS_PARTITIONS = 3
 
 @pytest.fixture
 async def groups(cluster: ClusterInLoop) -> ClusterInLoop:
-    """Three brokers with a small __consumer_offsets, no delay, and a topic of four partitions."""
+    """Three brokers with a small __consumer_offsets, a short rebalance delay, and four
+    partitions per topic."""
     settings = {
         "default_replication_factor": "3",
         "min_insync_replicas": "2",
@@ -54,7 +56,7 @@ def coordinator_of(cluster: ClusterInLoop, group: str) -> int:
 
 
 def fill(bootstrap: str, topic: str, first: int, count: int) -> None:
-    """Numbers as records, spread over all partitions."""
+    """Produce numbers as records, spread over all partitions."""
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     for number in range(first, first + count):
         producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
@@ -82,7 +84,7 @@ def consumer_of(bootstrap: str, group: str, **settings: Any) -> confluent_kafka.
 
 
 def read(consumers: list[confluent_kafka.Consumer], count: int) -> list[int]:
-    """So many numbers, by whoever gets them."""
+    """Return `count` or more numbers that the consumers read together, sorted."""
     numbers: list[int] = []
     for _ in range(400):
         for consumer in consumers:
@@ -95,7 +97,7 @@ def read(consumers: list[confluent_kafka.Consumer], count: int) -> list[int]:
 
 
 def shares(consumers: list[confluent_kafka.Consumer], wanted: list[int]) -> None:
-    """Poll until the partitions are shared like this."""
+    """Poll until the consumers share the partitions in these numbers."""
     for _ in range(400):
         for consumer in consumers:
             consumer.poll(0.05)
@@ -107,7 +109,8 @@ def shares(consumers: list[confluent_kafka.Consumer], wanted: list[int]) -> None
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 async def test_confluent_kafka(groups: Any, strategy: str) -> None:
-    """librdkafka: members come and go, and share the partitions; what is committed is kept."""
+    """librdkafka: members join, leave and share the partitions; the next coordinator has the
+    commits."""
     group, topic = f"g-{strategy}", f"t-{strategy}"
     bootstrap = groups.bootstrap
 
@@ -192,7 +195,7 @@ async def test_aiokafka(groups: Any) -> None:
 
 
 async def test_kafka_python(groups: Any) -> None:
-    """kafka-python: a group of one, commits, and another coordinator; then the admin's view."""
+    """kafka-python: a group of one member, commits, and another coordinator."""
 
     def member() -> Any:
         return kafka.KafkaConsumer(
@@ -232,7 +235,7 @@ async def test_kafka_python(groups: Any) -> None:
 
 
 async def test_a_coordinator_that_dies_under_its_members(groups: Any) -> None:
-    """Members go on with another coordinator: nothing that was committed is lost."""
+    """Members continue with another coordinator, and no committed offset is lost."""
     topic, group = "live", "g-live"
     await asyncio.to_thread(make, groups.bootstrap, topic)
     await asyncio.to_thread(fill, groups.bootstrap, topic, 0, 40)
@@ -251,7 +254,10 @@ async def test_a_coordinator_that_dies_under_its_members(groups: Any) -> None:
 
 
 async def test_the_admin_client_of_confluent_kafka(groups: Any) -> None:
-    """List, describe, reset and delete, and the refusals in between."""
+    """confluent-kafka's admin client lists, describes, resets and deletes groups.
+
+    A group with members cannot be deleted.
+    """
 
     def work() -> None:
         bootstrap = groups.bootstrap
@@ -293,7 +299,7 @@ async def test_the_admin_client_of_confluent_kafka(groups: Any) -> None:
 
 
 async def test_the_admin_client_of_kafka_python(groups: Any) -> None:
-    """The same with kafka-python."""
+    """kafka-python's admin client lists, describes and deletes groups."""
 
     def work() -> None:
         bootstrap = groups.bootstrap
@@ -321,7 +327,7 @@ async def test_the_admin_client_of_kafka_python(groups: Any) -> None:
 
 
 async def test_a_static_member_of_confluent_kafka(groups: Any) -> None:
-    """A restart within the session moves no partition (KIP-345)."""
+    """KIP-345: a static member that restarts within its session causes no rebalance."""
 
     def work() -> None:
         bootstrap = groups.bootstrap

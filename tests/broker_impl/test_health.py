@@ -16,7 +16,8 @@ RIGHT = b"\0\0\0\x0a\0\0\xfa\x17\0\0\0\0\0\0"
 
 @contextmanager
 def saying(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """A server of one connection that reads a little, answers and hangs up; what it read."""
+    """A server that reads once from one connection, sends `answer` and closes; also what it
+    read."""
     heard: list[bytes] = []
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
 
@@ -48,7 +49,7 @@ def saying(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
 def test_only_the_right_answer_is_health(
     kind: str, answer: bytes, status: int, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Somebody who listens is not enough: the answer must be the one that the protocol has."""
+    """A target is healthy only if it sends the protocol's answer, not if it merely listens."""
     with saying(answer) as (port, heard):
         assert health.main([f"{kind}://127.0.0.1:{port}"]) == status
     assert heard == [b"ruok" if kind == "zookeeper" else health.api_versions_request()]
@@ -57,13 +58,13 @@ def test_only_the_right_answer_is_health(
 
 @pytest.mark.parametrize("target", ["", "kafka://", "http://127.0.0.1:80", "kafka://h:port"])
 def test_what_cannot_be_asked_is_unwell(target: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A target that is no address fails the check and says how one is written."""
+    """A target that is not an address fails the check, with the form of an address."""
     assert health.main([target]) == 1
     assert "must be kafka://host:port" in capsys.readouterr().err
 
 
 def test_nobody_there_is_unwell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused connection is status 1; without an argument the environment says whom to ask."""
+    """A refused connection is status 1; without an argument the environment names the target."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         monkeypatch.setenv("FAULTLINE_HEALTH", f"kafka://127.0.0.1:{held.getsockname()[1]}")
@@ -71,14 +72,14 @@ def test_nobody_there_is_unwell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_our_zookeeper_is_well(zookeeper: ZooKeeperInLoop) -> None:
-    """The check agrees with the server that it is made for."""
+    """The check succeeds on a running ZooKeeper server of this package."""
     command = [sys.executable, "-m", "broker_impl.health", f"zookeeper://{zookeeper.address}"]
     process = await asyncio.create_subprocess_exec(*command)
     assert await process.wait() == 0
 
 
 def test_it_costs_little() -> None:
-    """It runs every few seconds beside each broker: nothing but the standard library is loaded."""
+    """The check runs every few seconds for each broker, and loads the standard library only."""
     code = "import sys, broker_impl.health; print(*{m.split('.')[0] for m in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"asyncio", "click", "msgspec", "logging"} & set(done.stdout.split())

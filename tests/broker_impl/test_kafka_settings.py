@@ -10,7 +10,7 @@ from broker_impl.properties import OTHER_NAMES
 
 
 def test_a_setting_is_active_or_not() -> None:
-    """No name is in two tables."""
+    """Active and inactive settings do not overlap."""
     assert not INACTIVE.keys() & {*SETTINGS, *OTHER_NAMES, *TOPIC_SETTINGS}
 
 
@@ -34,7 +34,7 @@ def test_the_list_for_users_is_complete(repository: Path) -> None:
     ],
 )
 def test_values_are_read_as_java_reads_them(kind: Kind, text: str, value: object) -> None:
-    """Spaces around a value do not count, and the extremes of each kind are in range."""
+    """Values are read as in Java: surrounding spaces are ignored, and all extremes are in range."""
     assert parse_value(kind, "name", text) == value
 
 
@@ -57,7 +57,7 @@ def test_a_bad_value_is_refused(kind: Kind, text: str) -> None:
 
 
 def test_a_listener_has_settings_of_its_own() -> None:
-    """Behind the prefix stands a setting of Kafka's, or one of a plug-in, which may be a secret."""
+    """A setting with a listener's prefix is Kafka's or a plug-in's, which may be a secret."""
     assert inactive("listener.name.client.ssl.client.auth") == INACTIVE["ssl.client.auth"]
     plug_in = inactive("listener.name.client.plain.sasl.jaas.config")
     assert plug_in is not None

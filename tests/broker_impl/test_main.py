@@ -32,7 +32,7 @@ def run(*settings: str, properties: Path | None = None, mutants: tuple[str, ...]
 def test_a_bad_setting_is_64(
     settings: tuple[str, ...], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line says which, and what would be right."""
+    """An invalid setting exits with status 64, and one line says what would be valid."""
     assert run(*settings) == BAD_CONFIG
     assert [text in record.getMessage() for record in caplog.records] == [True]
 
@@ -40,7 +40,8 @@ def test_a_bad_setting_is_64(
 def test_settings_without_effect_are_logged_before_anything_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A misspelt name explains the error that follows from it: its line comes first."""
+    """Settings without effect are logged first, because a misspelt name explains the error after
+    it."""
     assert run("brokr.id=1", "zookeeper.connect=h:1", "num.io.threads=8") == BAD_CONFIG
     lines = [record.getMessage() for record in caplog.records]
     assert lines[0] == "unknown setting brokr.id is ignored; did you mean broker.id?"
@@ -51,7 +52,7 @@ def test_settings_without_effect_are_logged_before_anything_else(
 def test_variables_count_more_than_the_file_and_less_than_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """File, then environment, then ``--set``: the later one wins."""
+    """The command line overrides environment variables, which override the properties file."""
     seen: list[configuration.BrokerConfig] = []
 
     async def serve(config: configuration.BrokerConfig, **options: Any) -> None:
@@ -75,7 +76,10 @@ def test_variables_count_more_than_the_file_and_less_than_the_command_line(
 def test_variables_are_read_only_when_asked_for(
     flags: list[str], status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stray KAFKA_ variable of a user's shell is nothing to a broker of the harness."""
+    """Environment variables are read only with --environment.
+
+    A stray KAFKA_ variable of the user's shell must not change a broker of the harness.
+    """
 
     async def serve(config: configuration.BrokerConfig, **options: Any) -> None:
         assert config.broker_rack == "a"
@@ -88,7 +92,7 @@ def test_variables_are_read_only_when_asked_for(
 
 
 def test_an_unknown_mutant_or_file_is_64(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A bug that nobody knows cannot be planted; a file that is not there cannot be read."""
+    """An unknown mutant or a missing properties file exits with status 64."""
     assert run("broker.id=1", "zookeeper.connect=h:1", mutants=("no-such",)) == BAD_CONFIG
     assert run(properties=tmp_path / "nothing") == BAD_CONFIG
     assert len(caplog.records) == 2
@@ -109,8 +113,11 @@ def test_only_a_failed_disk_is_74(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """An invariant, the network, what nobody expects are 1: no fault of a disk explains them. Each
-    is one record in the log."""
+    """Only a storage error exits with status 74, any other error with 1.
+
+    A broken invariant, a network error and an unexpected exception are not faults of the disk.
+    Each error is one log record.
+    """
 
     async def serve(*args: Any, **options: Any) -> None:
         raise error
@@ -124,7 +131,7 @@ def test_only_a_failed_disk_is_74(
 async def test_a_broker_serves_until_sigterm(
     zookeeper: ZooKeeperInLoop, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The ports are told once it listens; a signal is a controlled shutdown."""
+    """The broker publishes its ports once it listens, and SIGTERM starts a controlled shutdown."""
     caplog.set_level(logging.INFO)
     config = configuration.parse(
         {

@@ -1,4 +1,4 @@
-"""A running cluster against clients that say odd things, and a controller that says them late."""
+"""Brokers survive unusual requests of clients, and late orders of controllers."""
 
 import asyncio
 import random
@@ -39,14 +39,15 @@ API_VERSIONS = struct.pack(">hhih", 18, 0, 2, -1)
 
 
 class OddClient:
-    """Sends one request after the other; connects again when it is sent away."""
+    """A client that sends one request after the other, and reconnects when it is disconnected."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def send(self, key: int, version: int, body: bytes) -> None:
-        """One request, and one more whose answer tells that the first is through."""
+        """Send a request, then an ApiVersions whose response shows that the first one is
+        handled."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
@@ -86,9 +87,10 @@ async def create(cluster: Any, name: str, partitions: int, replicas: int) -> Non
 async def test_odd_values_harm_nobody(
     three: Any, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Well-formed requests with any values are answered or sent away; nothing is left behind.
+    """Well-formed requests with any values are answered, or their connection is closed.
 
-    No handler fails by surprise, no broker ends, no request stays parked, no byte accounted for.
+    No handler fails unexpectedly, no broker ends, no request stays parked, and no bytes stay
+    accounted for.
     """
     await create(three, "t", 2, 3)
     await create(three, "u", 1, 1)
@@ -115,7 +117,7 @@ TOPICS = ("a", "b")
 
 
 def partition_state(rng: random.Random, number: int) -> dict[str, Any]:
-    """A leadership that a controller could have written at some time."""
+    """A random leadership that a controller could have written at some time."""
     leader = rng.choice([1, 1, 2, 2, -1])
     others = rng.choice([[], [1], [2], [1, 2]])
     return {
@@ -128,7 +130,7 @@ def partition_state(rng: random.Random, number: int) -> dict[str, Any]:
 
 
 def order(rng: random.Random, broker_epoch: int, controller_epoch: int) -> tuple[Any, int]:
-    """LeaderAndIsr, StopReplica or UpdateMetadata, from some controller, sooner or later."""
+    """A random LeaderAndIsr, StopReplica or UpdateMetadata, of any controller, early or late."""
     common: dict[str, Any] = {
         "controller_id": rng.choice([1, 2]),
         "controller_epoch": controller_epoch + rng.choice([-1, 0, 0, 0, 0, 1]),
@@ -192,10 +194,10 @@ def order(rng: random.Random, broker_epoch: int, controller_epoch: int) -> tuple
 async def test_orders_in_any_order(
     cluster: Any, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Orders that are late, repeated or contradict each other are obeyed or fenced.
+    """Orders that are late, repeated or contradictory are applied or fenced.
 
-    A broker goes on meanwhile: it appends where it leads, asks where it follows, and can be
-    stopped in order at the end.
+    Meanwhile the broker keeps working: it appends where it leads, fetches where it follows, and
+    can be shut down cleanly at the end.
     """
     running = await cluster.add(1)
     await cluster.ready()

@@ -1,4 +1,4 @@
-"""Points at which the broker can be held."""
+"""Points in the code at which a test can hold the broker."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def _nobody_holds() -> Iterator[None]:
 
 
 async def test_nobody_is_held_by_default() -> None:
-    """A point is passed without a turn of the loop."""
+    """Without a holder, a point is passed without a turn of the event loop."""
     turns: list[str] = []
     asyncio.get_running_loop().call_soon(turns.append, "a turn")
     await points.point(points.ISR_WRITE)
@@ -24,7 +24,7 @@ async def test_nobody_is_held_by_default() -> None:
 
 
 async def test_whoever_holds_is_told_the_name() -> None:
-    """And is waited for."""
+    """The holder gets the name of the point, and the broker waits for the holder."""
     came: list[str] = []
     go_on = asyncio.Event()
 
@@ -41,7 +41,7 @@ async def test_whoever_holds_is_told_the_name() -> None:
 
 
 def test_every_point_stands_somewhere() -> None:
-    """A name without a place in the code holds nobody."""
+    """Every point occurs in the code."""
     folder = Path(points.__file__).parent
     code = "".join(path.read_text() for path in sorted((folder / "node").rglob("*.py")))
     names = [name for name, value in vars(points).items() if value in points.POINTS]

@@ -51,7 +51,8 @@ class Leader:
 async def test_a_watermark_alone_is_told_where_somebody_waits_for_it(selector: str) -> None:
     """A new high watermark alone completes a Fetch if consumers read from followers.
 
-    Otherwise followers learn the watermark with the next records (KAFKA-9731)."""
+    Otherwise followers learn the watermark with the next records (KAFKA-9731).
+    """
     leader = Leader(selector)
     parked = leader.ask()
     assert isinstance(parked, asyncio.Future)
@@ -75,7 +76,8 @@ async def test_only_what_has_moved_is_read_again() -> None:
     """A parked Fetch reads again only the partitions that moved, and all of these at once.
 
     The response has every partition in the order of the request. Bytes count once towards the
-    minimum, however often they were read."""
+    minimum, however often they were read.
+    """
     leader = Leader()
     parked = leader.ask(4, min_bytes=3)
     assert leader.read == [(number, False) for number in range(4)]

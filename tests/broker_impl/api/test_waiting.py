@@ -27,7 +27,8 @@ async def test_what_moves_together_is_tried_once() -> None:
     """A request of several partitions that move together is tried once.
 
     Before the attempt it receives the moved partitions in their order, without partitions that
-    it does not wait for."""
+    it does not wait for.
+    """
     waiting = Waiting()
     told: list[object] = []
     waiting.park([A, B], lambda expired: told.append("attempt"), 10, told.append)

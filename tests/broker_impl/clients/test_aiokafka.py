@@ -1,6 +1,7 @@
 """Operations of applications and operators through an unmodified aiokafka.
 
-Its admin client can neither move partitions nor delete groups."""
+Its admin client can neither move partitions nor delete groups.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -117,7 +117,8 @@ async def test_a_compacted_log_is_read_to_its_end(
     """Every client reads a compacted log to its end.
 
     This also holds where most segments contain only batches without records, which keep the
-    state of idempotent producers."""
+    state of idempotent producers.
+    """
     topic = f"left-{segment_bytes}-{idempotent}"
 
     def make() -> None:

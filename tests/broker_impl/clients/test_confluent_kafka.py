@@ -186,7 +186,8 @@ async def test_topics_are_administered(brokers: Any) -> None:
     """Topics are created, described, extended and deleted, and their settings altered
     incrementally.
 
-    Impossible requests are refused."""
+    Impossible requests are refused.
+    """
 
     def work() -> None:
         admin = make(brokers, "made", retention_ms="60000")

@@ -158,7 +158,8 @@ async def test_transactions(brokers: Any) -> None:
 async def test_topics_are_administered(brokers: Any) -> None:
     """Topics are created, described, extended and deleted, and their settings altered both ways.
 
-    AlterConfigs and IncrementalAlterConfigs are used. Impossible requests are refused."""
+    AlterConfigs and IncrementalAlterConfigs are used. Impossible requests are refused.
+    """
 
     def work() -> None:
         make(brokers, "made", retention_ms="60000")

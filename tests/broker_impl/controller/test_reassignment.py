@@ -29,7 +29,8 @@ def test_a_move_begins(
 ) -> None:
     """KIP-455: a moving partition has the replicas of both sets, the target's first.
 
-    A new target replaces a move in progress, and starts from its origin."""
+    A new target replaces a move in progress, and starts from its origin.
+    """
     assert reassignment.begin(replicas, move, wanted) == (together, after)
 
 

@@ -115,7 +115,8 @@ def test_the_end_of_several_changes(context: Context) -> None:
 def test_metadata(context: Context) -> None:
     """UpdateMetadata has all brokers with all listeners, and offline replicas.
 
-    It leaves out partitions that never had a leader."""
+    It leaves out partitions that never had a leader.
+    """
     outbox = Outbox()
     outbox.tell_metadata([1], [T0, T1, U0])
     orders = outbox.drain(context, 1)
@@ -135,7 +136,8 @@ def test_a_topic_on_its_way_out(context: Context) -> None:
     """A topic in deletion is sent to brokers with leader -2, and stopped in epoch -2 (KIP-570).
 
     Leader -2 removes the topic from the metadata; epoch -2 deletes the replica whatever its
-    epoch."""
+    epoch.
+    """
     context.deleting["t"] = TopicDeletion([(0, 1), (0, 2), (1, 2), (1, 3)])
     outbox = Outbox()
     outbox.tell_metadata([1], [T0])
@@ -175,7 +177,8 @@ def test_who_is_to_stop_is_told_no_role(context: Context) -> None:
     """A broker that stops a replica receives no LeaderAndIsr for it.
 
     From a LeaderAndIsr it would learn the epoch, and then reject the StopReplica of that epoch
-    as old."""
+    as old.
+    """
     outbox = Outbox()
     outbox.tell_roles([1, 2], T0)
     outbox.tell_stop(1, T0, delete=False)

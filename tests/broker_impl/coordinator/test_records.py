@@ -47,7 +47,8 @@ def test_offsets_round_trip(offset: int, epoch: int, metadata: str, at: int) -> 
 def test_an_offset_with_an_expiry_of_its_own_has_no_leader_epoch() -> None:
     """An offset with its own expiry is encoded in version 1, which has no leader epoch (KIP-211).
 
-    Version 3 has the leader epoch and no expiry. Kafka chooses between the two in the same way."""
+    Version 3 has the leader epoch and no expiry. Kafka chooses between the two in the same way.
+    """
     value = records.encode_offset(Committed(5, 3, "m", 10, 20))
     assert value[:2] == b"\0\1"
     assert records.decode_offset(value) == Committed(5, -1, "m", 10, 20)
@@ -86,7 +87,8 @@ def test_the_layouts_are_kafkas() -> None:
 def test_older_values_are_read() -> None:
     """Versions 0 and 2 of an offset and version 0 of a group can be decoded.
 
-    Version 0 of a group has no instance id and a single timeout."""
+    Version 0 of a group has no instance id and a single timeout.
+    """
     for version in (b"\0\0", b"\0\2"):
         value = version + (5).to_bytes(8) + b"\0\1m" + (9).to_bytes(8)
         assert records.decode_offset(value) == Committed(5, -1, "m", 9)

@@ -129,7 +129,8 @@ def committed_rows(log: PartitionLog) -> list[Row]:
     """The records that a read_committed consumer keeps.
 
     As in Kafka's clients, it drops the batches of an aborted transaction from the transaction's
-    first offset to its marker."""
+    first offset to its marker.
+    """
     return [row for row, is_aborted in _rows(log) if not is_aborted]
 
 

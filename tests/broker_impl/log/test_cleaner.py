@@ -159,7 +159,8 @@ def test_nothing_is_done_twice() -> None:
 def test_nothing_is_touched_that_may_be_taken_back(limit: int, kept: list[int]) -> None:
     """The cleaner reads and copies only whole segments below the limit.
 
-    The limit is the high watermark or the last stable offset."""
+    The limit is the high watermark or the last stable offset.
+    """
     log = filled(new_disk())
     clean(log, limit=limit)
     assert [row.offset for row in all_rows(log)] == kept
@@ -238,7 +239,8 @@ def test_what_a_producer_is_known_by_stays() -> None:
 def test_the_log_ends_where_it_ended() -> None:
     """KAFKA-17076: the last batch of the compacted part stays until another batch follows it.
 
-    Otherwise offsets would be used again after the empty active segment is lost."""
+    Otherwise offsets would be used again after the empty active segment is lost.
+    """
     disk = new_disk()
     log = opened(disk)
     put(log, (b"k", b"aborted"), producer=3, transactional=True)
@@ -355,7 +357,8 @@ def test_a_transaction_may_lie_in_several_copies() -> None:
 def test_what_was_aborted_is_known_behind_the_last_key_that_was_read() -> None:
     """KAFKA-13727: aborted transactions are known beyond the last key in a full offset map.
 
-    With room for few keys, a pass copies a segment further than it has read keys."""
+    With room for few keys, a pass copies a segment further than it has read keys.
+    """
     log = opened(new_disk(), LogConfig(cleanup_policy=("compact",)))
     put(log, (b"a", b"v"))
     put(log, (b"b", b"v"))

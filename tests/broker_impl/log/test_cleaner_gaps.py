@@ -126,7 +126,8 @@ def test_a_consumer_is_not_given_batches_without_records_alone() -> None:
     """A consumer does not get a response of empty batches only, as long as records follow.
 
     A client that counts records would not advance at such a response, or would take it for a
-    batch that is too large. A follower gets every batch."""
+    batch that is too large. A follower gets every batch.
+    """
     log = opened(new_disk(), TINY)
     for number in range(4):
         put(log, (b"k", b"x"), producer=number)
@@ -164,7 +165,8 @@ def test_the_last_batch_that_is_settled_stays_whole(kind: str) -> None:
     """KAFKA-17076: the last batch of the compacted part stays, and is not emptied.
 
     Only this batch shows followers, and a restart after a crash, where the log ends, and clients
-    could not pass an empty batch. The batch is removed once others follow it."""
+    could not pass an empty batch. The batch is removed once others follow it.
+    """
     log = opened(new_disk(), TINY)
     put(log, (b"a", b"v"))
     if kind == "tombstone":
@@ -249,7 +251,8 @@ def test_an_interrupted_pass_with_gaps_loses_nothing(number: int, kind: str, pas
     """One or two passes with gaps that end at any operation of the disk lose nothing.
 
     All records that count are read, those of aborted transactions are not, and the log end
-    stays."""
+    stays.
+    """
     disk = new_disk()
     log = with_gaps(disk)
     expected, log_end = latest(committed_rows(log)), log.end_offset
@@ -332,7 +335,8 @@ def test_a_damaged_segment_still_ends_the_log(clean_end: bool) -> None:
 def test_the_lost_end_of_a_segment_is_no_gap() -> None:
     """Above the recovery point, a segment that does not reach the next one has lost its end.
 
-    This holds for compacted logs too."""
+    This holds for compacted logs too.
+    """
     disk = new_disk()
     log = opened(disk, TINY)
     counted(log, 9)

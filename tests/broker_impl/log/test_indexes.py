@@ -67,7 +67,8 @@ def test_files_have_kafkas_format() -> None:
     """The files have Kafka's format.
 
     An offset entry has relative offset and position as int32; a time entry has the timestamp as
-    int64 and the relative offset as int32."""
+    int64 and the relative offset as int32.
+    """
     disk, offsets = offset_index()
     offsets.append(BASE + 3, 100)
     offsets.write_pending()

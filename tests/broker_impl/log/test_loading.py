@@ -105,7 +105,8 @@ def headers(log: PartitionLog) -> Iterator[BatchHeader]:
 def test_power_is_lost_at_any_step(chance: int | None) -> None:
     """After a power loss synced records stay, and the log loses records only from its end.
 
-    Epochs and producer states match the records that are left."""
+    Epochs and producer states match the records that are left.
+    """
     for step in range(1, steps() + 1, 1 if chance is None else 3):
         disk = MemoryDisk()
         left = step
@@ -133,7 +134,8 @@ def test_what_was_seen_to_be_gone_stays_gone() -> None:
     """Records that a restart found missing do not come back after a later power loss.
 
     A kill in the middle of a removal loses no data, but the process that started in between has
-    acted on what it found (docs/findings/0004)."""
+    acted on what it found (docs/findings/0004).
+    """
     for step in range(1, steps() + 1):
         disk = MemoryDisk()
         left = step
@@ -165,7 +167,8 @@ def found_again(disk: MemoryDisk) -> list[BatchHeader]:
 def test_a_truncation_that_was_killed_is_not_undone(lost: str) -> None:
     """A truncation that was interrupted is not undone: the next start syncs it before it appends.
 
-    The interruption follows the removal of a segment, or the cut of one."""
+    The interruption follows the removal of a segment, or the cut of one.
+    """
     disk = MemoryDisk()
     disk.make_dir("t-0")
     disk.fsync_dir("")

@@ -280,7 +280,8 @@ def test_a_clean_end_counts_once_though_the_next_start_is_killed() -> None:
     """The clean-shutdown marker is removed durably before a log is opened (docs/findings/0004).
 
     This includes a marker that an earlier, killed start removed. If a power loss brought the
-    marker back, a torn log would be taken for a whole one."""
+    marker back, a torn log would be taken for a whole one.
+    """
     disk = MemoryDisk()
     opened(disk).close({})
     disk.fails = lambda operation, path: operation == "fsync_dir" and not disk.exists(MARKER)
@@ -325,7 +326,8 @@ def test_a_truncation_that_was_killed_lowers_the_recovery_checkpoint() -> None:
     """A start lowers the recovery point that an interrupted truncation left (docs/findings/0006).
 
     It does so before the first append. Otherwise the next start would take appends below the old
-    recovery point for synced."""
+    recovery point for synced.
+    """
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 9)

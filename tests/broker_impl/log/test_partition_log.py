@@ -219,7 +219,8 @@ def test_no_segment_is_begun_while_the_active_one_is_empty() -> None:
 def test_a_log_is_the_same_after_it_was_closed_and_opened(clean: bool) -> None:
     """A log has the same content after a restart, whether it is trusted or fully checked.
 
-    This covers records, epochs, producers, segments and look-ups by timestamp."""
+    This covers records, epochs, producers, segments and look-ups by timestamp.
+    """
     disk = new_disk()
     log = opened(disk)
     for number in range(20):
@@ -412,7 +413,8 @@ def test_truncation_behind_the_end_still_cuts_epochs() -> None:
 def test_truncation_says_that_the_recovery_point_went_back() -> None:
     """A truncation below the recovery point writes the lower recovery point at once.
 
-    With the old one, a restart after a crash would trust records that were never synced."""
+    With the old one, a restart after a crash would trust records that were never synced.
+    """
     told: list[int] = []
     disk = new_disk()
     log = PartitionLog.open(
@@ -485,7 +487,8 @@ def test_a_start_that_was_not_written_down_takes_no_epochs(
     """Epochs that an unsaved start offset removed are rebuilt after a crash.
 
     Epochs are cut at once when the start advances, but the start offset is checkpointed later.
-    Records that are readable again after a crash need their epochs again."""
+    Records that are readable again after a crash need their epochs again.
+    """
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -501,7 +504,8 @@ def test_a_log_that_ends_before_its_start_begins_anew() -> None:
     """A log that ends before its checkpointed start is emptied, and starts at the checkpointed
     offset.
 
-    The start was checkpointed, but the records were not synced."""
+    The start was checkpointed, but the records were not synced.
+    """
     disk = new_disk()
     log = opened(disk)
     log.append_as_leader(idempotent(0), leader_epoch=0, now_ms=0)
@@ -591,7 +595,8 @@ def test_deleted_files_are_removed_after_their_delay() -> None:
 def test_old_segments_are_synced_once_that_is_cheap() -> None:
     """Closed segments are synced after a while, and the recovery point follows.
 
-    After a crash recovery then need not check all of them."""
+    After a crash recovery then need not check all of them.
+    """
     log = opened(new_disk(), LogConfig(segment_bytes=150))
     for _ in range(3):
         append(log, "a" * 40)
@@ -725,7 +730,8 @@ def test_sequences_are_checked_on_a_new_leader() -> None:
 def test_a_follower_refuses_no_sequence() -> None:
     """KAFKA-6003: a follower accepts any sequence number, since the leader has checked it.
 
-    One append may have several batches of the same producer."""
+    One append may have several batches of the same producer.
+    """
     log = opened(new_disk(), LogConfig())
     append(log, "a")
     data = b"".join(
@@ -773,7 +779,8 @@ def test_producers_outlive_their_deleted_records() -> None:
 def test_a_follower_copies_batches_as_they_are() -> None:
     """A follower stores batches byte by byte as the leader has them; a torn last batch is ignored.
 
-    The next fetch gets that batch again."""
+    The next fetch gets that batch again.
+    """
     leader, follower = opened(new_disk(), LogConfig()), opened(new_disk(), LogConfig())
     for epoch in (0, 0, 2, 5):
         append(leader, "a", "b", epoch=epoch)
@@ -860,7 +867,8 @@ def test_a_record_is_found_by_its_time() -> None:
 def test_the_newest_time_is_found() -> None:
     """KAFKA-16310: MAX_TIMESTAMP finds the first record with the largest timestamp.
 
-    It is not the last record of that record's batch."""
+    It is not the last record of that record's batch.
+    """
     log = opened(new_disk(), LogConfig(segment_bytes=250))
     assert log.offset_of_max_timestamp() is None
     for times in ((10, 30, 30), (30,), (20, 25), (40, 5)):
@@ -910,7 +918,8 @@ def test_records_that_are_none_are_found_out_by_a_look_up() -> None:
 def test_a_compacted_log_takes_no_record_without_a_key() -> None:
     """KAFKA-1755: a compacted log refuses records without a key.
 
-    No later record could replace such a record."""
+    No later record could replace such a record.
+    """
     log = opened(new_disk(), LogConfig(cleanup_policy=("compact",)))
     rows = [Record(b"k", b"v"), Record(None, b"v")]
     with pytest.raises(ApiError) as refused:

@@ -126,7 +126,8 @@ def test_a_new_epoch_forgets_the_old_batches() -> None:
 def test_producers_expire_when_silent() -> None:
     """P5: a producer expires by the broker's clock since its last batch or marker.
 
-    The timestamps of its records do not count."""
+    The timestamps of its records do not count.
+    """
     folded = states(header(0, producer_id=1), header(0, producer_id=2))
     folded.fold(header(1, producer_id=2), now_ms=50)
     folded.fold(header(-1, producer_id=3, control=True), now_ms=60)

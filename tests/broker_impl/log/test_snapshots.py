@@ -43,7 +43,8 @@ def test_a_snapshot_survives_a_crash() -> None:
 def test_those_of_a_cut_log_do_not_come_back() -> None:
     """Snapshots above a truncation are removed durably.
 
-    A snapshot of another history would otherwise be trusted after a crash."""
+    A snapshot of another history would otherwise be trusted after a crash.
+    """
     disk, taken = snapshots(5, 30, 40)
     taken.remove_above(30)
     disk.crash()

@@ -91,7 +91,8 @@ def batches(log: PartitionLog) -> Iterator[tuple[BatchHeader, bytes]]:
 def test_a_marker_is_a_control_batch_in_kafkas_layout(is_commit: bool) -> None:
     """A marker is a transactional control batch of one record, without a sequence number.
 
-    The record has the coordinator's epoch."""
+    The record has the coordinator's epoch.
+    """
     marker = Marker(7, 3, is_commit, 5)
     data = transactions.encode_marker(marker, 1000)
     header = batch.parse_header(data)
@@ -105,7 +106,8 @@ def test_a_marker_is_a_control_batch_in_kafkas_layout(is_commit: bool) -> None:
 def test_the_first_transaction_that_is_open_is_unstable() -> None:
     """T1: the earliest open transaction is unstable, even if later ones end first.
 
-    Batches outside of transactions do not count."""
+    Batches outside of transactions do not count.
+    """
     log = opened(new_disk())
     log.append_as_leader(batch.encode_batch([Record()]), leader_epoch=0, now_ms=0)
     assert log.producers.first_unstable(1) is None
@@ -129,7 +131,8 @@ def test_a_marker_counts_once_it_is_committed() -> None:
 def test_readers_are_told_of_what_overlaps() -> None:
     """T2: a read lists the aborted transactions that overlap it, by first offset.
 
-    Their markers need not be part of the read."""
+    Their markers need not be part of the read.
+    """
     log = opened(new_disk())
     send(log, 1)
     send(log, 2)
@@ -184,7 +187,8 @@ def test_late_markers_are_refused(
 def test_a_bumped_epoch_begins_anew_after_a_marker() -> None:
     """After a marker with a higher epoch, the old epoch is fenced, and the new one starts at 0.
 
-    The marker of a transaction that timed out has the next epoch."""
+    The marker of a transaction that timed out has the next epoch.
+    """
     log = opened(new_disk())
     send(log)
     end(log, commit=False, epoch=1)
@@ -235,7 +239,8 @@ def test_a_transaction_begins_with_a_verified_batch() -> None:
 def test_a_marker_in_between_makes_a_verification_void() -> None:
     """KAFKA-14884: a marker between verification and first batch invalidates the verification.
 
-    The transaction that was verified is over when the batch arrives."""
+    The transaction that was verified is over when the batch arrives.
+    """
     log = opened(new_disk())
     guard = log.producers.guard(1)
     end(log, commit=False)
@@ -286,7 +291,8 @@ def test_what_was_aborted_is_known_after_any_end(
 ) -> None:
     """L2, T2: aborted transactions are known after crashes, restarts and truncations.
 
-    A follower's log has the same aborted transactions as its leader's."""
+    A follower's log has the same aborted transactions as its leader's.
+    """
     disk = new_disk()
     log = opened(disk)
     chance = random.Random(seed)
@@ -361,7 +367,8 @@ def test_a_coordinator_appends_in_a_producers_name() -> None:
 def test_a_guard_does_not_outlive_a_truncation() -> None:
     """A truncation removes guards, and their numbers are not used again.
 
-    In the log that replaces the truncated part, the verified transaction may be over."""
+    In the log that replaces the truncated part, the verified transaction may be over.
+    """
     log = opened(new_disk())
     send(log, 2)
     guard = log.producers.guard(1)

@@ -343,7 +343,8 @@ async def test_a_topic_of_a_deleted_name_is_another_one(three: Any) -> None:
 async def test_a_brokers_own_sleep_through_a_deletion_is_no_harm(three: Any) -> None:
     """A broker whose session is lost while a topic is recreated learns the new topic.
 
-    The broker has no replica of the topic."""
+    The broker has no replica of the topic.
+    """
     controller = three.brokers[1].broker.view.controller_id
     victim = next(number for number in three.brokers if number != controller)
     others = [number for number in three.brokers if number != victim]
@@ -362,7 +363,8 @@ async def test_a_brokers_own_sleep_through_a_deletion_is_no_harm(three: Any) -> 
 async def test_settings_are_told_by_brokers_that_do_not_host_the_topic(three: Any) -> None:
     """DescribeConfigs reads from ZooKeeper, so brokers without the topic answer too.
 
-    Without ZooKeeper the answer is REQUEST_TIMED_OUT."""
+    Without ZooKeeper the answer is REQUEST_TIMED_OUT.
+    """
     await create(three, replicas=1, config={"retention.ms": "1234"})
     for number in three.brokers:
         assert settings_of(await describe(three, number))["retention.ms"] == "1234"
@@ -467,7 +469,8 @@ async def test_readers_that_never_read_do_not_fill_the_memory(
 ) -> None:
     """Beyond the bound on unread responses each Fetch gets one batch, whatever it asks for.
 
-    Clients that never read their responses therefore cannot fill the memory."""
+    Clients that never read their responses therefore cannot fill the memory.
+    """
     monkeypatch.setattr(bounds, "UNREAD_BYTES_MAX", 16 * 1024 * 1024)
     await create(three)
     number = leader(three)

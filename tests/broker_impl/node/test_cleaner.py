@@ -106,7 +106,8 @@ async def test_what_is_dirty_is_compacted(world: World) -> None:
 async def test_how_far_it_came_is_known_after_a_restart(world: World) -> None:
     """The cleaner's progress survives a restart, and is dropped when the log is deleted.
 
-    A later log of the same name therefore starts at 0."""
+    A later log of the same name therefore starts at 0.
+    """
     world.fill(A)
     world.fill(B)
     await world.runs_until_clean()

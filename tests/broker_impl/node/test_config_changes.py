@@ -150,7 +150,8 @@ async def test_settings_without_effect_are_described_as_they_were_given(cluster:
     """Settings that the broker accepts but does not act on are described as given in the file.
 
     They are read-only, and hidden where Kafka has a password. The broker refuses to change them,
-    and does not describe those that were not given."""
+    and does not describe those that were not given.
+    """
     cluster.inactive = {"num.io.threads": "8", "ssl.key.password": "secret", "x": "1"}
     await cluster.add(1)
     await cluster.ready()
@@ -173,7 +174,8 @@ async def test_settings_without_effect_are_described_as_they_were_given(cluster:
 async def test_a_listener_without_a_host_advertises_the_machine_s_name(cluster: Any) -> None:
     """A listener without a host advertises the machine's name.
 
-    Kafka's default is `PLAINTEXT://:9092`, but clients need a host that they can connect to."""
+    Kafka's default is `PLAINTEXT://:9092`, but clients need a host that they can connect to.
+    """
     await cluster.add(
         1,
         listeners="PLAINTEXT://:0",

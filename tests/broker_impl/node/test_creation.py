@@ -15,7 +15,8 @@ from tests.broker_impl.node.test_broker import TP, create, produce
 async def test_an_absent_broker_may_have_a_replica(cluster: Any) -> None:
     """A topic may have a replica on a dead broker, as in Kafka 2.8.
 
-    The live replicas lead, and the other joins the ISR when its broker comes."""
+    The live replicas lead, and the other joins the ISR when its broker comes.
+    """
     await cluster.add(1)
     await cluster.ready()
     await create(cluster, "t", assignment=[9, 1])

@@ -128,7 +128,8 @@ def partition(**values: Any) -> FetchResponse:
 async def test_a_fetch_names_epoch_and_offset(world: World) -> None:
     """A fetch has the leader epoch, offset and last epoch; its records and watermark are passed on.
 
-    The leader epoch fences the fetch."""
+    The leader epoch fences the fetch.
+    """
     world.peers.reply = lambda message: partition(
         records=memoryview(b"batch"), high_watermark=9, log_start_offset=2
     )

@@ -163,7 +163,8 @@ async def client(cluster: ClusterInLoop) -> Client:
 async def test_the_internal_topic(client: Client) -> None:
     """__consumer_offsets is created on first use, compacted, with the configured partitions.
 
-    It has a replica on each of the two brokers."""
+    It has a replica on each of the two brokers.
+    """
     coordinator = await client.coordinator()
     broker = client.cluster.brokers[1].broker
     assert broker is not None
@@ -246,7 +247,8 @@ async def test_newcomers_of_v4_are_given_an_id(client: Client) -> None:
 async def test_the_view_of_an_operator(client: Client) -> None:
     """An operator can list, describe and delete a group, and remove a member by instance id.
 
-    The state is checked at each step."""
+    The state is checked at each step.
+    """
     assert await client.state() == "Dead"
     joined = await client.join(group_instance_id="i", version=5)
     assert joined.member_id.startswith("i-")

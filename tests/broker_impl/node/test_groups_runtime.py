@@ -128,7 +128,8 @@ async def test_nothing_is_told_before_it_is_committed(office_of: Any) -> None:
     """Offsets are not returned before they are committed: the load ends only then.
 
     Until then the answer is COORDINATOR_LOAD_IN_PROGRESS, because records that were read may be
-    lost."""
+    lost.
+    """
     office = office_of(batch_of(0, 5), batch_of(1, 6), is_committed=False)
     office.runtime.taken(HOME, 1)
     await office.settle()
@@ -141,7 +142,8 @@ async def test_nothing_is_told_before_it_is_committed(office_of: Any) -> None:
 async def test_compaction_may_leave_no_marker_in_a_marker_batch(office_of: Any) -> None:
     """KAFKA-7467: a marker batch that compaction emptied is skipped.
 
-    It remains only to keep the state of its producer."""
+    It remains only to keep the state of its producer.
+    """
     whole = marker(1, 7, is_commit=True)
     left = batch.with_only(batch.parse_header(whole), [])
     office = office_of(batch_of(0, 5), left, batch_of(2, 6))
@@ -153,7 +155,8 @@ async def test_compaction_may_leave_no_marker_in_a_marker_batch(office_of: Any) 
 async def test_a_new_epoch_while_reading_reads_anew(office_of: Any) -> None:
     """A new leader epoch during a load starts the load again.
 
-    Otherwise half a log would be taken for all of it."""
+    Otherwise half a log would be taken for all of it.
+    """
     office = office_of(batch_of(0, 5), batch_of(1, 6))
 
     def next_epoch() -> None:
@@ -202,7 +205,8 @@ async def test_transactions_in_the_log(office_of: Any) -> None:
 async def test_a_request_is_answered_now_or_later(office_of: Any) -> None:
     """A request is answered at once if it needs no write, and a commit when it is written.
 
-    A cancelled request is not answered."""
+    A cancelled request is not answered.
+    """
     office = office_of()
     office.runtime.taken(HOME, 1)
     await office.settle()

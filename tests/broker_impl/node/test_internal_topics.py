@@ -113,7 +113,8 @@ async def test_an_append_may_have_no_outcome() -> None:
 async def test_a_failure_of_whoever_is_told_is_heard() -> None:
     """An exception in the callback of an append ends the broker.
 
-    It may be a broken invariant, or a full disk."""
+    It may be a broken invariant, or a full disk.
+    """
     here = Here()
     failure = AssertionError("broken")
 
@@ -130,7 +131,8 @@ async def test_a_failure_of_whoever_is_told_is_heard() -> None:
 async def test_an_append_of_another_epoch_is_refused() -> None:
     """An append with an older leader epoch is refused, even if the same broker leads again.
 
-    The decision of a former coordinator must not be written by the next."""
+    The decision of a former coordinator must not be written by the next.
+    """
     here = Here()
     here.order(1, 1)
     here.append(epoch=0)
@@ -158,7 +160,8 @@ async def test_a_read_that_brings_nothing_is_not_repeated(monkeypatch: pytest.Mo
 async def test_what_is_read_is_committed_in_the_end() -> None:
     """A load waits until the records that it read are committed.
 
-    Otherwise markers could be sent for a decision that is lost at the next failover."""
+    Otherwise markers could be sent for a decision that is lost at the next failover.
+    """
     here = Here()
     here.append()
     here.order(1, 1)  # elected again: the record is in the log, and not committed

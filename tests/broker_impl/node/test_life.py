@@ -74,7 +74,8 @@ async def test_a_stop_before_zookeeper_is_there(zookeeper: ZooKeeperInLoop) -> N
 async def test_a_stop_while_waiting_for_the_own_ghost(zookeeper: ZooKeeperInLoop) -> None:
     """A stop before the broker has registered leaves a clean-shutdown marker.
 
-    The broker waits for its own old registration to expire."""
+    The broker waits for its own old registration to expire.
+    """
     ghost = await look(zookeeper)
     for path in zk_paths.PERSISTENT_PATHS:
         await ghost.ensure_path(path)

@@ -153,7 +153,8 @@ async def test_what_may_not_be_there_is_sent_again(error: ErrorCode | None) -> N
 async def test_a_fenced_coordinator_gives_up(error: ErrorCode) -> None:
     """A fenced coordinator stops sending a marker, and does not report it as written.
 
-    A later coordinator has decided since."""
+    A later coordinator has decided since.
+    """
     sender = Sender()
     sender.leaders.orders = {A: [error]}
     sender.send(A, B)
@@ -206,7 +207,8 @@ async def test_a_partition_without_a_leader_is_waited_for() -> None:
 async def test_a_partition_that_stays_unknown_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A marker for a partition that stays unknown for long is dropped, as its topic was deleted.
 
-    Before that, the view may only lag."""
+    Before that, the view may only lag.
+    """
     sender = Sender()
     del sender.view.topics["a"]
     sender.send(A)

@@ -89,7 +89,8 @@ async def test_only_the_session_of_now_can_expire(session: Session) -> None:
 async def test_registering_waits_for_the_own_ghost(session: Session) -> None:
     """Registration waits until the znode of an earlier process is gone with its session.
 
-    The czxid of the new znode is the broker epoch."""
+    The czxid of the new znode is the broker epoch.
+    """
     await session.open()
     FakeClient.creates = [NodeExists("n"), NodeExists("n"), Stat(100, 77)]
     FakeClient.found = [Stat(5, 66), None]
@@ -110,7 +111,8 @@ async def test_a_registration_whose_answer_was_lost_is_found(session: Session) -
 async def test_somebody_else_with_our_id_is_told_by_time(session: Session) -> None:
     """A foreign registration that outlasts three session timeouts belongs to another broker.
 
-    The longer of the requested and the granted timeout counts."""
+    The longer of the requested and the granted timeout counts.
+    """
     await session.open()
     session.zk.session_timeout_ms = 20
     FakeClient.found = [Stat(5, 66)]

@@ -95,7 +95,8 @@ def offsets(shot: ReplicaSnapshot) -> Sequence[int]:
 def test_a_snapshot_has_all_batches_across_segments_and_keeps_them(broker: Watched) -> None:
     """A snapshot has all batches across segments; a later one reads only what was appended since.
 
-    An older snapshot keeps its content."""
+    An older snapshot keeps its content.
+    """
     broker.order(1, 0)
     for _ in range(3):
         broker.append()

@@ -227,7 +227,8 @@ async def test_a_parked_reader_is_told_what_was_aborted(producer: Producer) -> N
 async def test_a_late_batch_begins_no_transaction(producer: Producer) -> None:
     """T-02 (KAFKA-14402): a batch after the end of its transaction is refused.
 
-    It would otherwise begin a transaction that blocks readers for ever."""
+    It would otherwise begin a transaction that blocks readers for ever.
+    """
     await producer.add()
     await producer.send(b"a")
     await producer.end(commit=True)
@@ -246,7 +247,8 @@ async def test_a_partition_has_to_be_added_first(producer: Producer) -> None:
 async def test_a_fenced_producer_neither_sends_nor_ends(producer: Producer) -> None:
     """A fenced producer can neither send nor end.
 
-    Older versions of the protocol have one error code for both cases (KIP-588)."""
+    Older versions of the protocol have one error code for both cases (KIP-588).
+    """
     await producer.add()
     zombie = Producer(producer.cluster)
     zombie.id, zombie.epoch = producer.id, producer.epoch
@@ -280,7 +282,8 @@ async def test_the_next_transaction_waits_for_the_one_before(
 ) -> None:
     """A new transaction waits for the markers of the one before, up to a bound.
 
-    A client that is refused would wait for longer than the markers take."""
+    A client that is refused would wait for longer than the markers take.
+    """
     here = await producer.coordinator()
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id="tx",
@@ -336,7 +339,8 @@ async def test_what_is_going_on_can_be_seen(producer: Producer) -> None:
 async def test_markers_of_former_coordinators_are_refused(producer: Producer) -> None:
     """T5: markers of earlier coordinator epochs are refused.
 
-    Admin clients may end hanging transactions by a marker (KIP-664)."""
+    Admin clients may end hanging transactions by a marker (KIP-664).
+    """
     cluster = producer.cluster
 
     async def mark(coordinator_epoch: int, *, commit: bool, topic: str = "t") -> int:

@@ -1,7 +1,8 @@
-"""Brokers, a controller and a state znode as plain objects: one partition, every message in hand.
+"""Brokers, a controller and a state znode as plain objects, for one partition.
 
-Nothing happens by itself. A test asks a follower for its question, serves it at a leader, gives the
-answer back, or keeps any of the three for later; it lets a znode write through, or loses it.
+Nothing happens without the test. A test takes a follower's request, serves it at a leader,
+delivers the response, or keeps any of the three for later; it applies a write of the znode, or
+loses it.
 """
 
 from collections.abc import Callable
@@ -32,11 +33,11 @@ from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
 TP = TopicPartition("t", 0)
 LAG_MAX_S = 10.0
 LOG_CONFIG = LogConfig(segment_bytes=800)
-"""Segments of about ten records."""
+"""A segment holds about ten records."""
 
 
 def one_record(value: str, *, producer: int = -1, sequence: int = -1) -> bytes:
-    """A batch that holds one record."""
+    """A batch with one record."""
     return batch.encode_batch(
         [batch.Record(value=value.encode())],
         producer_id=producer,
@@ -47,7 +48,7 @@ def one_record(value: str, *, producer: int = -1, sequence: int = -1) -> bytes:
 
 @dataclass
 class State:
-    """The state znode."""
+    """The content of the state znode."""
 
     leader: BrokerId
     leader_epoch: Epoch
@@ -67,7 +68,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """A leader's answer on its way back."""
+    """A leader's response on its way to the follower."""
 
     question: Question
     error: ErrorCode = ErrorCode.NONE
@@ -87,7 +88,7 @@ class ZkRequest:
 
 @dataclass(frozen=True)
 class ZkAnswer:
-    """What ZooKeeper said: the new version, the state as read, or None for a refusal."""
+    """ZooKeeper's response: the new version, the state that was read, or None for a refusal."""
 
     request: ZkRequest
     result: int | State | None
@@ -95,7 +96,7 @@ class ZkAnswer:
 
 @dataclass(frozen=True)
 class Sent:
-    """A produce that was answered by the leader's log, and perhaps not yet acknowledged."""
+    """A produced record that the leader has appended, and perhaps not acknowledged yet."""
 
     broker: BrokerId
     incarnation: int
@@ -104,7 +105,7 @@ class Sent:
 
 
 class Node:
-    """A broker: its process comes and goes, its disk stays."""
+    """A broker whose process can be killed and started; its disk stays."""
 
     def __init__(self, cluster: "PureCluster", broker_id: BrokerId) -> None:
         self.cluster = cluster
@@ -117,7 +118,7 @@ class Node:
         self.replicas: Replicas
 
     def start(self) -> None:
-        """A new process on the old disk: the log is recovered."""
+        """Start a new process on the old disk, which recovers the log."""
         self.up = True
         self.incarnation += 1
         self.logs = LogManager(
@@ -135,17 +136,17 @@ class Node:
         self.replicas.on_metadata_live_brokers(dict.fromkeys(self.cluster.brokers, -1))
 
     def kill(self) -> None:
-        """SIGKILL: the page cache stays, and the watermarks of the last checkpoint."""
+        """SIGKILL: the page cache stays, and of the watermarks the last checkpoint."""
         self.up = False
         self.disk.kill()
 
     def lose_disk(self) -> None:
-        """What this broker (which is dead) ever stored is gone."""
+        """Replace the disk of this dead broker by an empty one."""
         assert not self.up
         self.disk = MemoryDisk()
 
     def checkpoint(self) -> None:
-        """Write the high watermarks down."""
+        """Write a checkpoint of the high watermarks."""
         self.logs.checkpoint(self.replicas.high_watermarks())
 
     def on_effect(self, effect: Effect) -> None:
@@ -161,12 +162,13 @@ class Node:
 
     @property
     def leads(self) -> bool:
-        """Does it believe to lead?"""
+        """Whether this broker takes itself for the leader."""
         partition = self.partition
         return partition is not None and partition.role is Role.LEADER
 
     def contents(self) -> list[bytes]:
-        """The batches in its log (also of a dead broker), with the offsets and epochs they have."""
+        """The batches in its log, with their offsets and epochs; a dead broker's log can be read
+        too."""
         log = self.logs.logs.get(TP)
         found: list[bytes] = []
         at = 0
@@ -187,7 +189,7 @@ class Node:
 
 
 class PureCluster:
-    """See the module."""
+    """A cluster for one partition whose messages a test delivers one by one; see the module."""
 
     def __init__(self, brokers: int, *, isr_min: int) -> None:
         self.now = 1000.0
@@ -205,12 +207,12 @@ class PureCluster:
             node.start()
         self.orders: dict[BrokerId, list[LeaderAndIsrRequest]] = {b: [] for b in self.brokers}
 
-    # The controller.
+    # Controller.
 
     def elect(
         self, leader: BrokerId, *, isr: tuple[BrokerId, ...] | None = None, deliver: bool = True
     ) -> None:
-        """Write a new epoch to the znode, and send it to all brokers (or keep it for later)."""
+        """Write a new epoch to the znode, and send it to all brokers, or keep it for later."""
         state = self.state
         self.state = State(
             leader, state.leader_epoch + 1, state.isr if isr is None else isr, state.version + 1
@@ -222,7 +224,7 @@ class PureCluster:
                 self.deliver_orders(broker)
 
     def order(self) -> LeaderAndIsrRequest:
-        """The state of the znode as the controller sends it."""
+        """The state of the znode as a LeaderAndIsr request."""
         state = self.state
         row = LeaderAndIsrPartitionState(
             partition_index=TP.partition,
@@ -240,14 +242,14 @@ class PureCluster:
         )
 
     def deliver_orders(self, broker: BrokerId) -> None:
-        """All orders that this broker has not been given yet, in order."""
+        """Deliver all pending orders to this broker, in order."""
         node = self.nodes[broker]
         orders, self.orders[broker] = self.orders[broker], []
         for order in orders if node.up else []:
             node.replicas.leader_and_isr(order)
 
     def notice_death(self, broker: BrokerId) -> None:
-        """A broker's registration ended: its partition gets another leader or a smaller ISR."""
+        """Handle the end of a broker's registration: elect another leader, or shrink the ISR."""
         state = self.state
         if broker not in state.isr:
             return
@@ -259,7 +261,8 @@ class PureCluster:
             self.elect(state.leader, isr=rest)
 
     def notice_start(self, broker: BrokerId) -> None:
-        """A broker registered: it is told the present state, or elected where nobody led."""
+        """Handle a broker's registration: send it the present state, or elect it if there is no
+        leader."""
         if self.state.leader == -1 and broker in self.state.isr:
             self.elect(broker)
         else:
@@ -267,7 +270,7 @@ class PureCluster:
             self.deliver_orders(broker)
 
     def restart(self, broker: BrokerId) -> None:
-        """Kill, let the controller notice, start, let it notice that too."""
+        """Kill a broker and start it again; the controller notices both."""
         self.nodes[broker].kill()
         self.notice_death(broker)
         self.nodes[broker].start()
@@ -276,7 +279,7 @@ class PureCluster:
     # ZooKeeper.
 
     def serve_zk(self, request: ZkRequest) -> ZkAnswer:
-        """Take a request off the wire, do what it says."""
+        """Apply a request in ZooKeeper, and return its response."""
         self.zk_requests.remove(request)
         effect = request.effect
         state = self.state
@@ -288,12 +291,12 @@ class PureCluster:
         return ZkAnswer(request, self.state.version)
 
     def lose_zk(self, request: ZkRequest) -> ZkAnswer:
-        """The connection broke before the request arrived; the broker cannot know that."""
+        """Lose the connection before the request arrives, which the broker cannot know."""
         self.zk_requests.remove(request)
         return ZkAnswer(request, None)
 
     def take_zk(self, answer: ZkAnswer) -> None:
-        """The broker learns what ZooKeeper said."""
+        """Deliver ZooKeeper's response to the broker."""
         node = self.nodes[answer.request.broker]
         if not node.up or node.incarnation != answer.request.incarnation:
             return
@@ -313,7 +316,7 @@ class PureCluster:
                 node.replicas.isr_written(TP, result)
 
     def settle_zk(self, *brokers: BrokerId) -> None:
-        """Serve the znode requests of these brokers (all) until there are none left."""
+        """Serve the znode requests of these brokers, or of all, until none is left."""
         mine = brokers or self.brokers
         while requests := [r for r in self.zk_requests if r.broker in mine]:
             self.take_zk(self.serve_zk(requests[0]))
@@ -321,7 +324,7 @@ class PureCluster:
     # Replication.
 
     def ask(self, follower: BrokerId) -> Question | None:
-        """What this follower asks its leader now."""
+        """The next request of this follower to its leader, or None."""
         node = self.nodes[follower]
         plan = node.replicas.fetch_plan() if node.up else {}
         for leader, targets in plan.items():
@@ -329,7 +332,7 @@ class PureCluster:
         return None
 
     def serve(self, question: Question, at: BrokerId | None = None) -> Answer | None:
-        """The answer of the broker that is asked; None if it is down."""
+        """The response of the broker that receives the request, or None if it is down."""
         node = self.nodes[question.leader if at is None else at]
         target = question.target
         if not node.up:
@@ -362,7 +365,7 @@ class PureCluster:
         return Answer(question, fetched.error, fetched=fetched)
 
     def take(self, answer: Answer | None) -> None:
-        """The follower learns the answer, if it is still the process that asked."""
+        """Deliver a response to the follower, if it is still the process that sent the request."""
         if answer is None:
             return
         question = answer.question
@@ -385,21 +388,22 @@ class PureCluster:
             )
 
     def fetch(self, follower: BrokerId, rounds: int = 1) -> None:
-        """Whole rounds: ask, serve, take."""
+        """Run complete rounds of request and response."""
         for _ in range(rounds):
             question = self.ask(follower)
             if question is not None:
                 self.take(self.serve(question))
 
     def catch_up(self, *followers: BrokerId) -> None:
-        """Rounds enough for all of these to hold what their leader holds, and to know it."""
+        """Run as many rounds as these followers need to have, and know, all that their leader
+        has."""
         for _ in range(12):
             for follower in followers or self.brokers:
                 self.fetch(follower)
                 self.settle_zk()
 
     def tick(self, seconds: float = 0.0) -> None:
-        """Time passes, and every broker notices."""
+        """Advance the clock, and let every broker check its deadlines."""
         self.now += seconds
         for node in self.nodes.values():
             if node.up:
@@ -416,7 +420,7 @@ class PureCluster:
         producer: int = -1,
         sequence: int = -1,
     ) -> Sent:
-        """One record to this broker."""
+        """Produce one record to this broker."""
         node = self.nodes[broker]
         result = node.replicas.append(
             TP, one_record(value, producer=producer, sequence=sequence), acks=acks
@@ -424,7 +428,7 @@ class PureCluster:
         return Sent(broker, node.incarnation, value, result)
 
     def outcome(self, sent: Sent) -> ErrorCode | None:
-        """What an acks=all producer is told; None: it still waits (or its broker died)."""
+        """The result for an acks=all producer, or None while it waits or if its broker died."""
         node = self.nodes[sent.broker]
         if sent.result.error:
             return sent.result.error
@@ -433,7 +437,7 @@ class PureCluster:
         return node.replicas.acknowledged(TP, sent.result)
 
     def consume(self, broker: BrokerId, offset: Offset = 0) -> dict[Offset, bytes]:
-        """What a consumer is served by this broker from this offset on; value by offset."""
+        """The values by offset that a consumer gets from this broker, from this offset on."""
         node = self.nodes[broker]
         fetched = node.replicas.fetch(TP, replica_id=-1, offset=offset, bytes_max=1 << 20)
         return {

@@ -10,10 +10,13 @@ from broker_impl.replica import acks
         (10, 10, 2, ErrorCode.NONE),
         (12, 12, 3, ErrorCode.NONE),
         (9, 9, 2, None),
-        (9, 9, 1, None),  # too few, but it is not where they are either
-        (9, 10, 1, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),  # the watermark is held
-        (10, 10, 1, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),  # shrunk since it was committed
-        (9, 10, 2, None),  # grown in the leader's eyes, not yet in the znode: still held
+        (9, 9, 1, None),  # too few in sync, but not replicated to them either
+        # the ISR is too small to advance the watermark
+        (9, 10, 1, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+        # the ISR has shrunk since the commit
+        (10, 10, 1, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+        # the ISR has grown for the leader, but not in the znode yet: the watermark waits
+        (9, 10, 2, None),
     ],
 )
 def test_outcome(
@@ -27,11 +30,14 @@ def test_outcome(
     ("leads", "appended_in", "expected"),
     [
         (True, 5, False),
-        (True, 7, False),  # a later epoch of the same leadership: nothing was cut since
-        (True, 4, True),  # somebody else may have led in between
+        (True, 7, False),  # a later epoch of the same leadership: nothing was truncated since
+        (True, 4, True),  # another broker may have led in between
         (False, 5, True),
     ],
 )
 def test_is_abandoned(leads: bool, appended_in: int, expected: bool) -> None:
-    """Who waits for a leader of epoch 5 and later waits for the leadership that took the append."""
+    """A produce is abandoned once the leadership that took its append has ended.
+
+    Epoch 5 is the first epoch of the present leadership.
+    """
     assert acks.is_abandoned(leads, appended_in, 5) is expected

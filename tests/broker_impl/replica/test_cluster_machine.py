@@ -1,7 +1,8 @@
-"""Three replicas under any order of elections, fetches, appends, held and lost messages, deaths.
+"""Three replicas under any order of elections, fetches, appends, deaths, and delayed or lost
+messages.
 
-After every step: whatever any leader has committed stays, byte for byte, in the log of every
-broker that the controller may elect. In the end, with all faults healed: everything converges.
+After every step, all that any leader has committed is in the log, byte for byte, of every broker
+that the controller may elect. In the end, with all faults healed, the logs converge.
 """
 
 import dataclasses
@@ -37,14 +38,15 @@ from tests.broker_impl.replica.pure_cluster import (
 
 BROKERS = st.sampled_from((1, 2, 3))
 PICK = st.integers(0, 7)
-"""Chooses one of the messages that are under way."""
+"""Selects one of the messages in flight."""
 ROUNDS = st.lists(BROKERS, max_size=5)
 IN_FLIGHT_MAX = 8
 
 
 @dataclasses.dataclass
 class Producer:
-    """An idempotent producer that sends one record at a time, again and again until it is in."""
+    """An idempotent producer that sends one record at a time, and repeats it until it is
+    acknowledged."""
 
     producer_id: int
     sequence: int = 0
@@ -56,7 +58,7 @@ class Producer:
 
 
 class ClusterMachine(RuleBasedStateMachine):
-    """See the module."""
+    """The state machine of random steps and invariants; see the module."""
 
     @initialize(isr_min=st.sampled_from((1, 2)), ready=st.booleans())
     def start(self, isr_min: int, ready: bool) -> None:
@@ -77,11 +79,11 @@ class ClusterMachine(RuleBasedStateMachine):
         if ready:
             self.cluster.catch_up()
 
-    # Few rules, so that each gets its turn often; what is rare is one of several kinds of one rule.
+    # There are few rules, so that each is chosen often; rare steps are kinds of one rule.
 
     @rule(records=st.integers(0, 3), once=st.sampled_from((None, 0, 1)), rounds=ROUNDS)
     def work(self, records: int, once: int | None, rounds: list[int]) -> None:
-        """What a healthy cluster does most of the time."""
+        """Produce and fetch, as a healthy cluster does most of the time."""
         leader = self.cluster.state.leader
         for _ in range(records):
             self.produce(leader, -1)
@@ -96,7 +98,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(("acks=all", "acks=1", "once", "the end")), broker=BROKERS)
     def client(self, kind: str, broker: int) -> None:
-        """A client that may know an old leader."""
+        """Send a request of a client that may know an old leader."""
         if kind == "once":
             self.produce_once(broker, broker % 2)
         elif kind == "the end":
@@ -110,7 +112,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(rounds=ROUNDS, written=st.booleans())
     def fall_behind(self, rounds: list[int], written: bool) -> None:
-        """Whoever does not fetch for a while is to leave the ISR; the others may return to it."""
+        """Let replicas that do not fetch for a while leave the ISR, and others return to it."""
         self.produce(self.cluster.state.leader, 1)
         self.cluster.tick(LAG_MAX_S + 1)
         self.fetch(rounds)
@@ -119,7 +121,8 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(rounds=st.integers(0, 3))
     def quiet_spell(self, rounds: int) -> None:
-        """Everybody is up and hears everything, for a while; what is held stays held."""
+        """Start all brokers, deliver their orders, and fetch for a while; delayed messages stay
+        delayed."""
         for broker in self.cluster.brokers:
             self.start_again(broker)
             self.cluster.deliver_orders(broker)
@@ -133,7 +136,7 @@ class ClusterMachine(RuleBasedStateMachine):
         pick=PICK,
     )
     def message(self, kind: str, broker: int, pick: int) -> None:
-        """Questions and answers of followers are held, reordered, repeated, lost."""
+        """Delay, reorder, repeat or lose a request or response of a follower."""
         if kind == "ask":
             question = self.cluster.ask(broker)
             if question is not None and len(self.questions) < IN_FLIGHT_MAX:
@@ -156,7 +159,7 @@ class ClusterMachine(RuleBasedStateMachine):
         kind=st.sampled_from(("do", "serve", "lose", "doubt", "answer", "lose answer")), pick=PICK
     )
     def zookeeper(self, kind: str, pick: int) -> None:
-        """Writes and reads of the znode are held, reordered, lost; so are their answers."""
+        """Delay, reorder or lose a write or read of the znode, or its response."""
         cluster, requests = self.cluster, self.cluster.zk_requests
         if "answer" in kind and self.zk_answers:
             answer = self.zk_answers.pop(pick % len(self.zk_answers))
@@ -171,12 +174,13 @@ class ClusterMachine(RuleBasedStateMachine):
             elif kind == "lose":
                 cluster.take_zk(cluster.lose_zk(request))
             elif kind == "doubt":
-                # The broker is told that nobody knows, while the request is still on its way.
+                # The broker learns of a lost connection, while the request is still on its way.
                 cluster.take_zk(ZkAnswer(request, None))
 
     @rule(pick=PICK, tail=st.integers(0, 2), told=ROUNDS)
     def elect(self, pick: int, tail: int, told: list[int]) -> None:
-        """Any live member of the ISR, while the old leader holds records that nobody else has."""
+        """Elect any live member of the ISR, while the old leader has records that no other
+        replica has."""
         cluster = self.cluster
         candidates = [broker for broker in cluster.state.isr if cluster.nodes[broker].up]
         if candidates:
@@ -188,14 +192,14 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(told=ROUNDS)
     def tell(self, told: list[int]) -> None:
-        """Orders of the controller arrive, each broker's in their order."""
+        """Deliver the controller's orders, to each broker in their order."""
         for broker in told:
             self.cluster.deliver_orders(broker)
 
     @precondition(lambda self: self.orders)
     @rule(broker=BROKERS, pick=PICK)
     def repeat_an_order(self, broker: int, pick: int) -> None:
-        """Sent again, or by a controller that was replaced."""
+        """Repeat an order, as the controller or one that was replaced may do."""
         node = self.cluster.nodes[broker]
         if node.partition is not None:
             node.replicas.leader_and_isr(self.orders[pick % len(self.orders)])
@@ -205,7 +209,8 @@ class ClusterMachine(RuleBasedStateMachine):
         broker=BROKERS,
     )
     def death(self, kind: str, broker: int) -> None:
-        """Processes die and come back; the controller notices at any time before they do."""
+        """Kill and start processes; the controller may notice a death at any time before the
+        start."""
         node = self.cluster.nodes[broker]
         if kind.startswith("kill") and node.up:
             node.kill()
@@ -217,7 +222,7 @@ class ClusterMachine(RuleBasedStateMachine):
         elif kind == "checkpoint" and node.up:
             node.checkpoint()
 
-    # What the rules are made of.
+    # Steps of the rules.
 
     def produce(self, broker: int, acks: int) -> None:
         if broker < 0 or not self.cluster.nodes[broker].up:
@@ -260,10 +265,10 @@ class ClusterMachine(RuleBasedStateMachine):
             self.cluster.nodes[broker].start()
             self.cluster.notice_start(broker)
 
-    # What must hold.
+    # Invariants.
 
     def is_legitimate(self, node: Node) -> bool:
-        """Does it lead in the epoch that the znode names?"""
+        """Whether the node leads in the epoch of the znode."""
         state, partition = self.cluster.state, node.partition
         return (
             node.broker_id == state.leader
@@ -273,7 +278,8 @@ class ClusterMachine(RuleBasedStateMachine):
         )
 
     def on_commit(self, node: Node, to: Offset) -> None:
-        """A leader, legitimate or not, says that its log is committed up to here."""
+        """Record what a leader, legitimate or not, has committed, and compare it with earlier
+        commits."""
         below = node.contents()[:to]
         known = len(self.committed)
         assert below[:known] == self.committed[:to], "two leaders committed different records"
@@ -281,7 +287,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @invariant()
     def holds(self) -> None:
-        """In an order that reports a cause before what follows from it."""
+        """Check all invariants, causes before their consequences."""
         self.contents = {b: node.contents() for b, node in self.cluster.nodes.items()}
         self.there_is_one_committed_history()
         self.whoever_may_lead_holds_it_all()
@@ -289,7 +295,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.no_record_is_there_twice()
 
     def there_is_one_committed_history(self) -> None:
-        """R4, R6: below any high watermark every broker has what leaders committed."""
+        """R4, R6: below any high watermark every broker has the records that leaders committed."""
         for node in self.cluster.nodes.values():
             if node.partition is not None:
                 high_watermark = node.partition.high_watermark
@@ -297,7 +303,7 @@ class ClusterMachine(RuleBasedStateMachine):
                 assert below == self.committed[:high_watermark], "two histories"
 
     def what_is_acknowledged_is_committed(self) -> None:
-        """R11: acks=all means committed, on as many replicas as min.insync.replicas says."""
+        """R11: acks=all means committed, on at least min.insync.replicas replicas."""
         self.pending = [sent for sent in self.pending if not self.settled(sent)]
         for producer in self.producers:
             if any(list(map(self.settled, producer.waiting))):
@@ -316,7 +322,7 @@ class ClusterMachine(RuleBasedStateMachine):
         return True
 
     def whoever_may_lead_holds_it_all(self) -> None:
-        """R1, R2, R3, and with them R5."""
+        """R1, R2, R3, and thus R5: every broker that may lead has all committed records."""
         known = len(self.committed)
         state = self.cluster.state
         for broker in {*state.isr, state.leader} - {-1}:
@@ -327,13 +333,13 @@ class ClusterMachine(RuleBasedStateMachine):
                 assert node.partition.maximal_isr >= set(state.isr), "an ISR behind the leader"
 
     def no_record_is_there_twice(self) -> None:
-        """P3: what an idempotent producer sent again was recognized."""
+        """P3: a record that an idempotent producer sent again was recognized as a duplicate."""
         for batches in self.contents.values():
             bodies = {data[batch.HEADER_BYTES :] for data in batches}
             assert len(bodies) == len(batches), "a record was appended twice"
 
     def teardown(self) -> None:
-        """Heal everything: the replicas converge, the ISR is full, all is committed."""
+        """Heal everything: the logs converge, the ISR is full, and all records are committed."""
         if not hasattr(self, "committed"):
             return
         cluster = self.cluster
@@ -364,7 +370,8 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 def run(examples: int, *, shrink: bool) -> None:
-    """Always the same examples: what is found here is found by everybody."""
+    """Run the machine with the same examples each time, so that every run finds the same
+    failures."""
     run_state_machine_as_test(
         ClusterMachine,
         settings=settings(
@@ -380,7 +387,7 @@ def run(examples: int, *, shrink: bool) -> None:
 
 @pytest.mark.slow
 def test_nothing_committed_is_ever_lost() -> None:
-    """Under any order of events the guarantees hold at each step, and the cluster recovers."""
+    """The guarantees hold at each step under any order of events, and the cluster recovers."""
     run(300, shrink=True)
 
 
@@ -395,7 +402,7 @@ def test_nothing_committed_is_ever_lost() -> None:
     ],
 )
 def test_a_planted_bug_is_found(mutant: str, shows: str) -> None:
-    """The machine sees what it is there to see."""
+    """The machine finds a planted bug by the invariant that it breaks."""
     mutants.plant([mutant])
     try:
         with pytest.raises(AssertionError, match=shows):

@@ -11,7 +11,7 @@ STALE = ErrorCode.STALE_CONTROLLER_EPOCH
 
 @pytest.mark.parametrize(("epoch", "expected"), [(4, STALE), (5, NONE), (6, NONE)])
 def test_controller(epoch: int, expected: ErrorCode) -> None:
-    """A former controller is not obeyed."""
+    """Orders of a former controller are refused."""
     assert fencing.controller(epoch, 5) is expected
 
 
@@ -19,7 +19,8 @@ def test_controller(epoch: int, expected: ErrorCode) -> None:
     ("epoch", "expected"), [(4, ErrorCode.STALE_BROKER_EPOCH), (5, NONE), (6, NONE), (-1, NONE)]
 )
 def test_broker(epoch: int, expected: ErrorCode) -> None:
-    """An order to a former incarnation is not obeyed; a newer registration than known is ours."""
+    """An order to a former incarnation is refused; a later broker epoch than known is this
+    broker's own."""
     assert fencing.broker(epoch, 5) is expected
 
 
@@ -27,13 +28,13 @@ def test_broker(epoch: int, expected: ErrorCode) -> None:
     ("number", "expected"), [(4, ErrorCode.REQUEST_TIMED_OUT), (5, NONE), (6, NONE)]
 )
 def test_connection(number: int, expected: ErrorCode) -> None:
-    """What comes by a connection that was given up is late."""
+    """An order over a connection that the controller has given up is late, and refused."""
     assert fencing.connection(number, 5) is expected
 
 
 @pytest.mark.parametrize(("epoch", "expected"), [(4, STALE), (5, STALE), (6, NONE)])
 def test_leader_and_isr(epoch: int, expected: ErrorCode) -> None:
-    """Only a newer leader epoch is news."""
+    """LeaderAndIsr is applied only if its leader epoch is newer."""
     assert fencing.leader_and_isr(epoch, 5) is expected
 
 
@@ -50,7 +51,7 @@ def test_leader_and_isr(epoch: int, expected: ErrorCode) -> None:
     ],
 )
 def test_stop(epoch: int, delete: bool, expected: ErrorCode) -> None:
-    """StopReplica must be of the present epoch or later."""
+    """StopReplica must have the present leader epoch or a later one."""
     assert fencing.stop(epoch, 5, delete) is expected
 
 
@@ -64,6 +65,6 @@ def test_stop(epoch: int, delete: bool, expected: ErrorCode) -> None:
     ],
 )
 def test_leader_epoch(epoch: int, client: ErrorCode, follower: ErrorCode) -> None:
-    """Who names an epoch must name the leader's own; a follower must name one."""
+    """A request that names an epoch must name the leader's own; a follower must name one."""
     assert fencing.current_leader_epoch(epoch, 5) is client
     assert fencing.follower_fetch(epoch, 5) is follower

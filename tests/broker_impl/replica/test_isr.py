@@ -11,16 +11,17 @@ from broker_impl.replica import isr
     [
         (5, 5, 5, True, True),
         (7, 5, 6, True, True),
-        (4, 5, 0, True, False),  # lacks something committed
-        (5, 5, 6, True, False),  # committed earlier, the watermark lags (KAFKA-7128)
+        (4, 5, 0, True, False),  # lacks a committed record
+        # committed in an earlier epoch, and the watermark lags (KAFKA-7128)
+        (5, 5, 6, True, False),
         (5, 5, 5, False, False),  # a former incarnation, or not registered
-        (-1, 0, 0, True, False),  # not heard of yet
+        (-1, 0, 0, True, False),  # has not fetched yet
     ],
 )
 def test_may_join(
     follower_end: int, high_watermark: int, epoch_start: int, eligible: bool, expected: bool
 ) -> None:
-    """To join, a follower must hold all that is, or may have been, committed."""
+    """To join, a follower must have all records that are, or may have been, committed."""
     assert isr.may_join(follower_end, high_watermark, epoch_start, eligible) is expected
 
 
@@ -29,7 +30,8 @@ def test_may_join(
     [(3, 3, True), (4, 3, True), (2, 3, False), (-1, 3, False), (-1, 0, True)],
 )
 def test_begins_there(follower_start: int, leader_start: int, expected: bool) -> None:
-    """A log that begins with the first record of all begins there, whoever has told it."""
+    """A follower has the leader's log start if its own is not lower; an unknown start counts as
+    0."""
     assert isr.begins_there(follower_start, leader_start) is expected
 
 
@@ -40,12 +42,12 @@ def test_begins_there(follower_start: int, leader_start: int, expected: bool) ->
         (8, 7, False),  # restarted since it sent this fetch (KIP-903)
         (None, 7, False),  # not registered (KIP-841)
         (None, -1, False),
-        (-1, 7, True),  # epochs of live brokers are not known
-        (7, -1, True),  # a fetch that carries none
+        (-1, 7, True),  # the epochs of live brokers are not known
+        (7, -1, True),  # a fetch without a broker epoch
     ],
 )
 def test_eligible(live_epoch: int | None, fetch_epoch: int, expected: bool) -> None:
-    """Only the registered incarnation of a broker may join, as far as that is known."""
+    """Only the registered incarnation of a broker may join, as far as it is known."""
     assert isr.eligible(live_epoch, fetch_epoch) is expected
 
 
@@ -53,25 +55,25 @@ def test_eligible(live_epoch: int | None, fetch_epoch: int, expected: bool) -> N
     ("follower_end", "leader_end", "now", "caught_up_at", "expected"),
     [
         (5, 6, 11.1, 1.0, True),
-        (5, 6, 11.0, 1.0, False),  # the limit itself is not over it
-        (6, 6, 99.0, 1.0, False),  # silent, but it holds all there is (KAFKA-7152)
-        (-1, 0, 11.1, 1.0, True),  # never heard of
+        (5, 6, 11.0, 1.0, False),  # the limit itself is still in sync
+        (6, 6, 99.0, 1.0, False),  # silent, but it has all records (KAFKA-7152)
+        (-1, 0, 11.1, 1.0, True),  # has not fetched yet
     ],
 )
 def test_out_of_sync(
     follower_end: int, leader_end: int, now: float, caught_up_at: float, expected: bool
 ) -> None:
-    """A follower leaves that has been behind for more than replica.lag.time.max.ms."""
+    """A follower that is behind for more than replica.lag.time.max.ms is out of sync."""
     assert isr.out_of_sync(follower_end, leader_end, now, caught_up_at, 10.0) is expected
 
 
 @pytest.mark.parametrize(
     ("offset", "leader_end", "last_leader_end", "last_fetch_at", "expected"),
     [
-        (9, 9, 7, 4.0, 5.0),  # holds all: now
-        (7, 9, 7, 4.0, 4.0),  # holds all that there was at its last fetch
-        (6, 9, 7, 4.0, 2.0),  # behind: as before
-        (7, 9, 7, 1.0, 2.0),  # never back
+        (9, 9, 7, 4.0, 5.0),  # has all records: now
+        (7, 9, 7, 4.0, 4.0),  # has all records of its last fetch's time
+        (6, 9, 7, 4.0, 2.0),  # behind: unchanged
+        (7, 9, 7, 1.0, 2.0),  # the time never goes back
         (0, 9, 99, -math.inf, 2.0),
     ],
 )
@@ -93,18 +95,19 @@ def test_caught_up_at(
     ],
 )
 def test_tells_log_end(error: ErrorCode, diverged: bool, again: bool, expected: bool) -> None:
-    """Only a fetch that was served says how far a follower has come."""
+    """Only a fetch that was served, and was not repeated, shows how far a follower has come."""
     assert isr.tells_log_end(error, diverged, again) is expected
 
 
 @pytest.mark.parametrize(("written", "expected"), [(5, True), (4, False), (6, False)])
 def test_confirms(written: int, expected: bool) -> None:
-    """The write over version 4 makes version 5; any other is a late answer (KAFKA-12686)."""
+    """The write over version 4 makes version 5; any other version is a late answer
+    (KAFKA-12686)."""
     assert isr.confirms(written, 4) is expected
 
 
 def test_maximal() -> None:
-    """While a change is under way, both who may be in and who may still be in."""
+    """While an ISR change is in flight, the maximal ISR contains the replicas of both ISRs."""
     assert isr.maximal(frozenset({1, 2}), frozenset({1, 3})) == {1, 2, 3}
 
 
@@ -113,7 +116,7 @@ def test_maximal() -> None:
     [(True, -math.inf, True), (False, 1.0, True), (False, 0.9, False), (False, -math.inf, False)],
 )
 def test_counts(in_maximal_isr: bool, caught_up_at: float, expected: bool) -> None:
-    """The watermark waits for the maximal ISR, and for whoever was caught up just now."""
+    """The watermark waits for the maximal ISR, and for replicas that were caught up just now."""
     assert isr.counts(in_maximal_isr, 11.0, caught_up_at, 10.0) is expected
 
 

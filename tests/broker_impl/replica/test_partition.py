@@ -64,7 +64,7 @@ def open_log() -> PartitionLog:
 def records(
     count: int, *, base: int = 0, epoch: int = -1, producer: int = -1, time_ms: int = 0
 ) -> bytes:
-    """One batch of so many records."""
+    """One batch of `count` records."""
     return batch.encode_batch(
         [batch.Record(value=b"v", timestamp_ms=time_ms + i) for i in range(count)],
         base_offset=base,
@@ -124,7 +124,8 @@ def leader(
 
 
 def follower(*, epochs: tuple[int, ...] = (0,), each: int = 5) -> Driver:
-    """A follower of broker 2 in epoch 9, with so many records of each epoch, and HW 3."""
+    """A follower of broker 2 in epoch 9, with `each` records of each epoch, and high watermark
+    3."""
     driver = Driver(high_watermark=3)
     for epoch in epochs:
         base = driver.partition.log.end_offset
@@ -140,7 +141,10 @@ def follower(*, epochs: tuple[int, ...] = (0,), each: int = 5) -> Driver:
 
 
 def test_a_new_leader_starts_its_epoch_at_its_log_end() -> None:
-    """A follower with records of a later epoch can be told where this one begins (KAFKA-7415)."""
+    """A new leader starts its epoch at its log end (KAFKA-7415).
+
+    It can therefore tell a follower with records of a later epoch where this one begins.
+    """
     driver = leader(isr=(1,), replicas=(1,))
     driver.append(3)
     driver(BecomeLeader(driver.state(epoch=4, isr=(1,), replicas=(1,))))
@@ -151,7 +155,8 @@ def test_a_new_leader_starts_its_epoch_at_its_log_end() -> None:
 
 
 def test_the_slowest_in_sync_replica_decides() -> None:
-    """The watermark is told when it moves, and only then."""
+    """The slowest in-sync replica decides the watermark, whose effect comes only when it
+    advances."""
     driver = leader()
     effects = driver(Append(records(3), 1, 0))
     assert isinstance(effects[0], AppendDone)
@@ -163,7 +168,10 @@ def test_the_slowest_in_sync_replica_decides() -> None:
 
 
 def test_alone_in_its_assignment_a_leader_commits_at_once() -> None:
-    """Also where min.insync.replicas asks for more replicas than there are; acks=all is refused."""
+    """A leader with a single assigned replica commits at once.
+
+    This holds even if min.insync.replicas exceeds the replicas; acks=all is refused then.
+    """
     driver = leader(isr=(1,), replicas=(1,), isr_min=2)
     effects = driver(Append(records(3), 1, 0))
     assert effects[1:] == [LogEndAdvanced(TP, 3), HighWatermarkAdvanced(TP, 3)]
@@ -171,7 +179,8 @@ def test_alone_in_its_assignment_a_leader_commits_at_once() -> None:
 
 
 def test_what_was_known_of_followers_is_of_another_epoch() -> None:
-    """A leader that is elected again knows nothing: somebody may have led in between."""
+    """A re-elected leader forgets what its followers had, as another broker may have led in
+    between."""
     driver = leader()
     driver.append(3)
     driver.fetched(2, 3)
@@ -183,7 +192,8 @@ def test_what_was_known_of_followers_is_of_another_epoch() -> None:
 
 
 def test_a_follower_that_is_about_to_join_is_waited_for() -> None:
-    """Rule R9: caught up a moment ago, it counts although it is not in sync."""
+    """Rule R9: a follower that was caught up just now delays the watermark, though it is not in
+    sync."""
     driver = leader(isr=(1,), replicas=(1, 2))
     driver.append(2)
     assert driver.partition.high_watermark == 2
@@ -195,7 +205,7 @@ def test_a_follower_that_is_about_to_join_is_waited_for() -> None:
 
 
 def test_a_stranger_does_not_count() -> None:
-    """A broker outside the assignment has no say."""
+    """A broker outside the assignment does not count for the watermark."""
     driver = leader()
     assert driver.fetched(7, 0) == []
     assert 7 not in driver.partition.remotes
@@ -205,7 +215,7 @@ def test_a_stranger_does_not_count() -> None:
 
 
 def test_acks_all_waits_for_the_watermark() -> None:
-    """An append is acknowledged when every counted replica has it."""
+    """An append with acks=all is acknowledged when every counted replica has it."""
     driver = leader(isr_min=2)
     result = driver.append(3)
     assert (result.base_offset, result.last_offset, result.required_offset) == (0, 2, 3)
@@ -215,7 +225,10 @@ def test_acks_all_waits_for_the_watermark() -> None:
 
 
 def test_too_few_in_sync_is_refused_before_the_append() -> None:
-    """Rule R11: nothing is appended; acks=1 does not ask."""
+    """Rule R11: acks=all is refused before the append if too few replicas are in sync.
+
+    acks=1 is accepted.
+    """
     driver = leader(isr=(1,), isr_min=2)
     result = driver.append()
     assert result.error is ErrorCode.NOT_ENOUGH_REPLICAS
@@ -225,7 +238,10 @@ def test_too_few_in_sync_is_refused_before_the_append() -> None:
 
 
 def test_too_few_in_sync_after_the_append_is_told() -> None:
-    """The ISR shrank while the producer waited: the record is there, and may stay or go."""
+    """If the ISR shrinks while a producer waits, it gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+
+    The record is in the log, and its fate is open.
+    """
     driver = leader(isr_min=2)
     result = driver.append()
     driver.now += LAG + 1
@@ -237,14 +253,14 @@ def test_too_few_in_sync_after_the_append_is_told() -> None:
 
 
 def test_min_insync_replicas_can_be_changed() -> None:
-    """A lower bound releases what was held."""
+    """A lower min.insync.replicas releases the watermark."""
     driver = leader(isr=(1,), isr_min=2)
     driver.append(acks=1)
     assert driver(Configure(1)) == [HighWatermarkAdvanced(TP, 1)]
 
 
 def test_a_repeated_batch_is_answered_by_its_first_offsets() -> None:
-    """An idempotent producer's retry appends nothing, and waits for the record that is there."""
+    """A repeated idempotent batch appends nothing, and waits for the record that is in the log."""
     driver = leader()
     first = driver.append(2, producer=5)
     effects = driver(Append(records(2, producer=5), -1, 0))
@@ -258,7 +274,7 @@ def test_a_repeated_batch_is_answered_by_its_first_offsets() -> None:
 
 
 def test_a_bad_batch_is_refused_by_the_log() -> None:
-    """The log's refusal is the answer, and nothing happens."""
+    """A batch that the log refuses has the log's error, and no effect."""
     driver = leader()
     broken = bytearray(records(1))
     broken[-1] ^= 1
@@ -271,7 +287,10 @@ def test_a_bad_batch_is_refused_by_the_log() -> None:
 
 
 def test_lost_leadership_leaves_the_fate_open() -> None:
-    """What waits at a leader that steps down is sent elsewhere; so is what comes later."""
+    """Producers that wait at a leader that steps down get NOT_LEADER_OR_FOLLOWER.
+
+    This stays so when the broker leads again.
+    """
     driver = leader()
     result = driver.append()
     assert driver(BecomeFollower(driver.state(2, epoch=1))) == [
@@ -289,7 +308,11 @@ def test_lost_leadership_leaves_the_fate_open() -> None:
 
 
 def test_a_leader_that_stays_keeps_its_producers_waiting() -> None:
-    """The controller changed the ISR: the log was not cut, the append can still be committed."""
+    """A leader that is confirmed in a new epoch keeps its waiting appends.
+
+    The controller changed only the ISR: the log was not truncated, so they can still be
+    committed.
+    """
     driver = leader()
     result = driver.append()
     assert driver(BecomeLeader(driver.state(1, epoch=1))) == [
@@ -305,7 +328,8 @@ def test_a_leader_that_stays_keeps_its_producers_waiting() -> None:
 
 
 def test_a_slow_follower_leaves_when_the_znode_says_so() -> None:
-    """Rules R12, R14: the watermark waits for it until the write is confirmed (KAFKA-13091)."""
+    """Rules R12, R14: the watermark waits for a slow follower until the ISR write is confirmed
+    (KAFKA-13091)."""
     driver = leader(isr=(1, 2, 3))
     driver.append()
     driver.fetched(2, 1)
@@ -326,7 +350,7 @@ def test_a_slow_follower_leaves_when_the_znode_says_so() -> None:
 
 
 def test_a_silent_follower_that_holds_all_stays() -> None:
-    """KAFKA-7152: nothing was written that it could lack."""
+    """KAFKA-7152: a silent follower that has all records stays in the ISR."""
     driver = leader()
     driver.append()
     driver.fetched(2, 1)
@@ -335,7 +359,10 @@ def test_a_silent_follower_that_holds_all_stays() -> None:
 
 
 def test_a_follower_that_keeps_pace_stays() -> None:
-    """It never holds all at the moment it asks, and always what there was when it last asked."""
+    """A follower that keeps pace with steady appends stays in the ISR.
+
+    It never has all records at the time of a fetch, but always those of its previous fetch.
+    """
     driver = leader()
     driver.append()
     for offset in range(30):
@@ -351,7 +378,10 @@ def test_a_follower_that_keeps_pace_stays() -> None:
 def test_a_follower_joins_that_holds_all_committed(
     offset: int, eligible: bool, joins: bool
 ) -> None:
-    """Rule R13; while the write is under way the watermark waits for the joiner."""
+    """Rule R13: a follower that has all committed records joins the ISR.
+
+    While the ISR write is in flight the watermark waits for this follower.
+    """
     driver = leader(isr=(1,))
     driver.append(2)
     effects = driver.fetched(2, offset, eligible=eligible)
@@ -366,7 +396,10 @@ def test_a_follower_joins_that_holds_all_committed(
 
 
 def test_the_start_of_the_epoch_is_needed_to_join() -> None:
-    """KAFKA-7128: a fresh leader's watermark may be behind what was committed."""
+    """KAFKA-7128: to join, a follower must reach the epoch's start.
+
+    A new leader's watermark may be behind what was committed.
+    """
     driver = Driver()
     data = b"".join(records(1, base=i, epoch=0) for i in range(3))
     driver.partition.log.append_as_follower(data, now_ms=0)
@@ -377,7 +410,10 @@ def test_the_start_of_the_epoch_is_needed_to_join() -> None:
 
 
 def test_a_late_answer_of_a_former_epoch_is_ignored() -> None:
-    """KAFKA-12686: the controller's write has overtaken ours."""
+    """KAFKA-12686: a late answer to an ISR write of a former epoch is ignored.
+
+    The controller's write has overtaken this write.
+    """
     driver = leader(isr=(1,))
     driver.fetched(2, 0)
     driver(BecomeLeader(driver.state(epoch=1, isr=(1, 3), version=7)))
@@ -388,7 +424,7 @@ def test_a_late_answer_of_a_former_epoch_is_ignored() -> None:
 
 
 def refused() -> Driver:
-    """A leader whose wish to shrink the ISR to itself was refused."""
+    """A leader whose ISR write, which shrinks the ISR to itself, was refused."""
     driver = leader()
     driver.append()
     driver.now += LAG + 1
@@ -398,8 +434,10 @@ def refused() -> Driver:
 
 
 def test_who_does_not_know_where_the_log_begins_does_not_join() -> None:
-    """A deposed leader may hold something else below the start, where nobody compares (finding
-    17)."""
+    """A follower that does not know where the log begins does not join the ISR (finding 17).
+
+    A former leader may have other records below the log start, where logs are not compared.
+    """
     driver = leader()
     driver.append(5)
     driver.fetched(2, 5)
@@ -412,7 +450,10 @@ def test_who_does_not_know_where_the_log_begins_does_not_join() -> None:
 
 
 def test_a_refused_write_is_not_repeated_blindly() -> None:
-    """It reads what is there, asks again at each tick, and counts on the maximal ISR meanwhile."""
+    """After a refused ISR write the leader reads the znode at each tick, before it writes again.
+
+    Meanwhile it uses the maximal ISR.
+    """
     driver = refused()
     assert driver(Tick()) == [RefreshIsr(TP)]
     assert driver.partition.maximal_isr == {1, 2}
@@ -420,7 +461,8 @@ def test_a_refused_write_is_not_repeated_blindly() -> None:
 
 
 def test_what_was_read_is_taken_over() -> None:
-    """KAFKA-2729: with the version that it has, the next write can succeed."""
+    """KAFKA-2729: the state that a refresh reads is adopted, so that the next write has its
+    version."""
     driver = refused()
     assert driver(IsrRefreshed(1, 0, (1,), 5)) == [
         IsrChanged(TP, (1, 2), (1,)),
@@ -431,7 +473,10 @@ def test_what_was_read_is_taken_over() -> None:
 
 
 def test_an_unchanged_znode_leaves_the_doubt() -> None:
-    """The write may still arrive: only a successful one at the same version rules that out."""
+    """A refresh that finds the znode unchanged writes again, and keeps the maximal ISR.
+
+    The first write may still arrive: only a successful write at the same version excludes that.
+    """
     driver = refused()
     assert driver(IsrRefreshed(1, 0, (1, 2), 0)) == [WriteIsr(TP, 1, 0, (1,), 1, 0)]
     assert driver.partition.maximal_isr == {1, 2}
@@ -440,7 +485,7 @@ def test_an_unchanged_znode_leaves_the_doubt() -> None:
 
 @pytest.mark.parametrize(("epoch", "version"), [(-1, 9), (0, -1)])
 def test_a_lagging_answer_of_zookeeper_is_ignored(epoch: int, version: int) -> None:
-    """What is older than what the leader knows settles nothing."""
+    """A refresh with an older epoch or version is ignored."""
     driver = refused()
     assert driver(IsrRefreshed(1, epoch, (1,), version)) == []
     assert driver(Tick()) == [RefreshIsr(TP)]
@@ -448,7 +493,8 @@ def test_a_lagging_answer_of_zookeeper_is_ignored(epoch: int, version: int) -> N
 
 @pytest.mark.parametrize(("who", "epoch"), [(2, 1), (1, 1), (-1, 1)])
 def test_a_deposed_leader_fences_itself(who: int, epoch: int) -> None:
-    """It acknowledges nothing and accepts nothing until the controller's order comes."""
+    """A leader that reads of its replacement accepts and acknowledges nothing until the next
+    order."""
     driver = refused()
     result = AppendResult(base_offset=0, last_offset=0, required_offset=1, leader_epoch=0)
     assert driver(IsrRefreshed(who, epoch, (2,), 3)) == [LeadershipLost(TP)]
@@ -465,7 +511,7 @@ def test_a_deposed_leader_fences_itself(who: int, epoch: int) -> None:
 
 
 def test_an_answer_that_nobody_waits_for_is_ignored() -> None:
-    """A refresh that was settled otherwise changes nothing."""
+    """A refresh or refusal that the leader does not wait for is ignored."""
     driver = leader()
     assert driver(IsrRefreshed(2, 9, (2,), 9)) == []
     assert driver(IsrWriteRefused()) == []
@@ -476,7 +522,8 @@ def test_an_answer_that_nobody_waits_for_is_ignored() -> None:
 
 
 def test_a_new_epoch_begins_with_a_question() -> None:
-    """Rule E6: nothing is fetched, and nothing cut, before the leader has answered."""
+    """Rule E6: in a new epoch a follower first asks for the epoch's end, before it fetches or
+    truncates."""
     driver = follower()
     assert driver.partition.stage is Stage.EPOCH_END
     assert driver.partition.log.end_offset == 5
@@ -486,22 +533,24 @@ def test_a_new_epoch_begins_with_a_question() -> None:
 
 
 def test_an_empty_log_has_nothing_to_ask() -> None:
-    """It fetches at once."""
+    """A follower with an empty log fetches at once."""
     assert follower(epochs=()).partition.stage is Stage.FETCH
 
 
 @pytest.mark.parametrize(
     ("answer", "end", "stage"),
     [
-        ((3, 100), 10, Stage.FETCH),  # we are a prefix
-        ((3, 7), 7, Stage.FETCH),  # our epoch 3 went on for longer
-        ((2, 7), 5, Stage.EPOCH_END),  # the leader has an epoch that we lack: ask for 0 next
-        ((0, 4), 4, Stage.FETCH),  # ours from 5 on is of an epoch that the leader never saw
-        ((-1, -1), 3, Stage.FETCH),  # the leader cannot tell: our watermark
+        ((3, 100), 10, Stage.FETCH),  # the follower's log is a prefix
+        ((3, 7), 7, Stage.FETCH),  # the follower's epoch 3 is longer
+        # the leader has an epoch that the follower lacks: ask for epoch 0 next
+        ((2, 7), 5, Stage.EPOCH_END),
+        # the follower's records from 5 on have an epoch that the leader never had
+        ((0, 4), 4, Stage.FETCH),
+        ((-1, -1), 3, Stage.FETCH),  # the leader does not know: the follower's watermark decides
     ],
 )
 def test_truncation_by_epoch(answer: tuple[int, int], end: int, stage: Stage) -> None:
-    """KIP-101, KIP-279: epochs 0 at 0 to 4 and 3 at 5 to 9."""
+    """KIP-101, KIP-279: a follower with epochs 0 (0 to 4) and 3 (5 to 9) truncates by epoch."""
     driver = follower(epochs=(0, 3))
     assert driver(EpochEndAnswered(9, 3, *answer)) == []
     assert driver.partition.log.end_offset == end
@@ -510,14 +559,16 @@ def test_truncation_by_epoch(answer: tuple[int, int], end: int, stage: Stage) ->
 
 
 def test_truncation_below_the_watermark_takes_it_along() -> None:
-    """After an unclean election what was committed is gone."""
+    """A truncation below the watermark lowers it: an unclean election may lose committed
+    records."""
     driver = follower()
     driver(EpochEndAnswered(9, 0, 0, 1))
     assert driver.partition.high_watermark == 1
 
 
 def test_an_epoch_without_records_goes_too() -> None:
-    """KAFKA-10706: else the same question would be asked for ever."""
+    """KAFKA-10706: a truncation removes an epoch without records, which would be asked for
+    again."""
     driver = follower(epochs=(0,))
     driver.partition.log.assign_epoch(4, 5)
     driver(EpochEndAnswered(9, 4, 0, 9))
@@ -529,14 +580,14 @@ def test_an_epoch_without_records_goes_too() -> None:
     "event",
     [
         EpochEndAnswered(8, 0, 0, 1),  # asked in another leader epoch (KAFKA-7786)
-        EpochEndAnswered(9, 1, 0, 1),  # asked for an epoch that is cut by now
-        Diverged(9, 5, 0, 1),  # of a fetch, which is over
+        EpochEndAnswered(9, 1, 0, 1),  # asked for an epoch that is truncated by now
+        Diverged(9, 5, 0, 1),  # of an earlier fetch
         BoundsAnswered(9, 1, 2),
         Replicated(9, 5, b"", 1, 0, 0),
     ],
 )
 def test_late_answers_are_ignored(event: Event) -> None:
-    """Only the answer to the question that is open counts."""
+    """Only the answer to the open request of this epoch counts."""
     driver = follower()
     assert driver(event) == []
     assert driver.partition.stage is Stage.EPOCH_END
@@ -553,7 +604,10 @@ def fetching() -> Driver:
 
 
 def test_records_come_with_their_epoch_and_the_watermark() -> None:
-    """The watermark is the leader's as far as this log goes, even backwards."""
+    """A follower takes over records with their epoch, and the watermark within its log.
+
+    The watermark may go back.
+    """
     driver = fetching()
     driver(Replicated(9, 5, records(2, base=5, epoch=8), 6, 0, 0))
     partition = driver.partition
@@ -575,7 +629,7 @@ def test_records_come_with_their_epoch_and_the_watermark() -> None:
     ],
 )
 def test_late_answers_to_a_fetch_are_ignored(event: Event) -> None:
-    """A follower never cuts or appends by what it was told of another state."""
+    """A follower ignores responses to fetches of another epoch or offset."""
     driver = fetching()
     driver(event)
     assert driver.partition.log.end_offset == 5
@@ -583,7 +637,7 @@ def test_late_answers_to_a_fetch_are_ignored(event: Event) -> None:
 
 
 def test_the_leaders_log_start_is_followed() -> None:
-    """As far as records are committed here."""
+    """A follower advances its log start to the leader's, up to its own watermark."""
     driver = fetching()
     driver(Replicated(9, 5, records(1, base=5, epoch=8), 6, 4, 0))
     assert driver.partition.log.start_offset == 4
@@ -592,7 +646,7 @@ def test_the_leaders_log_start_is_followed() -> None:
 
 
 def test_a_leader_of_another_history_is_agreed_with_first() -> None:
-    """KIP-595: instead of records it tells where the last epoch ended; no watermark is taken."""
+    """KIP-595: a diverging response truncates the log, and has neither records nor a watermark."""
     driver = fetching()
     driver(Diverged(9, 5, 0, 2))
     partition = driver.partition
@@ -601,7 +655,7 @@ def test_a_leader_of_another_history_is_agreed_with_first() -> None:
 
 
 def test_records_that_do_not_fit_are_left_out() -> None:
-    """What lies before the log's end is an error, and asked for again after a pause."""
+    """Records below the log's end are refused, and fetched again after a pause."""
     driver = fetching()
     driver(Replicated(9, 5, records(1, base=4, epoch=8), 9, 0, 0))
     assert driver.partition.log.end_offset == 5
@@ -609,7 +663,7 @@ def test_records_that_do_not_fit_are_left_out() -> None:
 
 
 def test_an_error_makes_a_pause() -> None:
-    """replica.fetch.backoff.ms; a new epoch ends it."""
+    """An error pauses fetching for replica.fetch.backoff.ms; a new epoch ends the pause."""
     driver = follower()
     driver(FetchRefused(8, ErrorCode.NOT_LEADER_OR_FOLLOWER))
     assert driver.partition.retry_at < driver.now
@@ -624,12 +678,15 @@ def test_an_error_makes_a_pause() -> None:
     [
         ((0, 4), 0, 4, 3),  # the leader's log is shorter: never fatal (KAFKA-7414)
         ((0, 2), 0, 2, 2),
-        ((20, 30), 20, 20, 20),  # it begins behind ours: start anew there (KAFKA-9491)
-        ((2, 9), 0, 5, 3),  # it has moved on since: we fit again
+        # the leader's log starts behind the follower's end: start again there (KAFKA-9491)
+        ((20, 30), 20, 20, 20),
+        # the leader's log has grown since: the follower's offset is in range again
+        ((2, 9), 0, 5, 3),
     ],
 )
 def test_out_of_range(bounds: tuple[int, int], start: int, end: int, high_watermark: int) -> None:
-    """Rule E9: ask for the leader's bounds, then fetch from within."""
+    """Rule E9: out of range, a follower asks for the leader's bounds, and fetches from within
+    them."""
     driver = fetching()
     driver(FetchRefused(9, ErrorCode.OFFSET_OUT_OF_RANGE))
     assert driver.partition.stage is Stage.BOUNDS
@@ -641,7 +698,7 @@ def test_out_of_range(bounds: tuple[int, int], start: int, end: int, high_waterm
 
 
 def test_nobody_to_follow() -> None:
-    """A partition without a leader keeps its log as it is and asks nobody."""
+    """A partition without a leader keeps its log, and fetches from no broker."""
     driver = follower()
     assert driver(BecomeFollower(driver.state(-1, epoch=10))) == [StopFetching(TP)]
     assert driver.partition.leader is None
@@ -650,7 +707,7 @@ def test_nobody_to_follow() -> None:
 
 
 def test_a_follower_becomes_a_leader() -> None:
-    """It stops asking; what it held beyond its watermark it keeps."""
+    """A follower that becomes leader stops fetching, and keeps its records beyond the watermark."""
     driver = follower()
     assert driver(BecomeLeader(driver.state(epoch=10)))[0] == StopFetching(TP)
     assert driver.partition.log.end_offset == 5
@@ -658,7 +715,7 @@ def test_a_follower_becomes_a_leader() -> None:
 
 
 def test_a_follower_has_no_isr() -> None:
-    """Ticks, late answers of ZooKeeper and fetches mean nothing to it."""
+    """A follower ignores ticks, late results of ISR writes, and fetches."""
     driver = follower()
     for event in (
         Tick(),
@@ -671,7 +728,7 @@ def test_a_follower_has_no_isr() -> None:
 
 
 def test_stop() -> None:
-    """A stopped replica neither leads nor follows, and can be called again."""
+    """A stopped replica neither leads nor follows, and may become either again."""
     driver = leader()
     assert driver(Stop()) == [LeadershipLost(TP)]
     assert driver.partition.role is Role.STOPPED
@@ -681,11 +738,14 @@ def test_stop() -> None:
     assert driver(Stop()) == []
 
 
-# Questions.
+# Requests.
 
 
 def test_the_end_is_not_told_before_it_is_certain() -> None:
-    """KIP-207: a former leader may have told a later end than this one's watermark."""
+    """KIP-207: ListOffsets waits until a new leader's watermark has reached its epoch's start.
+
+    A former leader may have returned a later end than this leader's watermark.
+    """
     driver = Driver()
     driver.partition.log.append_as_follower(records(3, epoch=0, time_ms=50), now_ms=0)
     driver(BecomeLeader(driver.state(epoch=1)))
@@ -714,7 +774,7 @@ def test_the_end_is_not_told_before_it_is_certain() -> None:
 
 
 def test_read_is_bounded() -> None:
-    """Nothing that this reader may not see, nothing outside the log, nothing of another history."""
+    """A read ends at the reader's limit, and fails outside the log or in a diverging history."""
     driver = leader()
     for _ in range(4):
         driver.append()
@@ -753,7 +813,7 @@ def test_read_is_bounded() -> None:
 
 
 def test_snapshot() -> None:
-    """A witness of the state, as plain values."""
+    """A snapshot has the replica's state as plain values."""
     driver = leader()
     driver.append(2)
     driver.fetched(2, 1)
@@ -764,22 +824,23 @@ def test_snapshot() -> None:
 
 
 def test_the_watermark_of_the_checkpoint_is_bounded_by_the_log() -> None:
-    """The log may have lost its tail in a crash."""
+    """The checkpointed watermark is limited to the log's end, because a crash may have cut the
+    log."""
     assert Driver(high_watermark=7).partition.high_watermark == 0
 
 
-# The invariants.
+# Invariants.
 
 
 def test_epochs_only_grow() -> None:
-    """An order that is not newer must have been fenced before."""
+    """An order that is not newer is an assertion error: it must be fenced before."""
     driver = leader()
     with pytest.raises(AssertionError, match="only grow"):
         driver(BecomeFollower(driver.state(2, epoch=0)))
 
 
 def test_check_sees_what_one_replica_can_see() -> None:
-    """Each broken invariant ends the broker, by name."""
+    """`check` raises an AssertionError for each broken invariant, with its name."""
     driver = leader()
     driver.append(3)
     driver.fetched(2, 2)

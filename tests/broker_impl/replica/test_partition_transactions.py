@@ -1,4 +1,5 @@
-"""Transactions at a replica: what readers of committed records may see, and who may end them."""
+"""Transactions at a replica: what read_committed consumers see, and which replica appends
+markers."""
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log import transactions
@@ -64,7 +65,7 @@ def replicated(partition: Partition) -> None:
 
 
 def shown(partition: Partition, replica_id: int, isolation: int) -> int:
-    """Where what this reader gets ends."""
+    """The end offset of what this reader gets."""
     result = partition.read(
         0,
         replica_id=replica_id,
@@ -77,7 +78,10 @@ def shown(partition: Partition, replica_id: int, isolation: int) -> int:
 
 
 def test_an_open_transaction_is_not_shown_to_readers_of_committed_records() -> None:
-    """R10, T1: they read up to the last stable offset, others up to the high watermark."""
+    """R10, T1: read_committed consumers read up to the last stable offset.
+
+    Other consumers read up to the high watermark.
+    """
     partition = leader()
     assert send(partition).error is ErrorCode.NONE
     replicated(partition)
@@ -90,7 +94,10 @@ def test_an_open_transaction_is_not_shown_to_readers_of_committed_records() -> N
 
 
 def test_the_end_for_readers_of_committed_records_is_the_last_stable_offset() -> None:
-    """KAFKA-5522: ListOffsets, too. It is no end that another leader could be held to."""
+    """KAFKA-5522: ListOffsets for read_committed returns the last stable offset.
+
+    This offset does not count as an exposed end of the log.
+    """
     partition = leader()
     replicated(partition)
     send(partition)
@@ -101,7 +108,7 @@ def test_the_end_for_readers_of_committed_records_is_the_last_stable_offset() ->
 
 
 def test_what_others_were_told_stays_told() -> None:
-    """Who asks for what is stable takes nothing back."""
+    """A ListOffsets for read_committed does not lower the exposed end of the log."""
     partition = leader()
     send(partition)
     replicated(partition)
@@ -111,7 +118,8 @@ def test_what_others_were_told_stays_told() -> None:
 
 
 def test_a_read_names_what_was_aborted() -> None:
-    """T2: the records are served, and who reads them leaves them out."""
+    """T2: aborted records are returned with a list of their transactions, so that readers can
+    skip them."""
     partition = leader()
     send(partition)
     end(partition, commit=False)
@@ -129,7 +137,10 @@ def test_a_read_names_what_was_aborted() -> None:
 
 
 def test_a_marker_is_an_append_for_all_in_sync_replicas() -> None:
-    """It wakes followers, is acknowledged with the watermark, and refused below the minimum."""
+    """A marker wakes followers, and is acknowledged by the watermark, as an append with acks=all.
+
+    Below min.insync.replicas it is refused.
+    """
     partition = leader()
     send(partition)
     effects = partition.handle(EndTransaction(Marker(7, 0, True, 0), 0), 0.0)

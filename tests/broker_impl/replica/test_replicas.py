@@ -40,7 +40,7 @@ NONE = ErrorCode.NONE
 
 
 class Broker:
-    """Broker 1, whose disk can be handed on to its next process."""
+    """Broker 1, whose disk can be given to its next process."""
 
     def __init__(self, disk: MemoryDisk | None = None) -> None:
         self.now = 100.0
@@ -75,7 +75,7 @@ class Broker:
         broker_epoch: int = -1,
         late: ErrorCode = NONE,
     ) -> list[ErrorCode]:
-        """A LeaderAndIsr; its error, or one per partition."""
+        """Handle a LeaderAndIsr request, and return its error, or one error per partition."""
         request = LeaderAndIsrRequest(
             controller_epoch=controller_epoch,
             broker_epoch=broker_epoch,
@@ -150,11 +150,11 @@ def broker() -> Broker:
     return Broker()
 
 
-# Orders.
+# Orders of the controller.
 
 
 def test_a_controller_that_was_replaced_is_not_obeyed(broker: Broker) -> None:
-    """The whole request is refused, and nothing happens (KAFKA-1188)."""
+    """A request of a replaced controller is refused as a whole (KAFKA-1188)."""
     assert broker.order(controller_epoch=5) == [NONE]
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
     assert broker.order(2, epoch=1, controller_epoch=4) == [stale]
@@ -166,7 +166,10 @@ def test_a_controller_that_was_replaced_is_not_obeyed(broker: Broker) -> None:
 
 
 def test_an_order_to_a_former_incarnation_is_not_obeyed(broker: Broker) -> None:
-    """KIP-380; a newer registration than ours can only be ours (KAFKA-9839)."""
+    """KIP-380: an order with an older broker epoch is refused.
+
+    A later broker epoch than the known one can only be this broker's own (KAFKA-9839).
+    """
     broker.replicas.broker_epoch = 70
     stale = ErrorCode.STALE_BROKER_EPOCH
     assert broker.order(broker_epoch=69) == [stale]
@@ -177,7 +180,7 @@ def test_an_order_to_a_former_incarnation_is_not_obeyed(broker: Broker) -> None:
 
 
 def test_only_a_newer_leader_epoch_is_obeyed(broker: Broker) -> None:
-    """Per partition: one may be old, another new."""
+    """LeaderAndIsr is applied to each partition whose leader epoch is newer."""
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
     assert broker.order(epoch=3) == [NONE]
     assert broker.order(2, epoch=3, tps=(TP, OTHER)) == [stale, NONE]
@@ -188,7 +191,7 @@ def test_only_a_newer_leader_epoch_is_obeyed(broker: Broker) -> None:
 
 
 def test_an_order_for_others_is_refused(broker: Broker) -> None:
-    """This broker must be one of the partition's replicas."""
+    """An order is refused for a partition of which this broker is not a replica."""
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert broker.order(2, isr=(2,), replicas=(2, 3)) == [error]
     assert broker.replicas.partitions == {}
@@ -196,7 +199,7 @@ def test_an_order_for_others_is_refused(broker: Broker) -> None:
 
 
 def test_stop_keeps_the_log(broker: Broker) -> None:
-    """Without deletion the replica stays known, with its epoch, and says no more."""
+    """A replica that is stopped without deletion keeps its log and its epoch."""
     broker.order()
     broker.append()
     assert broker.stop(epoch=0, delete=False) is ErrorCode.FENCED_LEADER_EPOCH
@@ -211,7 +214,7 @@ def test_stop_keeps_the_log(broker: Broker) -> None:
 
 
 def test_deletion(broker: Broker) -> None:
-    """The log goes with the replica; a topic of the same name starts anew."""
+    """A deletion removes replica and log; a topic of the same name starts with an empty log."""
     broker.order()
     broker.append()
     result = broker.replicas.append(TP, batch.encode_batch([batch.Record()]), acks=-1)
@@ -226,7 +229,7 @@ def test_deletion(broker: Broker) -> None:
 
 
 def test_a_topic_that_was_deleted_while_the_broker_was_down() -> None:
-    """Its log is there without a replica, and goes as well."""
+    """The log of a topic that was deleted while the broker was down is deleted too."""
     before = Broker()
     before.order()
     before.append()
@@ -238,7 +241,7 @@ def test_a_topic_that_was_deleted_while_the_broker_was_down() -> None:
 
 
 def test_watermarks_of_logs_that_nobody_called_yet_are_kept() -> None:
-    """KAFKA-769: a restarted broker must not write 0 for what the controller has not named."""
+    """KAFKA-769: the checkpoint keeps watermarks of logs that the controller has not named yet."""
     before = Broker()
     before.order(isr=(1,), replicas=(1,), tps=(TP, OTHER))
     before.append(3)
@@ -255,7 +258,7 @@ def test_watermarks_of_logs_that_nobody_called_yet_are_kept() -> None:
 
 
 def test_what_is_not_here(broker: Broker) -> None:
-    """Every question about a partition that is not hosted is answered so."""
+    """Every request for a partition that is not hosted gets UNKNOWN_TOPIC_OR_PARTITION."""
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     replicas = broker.replicas
     assert replicas.append(TP, b"", acks=1).error is unknown
@@ -265,7 +268,7 @@ def test_what_is_not_here(broker: Broker) -> None:
 
 
 def test_effects_are_passed_on(broker: Broker) -> None:
-    """The answer of an append is returned, the rest is for the node."""
+    """The result of an append is returned, and its other effects are passed to the node."""
     broker.order(isr=(1,), replicas=(1,))
     broker.append(2)
     assert broker.effects == [
@@ -291,7 +294,10 @@ def test_effects_are_passed_on(broker: Broker) -> None:
     ],
 )
 def test_fetch_is_fenced(broker: Broker, replica_id: int, epoch: int, error: ErrorCode) -> None:
-    """KIP-320: by the leader epoch, which a follower must name; an unknown follower may retry."""
+    """KIP-320: a fetch is fenced by its leader epoch, which a follower must name.
+
+    An unknown follower may retry.
+    """
     broker.order(epoch=4)
     broker.append(2)
     result = broker.replicas.fetch(
@@ -304,7 +310,7 @@ def test_fetch_is_fenced(broker: Broker, replica_id: int, epoch: int, error: Err
 
 
 def test_a_follower_is_not_read_from(broker: Broker) -> None:
-    """Every question but the controller's is for leaders."""
+    """A follower refuses fetches, look-ups and appends with NOT_LEADER_OR_FOLLOWER."""
     broker.order(2)
     no_leader = ErrorCode.NOT_LEADER_OR_FOLLOWER
     replicas = broker.replicas
@@ -322,7 +328,8 @@ def offsets(broker: Broker, replica_id: int, offset: int = 0) -> list[int]:
 
 
 def test_who_may_read_how_far(broker: Broker) -> None:
-    """Rule R10: consumers to the high watermark, replicas and tools to the end."""
+    """Rule R10: consumers read to the high watermark, replicas and debugging tools to the log
+    end."""
     broker.order()
     broker.append()
     broker.append()
@@ -334,7 +341,10 @@ def test_who_may_read_how_far(broker: Broker) -> None:
 
 
 def test_a_followers_fetch_tells_what_it_holds(broker: Broker) -> None:
-    """The answer carries the watermark as it is since; it is news once."""
+    """A follower's fetch reports its log end, and its response has the updated watermark.
+
+    The same watermark counts as news once.
+    """
     broker.order()
     broker.append(2)
 
@@ -364,7 +374,8 @@ def test_a_followers_fetch_tells_what_it_holds(broker: Broker) -> None:
 def test_a_fetch_that_failed_or_diverged_tells_nothing(
     broker: Broker, offset: int, last_epoch: int
 ) -> None:
-    """KAFKA-8400, KAFKA-13141: an offset beyond, or of another history, is not a log end."""
+    """KAFKA-8400, KAFKA-13141: a fetch that fails or diverges does not report the follower's log
+    end."""
     broker.order()
     broker.append(3)
     broker.replicas.fetch(
@@ -386,7 +397,8 @@ def test_a_fetch_that_failed_or_diverged_tells_nothing(
 def test_only_the_living_incarnation_joins_the_isr(
     broker: Broker, live: dict[int, int], broker_epoch: int, joins: bool
 ) -> None:
-    """KIP-841, KIP-903: a fetch from before a restart, or of a broker that is gone, does not."""
+    """KIP-841, KIP-903: a fetch from before a restart, or of a dead broker, does not join the
+    ISR."""
     broker.order(isr=(1,))
     broker.replicas.on_metadata_live_brokers(live)
     broker.replicas.fetch(
@@ -402,7 +414,7 @@ def test_only_the_living_incarnation_joins_the_isr(
 
 
 def test_settings_can_change(broker: Broker) -> None:
-    """min.insync.replicas of a topic reaches its partitions."""
+    """A change of a topic's min.insync.replicas applies to its partitions."""
     broker.isr_min = 2
     broker.order(isr=(1,))
     broker.append()
@@ -415,7 +427,7 @@ def test_settings_can_change(broker: Broker) -> None:
 
 
 def test_offsets_and_epochs(broker: Broker) -> None:
-    """ListOffsets and OffsetForLeaderEpoch, fenced by the leader epoch."""
+    """ListOffsets and OffsetForLeaderEpoch are fenced by the leader epoch."""
     broker.order(isr=(1,), replicas=(1,))
     broker.append(3)
     broker.order(epoch=2, isr=(1,), replicas=(1,))
@@ -435,7 +447,7 @@ def test_offsets_and_epochs(broker: Broker) -> None:
 
 
 def test_the_plan_names_what_to_ask(broker: Broker) -> None:
-    """By leader; it goes over to the next one with the partition."""
+    """The fetch plan groups partitions by leader, and follows changes of the leader."""
     broker.order(2, tps=(TP, OTHER))
     assert broker.effects == [StartFetching(TP, 2), StartFetching(OTHER, 2)]
     assert broker.targets() == [FetchTarget(tp, Stage.FETCH, 0, 0, -1, 0) for tp in (TP, OTHER)]
@@ -462,7 +474,8 @@ def fetched(broker: Broker, count: int, base: int, epoch: int, high_watermark: i
 
 
 def test_a_followers_life(broker: Broker) -> None:
-    """Fetch; on a new epoch ask for the end of the last one, truncate, and fetch again."""
+    """A follower fetches, asks for the last epoch's end in a new epoch, truncates, and fetches
+    again."""
     broker.order(2)
     fetched(broker, 4, 0, 0, 3)
     assert (broker.end(), broker.high_watermark()) == (4, 3)
@@ -487,7 +500,10 @@ def test_a_followers_life(broker: Broker) -> None:
 def test_an_answer_without_records_counts_where_it_says_something_new(
     broker: Broker, high_watermark: int, log_start: int, changes: bool
 ) -> None:
-    """The watermark, back too (R4), and where the leader's log begins; as far as our log goes."""
+    """A response without records applies a changed watermark or log start, up to the log's end.
+
+    The watermark may go back (R4).
+    """
     broker.order(2)
     fetched(broker, 4, 0, 0, 3)
     log = broker.logs.logs[TP]
@@ -501,7 +517,7 @@ def test_an_answer_without_records_counts_where_it_says_something_new(
 
 
 def test_a_leader_hears_of_a_follower_that_is_idle(broker: Broker) -> None:
-    """It stays in the ISR however long nothing is written, and a next record is committed."""
+    """An idle follower that fetches stays in the ISR, and the next record is committed."""
     broker.order(1, isr=(1, 2))
     broker.append(1)
     for _ in range(5):
@@ -516,7 +532,8 @@ def test_a_leader_hears_of_a_follower_that_is_idle(broker: Broker) -> None:
 
 
 def test_out_of_range_asks_for_the_bounds(broker: Broker) -> None:
-    """The leader's log may begin behind the end of ours."""
+    """Out of range, a follower asks for the bounds, and restarts at the leader's log start if
+    necessary."""
     broker.order(2)
     (target,) = broker.targets()
     broker.replicas.fetched(target, ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -530,7 +547,7 @@ def test_out_of_range_asks_for_the_bounds(broker: Broker) -> None:
 
 
 def test_after_an_error_the_partition_pauses(broker: Broker) -> None:
-    """replica.fetch.backoff.ms; others of the same leader do not wait for it."""
+    """An error pauses one partition for replica.fetch.backoff.ms, not others of the same leader."""
     broker.order(2, tps=(TP, OTHER))
     assert broker.replicas.next_retry(2) is None
     broker.replicas.fetched(broker.targets()[0], ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -546,7 +563,7 @@ def test_after_an_error_the_partition_pauses(broker: Broker) -> None:
 
 
 def test_an_answer_for_a_deleted_partition_is_ignored(broker: Broker) -> None:
-    """KAFKA-13207: nothing comes back to life by a late answer."""
+    """KAFKA-13207: a late response does not bring a deleted partition back."""
     broker.order(2)
     (target,) = broker.targets()
     broker.stop(epoch=-2, delete=True)
@@ -559,7 +576,10 @@ def test_an_answer_for_a_deleted_partition_is_ignored(broker: Broker) -> None:
 
 
 def test_the_isr_changes_by_way_of_the_znode(broker: Broker) -> None:
-    """Written, refused and read again; only leaders are asked to notice time."""
+    """A leader writes the ISR to the znode, and reads the znode again after a refusal.
+
+    Only leaders check the time.
+    """
     broker.order()
     broker.order(2, tps=(OTHER,))
     broker.append()
@@ -582,7 +602,10 @@ def test_the_isr_changes_by_way_of_the_znode(broker: Broker) -> None:
 
 
 def test_an_order_by_a_connection_that_was_given_up_is_late(broker: Broker) -> None:
-    """The same controller's; the next one begins anew, by whichever connection it has."""
+    """An order over a connection that the same controller has given up is late.
+
+    The next controller starts again with any connection number.
+    """
     late = broker.replicas.late_error
     assert late(1, 4) is NONE
     assert late(1, 6) is NONE
@@ -594,7 +617,11 @@ def test_an_order_by_a_connection_that_was_given_up_is_late(broker: Broker) -> N
 
 
 def test_a_late_order_makes_no_replica_anew(broker: Broker) -> None:
-    """By its epoch nobody can tell: with the replica its epochs are gone."""
+    """A late order does not create a deleted replica again.
+
+    Its epoch cannot show that it is late, because the replica's epochs are gone with the
+    replica.
+    """
     assert broker.order(epoch=3) == [NONE]
     broker.append()
     assert broker.stop(epoch=4, delete=True) is NONE
@@ -622,7 +649,7 @@ def fetch(broker: Broker, replica_id: int, offset: int, *, log_start: int) -> No
     ("offset", "start"), [(0, 0), (2, 2), (3, 3), (-1, 3), (4, None), (-2, None)]
 )
 def test_only_what_is_committed_is_deleted(broker: Broker, offset: int, start: int | None) -> None:
-    """KIP-107: up to the high watermark, which -1 stands for."""
+    """KIP-107: records are deleted up to the high watermark at most, which -1 stands for."""
     broker.order()
     broker.append(3)
     fetch(broker, 2, 3, log_start=0)
@@ -634,7 +661,10 @@ def test_only_what_is_committed_is_deleted(broker: Broker, offset: int, start: i
 
 
 def test_a_deletion_is_over_when_all_live_replicas_have_it(broker: Broker) -> None:
-    """Each tells by its fetch where its log begins; who is down is not waited for."""
+    """DeleteRecords completes when all live replicas have the new log start.
+
+    Each follower's fetch reports its log start; dead replicas are not waited for.
+    """
     broker.order(replicas=(1, 2, 3), isr=(1, 2, 3))
     broker.append(3)
     for follower in (2, 3):
@@ -652,7 +682,7 @@ def test_a_deletion_is_over_when_all_live_replicas_have_it(broker: Broker) -> No
 
 
 def test_who_may_not_delete(broker: Broker) -> None:
-    """A follower, a broker without the partition, and whoever's log is only compacted."""
+    """DeleteRecords is refused by a follower, for an unknown partition, and for a compacted log."""
     assert broker.replicas.delete_records(TP, 0).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     broker.order(2)
     assert broker.replicas.delete_records(TP, 0).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -662,7 +692,7 @@ def test_who_may_not_delete(broker: Broker) -> None:
 
 
 def test_a_follower_begins_where_its_leader_does(broker: Broker) -> None:
-    """As far as it knows that to be committed."""
+    """A follower advances its log start to the leader's, up to its own watermark."""
     broker.order(2)
     (target,) = broker.targets()
     data = batch.encode_batch([batch.Record(value=b"v")] * 3, leader_epoch=0)
@@ -677,8 +707,10 @@ def test_a_follower_begins_where_its_leader_does(broker: Broker) -> None:
 
 
 def test_a_follower_serves_what_it_knows_to_be_committed(broker: Broker) -> None:
-    """If the reader knows that followers may be read; and not once it leads nobody and follows
-    nobody."""
+    """A follower serves consumers that support KIP-392 up to its watermark.
+
+    A stopped replica refuses them.
+    """
     broker.order(2)
     (target,) = broker.targets()
     data = b"".join(
@@ -702,7 +734,7 @@ def test_a_follower_serves_what_it_knows_to_be_committed(broker: Broker) -> None
 
 
 def test_a_leader_sends_readers_to_their_rack(broker: Broker) -> None:
-    """To who is alive and in sync there."""
+    """A leader sends a reader to a live in-sync replica in the reader's rack."""
     broker.order()
     broker.append()
     fetch(broker, 2, 1, log_start=0)

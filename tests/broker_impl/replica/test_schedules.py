@@ -1,6 +1,6 @@
-"""Schedules of historic bugs, step by step: the correct replica survives them, a mutant does not.
+"""Schedules of historic bugs: the correct replica survives each of them, and a mutant does not.
 
-Brokers are 1, 2, 3 where the bugs' stories say A, B, C.
+Brokers are 1, 2, 3 where the descriptions of the bugs say A, B, C.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ def _none_stays() -> Iterator[None]:
 
 
 def started(brokers: int, isr_min: int) -> PureCluster:
-    """Broker 1 leads, everybody is in sync, one record is committed and known to be."""
+    """A cluster led by broker 1, with a full ISR, and one record that all know to be committed."""
     cluster = PureCluster(brokers, isr_min=isr_min)
     cluster.elect(1)
     sent = cluster.produce(1, "m0")
@@ -39,7 +39,7 @@ def fetch_all(cluster: PureCluster, *followers: int) -> None:
 
 
 class Ending:
-    """What a schedule left behind: which records were promised, which a consumer can read."""
+    """The end of a schedule: which acknowledged records are lost, which are doubled."""
 
     def __init__(self, cluster: PureCluster, acknowledged: list[str]) -> None:
         cluster.catch_up()
@@ -56,34 +56,35 @@ class Ending:
 
 
 class Client:
-    """Producers that remember what they were promised."""
+    """Producers that remember which records were acknowledged."""
 
     def __init__(self, cluster: PureCluster) -> None:
         self.cluster = cluster
         self.acknowledged: list[str] = []
 
     def settle(self, *sent: Sent) -> None:
-        """Note which of these are acknowledged by now."""
+        """Record which of these are acknowledged by now."""
         for one in sent:
             if self.cluster.outcome(one) is ErrorCode.NONE:
                 self.acknowledged.append(one.value)
 
 
 def a01_two_leaders_die() -> Ending:
-    """2 holds m1 and has not heard that it is committed, when 1 dies, and 3 soon after."""
+    """Broker 2 has m1 but not the watermark above it, when broker 1 dies, and broker 3 soon
+    after."""
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     sent = cluster.produce(1, "m1")
-    fetch_all(cluster, 2, 3)  # they hold it
+    fetch_all(cluster, 2, 3)  # they have m1
     for broker in (2, 3):
-        question = cluster.ask(broker)  # they say so
+        question = cluster.ask(broker)  # their next fetch reports it
         assert question is not None
-        cluster.serve(question)  # and are not told: the answer is lost
+        cluster.serve(question)  # its response is lost
     client.settle(sent)
     assert client.acknowledged == ["m1"]
     cluster.nodes[1].kill()
-    cluster.elect(3, isr=(2, 3))  # 2 follows 3
-    cluster.nodes[3].kill()  # before 2 has fetched
+    cluster.elect(3, isr=(2, 3))  # broker 2 follows broker 3
+    cluster.nodes[3].kill()  # before broker 2 has fetched
     cluster.elect(2, isr=(2,))
     cluster.nodes[3].start()
     cluster.notice_start(3)
@@ -93,7 +94,7 @@ def a01_two_leaders_die() -> Ending:
 
 
 def a01_as_in_kip_101() -> Ending:
-    """2 restarts, drops what it holds beyond its watermark, and is elected before it fetches."""
+    """Broker 2 restarts, truncates to its watermark, and is elected before it fetches."""
     cluster = started(2, isr_min=1)
     client = Client(cluster)
     cluster.nodes[2].checkpoint()
@@ -102,7 +103,7 @@ def a01_as_in_kip_101() -> Ending:
     client.settle(sent)
     cluster.nodes[2].kill()
     cluster.nodes[2].start()
-    cluster.notice_start(2)  # quicker than its session ended: it is still in the ISR
+    cluster.notice_start(2)  # before its session ended: it is still in the ISR
     cluster.nodes[1].kill()
     cluster.elect(2, isr=(2,))
     cluster.nodes[1].start()
@@ -111,7 +112,7 @@ def a01_as_in_kip_101() -> Ending:
 
 
 def b07_leader_dies_at_once() -> Ending:
-    """1 dies before anybody has fetched m1."""
+    """Broker 1 dies before any follower has fetched m1."""
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     client.settle(cluster.produce(1, "m1"))
@@ -120,7 +121,7 @@ def b07_leader_dies_at_once() -> Ending:
 
 
 def b04_leader_left_alone() -> Ending:
-    """1 is left alone in the ISR, acknowledges, and loses its disk."""
+    """Broker 1 is alone in the ISR, acknowledges, and loses its disk."""
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     cluster.now += LAG_MAX_S + 1
@@ -132,14 +133,14 @@ def b04_leader_left_alone() -> Ending:
     client.settle(hanging, sent)
     cluster.nodes[1].kill()
     cluster.nodes[1].lose_disk()
-    cluster.elect(2, isr=(2,))  # uncleanly: nobody else is left
+    cluster.elect(2, isr=(2,))  # unclean: no other replica is left
     cluster.nodes[1].start()
     cluster.notice_start(1)
     return Ending(cluster, client.acknowledged)
 
 
 def d01_retry_at_the_next_leader() -> Ending:
-    """The answer to m1 is lost with 1; the producer tries again at 2."""
+    """The response for m1 is lost with broker 1; the producer retries at the next leader."""
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     cluster.produce(1, "m1", producer=7, sequence=0)
@@ -153,23 +154,24 @@ def d01_retry_at_the_next_leader() -> Ending:
 
 
 def b03_leader_cut_from_zookeeper() -> Ending:
-    """1 cannot reach ZooKeeper, would shrink the ISR to itself, and is replaced by 2."""
+    """Broker 1 cannot reach ZooKeeper, wants to shrink the ISR to itself, and is replaced by
+    broker 2."""
     cluster = started(3, isr_min=1)
     client = Client(cluster)
     cluster.now += LAG_MAX_S + 1
-    sent = cluster.produce(1, "m1")  # nobody fetches
+    sent = cluster.produce(1, "m1")  # no follower fetches
     cluster.tick()
     assert [r.effect.isr for r in cluster.zk_requests if isinstance(r.effect, WriteIsr)] == [(1,)]
     client.settle(sent)
     assert client.acknowledged == [], "the ISR that counts is the one the controller sees"
     cluster.elect(2, isr=(2, 3))
-    cluster.settle_zk()  # too late: another version
+    cluster.settle_zk()  # too late: the version has changed
     client.settle(sent)
     return Ending(cluster, client.acknowledged)
 
 
 def a08_zombie_leader() -> Ending:
-    """1 was replaced and has not heard of it; neither has 3, which still fetches from it."""
+    """Broker 1 was replaced; neither broker 1 nor broker 3, which fetches from it, knows that."""
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     cluster.elect(2, isr=(2, 3), deliver=False)
@@ -182,7 +184,8 @@ def a08_zombie_leader() -> Ending:
     held = cluster.ask(3)
     assert held is not None
     cluster.deliver_orders(3)
-    # 3 follows 2 now: what it asked 1 before does not fit, and what it asks now does not fit 1.
+    # Broker 3 follows broker 2 now: its former fetch has an old epoch, and broker 1 refuses the
+    # new.
     assert held.target.leader_epoch == 0
     assert cluster.ask(3) is not None
     answer = cluster.serve(cluster.ask(3) or held, at=1)
@@ -195,7 +198,10 @@ def a08_zombie_leader() -> Ending:
 
 
 def a08_old_fetch_after_a_reelection() -> Ending:
-    """A fetch of 3 from epoch 0 reaches 1 in epoch 2; in between 3 has cut what it told of."""
+    """A fetch of broker 3 from epoch 0 reaches broker 1 in epoch 2.
+
+    In between broker 3 has truncated the records that this fetch reports.
+    """
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     sent = cluster.produce(1, "m1")
@@ -209,7 +215,8 @@ def a08_old_fetch_after_a_reelection() -> Ending:
     cluster.fetch(3)
     assert cluster.nodes[3].values() == ["m0"]
     cluster.elect(1, deliver=False)
-    cluster.orders[1] = cluster.orders[1][-1:]  # it never hears of the other, and keeps m1
+    # broker 1 does not receive the order between, and keeps m1
+    cluster.orders[1] = cluster.orders[1][-1:]
     cluster.deliver_orders(1)
     cluster.deliver_orders(2)
     cluster.serve(held)
@@ -221,16 +228,17 @@ def a08_old_fetch_after_a_reelection() -> Ending:
 
 
 def a02_both_crash() -> Ending:
-    """Both die; 2, which lacks m1, is up first and writes m2 where 1 has m1."""
+    """Both brokers crash; broker 2, which lacks m1, starts first and writes m2 at the offset of
+    m1."""
     cluster = started(2, isr_min=1)
     client = Client(cluster)
     cluster.produce(1, "m1", acks=1)
     node = cluster.nodes[1]
-    node.logs.checkpoint({TP: 2})  # advanced on 1, and written down
+    node.logs.checkpoint({TP: 2})  # broker 1 has checkpointed its advanced watermark
     for broker in (1, 2):
         cluster.nodes[broker].kill()
     cluster.nodes[2].start()
-    cluster.elect(2, isr=(2,))  # uncleanly, as in the KIP
+    cluster.elect(2, isr=(2,))  # unclean, as in the KIP
     sent = cluster.produce(2, "m2")
     client.settle(sent)
     cluster.nodes[1].start()
@@ -241,7 +249,8 @@ def a02_both_crash() -> Ending:
 
 
 def a03_fast_failover() -> Ending:
-    """KIP-279: 2 wrote in epoch 1 where 1, which leads again, has a record of epoch 0."""
+    """KIP-279: broker 2 wrote in epoch 1 where broker 1, which leads again, has a record of
+    epoch 0."""
     cluster = started(2, isr_min=1)
     client = Client(cluster)
     cluster.produce(1, "only on 1 in epoch 0", acks=1)
@@ -249,7 +258,7 @@ def a03_fast_failover() -> Ending:
     cluster.deliver_orders(2)
     cluster.produce(2, "only on 2 in epoch 1", acks=1)
     cluster.elect(1, deliver=False)
-    cluster.orders[1] = cluster.orders[1][-1:]  # it never hears that 2 led
+    cluster.orders[1] = cluster.orders[1][-1:]  # broker 1 never learns that broker 2 led
     cluster.deliver_orders(1)
     sent = cluster.produce(1, "m1")
     cluster.deliver_orders(2)
@@ -266,7 +275,8 @@ def a03_fast_failover() -> Ending:
 
 
 def r13_join_before_the_start_of_the_epoch() -> Ending:
-    """KAFKA-7128: 2 leads, and its watermark lags behind m1; 3 lacks m1 and is up to that mark."""
+    """KAFKA-7128: the new leader 2 has a watermark below m1; broker 3 lacks m1 and reaches that
+    watermark."""
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     sent = cluster.produce(1, "m1")
@@ -274,7 +284,7 @@ def r13_join_before_the_start_of_the_epoch() -> Ending:
     cluster.now += LAG_MAX_S + 1
     told = cluster.ask(2)
     assert told is not None
-    cluster.serve(told)  # the answer, with the new watermark, is lost
+    cluster.serve(told)  # the response with the new watermark is lost
     cluster.tick()
     cluster.settle_zk()
     client.settle(sent)
@@ -282,11 +292,11 @@ def r13_join_before_the_start_of_the_epoch() -> Ending:
     cluster.nodes[1].kill()
     cluster.notice_death(1)
     assert cluster.state.isr == (2,)
-    cluster.fetch(3)  # agrees with 2
+    cluster.fetch(3)  # broker 3 agrees with broker 2
     question = cluster.ask(3)
     assert question is not None
     assert question.target.offset == 1
-    cluster.serve(question)  # lost again, but 2 has heard how far 3 is
+    cluster.serve(question)  # lost again, but broker 2 knows broker 3's offset
     cluster.settle_zk()
     cluster.nodes[2].kill()
     cluster.notice_death(2)
@@ -297,7 +307,7 @@ def r13_join_before_the_start_of_the_epoch() -> Ending:
 
 
 def a11_diverging_fetch() -> Ending:
-    """1 returns with a longer log that went another way: its offset must not count at 2."""
+    """Broker 1 returns with a longer, diverging log, whose end must not count at broker 2."""
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     for number in range(5):
@@ -307,7 +317,8 @@ def a11_diverging_fetch() -> Ending:
     question = cluster.ask(1)
     assert question is not None
     assert question.target.stage is Stage.EPOCH_END
-    # A follower that skips the question, as one with truncation on fetch does (KIP-595).
+    # This follower fetches without asking for the epoch's end, as one that truncates on fetch
+    # (KIP-595).
     target = question.target
     result = cluster.nodes[2].replicas.fetch(
         target.tp,
@@ -366,7 +377,7 @@ def test_the_correct_replica_survives(schedule: Callable[[], Ending]) -> None:
 def test_a_mutant_does_not(
     mutant: str, schedule: Callable[[], Ending], lost: list[str], doubled: list[str]
 ) -> None:
-    """Each planted bug shows under its schedule, every time, as what it is said to be."""
+    """Each mutant fails under its schedule, with the loss or duplicate that it is known for."""
     mutants.plant([mutant])
     ending = schedule()
     assert (ending.lost, ending.doubled) == (lost, doubled)
@@ -375,7 +386,7 @@ def test_a_mutant_does_not(
 def truncates_once(
     leader: tuple[int, int], own: tuple[int, int], log_end: int, high_watermark: int
 ) -> follower.Truncation:
-    """KIP-101 without KIP-279: by the offset alone, and no second question."""
+    """Truncate by KIP-101 without KIP-279: by the offset alone, and without a second request."""
     return follower.Truncation(min(leader[1], log_end), agreed=True)
 
 
@@ -412,7 +423,7 @@ def test_other_faults_show(
     schedule: Callable[[], Ending],
     shows: str,
 ) -> None:
-    """A schedule that no fault can fail would prove nothing: each one fails without its rule."""
+    """Each schedule fails without the rule that it tests: otherwise it would prove nothing."""
     monkeypatch.setattr(*rule, fault)
     with pytest.raises(AssertionError, match=shows):
         schedule().assert_good()

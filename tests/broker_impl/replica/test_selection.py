@@ -24,5 +24,8 @@ LEADER = Candidate(1, "a", 0, 9, True)
 def test_a_reader_is_sent_next_door(
     rack: str, followers: list[Candidate], chosen: int | None
 ) -> None:
-    """KIP-392: to a replica in sync of its rack that holds offset 5, unless the leader is there."""
+    """KIP-392: the reader gets an in-sync replica of its rack that has offset 5.
+
+    The leader serves readers of its own rack.
+    """
     assert selection.preferred(rack, LEADER, followers, 5) == chosen

@@ -7,12 +7,12 @@ from broker_impl.replica import watermark
     ("ends", "end"),
     [
         ([5, 3], 3),  # the slowest decides
-        ([5], 5),  # alone
-        ([5, 5, -1], -1),  # one that has not been heard of yet
+        ([5], 5),  # a single replica
+        ([5, 5, -1], -1),  # a follower that has not fetched yet
     ],
 )
 def test_replicated_end(ends: list[int], end: int) -> None:
-    """What all counted replicas hold ends where the shortest of their logs does."""
+    """The replicated end is the lowest log end of the counted replicas."""
     assert watermark.replicated_end(ends) == end
 
 
@@ -21,13 +21,14 @@ def test_replicated_end(ends: list[int], end: int) -> None:
     [
         (2, 3, True, 3),
         (2, 2, True, 2),
-        (4, 3, True, 4),  # a fresh leader has not heard from a follower that held it all
+        (4, 3, True, 4),  # a new leader waits for a fetch of a follower that had all records
         (4, -1, True, 4),
-        (2, 3, False, 2),  # under min.insync.replicas: hold (KIP-966)
+        (2, 3, False, 2),  # below min.insync.replicas the watermark stays (KIP-966)
     ],
 )
 def test_high_watermark(current: int, replicated: int, enough: bool, expected: int) -> None:
-    """It follows what is replicated, never back, and not while too few are in sync."""
+    """The watermark follows the replicated end, never goes back, and waits for enough in-sync
+    replicas."""
     assert watermark.high_watermark(current, replicated, enough) == expected
 
 
@@ -35,11 +36,11 @@ def test_high_watermark(current: int, replicated: int, enough: bool, expected: i
     ("replica_id", "isolation", "expected"), [(-1, 0, 7), (-1, 1, 5), (-2, 0, 9), (2, 1, 9)]
 )
 def test_read_limit(replica_id: int, isolation: int, expected: int) -> None:
-    """Consumers see what is committed, or what is stable; others see everything."""
+    """Consumers read committed or stable records; replicas and debugging tools read all."""
     assert watermark.read_limit(replica_id, isolation, 7, 5, 9) == expected
 
 
 @pytest.mark.parametrize(("high_watermark", "expected"), [(0, 3), (3, 3), (5, 5), (9, 9), (12, 9)])
 def test_bounded(high_watermark: int, expected: int) -> None:
-    """A watermark from elsewhere stays within this log."""
+    """A watermark from another source is limited to this log."""
     assert watermark.bounded(high_watermark, log_start=3, log_end=9) == expected

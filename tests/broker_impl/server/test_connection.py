@@ -29,13 +29,13 @@ METADATA, UPDATE_METADATA, FIND_COORDINATOR, VERSIONS = 3, 6, 10, 18
 
 
 class Client:
-    """Raw frames over a real connection."""
+    """A client that sends raw frames over a real connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 
     def ask(self, key: str, number: int) -> None:
-        """Send a FindCoordinator v1 that the test's handler understands."""
+        """Send a FindCoordinator v1, whose key selects what the test's handler does."""
         header = RequestHeader(FIND_COORDINATOR, 1, number, "test")
         body = encode_find_coordinator(FindCoordinatorRequest(key=key), 1)
         self.writer.write(b"".join(encode_request(header, body)))
@@ -49,7 +49,7 @@ class Client:
         return memoryview(await self.reader.readexactly(size))
 
     async def answer(self) -> int:
-        """The number of the request that is answered next."""
+        """The correlation id of the next response."""
         number, _ = decode_response(await self.frame(), FIND_COORDINATOR, 1)
         return number
 
@@ -62,14 +62,14 @@ class Client:
 
 
 class World:
-    """A server with one scripted handler, and clients of it."""
+    """A server with one scripted handler, and its clients."""
 
     def __init__(self, server: Server, ports: list[int], fatal: list[BaseException]) -> None:
         self.server, self.ports, self.fatal = server, ports, fatal
         self._clients: list[Client] = []
 
     async def client(self, listener: int = 0) -> Client:
-        """A connection to the clients' listener, or to the second one, the brokers' own."""
+        """Connect to listener 0, for clients, or to listener 1, the brokers' own."""
         client = Client(*await asyncio.open_connection("127.0.0.1", self.ports[listener]))
         self._clients.append(client)
         return client
@@ -81,7 +81,7 @@ class World:
 
 
 def answer(key: str) -> Any:
-    """What the scripted handler does, by the key that is asked for."""
+    """Do what the key of the FindCoordinator request selects."""
     if key == "hang up":
         raise registry.CloseConnection("as asked")
     if key == "storage":
@@ -117,7 +117,7 @@ Open = Callable[..., Any]
 
 @pytest.fixture
 async def world() -> AsyncIterator[Open]:
-    """Starts servers with the given settings."""
+    """A context manager that starts a server with the given settings."""
     worlds: list[World] = []
 
     @asynccontextmanager
@@ -155,13 +155,14 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def settle() -> None:
-    """Let the loop carry everything that is under way over loopback."""
+    """Let the event loop deliver everything that is in flight over loopback."""
     for _ in range(20):
         await asyncio.sleep(0.001)
 
 
 async def test_answers_come_in_the_order_of_requests(world: Open, parked: Any) -> None:
-    """A parked request holds its place in the line, not the handling of those behind it."""
+    """A parked request keeps its place among the responses, and later requests are handled
+    meanwhile."""
     async with world() as w:
         client = await w.client()
         client.ask("park", 1)
@@ -175,7 +176,7 @@ async def test_answers_come_in_the_order_of_requests(world: Open, parked: Any) -
 
 
 async def test_a_coroutine_holds_up_what_is_behind_it(world: Open, parked: Any) -> None:
-    """Slow handlers of one connection take effect one after the other."""
+    """A handler that is a coroutine blocks the next requests of its connection."""
     async with world() as w:
         client = await w.client()
         client.ask("slow1", 1)
@@ -190,7 +191,10 @@ async def test_a_coroutine_holds_up_what_is_behind_it(world: Open, parked: Any) 
 
 
 async def test_a_coroutine_may_park_its_answer(world: Open, parked: Any) -> None:
-    """What was slow is done by then: requests behind it take effect, its answer keeps its place."""
+    """A coroutine may return a future, which no longer blocks later requests.
+
+    Its response keeps its place.
+    """
     async with world() as w:
         client = await w.client()
         client.ask("slow1", 1)
@@ -223,7 +227,7 @@ async def test_a_coroutine_may_park_its_answer(world: Open, parked: Any) -> None
 async def test_garbage_ends_its_connection_only(
     world: Open, parked: Any, rubbish: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Bytes that are no request close their connection with a logged reason; others go on."""
+    """Bytes that are not a request close their connection with a logged reason; others continue."""
     async with world() as w:
         good, bad = await w.client(), await w.client()
         bad.writer.write(rubbish)
@@ -235,7 +239,8 @@ async def test_garbage_ends_its_connection_only(
 
 
 async def test_too_new_api_versions_are_answered_in_v0(world: Open) -> None:
-    """KIP-511: error 35 in the layout of v0, with the list that the client comes down by."""
+    """KIP-511: an unknown version of ApiVersions gets error 35 in v0, with the supported
+    versions."""
     async with world() as w:
         client = await w.client()
         client.send(VERSIONS, 9, b"\0")
@@ -261,7 +266,7 @@ async def test_a_client_must_have_a_proper_name(world: Open) -> None:
 
 
 async def test_a_handler_may_hang_up(world: Open, parked: Any) -> None:
-    """acks=0 knows no other way to say no."""
+    """A handler may close the connection, which is the only way to report an error to acks=0."""
     async with world() as w:
         client = await w.client()
         client.ask("hang up", 1)
@@ -269,7 +274,7 @@ async def test_a_handler_may_hang_up(world: Open, parked: Any) -> None:
 
 
 async def test_a_bug_in_a_handler_ends_one_connection(world: Open, parked: Any) -> None:
-    """The edge of a connection is where surprises stop, loudly."""
+    """An unexpected exception in a handler closes its connection only, with a log record."""
     async with world() as w:
         bad, good = await w.client(), await w.client()
         bad.ask("bug", 1)
@@ -280,7 +285,7 @@ async def test_a_bug_in_a_handler_ends_one_connection(world: Open, parked: Any) 
 
 
 async def test_a_storage_failure_ends_the_broker(world: Open, parked: Any) -> None:
-    """A broker whose disk failed must not go on."""
+    """A storage error in a handler ends the broker."""
     async with world() as w:
         client = await w.client()
         client.ask("storage", 1)
@@ -289,7 +294,7 @@ async def test_a_storage_failure_ends_the_broker(world: Open, parked: Any) -> No
 
 
 async def test_a_lost_connection_cancels_its_parked_requests(world: Open, parked: Any) -> None:
-    """Nobody waits for the answer any more."""
+    """A lost connection cancels its parked requests."""
     async with world() as w:
         client = await w.client()
         client.ask("park", 1)
@@ -301,7 +306,8 @@ async def test_a_lost_connection_cancels_its_parked_requests(world: Open, parked
 
 
 async def test_clients_wait_behind_the_gate(world: Open, parked: Any) -> None:
-    """Until the cluster is known, clients are not served: they would be told it is empty."""
+    """Clients are not served until the cluster is known; before, they would see an empty
+    cluster."""
     async with world(gate=False) as w:
         client = await w.client()
         client.ask("park", 1)
@@ -314,7 +320,7 @@ async def test_clients_wait_behind_the_gate(world: Open, parked: Any) -> None:
 
 
 async def test_connections_are_bounded(world: Open, parked: Any) -> None:
-    """max.connections: one more is refused, and there is room again when one leaves."""
+    """max.connections: a further connection is refused, until another one closes."""
     async with world(max_connections=2) as w:
         first, second, third = [await w.client() for _ in range(3)]
         assert await third.is_closed()
@@ -328,13 +334,13 @@ async def test_connections_are_bounded(world: Open, parked: Any) -> None:
 
 
 async def test_requests_in_memory_are_bounded(world: Open, parked: Any) -> None:
-    """queued.max.request.bytes: beyond it no new requests are read until others are handled."""
+    """queued.max.request.bytes: beyond it no requests are read until others are handled."""
     async with world(queued_max_request_bytes=1) as w:
         first, second = await w.client(), await w.client()
         first.ask("slow1", 1)
         await settle()
         second.ask("now", 2)
-        assert await second.answer() == 2  # it was read before it was known to be too much
+        assert await second.answer() == 2  # it was read before the limit was noticed
         second.ask("now", 3)
         await settle()
         assert w.server.bounds.is_full
@@ -346,7 +352,7 @@ async def test_requests_in_memory_are_bounded(world: Open, parked: Any) -> None:
 
 
 async def test_what_is_parked_holds_no_memory(world: Open, parked: Any) -> None:
-    """Parked produces must not keep out the fetches of followers that they wait for."""
+    """Parked requests do not count: a parked produce needs the followers' fetches."""
     async with world(queued_max_request_bytes=1) as w:
         first, second = await w.client(), await w.client()
         first.ask("park1", 1)
@@ -361,7 +367,7 @@ async def test_what_is_parked_holds_no_memory(world: Open, parked: Any) -> None:
 async def test_a_thousand_starved_connections_go_on_one_after_the_other(
     world: Open, parked: Any
 ) -> None:
-    """Room for all of them at once is no recursion through all of them."""
+    """Hundreds of waiting connections resume one after the other, without recursion."""
     async with world(queued_max_request_bytes=1) as w:
         first, others = await w.client(), [await w.client() for _ in range(400)]
         first.ask("slow1", 1)
@@ -377,14 +383,15 @@ async def test_a_thousand_starved_connections_go_on_one_after_the_other(
 
 
 async def test_brokers_are_not_crowded_out_by_clients(world: Open, parked: Any) -> None:
-    """KIP-402: at max.connections a broker is let in, and the client idle for longest goes."""
+    """KIP-402: at max.connections a broker is admitted, and the client idle for longest is
+    closed."""
     async with world(max_connections=2, queued_max_request_bytes=1) as w:
         busy, idle = await w.client(), await w.client()
         busy.ask("slow1", 1)
         await settle()
         broker = await w.client(1)
         assert await idle.is_closed()
-        for number in (2, 3):  # nor is it kept waiting by the bytes of clients
+        for number in (2, 3):  # nor do the bytes of clients delay it
             broker.ask("now", number)
             assert await broker.answer() == number
         second = await w.client(1)
@@ -396,7 +403,7 @@ async def test_brokers_are_not_crowded_out_by_clients(world: Open, parked: Any) 
 
 
 async def test_one_of_many_pipelined_requests_is_no_privilege(world: Open, parked: Any) -> None:
-    """A client with thousands of requests at once lets others have their turn."""
+    """A client with thousands of pipelined requests does not starve other clients."""
     async with world() as w:
         greedy, modest = await w.client(), await w.client()
         for number in range(3000):
@@ -410,7 +417,7 @@ async def test_one_of_many_pipelined_requests_is_no_privilege(world: Open, parke
 async def test_a_burst_of_connections_is_accepted_little_by_little(
     world: Open, parked: Any
 ) -> None:
-    """A client is answered while hundreds of others are still waiting to be accepted."""
+    """A client is answered while hundreds of connections wait to be accepted."""
     count = 300
     async with world() as w:
         client = await w.client()
@@ -430,7 +437,7 @@ async def test_a_burst_of_connections_is_accepted_little_by_little(
 async def test_a_fetch_holds_up_what_is_behind_it(
     world: Open, parked: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An API that holds the line is parked once per connection, not many times over."""
+    """Of an API that blocks its connection, such as Fetch, one request per connection is parked."""
     row = dataclasses.replace(registry.APIS[FIND_COORDINATOR], holds_line=True)
     monkeypatch.setitem(registry.APIS, FIND_COORDINATOR, row)
     async with world() as w:
@@ -452,7 +459,7 @@ async def test_a_fetch_holds_up_what_is_behind_it(
 async def test_late_failures_are_treated_like_early_ones(
     world: Open, parked: Any, kind: str, error: Exception, fatal: int
 ) -> None:
-    """A parked or slow request that fails ends its connection, or the broker."""
+    """A parked or slow request that fails closes its connection, or ends the broker."""
     async with world() as w:
         client = await w.client()
         client.ask(kind, 1)
@@ -464,7 +471,7 @@ async def test_late_failures_are_treated_like_early_ones(
 
 
 async def test_a_reader_that_never_reads_is_let_go(world: Open, parked: Any) -> None:
-    """connections.max.idle.ms ends it even if it has not read what was written to it."""
+    """connections.max.idle.ms closes a connection whose client does not read its responses."""
     async with world(connections_max_idle_ms=300) as w:
         client = await w.client()
         cast(asyncio.Transport, client.writer.transport).pause_reading()
@@ -476,7 +483,7 @@ async def test_a_reader_that_never_reads_is_let_go(world: Open, parked: Any) -> 
 
 
 async def test_nobody_is_served_before_the_broker_is_ready(world: Open, parked: Any) -> None:
-    """Orders wait until it has registered, clients' questions until it knows the cluster."""
+    """Brokers are served once this broker has registered, clients once it knows the cluster."""
     async with world(gate=False) as w:
         broker, client = await w.client(1), await w.client()
         broker.ask("now", 1)
@@ -493,7 +500,8 @@ async def test_nobody_is_served_before_the_broker_is_ready(world: Open, parked: 
 
 
 async def test_idle_connections_are_closed(world: Open, parked: Any) -> None:
-    """connections.max.idle.ms: silence ends a connection, waiting for an answer does not."""
+    """connections.max.idle.ms: an idle connection is closed, one that waits for a response is
+    not."""
     async with world(connections_max_idle_ms=40) as w:
         idle, busy = await w.client(), await w.client()
         busy.ask("park", 1)
@@ -503,14 +511,14 @@ async def test_idle_connections_are_closed(world: Open, parked: Any) -> None:
 
 
 def large_request(size: int, api_key: int = VERSIONS) -> bytes:
-    """A frame of about this size: ApiVersions v3 with a tagged field that nobody knows."""
+    """A frame of about this size: ApiVersions v3 with an unknown tagged field."""
     tag = b"\x02a\x02b\x01\x07" + encode_uvarint(size) + bytes(size)
     frame = struct.pack(">hhih", api_key, 3, 1, -1) + b"\0" + tag
     return struct.pack(">i", len(frame)) + frame
 
 
 def encode_uvarint(number: int) -> bytes:
-    """Seven bits to a byte, the lowest first."""
+    """Encode an unsigned varint: seven bits per byte, lowest first."""
     coded = b""
     while number > 0x7F:
         coded += bytes([number & 0x7F | 0x80])
@@ -519,7 +527,7 @@ def encode_uvarint(number: int) -> bytes:
 
 
 async def arrived(w: World) -> int:
-    """The bytes of requests in memory once no more of them are read."""
+    """The bytes of requests in memory, once no more are being read."""
     before = -1
     while (now := w.server.bounds.request_bytes) != before:
         before = now
@@ -536,8 +544,10 @@ async def arrived(w: World) -> int:
 async def test_unfinished_frames_are_bounded_and_all_are_finished(
     world: Open, count: int, size: int, most: int
 ) -> None:
-    """Of many frames that have come in part only some are held; while they wait, an ordinary
-    request is answered, and once their senders go on, every one of them is."""
+    """The memory of unfinished frames is bounded, and every frame is finished in the end.
+
+    Meanwhile ordinary requests are answered.
+    """
     async with world(socket_request_max_bytes=5 << 20) as w:
         frame = large_request(size)
         clients = [await w.client() for _ in range(count)]
@@ -561,7 +571,8 @@ async def test_unfinished_frames_are_bounded_and_all_are_finished(
 async def test_frames_of_clients_do_not_keep_out_those_of_brokers(
     world: Open, shares: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Large or ordinary, a broker's request is read while clients hold all the room."""
+    """A broker's frame is read while clients' frames occupy all of their memory, large or
+    ordinary."""
     monkeypatch.setattr(listeners, "ORDINARY_ROOM", 1 << 20)
     one = {"listeners": "CLIENT://127.0.0.1:0", "inter_broker_listener_name": "CLIENT"}
     settings = one if shares else {}
@@ -579,7 +590,7 @@ async def test_frames_of_clients_do_not_keep_out_those_of_brokers(
 
 
 async def test_a_frame_behind_a_slow_request_holds_no_room(world: Open, parked: Any) -> None:
-    """A connection that is not read makes no progress: its next frame asks for room later."""
+    """A frame behind a slow request reserves no memory before its connection is read again."""
     async with world(socket_request_max_bytes=5 << 20) as w:
         slow, other = await w.client(), await w.client()
         slow.ask("slow1", 1)
@@ -594,7 +605,7 @@ async def test_a_frame_behind_a_slow_request_holds_no_room(world: Open, parked: 
 
 
 async def test_a_lost_connection_gives_its_room_to_the_next(world: Open) -> None:
-    """Both while it waits for room and while it has some."""
+    """A closed connection frees its memory for the next frame, and its place in the queue."""
     async with world(socket_request_max_bytes=5 << 20) as w:
         first, second, third = [await w.client() for _ in range(3)]
         for client in (first, second, third):
@@ -618,14 +629,14 @@ async def test_many_connections_and_slow_ones_stay_small(world: Open) -> None:
             client.writer.write(struct.pack(">i", 100 * 1024 * 1024) + b"x")
         await settle()
         grown = psutil.Process().memory_info().rss - rss
-        # Both ends of each connection live in this process.
+        # Both ends of each connection are in this process.
         assert grown < 64 * 1024 * 1024, f"{grown >> 20} MB"
 
 
 async def test_connections_are_counted_as_they_come(
     world: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handler can tell which of two is the later one, whichever it hears of first."""
+    """Connections are numbered as they arrive, so that a handler knows which of two is later."""
     seen: list[int] = []
 
     def handle(context: registry.RequestContext, request: FindCoordinatorRequest) -> Any:

@@ -9,7 +9,7 @@ from broker_impl.server.frame_room import FrameRoom
 
 
 class Arriving:
-    """A frame of a size, with what it was told."""
+    """A frame of a given size, which records the calls of the room."""
 
     def __init__(self, room: FrameRoom, size: int) -> None:
         self.progress_at = 0.0
@@ -34,8 +34,10 @@ class Arriving:
 
 @given(st.lists(st.tuples(st.integers(1, 15), st.integers(0, 5)), max_size=30))
 def test_room_is_bounded_and_given_in_order(steps: list[tuple[int, int]]) -> None:
-    """Frames hold more than the bound only where one alone is larger; whoever waits is behind
-    everybody who has room, and nobody waits in an empty room."""
+    """Frames exceed the bound only if a single one is larger, and room is given in order.
+
+    A waiting frame is behind all frames that have room, and no frame waits in an empty room.
+    """
 
     async def run() -> None:
         room = FrameRoom(10)
@@ -68,8 +70,10 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_stalled_frame_loses_its_room_to_those_who_wait(soon: None) -> None:
-    """Silence alone costs nothing; it does once another frame waits. A frame that makes progress,
-    and one that has only just got its room, may go on."""
+    """A stalled frame loses its room once another frame waits.
+
+    A frame that makes progress, or has just got its room, keeps it.
+    """
     room = FrameRoom(10)
     silent, busy, next_one = (Arriving(room, size) for size in (4, 6, 4))
     assert silent.ask()

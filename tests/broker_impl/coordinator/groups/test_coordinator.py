@@ -123,7 +123,8 @@ def test_nobody_answers_for_what_is_not_led_or_not_read(
 ) -> None:
     """A broker answers NOT_COORDINATOR for partitions it does not lead, and refuses while loading.
 
-    The error while loading is COORDINATOR_LOAD_IN_PROGRESS. Heartbeats succeed meanwhile."""
+    The error while loading is COORDINATOR_LOAD_IN_PROGRESS. Heartbeats succeed meanwhile.
+    """
     office = Office()
 
     def error() -> E:
@@ -182,7 +183,8 @@ def test_a_stranger_makes_no_group(office: Office) -> None:
 def test_a_group_without_a_name() -> None:
     """A group with the empty name can keep offsets, as old clients without a group did.
 
-    It cannot have members."""
+    It cannot have members.
+    """
     office = Office()
     home = placing.partition_of("", PARTITIONS)
     office.groups.begin_loading(home)
@@ -236,7 +238,8 @@ def test_what_was_deleted_stays_deleted(office: Office) -> None:
 def test_the_next_coordinator_knows_open_transactions(office: Office, is_commit: bool) -> None:
     """The next coordinator keeps the offsets of open transactions until their marker.
 
-    A marker that was written before loading is applied too."""
+    A marker that was written before loading is applied too.
+    """
     office.commit(5)
     office.commit(9, producer_id=7, producer_epoch=0)
     office.take()
@@ -255,7 +258,8 @@ def test_the_next_coordinator_knows_open_transactions(office: Office, is_commit:
 def test_a_marker_while_the_log_is_read(office: Office) -> None:
     """A marker that arrives while the log is loaded is applied at the end, once or twice.
 
-    Its position may be behind what has been read."""
+    Its position may be behind what has been read.
+    """
     office.commit(9, producer_id=7, producer_epoch=0)
     office.take()
     loading = office.groups.begin_loading(HOME)

@@ -267,7 +267,8 @@ def test_a_deletion_before_a_commit_marker_leaves_the_offset() -> None:
 def test_a_deletion_uncovers_what_it_did_not_remove() -> None:
     """An offset that replaced that of a transaction is deleted before the transaction's marker.
 
-    The transaction's offset counts again."""
+    The transaction's offset counts again.
+    """
     machine = FailoverMachine()
     machine.commit(number=0, tp=TP, offset=0)
     machine.replicate(count=1)

@@ -72,7 +72,8 @@ def test_an_assignment_that_is_not_written_begins_a_rebalance() -> None:
 def test_an_assignment_of_the_past_is_not_taken() -> None:
     """An assignment that is written after the next rebalance began is dropped.
 
-    No member gets it, not even in the next generation."""
+    No member gets it, not even in the next generation.
+    """
     room = Room(writes=False)
     room.join()
     room.pass_time(0)
@@ -194,7 +195,8 @@ def test_a_join_again_that_changes_nothing(room: Room) -> None:
     """A repeated join in Stable rebalances if it is the leader's, and is answered if a follower's.
 
     A follower that joins again unchanged gets the present generation. While the leader assigns,
-    leader and followers get the answer to their join again."""
+    leader and followers get the answer to their join again.
+    """
     one, two = room.stable(2)
     assert room.answers[room.join(two)].generation == 1
     assert room.is_in(State.STABLE)
@@ -279,7 +281,8 @@ def test_members_that_never_sync_are_given_up(room: Room) -> None:
 def test_leaving(room: Room) -> None:
     """When a member leaves, the others rebalance at once; the last one leaves an empty group.
 
-    The empty group is written to the log."""
+    The empty group is written to the log.
+    """
     one, two = room.stable(2)
     assert room.leave(two) is E.NONE
     assert room.leave(two) is E.UNKNOWN_MEMBER_ID
@@ -321,7 +324,8 @@ def test_a_static_member_comes_back_unnoticed(room: Room) -> None:
 def test_its_new_id_is_written_first() -> None:
     """The new id of a static member is written before the member is answered (KAFKA-10284).
 
-    The next coordinator therefore knows the new id. If the write fails, the old id stays valid."""
+    The next coordinator therefore knows the new id. If the write fails, the old id stays valid.
+    """
     for error in (E.NONE, E.NOT_ENOUGH_REPLICAS):
         room = Room(writes=False)
         room.join(instance_id="i")
@@ -352,7 +356,8 @@ def test_twins_fence_each_other_while_joining(room: Room) -> None:
 def test_coming_back_while_the_leader_assigns_begins_anew(room: Room) -> None:
     """A static member that rejoins while the leader assigns starts another rebalance (KAFKA-9801).
 
-    Otherwise the assignment would contain its old id only."""
+    Otherwise the assignment would contain its old id only.
+    """
     room.join()
     room.join(instance_id="i")
     room.pass_time(0)
@@ -363,7 +368,8 @@ def test_coming_back_while_the_leader_assigns_begins_anew(room: Room) -> None:
 def test_a_static_leader_comes_back_as_a_follower(room: Room) -> None:
     """A static leader that rejoins in Stable does not assign again.
 
-    The answer names another leader, or has SkipAssignment set if the client supports it."""
+    The answer names another leader, or has SkipAssignment set if the client supports it.
+    """
     room.join(instance_id="i")
     room.pass_time(0)
     room.settle(["m1"])
@@ -387,7 +393,8 @@ def test_static_members_keep_their_place_through_a_rebalance(room: Room) -> None
 def test_a_static_member_leaves_by_its_instance_id(room: Room) -> None:
     """LeaveGroup removes a static member by its instance id.
 
-    An operator need not know the member id; a wrong member id is fenced."""
+    An operator need not know the member id; a wrong member id is fenced.
+    """
     former = statics(room)
     assert room.leave("stranger", "i") is E.FENCED_INSTANCE_ID
     assert room.leave("", "nobody") is E.UNKNOWN_MEMBER_ID
@@ -456,7 +463,8 @@ def test_a_marker_that_is_told_before_what_it_ends(room: Room, is_commit: bool) 
     """A marker may be reported before the offsets that it ends.
 
     Both are committed together, and the report of the write comes a moment later. These offsets
-    are ended, and do not belong to the producer's next transaction."""
+    are ended, and do not belong to the producer's next transaction.
+    """
     tp = TopicPartition("t", 0)
     event = Commit(ticket=99, offsets={tp: Committed(5)}, producer_id=7, producer_epoch=0)
     (write,) = room.group.handle(event, 0.0, 0)
@@ -474,7 +482,8 @@ def test_a_marker_that_is_told_before_what_it_ends(room: Room, is_commit: bool) 
 def test_a_marker_ends_nothing_that_lies_behind_it(room: Room) -> None:
     """A marker does not end offsets behind it, which belong to the producer's next transaction.
 
-    The write of these offsets is reported before the marker."""
+    The write of these offsets is reported before the marker.
+    """
     tp = TopicPartition("t", 0)
     event = Commit(ticket=99, offsets={tp: Committed(5)}, producer_id=7, producer_epoch=0)
     (write,) = room.group.handle(event, 0.0, 0)
@@ -522,7 +531,8 @@ def test_a_transaction_is_checked_by_what_it_names(
     """TxnOffsetCommit checks the member id, generation and instance id that it has, as in Kafka
     2.8.
 
-    An instance id that no member has is ignored."""
+    An instance id that no member has is ignored.
+    """
     statics(room)
     asked = room.commit(5, producer_id=7, producer_epoch=0, **named)
     assert room.answers[asked] is error
@@ -585,7 +595,8 @@ def test_a_group_ends_with_its_last_offset(room: Room, had_members: bool) -> Non
 def test_an_empty_group_ends_by_deleting_what_it_does_not_have(room: Room) -> None:
     """Deleting an offset that does not exist ends an empty group.
 
-    Kafka 2.8 checks which offsets are left, not which were deleted."""
+    Kafka 2.8 checks which offsets are left, not which were deleted.
+    """
     empty(room)
     assert not room.ask(DeleteOffsets, partitions=()).error
     assert room.is_in(State.EMPTY)
@@ -628,7 +639,8 @@ def test_a_group_does_not_end_while_a_member_joins(room: Room) -> None:
     """A group does not end while a client holds a member id that it has not used yet.
 
     Its offsets may be deleted because it has no subscription, but the client may join at any
-    moment."""
+    moment.
+    """
     room.commit(5)
     room.join(requires_id=True)
     assert not room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),)).error
@@ -657,7 +669,8 @@ def test_deleting_a_group(room: Room) -> None:
 def test_a_group_that_is_committed_to_is_not_deleted() -> None:
     """A group with pending commits cannot be deleted.
 
-    Otherwise these commits would restore it at the next coordinator."""
+    Otherwise these commits would restore it at the next coordinator.
+    """
     room = Room(writes=False)
     room.commit(5)
     assert room.ask(Delete) is E.NON_EMPTY_GROUP
@@ -674,7 +687,8 @@ def test_a_group_that_is_committed_to_is_not_deleted() -> None:
 def test_offsets_expire() -> None:
     """Offsets expire after their retention, counted from when the last member left (KIP-211).
 
-    The group ends with its last offset."""
+    The group ends with its last offset.
+    """
     room = Room(RETAINING)
     (one,) = room.stable(1)
     room.commit(5, member_id=one, generation=1)
@@ -693,7 +707,8 @@ def test_offsets_expire() -> None:
 def test_offsets_of_topics_that_nobody_reads_any_more() -> None:
     """Offsets of topics without subscribers expire while the group has members (KAFKA-13636).
 
-    Offsets of subscribed topics do not."""
+    Offsets of subscribed topics do not.
+    """
     room = Room(RETAINING)
     room.commit(5, "t")
     room.commit(5, "u")
@@ -736,7 +751,8 @@ def test_unloading_answers_everybody() -> None:
 def test_a_group_is_restored(room: Room) -> None:
     """A restored group has the generation, leader, assignments and static members of the log.
 
-    The sessions of its members start again."""
+    The sessions of its members start again.
+    """
     statics(room)
     value = room.log[-1][1]
     assert value is not None

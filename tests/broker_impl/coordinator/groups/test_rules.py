@@ -41,7 +41,8 @@ def test_commit_state_error(state: State, error: E) -> None:
 def test_static_join_rebalances(state: State) -> None:
     """A static member rejoins without a rebalance only in Stable and under the same protocol.
 
-    While the leader assigns, its join starts another rebalance."""
+    While the leader assigns, its join starts another rebalance.
+    """
     assert rules.static_join_rebalances(state, True) == (state is State.COMPLETING)
     assert rules.static_join_rebalances(state, False) == (state in (State.STABLE, State.COMPLETING))
 

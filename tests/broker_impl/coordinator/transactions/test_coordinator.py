@@ -93,7 +93,8 @@ def test_impossible_requests_are_refused() -> None:
     """Invalid requests are refused.
 
     They have a timeout beyond transaction.max.timeout.ms, an epoch without a producer id, an
-    empty transactional id, or one that is not known."""
+    empty transactional id, or one that is not known.
+    """
     here = coordinator()
     here.begin(0, 0)
     here.loaded(0, 0, [], 0)

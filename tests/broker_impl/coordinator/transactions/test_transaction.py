@@ -189,7 +189,8 @@ def test_a_transaction_is_kept_step_by_step() -> None:
 def test_nothing_is_answered_before_it_is_kept() -> None:
     """T4, T6: neither an epoch nor a decision is answered before it is logged.
 
-    Other requests for the id get CONCURRENT_TRANSACTIONS meanwhile."""
+    Other requests for the id get CONCURRENT_TRANSACTIONS meanwhile.
+    """
     driver = Driver()
     driver.holds_writes = True
     assert driver.init() is None
@@ -293,7 +294,8 @@ def test_what_is_decided_is_waited_for(state: State) -> None:
 def test_what_a_producer_left_open_is_aborted() -> None:
     """InitProducerId aborts an open transaction under an epoch that no producer receives.
 
-    The next producer retries, and gets the epoch after that one."""
+    The next producer retries, and gets the epoch after that one.
+    """
     driver = driven(State.ONGOING)
     assert driver.init() == InitAnswer(error=BUSY)
     (sent,) = driver.markers
@@ -320,7 +322,8 @@ def test_a_fence_that_cannot_be_written_uses_one_epoch() -> None:
 def test_a_transaction_that_is_open_for_too_long_is_aborted() -> None:
     """KAFKA-6119: a transaction that is open for too long is aborted with an epoch bump.
 
-    The bump fences its producer, which could otherwise continue."""
+    The bump fences its producer, which could otherwise continue.
+    """
     driver = driven(State.ONGOING)
     driver.tick(TIMEOUT_MS)
     assert driver.state() is State.ONGOING
@@ -359,7 +362,8 @@ def test_completion_is_tried_until_it_is_written() -> None:
 def test_the_next_coordinator_carries_out_what_was_decided() -> None:
     """KAFKA-5131: the next coordinator sends all markers of a decided transaction again.
 
-    It cannot know which of them are written."""
+    It cannot know which of them are written.
+    """
     driver = driven(State.PREPARE_COMMIT)
     driver.markers.clear()
     driver.start()
@@ -388,7 +392,8 @@ def test_the_answer_to_an_old_marker_is_not_taken_for_a_new_one() -> None:
 def test_a_producer_may_bump_its_own_epoch_and_ask_again() -> None:
     """KIP-360: a producer may bump its own epoch, and a retry gets the same answer again.
 
-    A producer that initialized in between fences it."""
+    A producer that initialized in between fences it.
+    """
     driver = driven(State.COMPLETE_ABORT)
     bumped = InitAnswer(producer_id=101, producer_epoch=1)
     assert driver.init(101, 0) == bumped
@@ -404,7 +409,8 @@ def test_a_zombie_does_not_abort_its_successors_transaction() -> None:
     """An InitProducerId with an old epoch is fenced, and does not abort the transaction of its
     successor.
 
-    Kafka 2.8 is less strict: it aborts first, and fences at the second attempt."""
+    Kafka 2.8 is less strict: it aborts first, and fences at the second attempt.
+    """
     driver = driven(State.EMPTY)
     driver.init()
     driver.add(A, epoch=1)

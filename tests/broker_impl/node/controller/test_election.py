@@ -23,7 +23,8 @@ T0 = TopicPartition("t", 0)
 class AdoptedLate:
     """A client whose claim succeeds with a lost connection, and whose read of the epoch is delayed.
 
-    The read of the epoch after the claim waits for `may_adopt`."""
+    The read of the epoch after the claim waits for `may_adopt`.
+    """
 
     def __init__(self, zk: ZooKeeper) -> None:
         self._zk = zk
@@ -106,7 +107,8 @@ async def test_taking_over_distrusts_who_has_returned(
 ) -> None:
     """At takeover, a broker that registered after the ISR was written leaves the ISR.
 
-    It may have lost records that the others have."""
+    It may have lost records that the others have.
+    """
     await world.come(1, 2, 3)
     first = await world.contend(1)
     await world.topic("t", [1, 2, 3])
@@ -122,7 +124,8 @@ async def test_taking_over_distrusts_who_has_returned(
 async def test_taking_over_begins_an_epoch_where_nobody_stayed(world: Any) -> None:
     """At takeover, if no member of the ISR stayed registered, the same leader gets a new epoch.
 
-    It must not give offsets of its old epoch to other records."""
+    It must not give offsets of its old epoch to other records.
+    """
     await world.come(1, 2)
     first = await world.contend(1)
     await world.topic("t", [1, 2])
@@ -217,7 +220,8 @@ async def test_a_claim_taken_away(world: Any) -> None:
 async def test_a_lost_connection_is_no_lost_term(world: Any) -> None:
     """A lost connection does not end the term while the session lives.
 
-    The controller handles afterwards what happened meanwhile."""
+    The controller handles afterwards what happened meanwhile.
+    """
     await world.come(1, 2)
     contender = await world.contend(1)
     await world.restart(down_s=0.05)

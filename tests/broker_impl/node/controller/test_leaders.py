@@ -46,7 +46,8 @@ async def test_the_leader_dies(three: Any) -> None:
     """When the leader dies, the next in-sync replica leads in the next epoch, and all brokers
     hear of it.
 
-    The ISR loses the dead leader."""
+    The ISR loses the dead leader.
+    """
     await three.go(1)
     assert await three.led(T0, 2, 2, 3) == 1
     await three.until(lambda: len(three.peers.roles(3, T0)) == 2)
@@ -173,7 +174,8 @@ async def test_isr_changes_are_passed_on(three: Any) -> None:
 async def test_a_controlled_shutdown(three: Any) -> None:
     """A controlled shutdown moves leaders and shrinks ISRs, and the broker gets StopReplica.
 
-    StopReplica has the epoch that excluded the broker."""
+    StopReplica has the epoch that excluded the broker.
+    """
     await three.topic("alone", [1])
     await three.led(TopicPartition("alone", 0), 1, 1)
     answer = await three.controller.runtime.controlled_shutdown(

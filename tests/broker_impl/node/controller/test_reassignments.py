@@ -164,7 +164,8 @@ async def test_what_is_not_begun(
 async def test_a_move_whose_target_alone_is_in_sync_is_not_turned_back(four: Any) -> None:
     """A move is not cancelled while only replicas of the target are in sync and alive.
 
-    Records that were acknowledged since would be lost."""
+    Records that were acknowledged since would be lost.
+    """
     await move(four, [3, 4])
     await in_sync(four, 1, 3)
     await four.go(1)

@@ -226,7 +226,8 @@ async def test_a_wish_in_zookeeper(two: Any) -> None:
 async def test_a_broker_that_is_down_keeps_the_topic(two: Any) -> None:
     """A topic exists until every broker with a replica has deleted it, dead brokers included.
 
-    The old log must not be taken for that of a new topic of the same name."""
+    The old log must not be taken for that of a new topic of the same name.
+    """
     await create(two, asked())
     await two.go(2)
     await two.until(lambda: bool(two.peers.roles(1, T0)[1:]))
