@@ -1,4 +1,4 @@
-"""Real processes: how they start, stop, refuse, and survive being killed."""
+"""Real broker processes: how they start, stop, refuse to start, and survive kills."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = START_S) -> None:
 
 
 class Site:
-    """ZooKeeper, and brokers on demand; every process ends with the test."""
+    """ZooKeeper, and brokers that a test starts; every process ends with the test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,7 +91,7 @@ class Site:
         return f"127.0.0.1:{json.loads(self.ports_file(name).read_text())['PLAINTEXT']}"
 
     def lines(self, name: str = "broker") -> list[str]:
-        """What was logged as an error; each line is one record of the log."""
+        """The logged records that are not at level INFO, one per line."""
         return [line for line in self.log(name).splitlines() if " INFO " not in line]
 
     def close(self) -> None:
@@ -110,14 +110,15 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def terminate(process: subprocess.Popen[str]) -> tuple[int, float]:
-    """Exit status, and seconds until the end, after SIGTERM."""
+    """Send SIGTERM, and return the exit status and the seconds until the end."""
     began = time.monotonic()
     process.terminate()
     return process.wait(15), time.monotonic() - began
 
 
 def test_sigterm_at_any_moment_of_the_start(site: Site) -> None:
-    """From the first second on a SIGTERM is a clean end, and the directory can be used again."""
+    """SIGTERM at any moment of the start ends the broker cleanly, and its directory can be used
+    again."""
     for delay_s in (0.35, 0.45, 0.55):
         process = site.broker()
         time.sleep(delay_s)
@@ -132,7 +133,8 @@ def test_sigterm_at_any_moment_of_the_start(site: Site) -> None:
 
 
 def test_sigterm_without_zookeeper(site: Site) -> None:
-    """With ZooKeeper dead, before the start or after it, a SIGTERM ends in 0 within 10 s."""
+    """Without ZooKeeper, before or after the start, SIGTERM ends the broker with status 0 within
+    10 s."""
     running = site.broker()
     site.address()
     site.zookeeper.kill()
@@ -149,7 +151,11 @@ def test_sigterm_without_zookeeper(site: Site) -> None:
 
 
 def test_what_cannot_be_is_refused_in_one_line(site: Site) -> None:
-    """A second broker on the directory or with the id, a foreign directory, a bad setting."""
+    """A broker that cannot start logs one line.
+
+    The cases are a second broker on the directory or with the id, a foreign directory, an
+    invalid setting, and a port in use.
+    """
     first = site.broker()
     address = site.address()
 
@@ -200,8 +206,10 @@ group.initial.rebalance.delay.ms=0
 
 
 def test_a_broker_runs_with_kafkas_own_file(site: Site) -> None:
-    """A file of Kafka's and a misspelt name stop no broker: the log names what has no effect, and
-    a client that follows the advertised name of the machine reaches the broker."""
+    """A broker runs with Kafka's own properties file, and notes settings without effect and a typo.
+
+    A client reaches the broker by the machine's name, which the broker advertises.
+    """
     file = site.folder / "server.properties"
     file.write_text(KAFKAS_OWN.format(folder=site.folder, port=site.zookeeper_port))
     sets = ("--set", "listeners=PLAINTEXT://:0", "--set", "num.partition=2")
@@ -220,7 +228,7 @@ def test_a_broker_runs_with_kafkas_own_file(site: Site) -> None:
 
 
 def test_a_directory_that_cannot_be_written_is_one_line(site: Site) -> None:
-    """A data directory that is a file: exit 74, one line."""
+    """A data directory that is a file: the broker exits with status 74 and one line."""
     (site.folder / "file").write_text("")
     process = site.broker(log_dirs=str(site.folder / "file"))
     assert process.wait(15) == 74
@@ -229,7 +237,7 @@ def test_a_directory_that_cannot_be_written_is_one_line(site: Site) -> None:
 
 
 def test_sigkill_is_survived_at_any_moment(site: Site) -> None:
-    """Over several kills under load each acknowledged record is there, once, in order."""
+    """Over several kills under load each acknowledged record is in the log, once, in order."""
     site.broker()
     port = site.address()
     listeners = f"PLAINTEXT://{port}"

@@ -9,8 +9,11 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
 
 
 def test_a_properties_file_has_java_s_format(tmp_path: Path) -> None:
-    """Both kinds of comments, all separators, continuation lines, escapes, and the last of two
-    equal names."""
+    """A properties file is read as Java does.
+
+    It has both kinds of comments, all separators, continuation lines and escapes; of two equal
+    names the last one counts.
+    """
     file = tmp_path / "server.properties"
     file.write_bytes(
         b"# a broker\n! another comment\r\n\n"
@@ -39,7 +42,7 @@ def test_a_properties_file_has_java_s_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, b"a=\\u12"])
 def test_a_file_that_cannot_be_read_is_one_sentence(content: bytes | None, tmp_path: Path) -> None:
-    """A missing file and a broken escape are ConfigErrors that name the file."""
+    """A missing file and a broken escape are ConfigErrors of one line that name the file."""
     file = tmp_path / "server.properties"
     if content is not None:
         file.write_bytes(content)
@@ -49,7 +52,8 @@ def test_a_file_that_cannot_be_read_is_one_sentence(content: bytes | None, tmp_p
 
 
 def test_variables_are_settings_by_the_custom_of_kafkas_images() -> None:
-    """KAFKA_ goes, the rest is a name; what Kafka's start scripts read sets nothing."""
+    """A variable KAFKA_X_Y sets x.y, as in Kafka's images, except variables of Kafka's start
+    scripts."""
     environment = {
         "KAFKA_LOG_RETENTION_HOURS": "60",
         "KAFKA_FAULTLINE_PEER_2": "toxiproxy:20001",
@@ -64,7 +68,7 @@ def test_variables_are_settings_by_the_custom_of_kafkas_images() -> None:
 
 
 def test_a_misspelt_variable_is_noted_like_a_misspelt_setting() -> None:
-    """No setting is ignored in silence for the way that it came."""
+    """A misspelt environment variable is noted like a misspelt setting."""
     settings = properties.from_environment({"KAFKA_LOG_RETENTON_HOURS": "60"})
     assert config.notes(settings) == [
         "unknown setting log.retenton.hours is ignored; did you mean log.retention.hours?"
@@ -94,7 +98,8 @@ def test_a_misspelt_variable_is_noted_like_a_misspelt_setting() -> None:
 def test_older_names_count_where_the_newer_are_not_given(
     given: dict[str, str], read: dict[str, str]
 ) -> None:
-    """Kafka 2.8 still reads the names from before listeners, and `log.dir`."""
+    """Kafka 2.8 still reads `log.dir` and the names from before listeners, if the newer are not
+    given."""
     assert properties.by_one_name(given) == read
 
 
@@ -108,7 +113,7 @@ def test_older_names_count_where_the_newer_are_not_given(
     ],
 )
 def test_the_finest_unit_counts(settings: dict[str, str], retention_ms: int) -> None:
-    """Of the three names of retention the finest that is given is obeyed, as in Kafka."""
+    """Of the three names of retention the one with the finest unit counts, as in Kafka."""
     parsed = config.parse(MINIMAL | settings)
     assert parsed.log_retention_ms == retention_ms
     assert "log.retention.ms" in parsed.given

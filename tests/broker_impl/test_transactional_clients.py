@@ -1,4 +1,4 @@
-"""Transactions of the clients that people use, against three brokers in this process."""
+"""Transactions of unmodified client libraries against three brokers in this process."""
 
 import asyncio
 import warnings
@@ -12,14 +12,15 @@ from aiokafka.errors import ProducerFenced
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas the old way
+    # kafka-python reads its schemas through a deprecated interface
+    warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
 
 pytestmark = pytest.mark.slow
 
 PARTITIONS = (0, 1, 2)
 ROUNDS = 8
-"""Transactions; the odd ones are aborted."""
+"""The number of transactions, of which the odd ones are aborted."""
 
 COMMITTED = {
     partition: [f"{number}-{partition}".encode() for number in range(0, ROUNDS, 2)]
@@ -53,7 +54,7 @@ def confluent_work(bootstrap: str, topic: str, rounds: Iterable[int]) -> None:
 
 
 def confluent_read(bootstrap: str, topic: str, isolation: str) -> dict[int, list[bytes]]:
-    """All that is there, until each partition has ended."""
+    """Read each partition to its end, at this isolation level."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -87,7 +88,7 @@ def confluent_read(bootstrap: str, topic: str, isolation: str) -> dict[int, list
 
 @pytest.fixture
 async def topic(three: Any, request: pytest.FixtureRequest) -> str:
-    """Three partitions, three replicas."""
+    """Create a topic of three partitions with three replicas, named after the test."""
     name: str = request.node.name.replace("_", "-")
 
     def create() -> None:
@@ -100,7 +101,7 @@ async def topic(three: Any, request: pytest.FixtureRequest) -> str:
 
 
 async def check(three: Any, topic: str) -> None:
-    """Readers of committed records see what was committed, in order, and others all of it."""
+    """Check that read_committed consumers see committed records only, in order, and others all."""
     read = asyncio.to_thread(confluent_read, three.bootstrap, topic, "read_committed")
     assert await read == COMMITTED
     read = asyncio.to_thread(confluent_read, three.bootstrap, topic, "read_uncommitted")
@@ -114,7 +115,7 @@ async def test_confluent_kafka(three: Any, topic: str) -> None:
 
 
 async def test_aiokafka(three: Any, topic: str) -> None:
-    """aiokafka: the same, and a reader of committed records of its own."""
+    """aiokafka: transactions over three partitions, and a read_committed consumer of its own."""
     producer = aiokafka.AIOKafkaProducer(
         bootstrap_servers=three.bootstrap, transactional_id="aio-id"
     )
@@ -170,14 +171,15 @@ def kafka_python_work(bootstrap: str, topic: str) -> list[bytes]:
 
 
 async def test_kafka_python(three: Any, topic: str) -> None:
-    """kafka-python 3: the same."""
+    """kafka-python 3: transactions over three partitions, and a read_committed consumer of its
+    own."""
     work = asyncio.to_thread(kafka_python_work, three.bootstrap, topic)
     assert await work == COMMITTED[2]
     await check(three, topic)
 
 
 async def test_a_second_producer_fences_the_first(three: Any, topic: str) -> None:
-    """KIP-98: what the first had begun is aborted, and it can neither send nor commit."""
+    """KIP-98: a second producer aborts the first one's transaction, and fences the first."""
     first = aiokafka.AIOKafkaProducer(bootstrap_servers=three.bootstrap, transactional_id=topic)
     await first.start()
     await first.begin_transaction()
@@ -192,9 +194,9 @@ async def test_a_second_producer_fences_the_first(three: Any, topic: str) -> Non
 
 
 def confluent_transform(bootstrap: str, source: str, target: str) -> dict[int, int]:
-    """Consume, transform, produce: every second attempt is given up and begun again.
+    """Consume, transform and produce; abort every second attempt, and repeat it.
 
-    Returns the group's offsets in the end.
+    Return the group's offsets at the end.
     """
     producer = confluent_producer(bootstrap, "transform")
     consumer = confluent_kafka.Consumer(
@@ -233,7 +235,8 @@ def confluent_transform(bootstrap: str, source: str, target: str) -> dict[int, i
 
 
 async def test_exactly_once_with_confluent_kafka(three: Any, topic: str) -> None:
-    """KIP-447, T8: offsets count when their transaction commits, and every input is there once."""
+    """KIP-447, T8: offsets count when their transaction commits, and each input is produced
+    once."""
     await asyncio.to_thread(confluent_work, three.bootstrap, topic, range(ROUNDS))
     source = topic
 
@@ -246,13 +249,14 @@ async def test_exactly_once_with_confluent_kafka(three: Any, topic: str) -> None
     offsets = await asyncio.to_thread(work)
     read = asyncio.to_thread(confluent_read, three.bootstrap, "target", "read_committed")
     assert await read == COMMITTED
-    # Behind the last committed record of each partition; aborted ones and markers may follow.
+    # The offset is behind the last committed record; aborted records and markers may follow.
     assert set(offsets) == set(PARTITIONS)
     assert all(2 * ROUNDS - 4 < offset <= 2 * ROUNDS for offset in offsets.values())
 
 
 async def test_exactly_once_with_aiokafka(three: Any, topic: str) -> None:
-    """aiokafka: the same, by offsets that it is told to send."""
+    """aiokafka: exactly-once processing by offsets that the application sends to the
+    transaction."""
     await asyncio.to_thread(confluent_work, three.bootstrap, topic, range(ROUNDS))
     producer = aiokafka.AIOKafkaProducer(bootstrap_servers=three.bootstrap, transactional_id="aio")
     await producer.start()
@@ -284,7 +288,8 @@ async def test_exactly_once_with_aiokafka(three: Any, topic: str) -> None:
                     await producer.abort_transaction()
                     known = await consumer.committed(source)
                     consumer.seek(source, known or 0)
-        while True:  # it does not ask for stable offsets only: the marker may still be on its way
+        # aiokafka does not ask for stable offsets only, and the marker may still be pending
+        while True:
             if await consumer.committed(source) == message.offset + 1:
                 break
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Where Kafka's own client jar may be found."""
+"""The fixture that finds the jar of Kafka's own clients."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ PLACES = [
 
 @pytest.fixture(scope="session")
 def kafka_jar() -> Path:
-    """The jar of Kafka 3.5.2's clients; skips where there is none."""
+    """The jar of Kafka 3.5.2's clients; without it, the test is skipped."""
     for place in PLACES:
         if place.exists():
             return place

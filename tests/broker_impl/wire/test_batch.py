@@ -1,4 +1,4 @@
-"""Record batches: read back as written, understood by other libraries, garbage refused."""
+"""Record batches: encoding and decoding, agreement with other libraries, and damaged bytes."""
 
 import contextlib
 import struct
@@ -32,7 +32,7 @@ some_records = st.lists(
 
 @given(some_records, st.sampled_from(CODECS), st.integers(0, 2**62))
 def test_what_is_encoded_is_decoded(records: list[Record], codec: int, base: int) -> None:
-    """Every record comes back with its place, under every codec."""
+    """Every record is decoded with its offset, under every codec."""
     data = batch.encode_batch(records, compression=codec, base_offset=base, leader_epoch=7)
     header = batch.parse_header(data)
     assert header.size == len(data)
@@ -46,7 +46,7 @@ def test_what_is_encoded_is_decoded(records: list[Record], codec: int, base: int
 
 @given(some_records, st.sampled_from([batch.NONE, batch.GZIP]))
 def test_aiokafka_reads_what_we_encode(records: list[Record], codec: int) -> None:
-    """Somebody else's decoder finds a valid CRC and the same records."""
+    """aiokafka decodes an encoded batch with a valid CRC and the same records."""
     data = batch.encode_batch(records, compression=codec, base_offset=40)
     theirs = DefaultRecordBatch(data)
     assert theirs.validate_crc()
@@ -56,7 +56,7 @@ def test_aiokafka_reads_what_we_encode(records: list[Record], codec: int) -> Non
 
 @pytest.mark.parametrize("codec", [batch.NONE, batch.GZIP])
 def test_we_read_what_aiokafka_encodes(codec: int) -> None:
-    """Somebody else's encoder gives a batch whose header and records we understand."""
+    """A batch that aiokafka encodes is decoded with its header and records."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=codec,
@@ -81,7 +81,7 @@ def test_we_read_what_aiokafka_encodes(codec: int) -> None:
 
 
 def test_xerial_blocks_of_snappy_are_read() -> None:
-    """Java writes snappy as a stream of blocks; they are joined."""
+    """Java encodes snappy as a stream of blocks, which are joined."""
     plain = batch.encode_batch([Record(b"k", b"v" * 50, 9)])
     payload = plain[batch.HEADER_BYTES :]
     blocks = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
@@ -99,7 +99,8 @@ def test_xerial_blocks_of_snappy_are_read() -> None:
 
 @pytest.mark.parametrize("codec", [batch.GZIP, batch.SNAPPY, batch.LZ4, batch.ZSTD])
 def test_a_bomb_is_refused(codec: int) -> None:
-    """A small batch that would decompress to more than is allowed never takes that memory."""
+    """A small batch that would decompress beyond the limit is refused before it takes that
+    memory."""
     data = batch.encode_batch([Record(value=bytes(3_000_000))], compression=codec)
     with pytest.raises(WireError):
         batch.records(data, bytes_max=1_000_000)
@@ -110,7 +111,7 @@ def test_a_bomb_is_refused(codec: int) -> None:
     ("at", "codec"), [(21, 0x07), (61, batch.GZIP), (61, batch.ZSTD), (61, batch.NONE)]
 )
 def test_garbage_inside_a_batch_is_a_wire_error(at: int, codec: int) -> None:
-    """Records that are no records, and codecs that are none, raise WireError only."""
+    """Invalid records and unknown codecs raise WireError only."""
     data = bytearray(batch.encode_batch([Record(value=b"x" * 80)]))
     struct.pack_into(">h", data, 21, codec)
     data[at + 1 :] = b"\xff" * (len(data) - at - 1)
@@ -120,7 +121,7 @@ def test_garbage_inside_a_batch_is_a_wire_error(at: int, codec: int) -> None:
 
 @given(st.data())
 def test_any_damage_is_a_wire_error_or_a_batch(data: st.DataObject) -> None:
-    """Whatever byte is changed, decoding gives records or WireError, nothing else."""
+    """A batch with any changed byte is decoded or raises WireError."""
     good = bytearray(
         batch.encode_batch([Record(b"key", b"value", 5, (("h", b"x"),))] * 3, base_offset=3)
     )
@@ -132,13 +133,14 @@ def test_any_damage_is_a_wire_error_or_a_batch(data: st.DataObject) -> None:
 
 @given(st.binary(max_size=200))
 def test_noise_is_a_wire_error(noise: bytes) -> None:
-    """Bytes that are no batch raise WireError, at any length."""
+    """Bytes that are not a batch raise WireError, at any length."""
     with contextlib.suppress(WireError):
         list(batch.batches(noise))
 
 
 def test_batches_walks_and_finds_the_torn_tail() -> None:
-    """Each batch is found at its place; a cut at any byte raises, or ends where that is allowed."""
+    """Each batch is found at its position; a cut at any byte raises WireError or, if allowed,
+    ends there."""
     first = batch.encode_batch([Record(value=b"a")])
     second = batch.encode_batch([Record(value=b"b")] * 2, base_offset=1)
     whole = first + second
@@ -150,7 +152,7 @@ def test_batches_walks_and_finds_the_torn_tail() -> None:
 
 
 def test_old_formats_are_refused() -> None:
-    """Magic 0 and 1 are not understood, and the message says so."""
+    """Magic 0 and 1 are refused, with the magic in the message."""
     data = bytearray(batch.encode_batch([Record(value=b"a")]))
     data[16] = 1
     with pytest.raises(WireError, match="magic 1"):
@@ -160,7 +162,7 @@ def test_old_formats_are_refused() -> None:
 
 
 def test_patch_keeps_the_crc() -> None:
-    """Base offset and leader epoch are written in place, and the CRC does not cover them."""
+    """Base offset and leader epoch are patched in place, and the CRC does not cover them."""
     data = bytearray(b"??" + batch.encode_batch([Record(value=b"a")] * 3))
     batch.patch(memoryview(data), 2, 1000, 4)
     header = batch.parse_header(data, 2)
@@ -182,7 +184,7 @@ def test_the_crc_is_crc32c_from_the_attributes_on() -> None:
 
 
 def test_stamp_makes_it_log_append_time() -> None:
-    """The broker's time replaces the records' times, under a new CRC."""
+    """`stamp` replaces the records' timestamps by the broker's time, under a new CRC."""
     sent = batch.encode_batch([Record(value=b"a", timestamp_ms=5)] * 2)
     head = bytearray(sent[: batch.HEADER_BYTES])
     batch.stamp(head, sent[batch.HEADER_BYTES :], 777)
@@ -198,7 +200,7 @@ def test_stamp_makes_it_log_append_time() -> None:
     [(0, 1, 0), (5, 3, 7), (2**31 - 1, 1, 2**31 - 1), (2**31 - 1, 2, 0), (2**31 - 2, 4, 1)],
 )
 def test_sequences_wrap(first: int, count: int, last: int) -> None:
-    """After 2^31 - 1 comes 0 (KAFKA-7692)."""
+    """After sequence 2^31 - 1 comes 0 (KAFKA-7692)."""
     data = batch.encode_batch(
         [Record()] * count, producer_id=1, producer_epoch=0, base_sequence=first
     )
@@ -206,6 +208,6 @@ def test_sequences_wrap(first: int, count: int, last: int) -> None:
 
 
 def test_a_producer_without_idempotence_has_no_sequence() -> None:
-    """Base sequence -1 stays -1 at the last record, too."""
+    """Without idempotence, the base sequence and the last sequence are -1."""
     header: BatchHeader = batch.parse_header(batch.encode_batch([Record()] * 3))
     assert (header.producer_id, header.last_sequence) == (-1, -1)

@@ -1,4 +1,5 @@
-"""Frames from bytes that come in any portions, and headers of every version."""
+"""Frames are read from bytes in any portions, and headers of every version are encoded and
+decoded."""
 
 from collections.abc import Callable, Iterator
 
@@ -29,7 +30,7 @@ def received(reader: FrameReader, portion: bytes) -> None:
 
 
 def buffered(reader: FrameReader, portion: bytes) -> None:
-    """As asyncio does for a `BufferedProtocol`: never more than there is room for."""
+    """Feed bytes as asyncio feeds a `BufferedProtocol`, never more than the buffer has room for."""
     while portion:
         room = reader.get_buffer()
         count = min(len(room), len(portion))
@@ -66,7 +67,7 @@ def test_every_cut_gives_the_same_frames(feed: Callable[[FrameReader, bytes], No
     st.lists(st.tuples(st.integers(0, 90_000), st.booleans()), max_size=12),
 )
 def test_any_portions_by_either_way(sizes: list[int], cuts: list[tuple[int, bool]]) -> None:
-    """Large frames come out whole, exact and writable, whichever way their bytes came in."""
+    """Large frames are complete, exact and writable, whichever way their bytes arrived."""
     bodies = [bytes([number]) * size for number, size in enumerate(sizes)]
     reader = FrameReader(200_000, SCRATCH)
     frames: list[memoryview] = []
@@ -80,7 +81,7 @@ def test_any_portions_by_either_way(sizes: list[int], cuts: list[tuple[int, bool
 
 @pytest.mark.parametrize("announced", [101, -1, -(2**31), 2**31 - 1])
 def test_a_frame_beyond_the_limit_is_refused(announced: int) -> None:
-    """The frames in front of it still come; nothing behind it is read."""
+    """A frame beyond the limit is refused after the frames before it; later bytes are not read."""
     reader = FrameReader(100, SCRATCH)
     reader.receive(framed(b"good") + announced.to_bytes(4, "big", signed=True) + framed(b"bad"))
     frames = reader.frames()
@@ -94,7 +95,8 @@ def test_a_frame_beyond_the_limit_is_refused(announced: int) -> None:
 
 @pytest.mark.parametrize("feed", [received, buffered])
 def test_memory_follows_the_bytes_that_came(feed: Callable[[FrameReader, bytes], None]) -> None:
-    """Announcing 100 MB costs 4 KiB; what is held stays within sixteen times what was sent."""
+    """Announcing 100 MB costs 4 KiB, and the memory stays within sixteen times the received
+    bytes."""
     reader = FrameReader(1 << 30, SCRATCH)
     feed(reader, (100 << 20).to_bytes(4, "big"))
     assert reader.bytes_held <= 4096
@@ -107,7 +109,7 @@ def test_memory_follows_the_bytes_that_came(feed: Callable[[FrameReader, bytes],
 
 
 def test_a_known_large_frame_is_received_in_place() -> None:
-    """Once its first bytes have come, a large frame's buffer is the socket's own target."""
+    """After its first bytes, a large frame's buffer receives the bytes of the socket directly."""
     reader = FrameReader(1 << 20, SCRATCH)
     reader.receive((1 << 20).to_bytes(4, "big") + bytes(1 << 16))
     assert len(reader.get_buffer()) == (1 << 20) - (1 << 16)
@@ -115,17 +117,18 @@ def test_a_known_large_frame_is_received_in_place() -> None:
 
 HEADERS = [
     (0, 8, "0000 0008 00000007 0002 6d65", True),  # v1
-    (0, 9, "0000 0009 00000007 0002 6d65 00", True),  # v2: tagged fields, no compact client id
+    (0, 9, "0000 0009 00000007 0002 6d65 00", True),  # v2: tagged fields, but no compact client id
     (7, 0, "0007 0000 00000007", False),  # v0
     (7, 1, "0007 0001 00000007 0002 6d65", True),
     (18, 3, "0012 0003 00000007 0002 6d65 00", True),
-    (18, 99, "0012 0063 00000007 0002 6d65 00", True),  # from the future: as its nearest
+    # an unknown version is treated like the nearest known one
+    (18, 99, "0012 0063 00000007 0002 6d65 00", True),
 ]
 
 
 @pytest.mark.parametrize(("api_key", "version", "written", "has_client_id"), HEADERS)
 def test_request_headers(api_key: int, version: int, written: str, has_client_id: bool) -> None:
-    """v2 for flexible versions, v0 for ControlledShutdown v0, else v1."""
+    """Request headers are v2 for flexible versions, v0 for ControlledShutdown v0, else v1."""
     header = RequestHeader(api_key, version, 7, "me" if has_client_id else None)
     frame = bytes.fromhex(written) + b"body"
     assert b"".join(encode_request(header, [b"body"])) == framed(frame)
@@ -137,26 +140,26 @@ def test_request_headers(api_key: int, version: int, written: str, has_client_id
     [
         (0, 8, "00000007"),
         (0, 9, "00000007 00"),
-        (18, 3, "00000007"),  # ApiVersions never has tagged fields in its header (KIP-511)
+        (18, 3, "00000007"),  # response headers of ApiVersions never have tagged fields (KIP-511)
         (7, 0, "00000007"),
     ],
 )
 def test_response_headers(api_key: int, version: int, written: str) -> None:
-    """v1 for flexible versions, but v0 for every ApiVersions."""
+    """Response headers are v1 for flexible versions, but v0 for every ApiVersions."""
     frame = bytes.fromhex(written) + b"body"
     assert b"".join(encode_response(api_key, version, 7, [b"body"])) == framed(frame)
     assert decode_response(memoryview(frame), api_key, version) == (7, BODY)
 
 
 def test_a_null_client_id() -> None:
-    """A client need not say its name."""
+    """The client id of a request may be null."""
     header = RequestHeader(3, 1, -1, None)
     (frame,) = encode_request(header, [])
     assert decode_request_header(memoryview(frame)[4:]) == (header, memoryview(b""))
 
 
 def test_unknown_tags_in_headers_are_skipped() -> None:
-    """A newer peer may say more in a header than we know (KIP-482)."""
+    """Unknown tagged fields in headers, of a newer peer, are skipped (KIP-482)."""
     tags = bytes.fromhex("01 05 02 ffff")
     request = memoryview(bytes.fromhex("0000 0009 00000007 ffff") + tags + b"body")
     assert decode_request_header(request) == (RequestHeader(0, 9, 7, None), BODY)
@@ -174,13 +177,13 @@ def test_unknown_tags_in_headers_are_skipped() -> None:
     ],
 )
 def test_a_bad_request_header(written: str) -> None:
-    """A header that is short, or no text, is a `WireError` and nothing else."""
+    """A request header that is too short, or not valid text, raises `WireError`."""
     with pytest.raises(WireError):
         decode_request_header(memoryview(bytes.fromhex(written)))
 
 
 def test_a_short_response_header() -> None:
-    """A response without room for its number is a `WireError`."""
+    """A response that is too short for its header raises `WireError`."""
     with pytest.raises(WireError):
         decode_response(memoryview(b"\0\0\0"), 0, 8)
     with pytest.raises(WireError):
@@ -188,7 +191,7 @@ def test_a_short_response_header() -> None:
 
 
 def test_large_parts_are_not_copied() -> None:
-    """The frame carries the very buffer of records that went in; what is small travels as one."""
+    """A frame contains the buffer of records itself, without a copy; small parts are joined."""
     records = memoryview(bytearray(100_000))
     parts = encode_response(1, 11, 7, [b"head", records, b"tail"])
     assert len(parts) == 3

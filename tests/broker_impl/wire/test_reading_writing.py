@@ -1,4 +1,4 @@
-"""The data types of the protocol, there and back."""
+"""The data types of the protocol, encoded and decoded."""
 
 import struct
 from collections.abc import Callable
@@ -31,7 +31,7 @@ PAIRS: list[tuple[str, st.SearchStrategy[Any]]] = [
 
 
 def read_all(reader: reading.Reader[Any], data: bytes) -> Any:
-    """What decoding a message of this one value gives."""
+    """Decode a message of this one value."""
     return reading.decode_message("Test", [reader], memoryview(data), 0)
 
 
@@ -40,7 +40,7 @@ def read_all(reader: reading.Reader[Any], data: bytes) -> Any:
 def test_what_is_written_is_read(
     name: str, values: st.SearchStrategy[Any], data: st.DataObject
 ) -> None:
-    """Every value comes back, and no shorter input is taken for it."""
+    """Every value is decoded as it was encoded, and every shorter input is refused."""
     value = data.draw(values)
     parts: writing.Parts = []
     getattr(writing, f"write_{name}")(parts, value)
@@ -58,7 +58,7 @@ ARRAYS = ["array", "nullable_array", "compact_array", "compact_nullable_array"]
 @pytest.mark.parametrize("name", ARRAYS)
 @given(values=st.none() | st.lists(st.text(max_size=3), max_size=200))
 def test_arrays(name: str, values: list[str] | None) -> None:
-    """Every list comes back; null does where it may stand, and is refused where it may not."""
+    """Every list is decoded as it was encoded; null is refused where the type is not nullable."""
     reader: Callable[..., Any] = getattr(reading, f"read_{name}")
     parts: writing.Parts = []
     if values is None and "nullable" not in name:
@@ -73,7 +73,7 @@ def test_arrays(name: str, values: list[str] | None) -> None:
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_no_impossible_count_is_believed(name: str) -> None:
-    """A count of items that cannot all be there is refused before the first is read."""
+    """An array whose announced count cannot fit into the input is refused before its first item."""
     count = writing.uvarint(1_000_001) if "compact" in name else struct.pack(">i", 1_000_000)
     reader: Callable[..., Any] = getattr(reading, f"read_{name}")
 
@@ -87,7 +87,7 @@ def test_no_impossible_count_is_believed(name: str) -> None:
 @pytest.mark.parametrize("name", ["string", "bytes", "array"])
 @pytest.mark.parametrize("length", [-1, -2])
 def test_a_negative_length_is_refused(name: str, length: int) -> None:
-    """Null stands only where it may, and no other negative length means anything."""
+    """A negative length is refused, except null where the type is nullable."""
     written = struct.pack(">h" if name == "string" else ">i", length)
     reader = getattr(reading, f"read_{name}")
     arguments = (reading.read_int16, 2) if name == "array" else ()
@@ -97,7 +97,7 @@ def test_a_negative_length_is_refused(name: str, length: int) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_varints(value: int) -> None:
-    """Seven bits a byte, lowest first, up to 32 bits."""
+    """Varints have seven bits per byte, lowest first, up to 32 bits."""
     written = writing.uvarint(value)
     assert len(written) == max(1, -(-value.bit_length() // 7))
     assert read_all(reading.read_uvarint, written) == value
@@ -105,13 +105,13 @@ def test_varints(value: int) -> None:
 
 @pytest.mark.parametrize("written", ["ffffffffff01", "8080808010", "808080808000"])
 def test_a_varint_beyond_32_bits_is_refused(written: str) -> None:
-    """No varint has more than five bytes or 32 bits."""
+    """A varint of more than five bytes or 32 bits is refused."""
     with pytest.raises(WireError, match="varint"):
         read_all(reading.read_uvarint, bytes.fromhex(written))
 
 
 def test_bytes_are_views() -> None:
-    """Bytes that are read share the frame's memory, and may be written to."""
+    """Decoded bytes are writable views of the frame's memory."""
     frame = bytearray(struct.pack(">i", 3) + b"abc")
     value, _ = reading.read_bytes(memoryview(frame), 0)
     value[0] = ord("x")
@@ -120,7 +120,7 @@ def test_bytes_are_views() -> None:
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_records_are_one_buffer_or_several(compact: bool) -> None:
-    """Batches that lie apart are written as if they lay together, without being joined."""
+    """Several batches are encoded as one field of records, without being joined in memory."""
     write = writing.write_compact_nullable_records if compact else writing.write_nullable_records
     read = reading.read_compact_nullable_bytes if compact else reading.read_nullable_bytes
     pieces: list[Buffer] = [memoryview(b"one"), bytearray(b"two")]
@@ -139,7 +139,7 @@ def test_records_are_one_buffer_or_several(compact: bool) -> None:
 
 
 def test_tags_that_nobody_knows_are_skipped() -> None:
-    """A section of tagged fields ends where it says, whatever it holds."""
+    """Unknown tagged fields are skipped, whatever they contain."""
     parts: writing.Parts = []
     fields = [
         writing.tagged(1, [b"ab"]),
@@ -154,7 +154,7 @@ def test_tags_that_nobody_knows_are_skipped() -> None:
 
 
 def test_small_parts_travel_together() -> None:
-    """A message is as few buffers as can be had without copying a large one."""
+    """Small parts of a message are joined, and large ones are not copied."""
     large = bytes(10_000)
     assert writing.join_small([b"a", b"b", large, b"c", b"d"]) == [b"ab", large, b"cd"]
     assert writing.join_small([large, large]) == [large, large]
@@ -162,12 +162,15 @@ def test_small_parts_travel_together() -> None:
 
 
 def test_bytes_behind_a_message_are_ignored() -> None:
-    """librdkafka's flexible Metadata request for all topics has one byte too many."""
+    """Bytes after a message are ignored.
+
+    librdkafka's flexible Metadata request for all topics has one byte too many.
+    """
     assert read_all(reading.read_bool, b"\1\0") is True
 
 
 def test_text_must_be_text() -> None:
-    """A string that is no UTF-8 is refused, and so is one that cannot become UTF-8."""
+    """A string that is not UTF-8 is refused, and so is one that cannot be encoded as UTF-8."""
     with pytest.raises(WireError, match="utf-8"):
         read_all(reading.read_string, b"\0\1\xff")
     with pytest.raises(WireError, match="surrogates"):
@@ -184,12 +187,12 @@ def test_unknown_versions() -> None:
 
 
 def test_numbers_out_of_range() -> None:
-    """A number that does not fit is found before anything is sent."""
+    """A number that does not fit its type is refused before anything is sent."""
     with pytest.raises(WireError, match="Test v0"):
         writing.encode_message("Test", [writing.write_int16], 1 << 15, 0)
 
 
 def test_uuids_are_sixteen_bytes() -> None:
-    """A short id is refused."""
+    """A UUID of fewer than 16 bytes is refused."""
     with pytest.raises(WireError, match="16 bytes"):
         read_all(reading.read_uuid, UUID(int=1).bytes[:15])

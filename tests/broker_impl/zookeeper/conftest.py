@@ -1,4 +1,4 @@
-"""A server in the test's own loop, on any port."""
+"""A ZooKeeper server in the test's own event loop, on any port."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ TICK_MS = 50
 
 
 class Site:
-    """One server on one disk, which can go and come back on the same port."""
+    """One server on one disk, which can be restarted on the same port."""
 
     def __init__(self) -> None:
         self.disk = MemoryDisk()

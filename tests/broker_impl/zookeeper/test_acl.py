@@ -8,7 +8,8 @@ HOST = Id("ip", "127.0.0.1")
 
 
 def test_digest_is_what_other_clients_compute() -> None:
-    """user:base64(sha1(user:password)), the value that ZooKeeper's documentation shows."""
+    """A digest is user:base64(sha1(user:password)), as in the example of ZooKeeper's
+    documentation."""
     assert acl.identify("digest", b"super:admin", (HOST,)) == Id(
         "digest", "super:xQJmxLMiHGwaqBvst5y6rkB6HQs="
     )
@@ -61,7 +62,7 @@ def test_other_credentials_are_refused(scheme: str, auth: bytes | None) -> None:
 def test_an_entry_allows_its_permissions_to_its_identity(
     entries: tuple[Acl, ...], perm: Perm, allowed: bool
 ) -> None:
-    """One entry must hold both: the identity and the permission."""
+    """An entry allows an operation if it has both the identity and the permission."""
     assert acl.may(entries, perm, (HOST,)) is allowed
     if not allowed:
         with pytest.raises(NoAuth):
@@ -69,7 +70,7 @@ def test_an_entry_allows_its_permissions_to_its_identity(
 
 
 def test_digests_are_hidden() -> None:
-    """Without ADMIN one sees who, not the digest."""
+    """Without ADMIN permission a client sees the users of digest entries, not their digests."""
     entries = (Acl(Perm.READ, Id("digest", "alice:secret")), *OPEN_ACL)
     assert acl.masked(entries) == (Acl(Perm.READ, Id("digest", "alice:x")), *OPEN_ACL)
 
@@ -87,7 +88,7 @@ def test_digests_are_hidden() -> None:
     ],
 )
 def test_valid_ids_are_kept_as_they_were_sent(scheme: str, text: str) -> None:
-    """The server stores the text of the client; it does not normalise it."""
+    """The server stores the client's text, and does not normalise it."""
     entry = Acl(Perm.ALL, Id(scheme, text))
     assert acl.resolve((entry,), (HOST,), "/a") == (entry,)
 
@@ -114,7 +115,9 @@ def test_valid_ids_are_kept_as_they_were_sent(scheme: str, text: str) -> None:
     ],
 )
 def test_an_invalid_id_is_refused(scheme: str, text: str) -> None:
-    """One invalid entry refuses the whole ACL; a client whose only identity is its address
-    proves nothing for `auth`."""
+    """One invalid entry refuses the whole ACL.
+
+    A client whose only identity is its address cannot use `auth`.
+    """
     with pytest.raises(InvalidAcl):
         acl.resolve((*OPEN_ACL, Acl(Perm.ALL, Id(scheme, text))), (HOST,), "/a")

@@ -46,7 +46,7 @@ from tests.broker_impl.zookeeper.conftest import Site
 
 
 async def test_a_node_from_beginning_to_end(site: Site) -> None:
-    """create, get, set with version, exists, delete: each answers what is true then."""
+    """create, get, set, exists and delete of a node return its present data, version and stat."""
     zk = await site.client()
     path, stat = await zk.create2("/a", b"one")
     assert path == "/a"
@@ -65,7 +65,8 @@ async def test_a_node_from_beginning_to_end(site: Site) -> None:
 
 
 async def test_four_kinds_of_node(site: Site) -> None:
-    """Persistent or ephemeral, with a number or without; even the number alone."""
+    """A node is persistent or ephemeral, with a sequence number or without; its name may be the
+    number."""
     zk = await site.client()
     await zk.create("/p")
     assert await zk.create("/p/s-", sequential=True) == "/p/s-0000000000"
@@ -98,7 +99,7 @@ async def test_four_kinds_of_node(site: Site) -> None:
 async def test_what_the_server_refuses_is_raised(
     site: Site, error: type[ZooKeeperError], ask: Callable[[ZooKeeper], Awaitable[object]]
 ) -> None:
-    """Each refusal is an exception of its own."""
+    """Each error of the server is raised as an exception class of its own."""
     zk = await site.client()
     await zk.ensure_path("/a/b")
     await zk.create("/e", ephemeral=True)
@@ -107,7 +108,7 @@ async def test_what_the_server_refuses_is_raised(
 
 
 async def test_multi_gives_a_result_for_each(site: Site) -> None:
-    """Paths, stats, and None, in the order of the operations."""
+    """A multi returns paths, stats and None, in the order of the operations."""
     zk = await site.client()
     await zk.create("/a")
     created, sequential, stat, checked, deleted = await zk.multi(
@@ -125,7 +126,7 @@ async def test_multi_gives_a_result_for_each(site: Site) -> None:
 
 
 async def test_a_multi_that_fails_says_which_and_why(site: Site) -> None:
-    """And nothing of it has happened."""
+    """A failed multi reports which operation failed and why, and changes nothing."""
     zk = await site.client()
     await zk.create("/a")
     with pytest.raises(MultiFailed) as failed:
@@ -140,7 +141,7 @@ async def test_a_multi_that_fails_says_which_and_why(site: Site) -> None:
 
 
 async def test_a_chroot_is_invisible_from_below(site: Site) -> None:
-    """Paths of requests, replies and events are those of the client."""
+    """A client with a chroot uses paths below it in requests, replies and events."""
     zk = await site.client("/kafka/one")
     with pytest.raises(NoNode):
         await zk.create("/a")
@@ -161,7 +162,7 @@ async def test_a_chroot_is_invisible_from_below(site: Site) -> None:
 
 
 async def test_ensure_path_creates_what_is_missing(site: Site) -> None:
-    """And is content with what is there."""
+    """ensure_path creates the missing nodes of a path, and accepts existing ones."""
     zk = await site.client()
     await zk.ensure_path("/a/b/c")
     await zk.ensure_path("/a/b/c")
@@ -170,7 +171,7 @@ async def test_ensure_path_creates_what_is_missing(site: Site) -> None:
 
 
 async def test_requests_are_answered_in_order_without_waiting(site: Site) -> None:
-    """Many at once keep their order."""
+    """Many concurrent requests are answered in their order."""
     zk = await site.client()
     paths = await asyncio.gather(*[zk.create("/s-", sequential=True) for _ in range(300)])
     assert paths == sorted(paths)
@@ -180,7 +181,7 @@ async def test_requests_are_answered_in_order_without_waiting(site: Site) -> Non
 
 
 async def test_watches_fire_once_and_say_what_they_saw(site: Site) -> None:
-    """Data, existence and children; each callback once per change, however often it was set."""
+    """Watches of data, existence and children fire once per change, however often they were set."""
     zk, writer = await site.client(), await site.client()
     await writer.create("/a")
     events: list[WatchEvent] = []
@@ -202,7 +203,7 @@ async def test_watches_fire_once_and_say_what_they_saw(site: Site) -> None:
 
 
 async def test_a_failed_get_watches_nothing(site: Site) -> None:
-    """Only exists watches a node that is not there."""
+    """A get of a missing node sets no watch; only exists does."""
     zk = await site.client()
     events: list[WatchEvent] = []
     with pytest.raises(NoNode):
@@ -213,7 +214,7 @@ async def test_a_failed_get_watches_nothing(site: Site) -> None:
 
 
 async def test_an_event_comes_before_the_data_it_tells_of(site: Site) -> None:
-    """Whoever reads the new value has been told that the old one is over."""
+    """A client gets the event of a change before it reads the new data."""
     zk, writer = await site.client(), await site.client()
     await writer.create("/a", b"old")
     order: list[object] = []
@@ -226,7 +227,10 @@ async def test_an_event_comes_before_the_data_it_tells_of(site: Site) -> None:
 
 
 async def test_watches_outlive_their_connection(site: Site) -> None:
-    """What changed meanwhile is told on reconnecting; the others fire later."""
+    """Watches survive a lost connection.
+
+    Changes in the meantime are reported at the reconnection, later changes when they happen.
+    """
     zk, writer = await site.client(), await site.client()
     for path in ("/changed", "/gone", "/parent", "/quiet"):
         await writer.create(path)
@@ -261,7 +265,7 @@ async def test_watches_outlive_their_connection(site: Site) -> None:
 async def test_many_watches_are_set_again_in_several_packets(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No packet outgrows the server's limit."""
+    """Many watches are set again in several packets, each below the server's limit."""
     monkeypatch.setattr(client_module, "SET_WATCHES_BYTES_MAX", 200)
     zk = await site.client()
     events: list[WatchEvent] = []
@@ -279,7 +283,7 @@ async def test_many_watches_are_set_again_in_several_packets(
 
 
 async def suspend(site: Site, zk: ZooKeeper) -> None:
-    """Cut the client's connection at the server's end; return when the client knows."""
+    """Cut the client's connection at the server, and wait until the client knows."""
     connection = site.server.pipeline.clients[zk.session_id]
     [same] = [one for one in site.server.connections if one is connection]
     same.abort()
@@ -292,7 +296,8 @@ async def suspended(zk: ZooKeeper) -> None:
 
 
 async def test_states_are_told_in_order(site: Site) -> None:
-    """From connecting to closed, with every loss in between."""
+    """The states of a connection are reported in order, from connecting to closed, with every
+    loss."""
     states: list[State] = []
     zk = await site.client(on_state=states.append)
     session_id = zk.session_id
@@ -313,7 +318,8 @@ async def test_states_are_told_in_order(site: Site) -> None:
 
 
 async def test_what_a_lost_connection_has_cut_off_is_in_doubt(site: Site) -> None:
-    """Requests without a reply raise ConnectionLoss, and so do new ones until it is back."""
+    """Requests without a reply raise ConnectionLoss, and so do new ones until the connection is
+    back."""
     zk = await site.client()
     cut_off = [asyncio.ensure_future(zk.create(f"/{number}")) for number in range(3)]
     await suspend(site, zk)
@@ -327,7 +333,7 @@ async def test_what_a_lost_connection_has_cut_off_is_in_doubt(site: Site) -> Non
 
 
 async def test_a_session_survives_a_restart_of_the_server(site: Site) -> None:
-    """Its ephemeral nodes are there, it goes on, and its watches fire."""
+    """A session survives a restart of the server, with its ephemeral nodes and watches."""
     zk = await site.client()
     await zk.create("/e", ephemeral=True)
     events: list[WatchEvent] = []
@@ -344,7 +350,10 @@ async def test_a_session_survives_a_restart_of_the_server(site: Site) -> None:
 
 
 async def test_an_expired_session_is_final(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client learns it from the server on reconnecting, and never before."""
+    """A client learns from the server, on reconnecting, that its session has expired.
+
+    The session then stays expired.
+    """
     states: list[State] = []
     zk = await site.client(session_timeout_ms=200, on_state=states.append)
     witness = await site.client()
@@ -366,7 +375,7 @@ async def test_an_expired_session_is_final(site: Site, monkeypatch: pytest.Monke
 
 
 async def test_pings_keep_a_quiet_session(site: Site) -> None:
-    """A client that asks nothing for longer than its session keeps it, over one connection."""
+    """Pings keep the session of a client without requests alive, over one connection."""
     states: list[State] = []
     zk = await site.client(session_timeout_ms=100, on_state=states.append)
     await asyncio.sleep(0.4)
@@ -375,7 +384,7 @@ async def test_pings_keep_a_quiet_session(site: Site) -> None:
 
 
 async def test_a_closed_client_is_done(site: Site) -> None:
-    """Closing twice is closing once; requests afterwards are refused."""
+    """A second close does nothing, and requests after the close are refused."""
     zk = await site.client()
     await zk.close()
     await zk.close()
@@ -385,7 +394,8 @@ async def test_a_closed_client_is_done(site: Site) -> None:
 
 
 async def test_a_client_can_give_up_before_it_ever_connected() -> None:
-    """Nobody listens there: closing ends the attempts, and whoever waits learns it."""
+    """Closing a client that never connected ends its attempts, and `start` raises
+    SessionExpired."""
     zk = ZooKeeper("127.0.0.1:1", session_timeout_ms=1000, rng=random.Random(1))
     starting = asyncio.ensure_future(zk.start())
     await asyncio.sleep(0)
@@ -396,7 +406,7 @@ async def test_a_client_can_give_up_before_it_ever_connected() -> None:
 
 
 async def test_a_cancelled_request_disturbs_nobody(site: Site) -> None:
-    """Its reply comes and is dropped; the next ones find theirs."""
+    """The reply to a cancelled request is dropped, and later requests get their own replies."""
     zk = await site.client()
     cancelled = asyncio.ensure_future(zk.create("/a"))
     await asyncio.sleep(0)
@@ -414,7 +424,8 @@ async def test_a_cancelled_request_disturbs_nobody(site: Site) -> None:
     ],
 )
 def test_connect_strings(connect: str, servers: list[tuple[str, int]]) -> None:
-    """Hosts with ports or without, IPv6 in brackets, and a path behind all of them."""
+    """A connect string has hosts with or without ports, IPv6 in brackets, and a chroot after all
+    hosts."""
     zk = ZooKeeper(connect, session_timeout_ms=1000, rng=random.Random(1))
     assert sorted(zk.servers) == servers
     with pytest.raises(BadArguments):
@@ -422,7 +433,7 @@ def test_connect_strings(connect: str, servers: list[tuple[str, int]]) -> None:
 
 
 def test_the_order_of_servers_comes_from_the_seed() -> None:
-    """The same generator draws the same order, another one another."""
+    """The order of servers is drawn from the random generator."""
     orders = [
         ZooKeeper(
             ",".join(f"h{number}:1" for number in range(9)),
@@ -438,7 +449,7 @@ def test_the_order_of_servers_comes_from_the_seed() -> None:
 
 
 class Script:
-    """A server that says what the test wants; one connection after the other."""
+    """A server that behaves as the test scripts it, one connection after the other."""
 
     def __init__(self, *behaviours: Callable[["Script"], Awaitable[None]]) -> None:
         self.behaviours = list(behaviours)
@@ -483,23 +494,23 @@ class Script:
 
 
 async def silent(script: Script) -> None:
-    """Accepts the connection and never says a word."""
+    """Accept the connection and never send anything."""
     await script.packet()
 
 
 async def deaf(script: Script) -> None:
-    """Accepts the session and never says another word."""
+    """Accept the session and never send anything else."""
     script.accept()
     while True:
         await script.packet()
 
 
 async def closing(script: Script) -> None:
-    """Closes without a reply, as a server does that is behind the client."""
+    """Close without a reply, as a server does whose state is older than the client's."""
 
 
 async def answering(script: Script) -> None:
-    """Accepts the session and answers creates, with zxid 41, until it is closed."""
+    """Accept the session, answer one create with zxid 41, and close."""
     script.accept()
     while True:
         header = RequestHeader.read(await script.packet())
@@ -510,12 +521,12 @@ async def answering(script: Script) -> None:
 
 
 async def fleeting(script: Script) -> None:
-    """Accepts the session, and is gone with the same breath."""
+    """Accept the session and close at once."""
     script.accept()
 
 
 def saying(*parts: Record) -> Callable[[Script], Awaitable[None]]:
-    """Accepts the session and then says something that no server should."""
+    """Accept the session and then send something that no server should send."""
 
     async def behaviour(script: Script) -> None:
         script.accept()
@@ -527,7 +538,10 @@ def saying(*parts: Record) -> Callable[[Script], Awaitable[None]]:
 
 
 async def test_a_silent_server_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
-    """In the handshake after a third of the session, later after two thirds; then the next try."""
+    """A client leaves a silent server and connects again.
+
+    It waits for a third of the session timeout in the handshake, and for two thirds later.
+    """
     script = Script(silent, deaf, answering)
     async with script.client() as zk:
         loop = asyncio.get_running_loop()
@@ -543,7 +557,7 @@ async def test_a_silent_server_is_given_up(caplog: pytest.LogCaptureFixture) -> 
 
 
 async def test_a_server_that_is_behind_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the client has seen goes with every attempt, and it tries until one is up to date."""
+    """The client sends its last zxid at each attempt, and tries until a server is up to date."""
     script = Script(answering, closing, closing, answering)
     async with script.client() as zk:
         await zk.start()
@@ -567,7 +581,8 @@ async def test_a_server_that_is_behind_is_left(monkeypatch: pytest.MonkeyPatch) 
 async def test_a_server_that_talks_nonsense_is_left(
     parts: tuple[Record, ...],
 ) -> None:
-    """Replies out of order, unknown events, torn packets: the connection ends, in doubt."""
+    """Replies out of order, unknown events and torn packets end the connection, with requests in
+    doubt."""
     script = Script(saying(*parts), answering)
     async with script.client() as zk:
         await zk.start()
@@ -578,7 +593,7 @@ async def test_a_server_that_talks_nonsense_is_left(
 
 
 async def test_a_connection_that_is_lost_with_its_handshake() -> None:
-    """Nobody is told of a connection that no request could ever use, or else of its loss too."""
+    """A connection that is lost right after its handshake is not reported, or its loss is too."""
     script = Script(fleeting, fleeting, answering)
     async with script.client() as zk:
         await zk.start()
@@ -591,13 +606,16 @@ async def test_a_connection_that_is_lost_with_its_handshake() -> None:
 
 
 async def test_an_answer_to_a_handshake_that_was_given_up() -> None:
-    """It is no reply: read as one, it would have a zxid in it that no server has ever given out,
-    and with that no server would take the session again (docs/findings/0012)."""
+    """A handshake response after the client gave up is not read as a reply (docs/findings/0012).
+
+    As a reply it would contain a zxid that no server has ever assigned, and no server would
+    accept the session again.
+    """
     zk = ZooKeeper("h:1", session_timeout_ms=600, rng=random.Random(1))
     connection = client_module._Connection(zk)
     shaking = asyncio.create_task(connection.shake_hands(ConnectRequest(0, 0, 600, 0, b"", False)))
     await asyncio.sleep(0)
-    shaking.cancel()  # its deadline is over, and in the same turn of the loop …
+    shaking.cancel()  # the deadline passes, and in the same turn of the event loop …
     connection.data_received(frame(ConnectResponse(0, 600, 5, b"p" * 16, False)))
     with pytest.raises(asyncio.CancelledError):
         await shaking
@@ -606,7 +624,8 @@ async def test_an_answer_to_a_handshake_that_was_given_up() -> None:
 
 
 async def test_pauses_between_attempts_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They double from 50 ms to 1 s, and a draw shortens each by up to half."""
+    """The pauses between attempts double from 50 ms to 1 s, and a draw shortens each by up to
+    half."""
     pauses: list[float] = []
     real = asyncio.sleep
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from broker_impl.zookeeper.ip_ranges import is_valid, matches
 
 ADDRESSES = st.ip_addresses().filter(lambda address: not {".", ":"} <= set(str(address)))
-"""Without IPv4 addresses written within IPv6 ones, which ZooKeeper refuses."""
+"""Addresses without IPv4 addresses written within IPv6 ones, which ZooKeeper refuses."""
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,10 @@ ADDRESSES = st.ip_addresses().filter(lambda address: not {".", ":"} <= set(str(a
 def test_a_pattern_matches_the_addresses_with_its_prefix(
     pattern: str, address: str, matched: bool
 ) -> None:
-    """The first bits decide: all of them unless a prefix length says fewer. IPv4 and IPv6
-    addresses never match each other."""
+    """A pattern matches the addresses with its prefix, or one address without a prefix length.
+
+    IPv4 and IPv6 addresses never match each other.
+    """
     assert matches(pattern, address) is matched
 
 
@@ -104,7 +106,8 @@ def test_matching_agrees_with_the_standard_library(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
     data: st.DataObject,
 ) -> None:
-    """Every address and prefix length that the standard library can write means the same here."""
+    """Every address and prefix length that the standard library can write has the same meaning
+    here."""
     bits = data.draw(st.integers(0, network.max_prefixlen))
     pattern = f"{network}/{bits}"
     expected = ipaddress.ip_network(pattern, strict=False)
@@ -115,5 +118,5 @@ def test_matching_agrees_with_the_standard_library(
 
 @given(st.text(alphabet="0123456789abf:./+-% "), st.ip_addresses().map(str))
 def test_any_text_is_judged_without_an_error(pattern: str, address: str) -> None:
-    """A pattern that matches an address is always a valid one."""
+    """Any text is judged without an error, and a pattern that matches an address is valid."""
     assert is_valid(pattern) or not matches(pattern, address)

@@ -60,14 +60,14 @@ records = st.builds(
 
 @given(records)
 def test_round_trip(record: Everything) -> None:
-    """A record that was written is read back as it was, to its last byte."""
+    """An encoded record is decoded as it was, to its last byte."""
     reader = Reader(record.encode())
     assert Everything.read(reader) == record
     reader.end()
 
 
 def test_the_bytes_of_a_record_are_those_of_its_schema() -> None:
-    """Fields follow each other big-endian, without tags, varying ones after their length."""
+    """Fields are encoded big-endian without tags, and fields of varying size after their length."""
     record = Everything(1, 2, True, "é", None, Leaf(3, ""), (Leaf(4, "x"),), (5,), 6, None)
     assert record.encode() == (
         struct.pack(">iq?", 1, 2, True)
@@ -91,7 +91,7 @@ def test_a_record_cut_short_is_refused(record: Everything, data: st.DataObject) 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_refused_or_read(garbage: bytes) -> None:
-    """Whatever the bytes, reading them ends in a record or in WireError."""
+    """Any bytes are decoded as a record or raise WireError."""
     try:
         Everything.read(Reader(garbage))
     except WireError:
@@ -100,18 +100,18 @@ def test_garbage_is_refused_or_read(garbage: bytes) -> None:
 
 @pytest.mark.parametrize("count", [-2, 1 << 30, 2**31 - 1])
 def test_a_length_beyond_the_frame_is_refused_before_anything_is_read(count: int) -> None:
-    """A count that the rest of the frame cannot hold costs no memory."""
+    """A count that the rest of the frame cannot hold is refused before anything is read."""
     with pytest.raises(WireError):
         Reader(struct.pack(">i", count) + b"abc").length()
 
 
 def test_a_null_string_is_the_empty_one() -> None:
-    """kazoo writes the empty string as null."""
+    """A null string is read as the empty string, because kazoo writes the empty string as null."""
     assert Reader(b"\xff\xff\xff\xff").ustring() == ""
 
 
 def test_bytes_behind_a_record_are_seen() -> None:
-    """Where a record must be all there is, a byte more is refused."""
+    """Bytes after a record are refused where the record must be the whole frame."""
     reader = Reader(Leaf(1, "x").encode() + b"!")
     Leaf.read(reader)
     with pytest.raises(WireError):
@@ -132,7 +132,7 @@ def test_frames_do_not_depend_on_how_the_bytes_come(sent: list[Leaf], data: st.D
 
 
 def test_frames_taken_one_at_a_time_are_not_taken_twice() -> None:
-    """A consumer that stops in the middle finds the rest later."""
+    """A consumer that stops between two frames finds the next one later."""
     reader = FrameReader()
     reader.receive(frame(Leaf(1, "a")) + frame(Leaf(2, "b")))
     first = next(iter(reader.frames()))
@@ -142,7 +142,7 @@ def test_frames_taken_one_at_a_time_are_not_taken_twice() -> None:
 
 @pytest.mark.parametrize("size", [-1, 101, 2**31 - 1])
 def test_a_frame_beyond_the_limit_is_refused(size: int) -> None:
-    """A length above the limit, or below zero, is no frame."""
+    """A frame length above the limit or below zero is refused."""
     reader = FrameReader(bytes_max=100)
     reader.receive(struct.pack(">i", size))
     with pytest.raises(FrameTooLarge):

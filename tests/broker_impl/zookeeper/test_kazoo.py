@@ -1,4 +1,5 @@
-"""The unmodified kazoo client against our server: somebody else's idea of the protocol."""
+"""The unmodified kazoo client, an independent implementation of the protocol, against this
+server."""
 
 import asyncio
 import itertools
@@ -42,7 +43,7 @@ WAIT_S = 10.0
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """A server in a thread with a loop of its own: kazoo's clients block."""
+    """A server in a thread with an event loop of its own, because kazoo's clients block."""
     site = Site()
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -61,7 +62,7 @@ numbers = itertools.count()
 
 @pytest.fixture
 def connect(port: int) -> Iterator[Connect]:
-    """Makes clients below a root of this test's own; closes them in the end."""
+    """Makes clients below a root of the test's own, and closes them at the end."""
     clients: list[KazooClient] = []
     root = f"/test-{next(numbers)}"
 
@@ -84,7 +85,10 @@ def zk(connect: Connect) -> KazooClient:
 
 
 def test_four_kinds_of_node(zk: KazooClient, connect: Connect) -> None:
-    """Persistent or ephemeral, with a number or without; the ephemeral ones go with the session."""
+    """A node is persistent or ephemeral, with a sequence number or without.
+
+    Ephemeral nodes end with their session.
+    """
     owner = connect()
     assert owner.create("/p", b"data") == "/p"
     assert owner.create("/s-", sequence=True) == "/s-0000000001"
@@ -98,7 +102,7 @@ def test_four_kinds_of_node(zk: KazooClient, connect: Connect) -> None:
 
 
 def test_get_and_set_with_version(zk: KazooClient) -> None:
-    """The version counts the sets, and a set of another version is refused."""
+    """The version counts the sets, and a set with another version is refused."""
     path, stat = zk.create("/a", b"one", include_data=True)
     assert (path, stat.version, stat.dataLength) == ("/a", 0, 3)
     assert zk.get("/a") == (b"one", stat)
@@ -111,7 +115,7 @@ def test_get_and_set_with_version(zk: KazooClient) -> None:
 
 
 def test_delete_exists_and_children(zk: KazooClient) -> None:
-    """What is there is found, what is gone is not."""
+    """Existing nodes are found and listed, and deleted nodes are not."""
     zk.ensure_path("/a/b/c")
     children, stat = zk.get_children("/a", include_data=True)
     assert (children, stat.numChildren, stat.cversion) == (["b"], 1, 1)
@@ -122,7 +126,7 @@ def test_delete_exists_and_children(zk: KazooClient) -> None:
 
 
 def test_refusals(zk: KazooClient) -> None:
-    """Each becomes the exception that kazoo has for it."""
+    """Each error of the server is raised as kazoo's exception for it."""
     zk.create("/a")
     zk.create("/a/b")
     zk.create("/e", ephemeral=True)
@@ -140,7 +144,7 @@ def test_refusals(zk: KazooClient) -> None:
 
 
 def test_watches(zk: KazooClient, connect: Connect) -> None:
-    """Data, existence and children: each fires once, and says what has happened."""
+    """Watches of data, existence and children fire once, with the type of the change."""
     events: queue.Queue[WatchedEvent] = queue.Queue()
     writer = connect()
     writer.create("/a")
@@ -164,7 +168,8 @@ def test_watches(zk: KazooClient, connect: Connect) -> None:
 
 
 def test_transactions(zk: KazooClient) -> None:
-    """All of it, or nothing of it with the reason at the one that failed."""
+    """A transaction takes effect as a whole, or not at all, with the error of the operation that
+    failed."""
     zk.create("/a", b"old")
     good = zk.transaction()
     good.create("/b", b"x", ephemeral=True)
@@ -187,7 +192,7 @@ def test_transactions(zk: KazooClient) -> None:
 
 
 def test_a_chroot(zk: KazooClient, connect: Connect) -> None:
-    """A client below a path sees that path as its root."""
+    """A client with a chroot sees that path as its root."""
     zk.ensure_path("/kafka")
     below = connect(f"{zk.chroot}/kafka")
     assert below.create("/brokers") == "/brokers"
@@ -196,7 +201,8 @@ def test_a_chroot(zk: KazooClient, connect: Connect) -> None:
 
 
 def test_an_expired_session(zk: KazooClient, connect: Connect) -> None:
-    """The client is told, its ephemeral nodes are gone, and it begins another session."""
+    """A client whose session expires is notified, loses its ephemeral nodes, and gets a new
+    session."""
     states: queue.Queue[KazooState] = queue.Queue()
     owner = connect()
     owner.create("/e", ephemeral=True)
@@ -204,7 +210,7 @@ def test_an_expired_session(zk: KazooClient, connect: Connect) -> None:
     gone = threading.Event()
     assert zk.exists("/e", watch=lambda event: gone.set())
     before = owner.client_id
-    connect(client_id=before).stop()  # takes the session over and ends it
+    connect(client_id=before).stop()  # this client takes over the session and ends it
     assert gone.wait(WAIT_S)
     seen: list[KazooState] = []
     while KazooState.LOST not in seen or seen[-1] != KazooState.CONNECTED:
@@ -214,7 +220,7 @@ def test_an_expired_session(zk: KazooClient, connect: Connect) -> None:
 
 
 def test_a_silent_session_expires(zk: KazooClient, port: int) -> None:
-    """Who never pings is gone after its timeout, and whoever watches its nodes is told."""
+    """A session without pings expires after its timeout, and watches of its nodes fire."""
     gone = threading.Event()
     path = f"{zk.chroot}/silent"
     with socket.create_connection(("127.0.0.1", port)) as silent:
@@ -231,7 +237,7 @@ def test_a_silent_session_expires(zk: KazooClient, port: int) -> None:
 
 
 def test_a_lock_has_one_owner(zk: KazooClient, connect: Connect) -> None:
-    """Contenders enter one after the other, in the order of their numbers."""
+    """The clients that want a lock get it one after the other."""
     inside: list[str] = []
     most: list[int] = []
 
@@ -272,7 +278,7 @@ def test_recipes_that_watch(zk: KazooClient, connect: Connect) -> None:
 
 
 def test_other_recipes(zk: KazooClient, connect: Connect) -> None:
-    """Counter, party, queue, election and semaphore, each on the operations below."""
+    """Counter, party, queue, election and semaphore work on this server."""
     other = connect()
     counter = zk.Counter("/counter")
     counter += 3
@@ -290,7 +296,7 @@ def test_other_recipes(zk: KazooClient, connect: Connect) -> None:
 
 
 def test_acls(zk: KazooClient, connect: Connect) -> None:
-    """Digest credentials open what they closed; nobody else gets in."""
+    """A node with a digest ACL is accessible only with the right credentials."""
     owner = connect(auth_data=[("digest", "alice:secret")])
     owner.create("/mine", b"x", acl=CREATOR_ALL_ACL)
     owner.create("/also", b"x", acl=[make_digest_acl("alice", "secret", all=True)])
@@ -312,8 +318,11 @@ def test_acls(zk: KazooClient, connect: Connect) -> None:
 
 
 def test_ip_acls_are_ranges(zk: KazooClient) -> None:
-    """A client keeps access to a node that is open to its network; a range that excludes it
-    locks it out, and an impossible address is refused by create and by setACL."""
+    """An ACL of the scheme ip may name a range of addresses.
+
+    A client keeps access to a node that is open to its network, and loses it if the range
+    excludes its address; create and setACL refuse an invalid address.
+    """
     zk.create("/near", b"x", acl=[make_acl("ip", "127.0.0.0/8", all=True)])
     assert zk.get("/near")[0] == b"x"
     zk.set("/near", b"y")
@@ -328,7 +337,7 @@ def test_ip_acls_are_ranges(zk: KazooClient) -> None:
 
 
 def test_commands_and_version(zk: KazooClient) -> None:
-    """Four-letter words through kazoo, which reads the server's version from one."""
+    """kazoo can send four-letter words, and reads the server's version from one."""
     assert zk.server_version() == (3, 8, 0)
     assert zk.command(b"ruok") == "imok"
     assert "Mode: standalone" in zk.command(b"srvr")
@@ -336,7 +345,7 @@ def test_commands_and_version(zk: KazooClient) -> None:
 
 
 def test_a_session_moves_to_a_new_connection(zk: KazooClient, connect: Connect) -> None:
-    """A client that lost its connection finds its session and its nodes again."""
+    """A client that lost its connection reconnects to its session and its nodes."""
     suspended = threading.Event()
     owner = connect()
     owner.create("/e", ephemeral=True)

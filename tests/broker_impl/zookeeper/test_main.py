@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 class Process:
-    """One server process after the other, over one data directory and one reserved port."""
+    """Consecutive server processes with one data directory and one reserved port."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.data = folder / "data"
@@ -28,7 +28,7 @@ class Process:
         self._process: asyncio.subprocess.Process
 
     async def start(self, *options: str, listen: str = "") -> str:
-        """Start; return the first line that the server prints."""
+        """Start the server, and return the first line that it prints."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "broker_impl.zookeeper", "--listen", listen or f"127.0.0.1:{self.port}"),
@@ -45,7 +45,7 @@ class Process:
         return self._process.pid
 
     async def stop(self, number: signal.Signals) -> tuple[int, str]:
-        """Signal it; return the exit status and what it said on stderr."""
+        """Send a signal, and return the exit status and the text on stderr."""
         if self._process.returncode is None:
             self._process.send_signal(number)
         return await self.ended()
@@ -71,7 +71,7 @@ class Process:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A port that stays ours while the servers come and go: bound, and not listening."""
+    """A port that stays reserved between server processes: bound, but not listening."""
     with socket.socket() as reserved:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reserved.bind(("127.0.0.1", 0))
@@ -87,7 +87,8 @@ async def process(tmp_path: Path, port: int) -> AsyncIterator[Process]:
 
 
 async def test_what_was_acknowledged_survives_sigkill(process: Process) -> None:
-    """Three kills in the middle of writes: every acknowledged node is there, and the session."""
+    """After three kills in the middle of writes, every acknowledged node and the session are
+    there."""
     acknowledged: list[str] = []
 
     async def write(zk: ZooKeeper, worker: int) -> None:
@@ -118,11 +119,14 @@ async def test_what_was_acknowledged_survives_sigkill(process: Process) -> None:
 
 
 async def test_a_session_whose_owner_died_expires_after_a_restart(process: Process) -> None:
-    """Its nodes go and watches fire; the session of the living stays."""
+    """A session whose client died expires after a restart, and its nodes' watches fire.
+
+    The session of a live client stays.
+    """
     async with process.client() as witness, process.client(400) as owner:
         await owner.create("/e", ephemeral=True)
         await process.stop(signal.SIGKILL)
-        await owner.close()  # with nobody to tell: the session is left to expire
+        await owner.close()  # there is no server to close the session at: it expires
         await process.start()
         await witness.connected()
         gone: asyncio.Future[WatchEvent] = asyncio.get_running_loop().create_future()
@@ -132,7 +136,7 @@ async def test_a_session_whose_owner_died_expires_after_a_restart(process: Proce
 
 
 async def test_sigterm_is_a_clean_stop(process: Process) -> None:
-    """Exit status 0, and everything is there afterwards."""
+    """SIGTERM exits with status 0, and all data is there afterwards."""
     async with process.client() as zk:
         await zk.create("/a")
         status, said = await process.stop(signal.SIGTERM)
@@ -143,7 +147,7 @@ async def test_sigterm_is_a_clean_stop(process: Process) -> None:
 
 
 async def test_a_torn_log_is_mended(process: Process) -> None:
-    """Half an entry behind the last one is cut off, with a line that says so."""
+    """A torn entry at the end of the log is cut off, with a log message."""
     async with process.client() as zk:
         await zk.create("/a")
         await process.stop(signal.SIGKILL)
@@ -162,7 +166,7 @@ async def test_a_torn_log_is_mended(process: Process) -> None:
 
 
 async def test_the_port_is_published(tmp_path: Path) -> None:
-    """Port 0 is any; the file has it before the line is printed."""
+    """Port 0 selects any port, and the port file is written before the line is printed."""
     process = Process(tmp_path, 0)
     line = await process.start()
     port = json.loads(process.port_file.read_text())["CLIENT"]
@@ -171,7 +175,8 @@ async def test_the_port_is_published(tmp_path: Path) -> None:
 
 
 async def test_a_second_server_on_the_same_data_is_refused(process: Process) -> None:
-    """One line, exit status 1, and the first goes on."""
+    """A second server on the same data prints one line and exits with 1; the first one
+    continues."""
     second = Process(process.data.parent, 0)
     second.port_file = process.data.parent / "other"
     assert await second.start() == ""
@@ -184,7 +189,7 @@ async def test_a_second_server_on_the_same_data_is_refused(process: Process) -> 
 
 
 async def test_a_port_that_is_taken_ends_the_start(tmp_path: Path) -> None:
-    """One line, exit status 1."""
+    """A server whose port is taken prints one line and exits with status 1."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -195,7 +200,7 @@ async def test_a_port_that_is_taken_ends_the_start(tmp_path: Path) -> None:
 
 
 async def test_bad_arguments_are_refused(tmp_path: Path) -> None:
-    """An address without a port, or a tick of nothing."""
+    """An address without a port, and a tick of 0 ms, are refused."""
     for options, listen in (((), "127.0.0.1"), (("--tick-ms", "0"), "")):
         process = Process(tmp_path, 0)
         await process.start(*options, listen=listen)
@@ -203,7 +208,8 @@ async def test_bad_arguments_are_refused(tmp_path: Path) -> None:
 
 
 async def test_a_server_stays_small(tmp_path: Path, port: int) -> None:
-    """Under 60 MB with five thousand nodes, however long a busy disk takes for them.
+    """A server with five thousand nodes needs less than 60 MB, however long a busy disk takes
+    for them.
 
     A session lasts at most twenty ticks, so the ticks of this server are long.
     """

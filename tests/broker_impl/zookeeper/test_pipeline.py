@@ -47,7 +47,7 @@ from broker_impl.zookeeper.tree import Database
 
 
 class Ledger:
-    """Remembers how many transactions each append had; fails on demand."""
+    """A log that records the number of transactions of each append, and fails on demand."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []
@@ -97,7 +97,8 @@ class Client:
         self._world.pipeline.submit(self, header, body)
 
     def ask(self, op: int, body: Record | None) -> tuple[int, Record]:
-        """One request; its code and body, with nothing sent before it."""
+        """Send one request, and return the error code and body of its reply, the only packet
+        sent."""
         self.submit(op, body)
         self._world.pipeline.turn()
         [(header, response)] = self.taken()
@@ -110,7 +111,7 @@ class Client:
         return sent
 
     def events(self) -> list[tuple[int, str]]:
-        """What is sent of watches, and nothing else is."""
+        """The watch events that were sent, which must be the only packets."""
         events = []
         for header, event in self.taken():
             assert isinstance(header, ReplyHeader)
@@ -166,7 +167,7 @@ def test_one_sync_for_all_that_came_together(world: World) -> None:
 
 
 def test_reads_stand_in_the_same_queue(world: World) -> None:
-    """A read sees the writes before it and not those behind it."""
+    """A read sees the writes before it in the queue, and none of those after it."""
     client = world.client()
     client.submit(Op.EXISTS, PathWatch("/a", False))
     client.submit(Op.CREATE, create("/a"))
@@ -180,7 +181,7 @@ def test_reads_stand_in_the_same_queue(world: World) -> None:
 
 
 def test_nobody_is_answered_when_the_ledger_fails(world: World) -> None:
-    """What is not durable is neither acknowledged nor shown."""
+    """If the append fails, its writes are neither acknowledged nor visible."""
     client = world.client()
     world.ledger.fails = True
     client.submit(Op.CREATE, create("/a"))
@@ -191,7 +192,7 @@ def test_nobody_is_answered_when_the_ledger_fails(world: World) -> None:
 
 
 def test_ones_own_event_comes_before_the_reply(world: World) -> None:
-    """A client sees the event before any reply that reflects the change."""
+    """A client gets the event of its own change before the reply."""
     client = world.client()
     client.ask(Op.EXISTS, PathWatch("/a", True))
     client.submit(Op.CREATE, create("/a"))
@@ -216,7 +217,8 @@ def test_ones_own_event_comes_before_the_reply(world: World) -> None:
 def test_which_read_sets_which_watch(
     world: World, op: Op, path: str, event: tuple[EventType, str] | None
 ) -> None:
-    """exists watches absent nodes too; the others watch what they have read, or nothing."""
+    """exists sets a watch on a missing node too; other reads set one only on the node that they
+    read."""
     writer, watcher = world.client(), world.client()
     writer.ask(Op.CREATE, create("/a"))
     watcher.ask(op, PathWatch(path, True))
@@ -226,7 +228,10 @@ def test_which_read_sets_which_watch(
 
 
 def test_a_session_goes_on_over_a_new_connection(world: World) -> None:
-    """With its password; the old connection is closed, and its watches are gone."""
+    """With its password a session moves to a new connection.
+
+    The old connection is closed, and its watches are removed.
+    """
     old = Client(world)
     session = old.connect()
     old.ask(Op.CREATE, create("/e", EPHEMERAL))
@@ -240,7 +245,10 @@ def test_a_session_goes_on_over_a_new_connection(world: World) -> None:
 
 
 def test_a_wrong_password_is_an_expired_session_and_harms_nobody(world: World) -> None:
-    """The rightful connection stays (ZooKeeper 3.8.0 closes it)."""
+    """A wrong password is answered as an expired session, and the session's own connection stays.
+
+    ZooKeeper 3.8.0 closes it.
+    """
     owner = Client(world)
     session = owner.connect()
     for thief_id, password in ((session.session_id, b"?" * 16), (12345, session.password or b"")):
@@ -253,7 +261,10 @@ def test_a_wrong_password_is_an_expired_session_and_harms_nobody(world: World) -
 
 
 def test_who_has_seen_more_than_us_is_sent_away(world: World) -> None:
-    """Without a reply, so that it tries another server: one system image for every client."""
+    """A client with a later zxid than this server's is disconnected without a reply.
+
+    It then tries another server, so that no client sees the state go back.
+    """
     client = Client(world)
     request = ConnectRequest(0, 99, 4000, 0, b"", read_only=False)
     world.pipeline.connect(client, request)
@@ -262,7 +273,8 @@ def test_who_has_seen_more_than_us_is_sent_away(world: World) -> None:
 
 
 def test_a_silent_session_expires_with_its_nodes(world: World) -> None:
-    """Watches of others fire, and the connection that was silent is closed."""
+    """A silent session expires with its nodes; watches of others fire, and its connection is
+    closed."""
     silent, witness = world.client(), world.client()
     silent.ask(Op.CREATE, create("/e", EPHEMERAL))
     witness.ask(Op.GET_DATA, PathWatch("/e", True))
@@ -282,7 +294,7 @@ def test_a_silent_session_expires_with_its_nodes(world: World) -> None:
 
 
 def test_a_lost_connection_leaves_the_session(world: World) -> None:
-    """Until it expires its nodes are there and its watches are not."""
+    """After a lost connection the session keeps its nodes until it expires, but not its watches."""
     client = world.client()
     client.ask(Op.CREATE, create("/e", EPHEMERAL))
     client.ask(Op.GET_DATA, PathWatch("/e", True))
@@ -293,7 +305,7 @@ def test_a_lost_connection_leaves_the_session(world: World) -> None:
 
 
 def test_what_a_lost_connection_has_asked_happens_or_is_forgotten(world: World) -> None:
-    """Its writes are done; its reads set no watch that nobody would ever take away."""
+    """Of the requests of a lost connection, writes take effect, and reads set no watches."""
     client = world.client()
     client.submit(Op.CREATE, create("/a"))
     client.submit(Op.GET_DATA, PathWatch("/a", True))
@@ -304,7 +316,8 @@ def test_what_a_lost_connection_has_asked_happens_or_is_forgotten(world: World) 
 
 
 def test_a_closed_session_is_answered_and_its_connection_closed(world: World) -> None:
-    """The reply goes out first; the session cannot come back."""
+    """The reply to closeSession is sent before the connection is closed, and the session is
+    gone."""
     client = Client(world)
     session = client.connect()
     client.submit(Op.CLOSE_SESSION, Nothing())
@@ -317,7 +330,7 @@ def test_a_closed_session_is_answered_and_its_connection_closed(world: World) ->
 
 
 def test_a_connection_lost_in_the_handshake_leaves_a_session_to_expire(world: World) -> None:
-    """The session exists, nobody has it, and it goes like any silent one."""
+    """A connection that is lost in the handshake leaves a session that expires."""
     client = Client(world)
     world.pipeline.connect(client, ConnectRequest(0, 0, 2000, 0, b"", read_only=False))
     client.close()
@@ -330,7 +343,8 @@ def test_a_connection_lost_in_the_handshake_leaves_a_session_to_expire(world: Wo
 
 
 def test_watches_set_again_tell_first_what_was_missed(world: World) -> None:
-    """Events for what changed since, then the reply; the rest is set."""
+    """SetWatches first sends events for missed changes, then the reply, and sets the other
+    watches."""
     writer, watcher = world.client(), world.client()
     for path in ("/kept", "/set", "/gone", "/parent"):
         writer.ask(Op.CREATE, create(path))
@@ -362,7 +376,7 @@ def test_watches_set_again_tell_first_what_was_missed(world: World) -> None:
 
 
 def test_persistent_watches(world: World) -> None:
-    """They are added, fire again and again, survive in SetWatches2, and can be removed."""
+    """Persistent watches fire repeatedly, are restored by SetWatches2, and can be removed."""
     writer, watcher = world.client(), world.client()
     assert watcher.ask(Op.ADD_WATCH, AddWatch("/a", WatchMode.PERSISTENT)) == (0, Number(0))
     assert watcher.ask(Op.ADD_WATCH, AddWatch("/", WatchMode.PERSISTENT_RECURSIVE))[0] == 0
@@ -387,7 +401,7 @@ def test_persistent_watches(world: World) -> None:
 
 
 def test_reads(world: World) -> None:
-    """Each read answers what it is asked; of the root too, which may be called the empty path."""
+    """Each read returns what it asks for, also of the root, whose path may be empty."""
     client = world.client()
     client.ask(Op.CREATE, create("/a"))
     client.ask(Op.CREATE, create("/a/e", EPHEMERAL))
@@ -411,7 +425,7 @@ def test_reads(world: World) -> None:
 
 
 def test_acls_keep_readers_out(world: World) -> None:
-    """Who may not read may not look, list or count; who may read without ADMIN sees no digest."""
+    """Without READ permission all reads are refused; without ADMIN, a reader sees no digests."""
     client, owner = world.client(), world.client()
     owner.submit(Op.AUTH, AuthRequest(0, "digest", b"alice:secret"), xid=-4)
     assert owner.taken() == [(ReplyHeader(-4, 2, 0),)]
@@ -435,8 +449,7 @@ def test_acls_keep_readers_out(world: World) -> None:
 
 
 def test_an_ip_is_no_secret_and_no_claim(world: World) -> None:
-    """Credentials of the scheme `ip` are accepted and change nothing: the server uses the
-    address of the connection."""
+    """Credentials of the scheme `ip` change nothing: the server uses the connection's address."""
     client = world.client()
     client.submit(Op.AUTH, AuthRequest(0, "ip", b"10.0.0.1"), xid=-4)
     assert client.taken() == [(ReplyHeader(-4, 1, 0),)]
@@ -444,7 +457,7 @@ def test_an_ip_is_no_secret_and_no_claim(world: World) -> None:
 
 
 def test_credentials_that_prove_nothing_end_the_connection(world: World) -> None:
-    """An unknown scheme is answered and closed."""
+    """Credentials of an unknown scheme are answered AUTH_FAILED, and the connection is closed."""
     client = world.client()
     client.submit(Op.AUTH, AuthRequest(0, "kerberos", b"x"), xid=-4)
     assert client.taken() == [(ReplyHeader(-4, 1, Code.AUTH_FAILED),)]
@@ -452,7 +465,10 @@ def test_credentials_that_prove_nothing_end_the_connection(world: World) -> None
 
 
 def test_an_unknown_operation_ends_the_connection(world: World) -> None:
-    """It is answered UNIMPLEMENTED; so is a check outside a multi (ZOOKEEPER-2623)."""
+    """An unknown operation, or a check outside a multi (ZOOKEEPER-2623), ends the connection.
+
+    It is answered UNIMPLEMENTED first.
+    """
     for op in (Op.CHECK, 77):
         client = world.client()
         assert client.ask(op, None)[0] == Code.UNIMPLEMENTED

@@ -34,7 +34,7 @@ BOB = Id("digest", "bob:y")
 
 
 class Server:
-    """A database with a proposer in front, and one session."""
+    """A database with a proposer and one session."""
 
     def __init__(self) -> None:
         self.database = Database()
@@ -61,7 +61,8 @@ def create(path: str, flags: int = 0, acl: tuple[Acl, ...] = OPEN_ACL) -> Create
 
 @pytest.fixture
 def server() -> Server:
-    """Nodes /a, /a/b, an ephemeral /e, and /secret that is Alice's alone."""
+    """A server with the nodes /a, /a/b, an ephemeral /e, and /secret, which only Alice may
+    access."""
     server = Server()
     for request in (create("/a"), create("/a/b"), create("/e", EPHEMERAL)):
         assert server.do(Op.CREATE, request).error == 0
@@ -100,7 +101,7 @@ NOBODY: tuple[Acl, ...] = ()
         (Op.CREATE, create("/c", acl=(Acl(31, Id("world", "me")),)), Code.INVALID_ACL),
         (Op.CREATE, create("/c", acl=(Acl(31, Id("digest", "me")),)), Code.INVALID_ACL),
         (Op.CREATE, create("/c", acl=(Acl(31, Id("auth", "")),)), Code.INVALID_ACL),
-        # the first of several reasons is the answer
+        # the first of several errors is the answer
         (Op.CREATE, create("/no/../c"), Code.NO_NODE),
         (Op.CREATE, create("/no/c", acl=NOBODY), Code.INVALID_ACL),
         (Op.CREATE, create("c", acl=NOBODY), Code.BAD_ARGUMENTS),
@@ -127,12 +128,12 @@ NOBODY: tuple[Acl, ...] = ()
     ],
 )
 def test_what_is_refused_and_why(server: Server, op: Op, request_: Record, code: Code) -> None:
-    """Each write is done or refused, with the reason that ZooKeeper gives."""
+    """Each write succeeds, or is refused with the error that ZooKeeper gives."""
     assert server.do(op, request_).error == code
 
 
 def test_a_refusal_takes_a_zxid_and_changes_nothing(server: Server) -> None:
-    """The order of all transactions counts the refused ones too."""
+    """A refused write takes a zxid and changes nothing."""
     before = copy.deepcopy(server.database.nodes)
     zxid = server.database.last_zxid
     server.do(Op.CREATE, create("/a"))
@@ -141,7 +142,8 @@ def test_a_refusal_takes_a_zxid_and_changes_nothing(server: Server) -> None:
 
 
 def test_sequence_numbers_count_every_child_ever_created(server: Server) -> None:
-    """The suffix is ten digits of the parent's counter, which deletes do not turn back."""
+    """The sequence number is the parent's count of creations in ten digits; deletions do not
+    lower it."""
     made = [server.do(Op.CREATE, create("/a/s-", SEQUENTIAL)).path for _ in range(2)]
     assert made == ["/a/s-0000000001", "/a/s-0000000002"]
     server.do(Op.DELETE, PathVersion(made[1], -1))
@@ -150,14 +152,14 @@ def test_sequence_numbers_count_every_child_ever_created(server: Server) -> None
 
 
 def test_a_sequence_number_overflows_to_a_negative_one(server: Server) -> None:
-    """The counter has 32 bits, as in ZooKeeper."""
+    """The count of creations has 32 bits and overflows to a negative number, as in ZooKeeper."""
     server.database.nodes["/a"].creates = 2**31 - 1
     assert server.do(Op.CREATE, create("/a/s-", SEQUENTIAL)).path == "/a/s-2147483647"
     assert server.do(Op.CREATE, create("/a/s-", SEQUENTIAL)).path == "/a/s--2147483648"
 
 
 def test_auth_in_an_acl_becomes_the_clients_identities(server: Server) -> None:
-    """`auth` stands for whoever the client has proved to be; its address does not count."""
+    """`auth` in an ACL stands for the client's authenticated identities, without its address."""
     ids = (Id("ip", "127.0.0.1"), ALICE, BOB)
     acl = (Acl(Perm.READ, Id("auth", "")), Acl(Perm.READ, ALICE))
     server.do(Op.CREATE, create("/c", acl=acl), ids=ids)
@@ -165,14 +167,14 @@ def test_auth_in_an_acl_becomes_the_clients_identities(server: Server) -> None:
 
 
 def test_an_identity_opens_its_nodes(server: Server) -> None:
-    """What Alice keeps for herself, Alice may change and Bob may not."""
+    """A node that only Alice may access can be changed by Alice and not by Bob."""
     request = SetDataRequest("/secret", b"y", -1)
     assert server.do(Op.SET_DATA, request, ids=(BOB,)).error == Code.NO_AUTH
     assert server.do(Op.SET_DATA, request, ids=(ALICE,)).error == Code.OK
 
 
 def test_a_multi_does_all_or_nothing(server: Server) -> None:
-    """One refusal undoes what stands before it; the rest is not tried."""
+    """A refused operation of a multi undoes those before it, and those after it are not tried."""
     request = MultiRequest(
         (
             (Op.CREATE, create("/a/s-", SEQUENTIAL)),
@@ -194,7 +196,10 @@ def test_a_multi_does_all_or_nothing(server: Server) -> None:
 
 
 def test_the_parts_of_a_multi_see_each_other_and_share_a_zxid(server: Server) -> None:
-    """A later part finds what an earlier one left; sequence numbers count up inside."""
+    """Operations of a multi see the effects of earlier ones, and share a zxid.
+
+    Sequence numbers count up within the multi.
+    """
     request = MultiRequest(
         (
             (Op.CREATE, create("/m")),
@@ -211,14 +216,18 @@ def test_the_parts_of_a_multi_see_each_other_and_share_a_zxid(server: Server) ->
 
 
 def test_an_empty_multi_is_legal(server: Server) -> None:
-    """Nothing to do is done, with a zxid of its own."""
+    """An empty multi succeeds, with a zxid of its own."""
     zxid = server.database.last_zxid
     assert server.do(Op.MULTI, MultiRequest(())).parts == ()
     assert server.database.last_zxid == zxid + 1
 
 
 def test_a_closed_session_takes_its_nodes_even_those_on_their_way(server: Server) -> None:
-    """Ephemeral nodes that are not yet applied die with the session; deleted ones do not twice."""
+    """Closing a session deletes its ephemeral nodes, also those that are proposed but not
+    applied yet.
+
+    Nodes whose deletion is proposed are not deleted twice.
+    """
     waiting = [
         server.propose(Op.CREATE, create("/late", EPHEMERAL)),
         server.propose(Op.DELETE, PathVersion("/e", -1)),
@@ -233,7 +242,7 @@ def test_a_closed_session_takes_its_nodes_even_those_on_their_way(server: Server
 
 
 def test_a_write_sees_those_that_are_not_yet_applied(server: Server) -> None:
-    """Each request is judged as if all before it had happened already."""
+    """Each write is checked as if all proposals before it had been applied."""
     writes: list[tuple[Op, Record]] = [
         (Op.DELETE, PathVersion("/a/b", -1)),
         (Op.DELETE, PathVersion("/a", -1)),
@@ -259,7 +268,7 @@ def test_a_write_sees_those_that_are_not_yet_applied(server: Server) -> None:
 
 
 def test_a_request_of_a_session_on_its_way_is_taken(server: Server) -> None:
-    """A session may write as soon as its beginning is proposed."""
+    """A session may write as soon as its creation is proposed."""
     begin = server.propose(Op.CREATE_SESSION, CreateSessionTxn(4000), session=8)
     write = server.propose(Op.CREATE, create("/c"), session=8)
     server.apply(begin)
@@ -303,7 +312,7 @@ def children(model: Model, path: str) -> list[str]:
 
 
 def change(model: Model, session: int, op: int, request: Record) -> int:
-    """One write on the model, done or refused as the documentation says."""
+    """Apply one write to the model, or refuse it, as ZooKeeper's documentation says."""
     match request:
         case CreateRequest(path, data, _, flags):
             parent = path.rpartition("/")[0] or "/"
@@ -336,7 +345,7 @@ def change(model: Model, session: int, op: int, request: Record) -> int:
 
 
 class AgainstTheModel(RuleBasedStateMachine):
-    """Proposals decided early and applied late, beside a dictionary that does all at once."""
+    """Proposals are decided early and applied late, and compared with a dictionary of nodes."""
 
     @initialize()
     def start(self) -> None:

@@ -68,7 +68,7 @@ async def word(site: Site, text: bytes) -> str:
 
 @pytest.mark.parametrize("read_only", [None, False])
 async def test_old_clients_leave_the_read_only_flag_out(site: Site, read_only: bool | None) -> None:
-    """A client that does not send it is not sent it: the response has 36 bytes then."""
+    """A client that omits the read-only flag gets a response without it, of 36 bytes."""
     connection = await handshake(site, read_only=read_only)
     await hang_up(connection)
 
@@ -88,7 +88,8 @@ async def test_old_clients_leave_the_read_only_flag_out(site: Site, read_only: b
     ],
 )
 async def test_four_letter_words(site: Site, text: bytes, lines: list[str]) -> None:
-    """Typed into a fresh connection, they are answered in text, and the connection is closed."""
+    """A four-letter word on a fresh connection is answered in text, and the connection is
+    closed."""
     reader, writer = await handshake(site)
     writer.write(frame(RequestHeader(1, Op.GET_DATA), PathWatch("/", True)))
     writer.write(frame(RequestHeader(2, Op.CREATE), CreateRequest("/", b"", OPEN_ACL, 0)))
@@ -100,7 +101,7 @@ async def test_four_letter_words(site: Site, text: bytes, lines: list[str]) -> N
 
 
 async def test_cons_lists_connections_with_their_sessions(site: Site) -> None:
-    """One line each."""
+    """cons lists one line per connection, with its session."""
     connection = await handshake(site)
     sessions = [f"sid={session_id:#x})" for session_id in site.server.pipeline.clients]
     lines = (await word(site, b"cons")).splitlines()
@@ -120,7 +121,7 @@ async def test_cons_lists_connections_with_their_sessions(site: Site) -> None:
     ],
 )
 async def test_garbage_closes_its_connection_alone(site: Site, garbage: bytes) -> None:
-    """Instead of a handshake, and after one; a neighbour notices nothing."""
+    """Invalid bytes, before or after the handshake, close their connection only."""
     reader, writer = await dial(site)
     writer.write(garbage)
     assert await closed(reader)
@@ -133,7 +134,7 @@ async def test_garbage_closes_its_connection_alone(site: Site, garbage: bytes) -
 
 
 async def test_what_came_before_garbage_is_done(site: Site) -> None:
-    """Requests in front of a broken one take effect."""
+    """Requests before an invalid frame take effect."""
     reader, writer = await handshake(site)
     good = frame(RequestHeader(1, Op.CREATE), CreateRequest("/a", b"", OPEN_ACL, 0))
     writer.write(good + struct.pack(">i", -1))
@@ -143,7 +144,8 @@ async def test_what_came_before_garbage_is_done(site: Site) -> None:
 
 
 async def test_a_client_has_its_share_of_connections(site: Site) -> None:
-    """maxClientCnxns: one more from the same address is closed; a place that is left is free."""
+    """maxClientCnxns: a further connection from the same address is closed, until another one
+    closes."""
     await site.stop()
     await site.start(connections_max=2)
     first, second = await handshake(site), await handshake(site)
@@ -156,7 +158,7 @@ async def test_a_client_has_its_share_of_connections(site: Site) -> None:
 
 
 async def test_who_is_gone_before_being_greeted_is_forgotten(site: Site) -> None:
-    """A connection that was reset in the backlog has no address any more."""
+    """A connection that was reset before it was accepted has no address, and is dropped."""
 
     class Gone(asyncio.Transport):
         aborted = False
@@ -175,7 +177,7 @@ async def test_who_is_gone_before_being_greeted_is_forgotten(site: Site) -> None
 async def test_who_never_asks_for_a_session_is_closed(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slow client that sends a byte now and then holds nothing for long."""
+    """A connection that does not ask for a session in time is closed, even if it sends bytes."""
     monkeypatch.setattr(server_module, "SESSIONLESS_S_MAX", 0.02)
     reader, writer = await dial(site)
     writer.write(b"\0")
@@ -184,7 +186,7 @@ async def test_who_never_asks_for_a_session_is_closed(
 
 
 async def test_a_slow_reader_is_asked_for_no_more(site: Site) -> None:
-    """Replies that are not taken stop the reading of requests, and nothing is lost."""
+    """While a client does not read its replies, no further requests are read, and none are lost."""
     await site.stop()
     await site.start(frame_bytes_max=200_000)
     client = await site.client()
@@ -205,7 +207,7 @@ async def test_a_slow_reader_is_asked_for_no_more(site: Site) -> None:
 
 
 async def test_a_storage_error_ends_the_server(site: Site) -> None:
-    """Nobody is answered any more, and whoever runs the server learns why."""
+    """A storage error ends the server with that error, and requests are not answered any more."""
     client = await site.client()
     site.disk.fails = lambda operation, path: operation == "fsync"
     failing = asyncio.ensure_future(client.create("/a"))
@@ -217,7 +219,7 @@ async def test_a_storage_error_ends_the_server(site: Site) -> None:
 
 
 async def test_end_asks_for_a_clean_stop(site: Site) -> None:
-    """Once or twice."""
+    """`end` stops the server cleanly, and may be called twice."""
     site.server.end()
     site.server.end()
     await site.server.ended
@@ -226,7 +228,10 @@ async def test_end_asks_for_a_clean_stop(site: Site) -> None:
 async def test_a_server_that_stood_still_expires_nobody(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Signs of life may wait unread; from then on everybody has a full timeout."""
+    """After a standstill of the server no session expires, because pings may wait unread.
+
+    Every session has its full timeout from then on.
+    """
     connection = await handshake(site)
     await hang_up(connection)
     loop = asyncio.get_running_loop()
@@ -237,7 +242,7 @@ async def test_a_server_that_stood_still_expires_nobody(
 
 
 async def test_requests_are_taken_however_they_are_cut(site: Site) -> None:
-    """Byte by byte, or several in one packet."""
+    """Requests are read byte by byte, or several in one packet."""
     reader, writer = await handshake(site)
     two = b"".join(frame(RequestHeader(xid, Op.PING), Nothing()) for xid in (1, 2))
     for at in range(len(two)):

@@ -10,7 +10,7 @@ from broker_impl.zookeeper.sessions import SessionTracker, first_id, password
     ("asked", "given_"), [(1, 4000), (4000, 4000), (9999, 9999), (40_000, 40_000), (10**7, 40_000)]
 )
 def test_a_timeout_is_2_to_20_ticks(asked: int, given_: int) -> None:
-    """What is asked for, or the nearest that is allowed."""
+    """A session timeout is the requested one, limited to 2 to 20 ticks."""
     assert SessionTracker(2000).negotiate(asked) == given_
 
 
@@ -18,7 +18,7 @@ def test_a_timeout_is_2_to_20_ticks(asked: int, given_: int) -> None:
 def test_a_session_lives_its_timeout_and_at_most_a_tick_more(
     timeout_ms: int, start: float, pauses: list[float]
 ) -> None:
-    """Counted from the last sign of life."""
+    """A session expires after its timeout since the last activity, at most one tick late."""
     tracker = SessionTracker(1000)
     tracker.add(1, timeout_ms, start)
     heard = start
@@ -33,7 +33,7 @@ def test_a_session_lives_its_timeout_and_at_most_a_tick_more(
 
 
 def test_sessions_expire_in_the_order_of_their_deadlines() -> None:
-    """Those due first come first; the others stay."""
+    """Expired sessions are returned in the order of their deadlines; the others stay."""
     tracker = SessionTracker(100)
     tracker.add_all({1: 900, 2: 300, 3: 5000}, now=10.0)
     assert tracker.expired(12.0) == [2, 1]
@@ -41,7 +41,7 @@ def test_sessions_expire_in_the_order_of_their_deadlines() -> None:
 
 
 def test_a_sign_of_life_of_an_expired_session_is_none() -> None:
-    """Once out, a session is not brought back by a late packet."""
+    """A late packet does not bring an expired session back."""
     tracker = SessionTracker(100)
     tracker.add(1, 300, now=0.0)
     assert tracker.expired(5.0) == [1]
@@ -50,7 +50,7 @@ def test_a_sign_of_life_of_an_expired_session_is_none() -> None:
 
 
 def test_everybody_can_be_given_a_full_timeout() -> None:
-    """After a time in which nobody could be heard, nobody is late."""
+    """`touch_all` gives every session its full timeout, after a time without service."""
     tracker = SessionTracker(100)
     tracker.add_all({1: 300, 2: 400}, now=0.0)
     tracker.touch_all(60.0)
@@ -58,14 +58,16 @@ def test_everybody_can_be_given_a_full_timeout() -> None:
 
 
 def test_ids_are_new_after_a_restart_even_if_the_clock_went_back() -> None:
-    """Above every id that is known, and made from server and time."""
+    """New session ids contain server and time, and are above every known id, even if the clock
+    went back."""
     first = first_id(1, 1_700_000_000_000, [])
     assert first >> 56 == 1
     assert first_id(1, 1_600_000_000_000, [first + 5]) == first + 6
 
 
 def test_a_password_depends_on_the_secret_and_the_session() -> None:
-    """The same for every server that knows the secret, and nobody else's."""
+    """A session's password is the same on every server with the secret, and differs by session
+    and secret."""
     assert password(b"secret", 1) == password(b"secret", 1)
     assert len({password(b"secret", 1), password(b"secret", 2), password(b"other", 1)}) == 3
     assert len(password(b"secret", 1)) == PASSWORD_BYTES

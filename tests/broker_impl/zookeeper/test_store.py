@@ -29,7 +29,7 @@ from broker_impl.zookeeper.tree import Database
 
 
 class Server:
-    """A store with the database over it, as a server has them."""
+    """A store with its database and a proposer, as in a server."""
 
     def __init__(self, disk: MemoryDisk, *, snap_count: int = 100_000) -> None:
         self.store = Store(disk, snap_count=snap_count)
@@ -37,7 +37,7 @@ class Server:
         self.proposer = Proposer(self.database)
 
     def do(self, *writes: tuple[int, Record]) -> None:
-        """Propose, make durable together, apply."""
+        """Propose the writes, append them together, and apply them."""
         proposals = [
             self.proposer.propose(op, request, session_id=7, cxid=1, ids=(), now_ms=3)
             for op, request in writes
@@ -81,7 +81,8 @@ def snapshots(disk: MemoryDisk) -> list[str]:
 
 
 def test_a_clean_restart_finds_everything() -> None:
-    """Nodes of all kinds, sessions, and the last zxid, which refusals count too."""
+    """A clean restart restores nodes of all kinds, sessions, and the last zxid, refused writes
+    included."""
     disk = MemoryDisk()
     server = Server(disk)
     server.do(*WRITES)
@@ -107,7 +108,8 @@ def test_whatever_was_appended_survives_a_loss_of_power(
     seed: int,
     last: list[tuple[int, Record]],
 ) -> None:
-    """Crash after any batch, un-synced writes torn anywhere: what was acknowledged is there."""
+    """After a power loss at any batch, with unsynced writes torn anywhere, acknowledged data is
+    there."""
     disk = MemoryDisk()
     chance = random.Random(seed)
     server = Server(disk, snap_count=snap_count)
@@ -127,7 +129,10 @@ def test_whatever_was_appended_survives_a_loss_of_power(
 def unacknowledged(
     server: Server, disk: MemoryDisk, writes: list[tuple[int, Record]]
 ) -> Iterator[Database]:
-    """Write, but crash in the sync: nobody was told. Yields what may be found after the crash."""
+    """Crash in the sync of these writes, and yield the states that may be found afterwards.
+
+    No client was answered.
+    """
     yield copy.deepcopy(server.database)
     if not writes:
         return
@@ -145,7 +150,7 @@ def unacknowledged(
 
 
 def test_a_torn_tail_is_cut_off_at_every_length() -> None:
-    """Half an entry at the end of the log was never acknowledged; the log goes on without it."""
+    """A torn entry at the end of the log, of any length, is cut off, and the log continues."""
     disk = MemoryDisk()
     server = Server(disk)
     server.do(*WRITES[:2])
@@ -166,7 +171,7 @@ def test_a_torn_tail_is_cut_off_at_every_length() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_what_a_start_has_found_is_durable(seed: int) -> None:
-    """A killed process leaves un-synced writes; once served from, they survive a loss of power."""
+    """Unsynced writes that a restart found are durable before it serves them."""
     disk = MemoryDisk()
     server = Server(disk)
     list(unacknowledged(server, disk, [SESSION, WRITES[1]]))
@@ -179,7 +184,7 @@ def test_what_a_start_has_found_is_durable(seed: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 5, 16, 20])
 def test_a_log_torn_at_its_very_beginning_is_removed(size: int) -> None:
-    """A file without one whole transaction holds nothing, and its name is free again."""
+    """A log file without one whole transaction is removed, and its name can be used again."""
     disk = MemoryDisk()
     Server(disk).do(SESSION)
     data = disk.read(f"{FOLDER}/log.1")
@@ -193,7 +198,7 @@ def test_a_log_torn_at_its_very_beginning_is_removed(size: int) -> None:
 
 
 def test_a_flipped_bit_ends_the_log_there() -> None:
-    """The checksum covers the entry."""
+    """A log ends at an entry whose checksum is wrong."""
     disk = MemoryDisk()
     server = Server(disk)
     server.do(*WRITES[:3])
@@ -205,7 +210,7 @@ def test_a_flipped_bit_ends_the_log_there() -> None:
 
 
 def damaged(disk: MemoryDisk) -> Iterator[str]:
-    """Ways to hurt a directory that no crash explains."""
+    """Damage a directory in ways that a crash cannot cause."""
     first, second = logs(disk)[:2]
     data = disk.read(f"{FOLDER}/{first}")
     disk.write(f"{FOLDER}/{first}", data[:-3])
@@ -218,7 +223,7 @@ def damaged(disk: MemoryDisk) -> Iterator[str]:
 
 
 def test_damage_that_no_crash_explains_is_refused() -> None:
-    """Better no server than one that has forgotten something."""
+    """Damage that no crash can cause is refused, so that no data is lost silently."""
     disk = MemoryDisk()
     for write in WRITES[:4]:  # every start begins a new file
         server = Server(disk)
@@ -245,7 +250,8 @@ def test_snapshots_shorten_the_log() -> None:
 
 
 def test_the_log_since_the_last_snapshot_counts_after_a_restart() -> None:
-    """A server that restarts often takes its snapshots all the same."""
+    """Transactions since the last snapshot count across restarts, so that snapshots are still
+    taken."""
     disk = MemoryDisk()
     for write in WRITES[:3]:
         server = Server(disk, snap_count=3)
@@ -259,7 +265,7 @@ def test_the_log_since_the_last_snapshot_counts_after_a_restart() -> None:
 def test_a_damaged_snapshot_is_passed_over(
     snap_count: int, restarts: list[bool], damaged_count: int
 ) -> None:
-    """Any older one that is kept, and the log behind it, give the same state."""
+    """A damaged snapshot is skipped; any older one, with the log after it, gives the same state."""
     disk = MemoryDisk()
     server = Server(disk, snap_count=snap_count)
     server.do(SESSION)
@@ -278,7 +284,7 @@ def test_a_damaged_snapshot_is_passed_over(
 
 
 def test_strange_files_are_left_alone() -> None:
-    """Only names that we would give are ours."""
+    """Files whose names the store would not give are left alone."""
     disk = MemoryDisk()
     disk.make_dir(FOLDER)
     for name in ("log.", "log.xyz", "log.01", "notes.txt", "snapshot.1.tmp", "log.1.bak"):
@@ -291,7 +297,7 @@ def test_strange_files_are_left_alone() -> None:
 
 
 def test_a_directory_has_one_server() -> None:
-    """The second is refused until the first has closed."""
+    """A second store on a directory is refused until the first one is closed."""
     disk = MemoryDisk()
     first = Store(disk)
     with pytest.raises(StorageError):
@@ -301,7 +307,7 @@ def test_a_directory_has_one_server() -> None:
 
 
 def test_the_secret_is_drawn_once() -> None:
-    """Passwords given before a restart are good after it."""
+    """The secret is drawn once, so that passwords stay valid after a restart."""
     disk = MemoryDisk()
     store = Store(disk)
     secret = store.secret(random.Random(1).randbytes)
@@ -311,7 +317,8 @@ def test_the_secret_is_drawn_once() -> None:
 
 
 def test_the_log_is_written_in_zookeepers_format() -> None:
-    """Header ZKLG, version 2; each entry with its Adler-32, its length, and B behind it."""
+    """The log starts with ZKLG and version 2; each entry has its Adler-32, its length, and B
+    after it."""
     proposal = Proposal(Header(1, 2, 3, 4, Op.ERROR), ErrorTxn(-110))
     body = proposal.encode()
     assert b"ZKLG\0\0\0\2" + bytes(8) == txn_log.HEADER
@@ -324,7 +331,7 @@ def test_the_log_is_written_in_zookeepers_format() -> None:
 
 
 def test_a_snapshot_with_the_wrong_magic_is_none() -> None:
-    """A file of another kind with a right checksum is still refused."""
+    """A snapshot that is cut short or empty is refused."""
     data = snapshot.encode(Database())
     assert same(snapshot.decode(data, 0), Database())
     with pytest.raises(StorageError):
@@ -334,7 +341,7 @@ def test_a_snapshot_with_the_wrong_magic_is_none() -> None:
 
 
 def test_closing_a_session_is_durable_too() -> None:
-    """After a restart the session and its nodes are as gone as before."""
+    """After a restart, closed sessions and their nodes stay deleted."""
     disk = MemoryDisk()
     server = Server(disk)
     server.do(*WRITES, (Op.CLOSE_SESSION, Nothing()))
@@ -345,10 +352,10 @@ def test_closing_a_session_is_durable_too() -> None:
 
 
 def test_a_new_log_whose_first_page_was_not_written_is_torn() -> None:
-    """Pages reach a disk in any order: zeros where the header should be were never synced.
+    """A new log file whose header page is all zeros counts as torn (docs/findings/0005).
 
-    See docs/findings/0005. A header that is damaged otherwise, or in front of other files, is not
-    explained by a crash.
+    Pages reach a disk in any order, so such a page was never synced. A header that is damaged
+    otherwise, or in a file before others, cannot come from a crash, and is refused.
     """
     disk = MemoryDisk()
     Server(disk).do(*WRITES[:2])

@@ -44,14 +44,14 @@ any_txn = st.one_of(
 def test_round_trip(
     txn: tuple[int, Record], session_id: int, cxid: int, zxid: int, time_ms: int
 ) -> None:
-    """A proposal that was written is read back as it was."""
+    """An encoded proposal is decoded as it was."""
     proposal = Proposal(Header(session_id, cxid, zxid, time_ms, txn[0]), txn[1])
     assert Proposal.decode(proposal.encode()) == proposal
 
 
 @given(st.binary(max_size=80))
 def test_garbage_is_refused_or_read(garbage: bytes) -> None:
-    """Whatever the bytes, decoding them ends in a proposal or in WireError."""
+    """Any bytes are decoded as a proposal or raise WireError."""
     try:
         Proposal.decode(garbage)
     except WireError:
@@ -59,6 +59,6 @@ def test_garbage_is_refused_or_read(garbage: bytes) -> None:
 
 
 def test_an_unknown_type_is_refused() -> None:
-    """A log of somebody else may hold transactions that we do not know."""
+    """A transaction of an unknown type, in the log of another implementation, is refused."""
     with pytest.raises(WireError):
         Proposal.decode(Header(1, 1, 1, 1, 99).encode())

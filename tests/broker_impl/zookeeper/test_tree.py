@@ -37,7 +37,7 @@ def create(path: str, creates: int, *, ephemeral: bool = False) -> CreateTxn:
 
 @pytest.fixture
 def database() -> Database:
-    """/a with a child /a/b, and a session's ephemeral nodes /e and /f."""
+    """A database with /a and its child /a/b, and a session's ephemeral nodes /e and /f."""
     database = Database()
     apply(database, CreateSessionTxn(4000))
     apply(database, create("/a", 1), time_ms=10)
@@ -74,12 +74,14 @@ def database() -> Database:
     ],
 )
 def test_what_others_may_notice(database: Database, txn: Record, changes: list[Change]) -> None:
-    """Every transaction says which nodes it created, deleted or changed, and whose children."""
+    """Every transaction reports the nodes that it created, deleted or changed, and changes of
+    children."""
     assert apply(database, txn).changes == changes
 
 
 def test_the_life_of_a_stat(database: Database) -> None:
-    """Data moves mzxid, mtime and version; children move cversion and pzxid; an ACL aversion."""
+    """Data changes mzxid, mtime and version; children change cversion and pzxid; an ACL
+    aversion."""
     stat = Stat(2, 2, 10, 10, 0, 1, 0, 0, 1, 1, 3)
     assert database.nodes["/a"].stat() == stat
     apply(database, SetDataTxn("/a", b"long", 1), time_ms=20)
@@ -94,14 +96,14 @@ def test_the_life_of_a_stat(database: Database) -> None:
 
 
 def test_data_may_be_null(database: Database) -> None:
-    """Null is kept apart from empty, and is as long."""
+    """Null data is stored as null, not as empty data, and has length 0."""
     apply(database, SetDataTxn("/a", None, 1))
     assert database.nodes["/a"].data is None
     assert database.nodes["/a"].stat().data_length == 0
 
 
 def test_an_ephemeral_node_that_is_deleted_is_its_sessions_no_more(database: Database) -> None:
-    """Closing the session does not look for it again."""
+    """Deleting an ephemeral node removes it from its session, whose close does not look for it."""
     apply(database, DeleteTxn("/e"))
     assert database.ephemerals == {OWNER: {"/f": None}}
     apply(database, CloseSessionTxn(("/f",)))
@@ -109,14 +111,14 @@ def test_an_ephemeral_node_that_is_deleted_is_its_sessions_no_more(database: Dat
 
 
 def test_descendants_are_counted_at_every_depth(database: Database) -> None:
-    """All below, not the node itself."""
+    """The descendants of a node are counted at every depth, without the node itself."""
     assert database.descendants("/") == 4
     assert database.descendants("/a") == 1
     assert database.descendants("/a/b") == 0
 
 
 def test_transactions_are_applied_in_order(database: Database) -> None:
-    """A transaction that was applied already is an error of ours, not a state."""
+    """Applying a transaction a second time is an assertion error."""
     with pytest.raises(AssertionError):
         database.apply(Proposal(Header(OWNER, 1, database.last_zxid, 0, Op.ERROR), ErrorTxn(0)))
 
@@ -125,5 +127,5 @@ def test_transactions_are_applied_in_order(database: Database) -> None:
     ("value", "wrapped"), [(0, 0), (2**31 - 1, 2**31 - 1), (2**31, -(2**31)), (-1, -1)]
 )
 def test_counters_wrap_round(value: int, wrapped: int) -> None:
-    """32 bits with a sign."""
+    """Counters wrap as signed 32-bit integers."""
     assert int32(value) == wrapped

@@ -22,7 +22,7 @@ CREATED, DELETED, CHANGED, CHILD = (
     ],
 )
 def test_what_fires_a_watch(kind: Kind, fired_by: set[EventType]) -> None:
-    """Each kind waits for its own changes of its node."""
+    """Each kind of watch fires at its own types of changes of its node only."""
     for type_ in EventType:
         table: WatchTable[str] = WatchTable()
         table.add(kind, "/a", "me")
@@ -32,7 +32,7 @@ def test_what_fires_a_watch(kind: Kind, fired_by: set[EventType]) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.DATA, Kind.CHILD])
 def test_a_one_shot_watch_fires_once(kind: Kind) -> None:
-    """Firing takes it away, however often it was set."""
+    """A one-shot watch fires once, however often it was set."""
     table: WatchTable[str] = WatchTable()
     table.add(kind, "/a", "me")
     table.add(kind, "/a", "me")
@@ -43,14 +43,17 @@ def test_a_one_shot_watch_fires_once(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.PERSISTENT, Kind.RECURSIVE])
 def test_a_persistent_watch_stays(kind: Kind) -> None:
-    """It fires again and again."""
+    """A persistent watch fires repeatedly."""
     table: WatchTable[str] = WatchTable()
     table.add(kind, "/a", "me")
     assert [table.trigger(Change(CHANGED, "/a")) for _ in range(2)] == [["me"], ["me"]]
 
 
 def test_a_recursive_watch_sees_what_happens_below() -> None:
-    """At any depth, but not beside, and no change of children as such."""
+    """A recursive watch fires for descendants at any depth, except for changes of children.
+
+    It does not fire for other nodes with the same prefix.
+    """
     table: WatchTable[str] = WatchTable()
     table.add(Kind.RECURSIVE, "/a", "me")
     assert table.trigger(Change(CREATED, "/a/b/c")) == ["me"]
@@ -59,7 +62,7 @@ def test_a_recursive_watch_sees_what_happens_below() -> None:
 
 
 def test_one_event_per_connection() -> None:
-    """Who has two watches that a deletion ends is told once; others are told too."""
+    """A connection with several watches that one change fires gets one event, as do others."""
     table: WatchTable[str] = WatchTable()
     for kind in Kind:
         table.add(kind, "/a", "me")
@@ -68,7 +71,7 @@ def test_one_event_per_connection() -> None:
 
 
 def test_watches_go_with_their_connection() -> None:
-    """Nothing is left of a connection that is gone, and nothing of others is lost."""
+    """Closing a connection removes all its watches, and no others."""
     table: WatchTable[str] = WatchTable()
     for kind in Kind:
         table.add(kind, "/a", "me")
@@ -90,7 +93,7 @@ def test_watches_go_with_their_connection() -> None:
     ],
 )
 def test_watches_can_be_removed_by_type(type_: int, found: list[Kind]) -> None:
-    """The types of a removal name the kinds it means."""
+    """A removal by type removes the kinds of watches that the type stands for."""
     table: WatchTable[str] = WatchTable()
     for kind in (Kind.DATA, Kind.CHILD, Kind.PERSISTENT):
         table.add(kind, "/a", "me")

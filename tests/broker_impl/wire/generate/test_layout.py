@@ -1,4 +1,4 @@
-"""Which versions are written alike."""
+"""Which versions of a message share a layout."""
 
 from typing import Any
 
@@ -32,7 +32,8 @@ INNER = {
 
 
 def test_versions_that_differ_have_layouts_of_their_own() -> None:
-    """A new field, a new nullability and flexibility each make one; nothing else does."""
+    """A new field, a changed nullability or flexible encoding makes a new layout; nothing else
+    does."""
     found = layouts(
         {"name": "A", "type": "int32", "versions": "0+"},
         {"name": "B", "type": "string", "versions": "1+", "nullableVersions": "3+"},
@@ -43,7 +44,8 @@ def test_versions_that_differ_have_layouts_of_their_own() -> None:
 
 
 def test_inner_layouts_are_shared() -> None:
-    """Versions that differ only outside a struct read it by one function; inner ones come first."""
+    """Versions that differ only outside a struct share the struct's function; inner structs come
+    first."""
     found = layouts(INNER, {"name": "B", "type": "int8", "versions": "1+"})
     names = [f"{one.struct.name}_v{found.first(one)}" for one in found]
     assert names == [
@@ -58,7 +60,7 @@ def test_inner_layouts_are_shared() -> None:
 
 
 def test_fields_by_place() -> None:
-    """Tagged fields stand apart, in the order of their numbers; absent ones are known."""
+    """Tagged fields are listed separately, in the order of their tags; absent fields are known."""
     found = layouts(
         {"name": "Late", "type": "int8", "versions": "2+", "taggedVersions": "2+", "tag": 1},
         {"name": "Early", "type": "int8", "versions": "1+", "taggedVersions": "2+", "tag": 0},
@@ -71,7 +73,8 @@ def test_fields_by_place() -> None:
 
 
 def test_the_least_that_an_item_occupies() -> None:
-    """Fixed sizes count whole, lengths by their own size, tagged fields by their empty section."""
+    """An item's minimum size counts fixed sizes, length prefixes, and the empty section of
+    tagged fields."""
     found = layouts(
         INNER,
         {"name": "Texts", "type": "[]string", "versions": "0+"},

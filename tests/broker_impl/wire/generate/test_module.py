@@ -50,7 +50,7 @@ def message() -> Message:
 
 @pytest.fixture(scope="module")
 def generated() -> Any:
-    """The module of the schema above."""
+    """The module that is generated from the schema above."""
     module = ModuleType("generated")
     sys.modules[module.__name__] = module
     exec(compile(message_module(message()), "generated.py", "exec"), module.__dict__)
@@ -58,13 +58,14 @@ def generated() -> Any:
 
 
 def test_the_module_says_what_it_is(generated: Any) -> None:
-    """Key, name, versions and the first flexible one are constants."""
+    """The API key, name, versions and first flexible version are constants of the module."""
     said = (generated.API_KEY, generated.NAME, generated.VERSIONS, generated.FLEXIBLE_FROM)
     assert said == (7, "Test", range(4), 2)
 
 
 def test_versions_write_what_they_have(generated: Any) -> None:
-    """Layouts differ by version: presence, nullability, compact lengths, tagged fields."""
+    """Versions are encoded in their own layouts: presence, nullability, compact lengths, tagged
+    fields."""
     value = generated.TestRequest(buffer=memoryview(b"ab"), type=3, names=["x"], hint="h")
     value.extra.value = 2.0
     written = [b"".join(generated.encode(value, version)).hex(" ") for version in range(3)]
@@ -85,7 +86,8 @@ def test_versions_write_what_they_have(generated: Any) -> None:
 def test_nothing_is_dropped_in_silence(
     generated: Any, field: str, value: Any, version: int
 ) -> None:
-    """A value that a version cannot carry is refused, unless the schema calls it ignorable."""
+    """A value that a version cannot encode is refused, unless the schema marks the field as
+    ignorable."""
     full = generated.TestRequest(hint="dropped where there is no room for it")
     generated.encode(full, version)
     setattr(full, field, value)
@@ -95,7 +97,7 @@ def test_nothing_is_dropped_in_silence(
 
 
 def test_an_unknown_tag_is_skipped(generated: Any) -> None:
-    """A newer peer may say more than we know; what we know is still read (KIP-482)."""
+    """Unknown tagged fields of a newer peer are skipped, and known ones are read (KIP-482)."""
     value = generated.TestRequest(late=5)
     written = b"".join(generated.encode(value, 3))
     known = bytes([1, 1, 8]) + (5).to_bytes(8, "big")
@@ -113,7 +115,7 @@ def test_a_known_tag_has_its_size(generated: Any) -> None:
 
 
 def test_the_table_of_apis() -> None:
-    """One line per request, in the order of keys."""
+    """The table of APIs has one entry per request, in the order of keys."""
     table: dict[str, Any] = {"__name__": "apis"}
     exec(api_table([message()]), table)
     api = table["APIS"][7]
@@ -121,7 +123,7 @@ def test_the_table_of_apis() -> None:
 
 
 def test_the_source_is_formatted(tmp_path: Path) -> None:
-    """The formatter would change nothing, long lines and all."""
+    """The formatter changes nothing in a generated module, not even long lines."""
     file = tmp_path / "generated.py"
     file.write_text(message_module(message()))
     subprocess.run(
@@ -132,7 +134,8 @@ def test_the_source_is_formatted(tmp_path: Path) -> None:
 
 
 def test_what_is_checked_in_is_what_the_jar_says(kafka_jar: Path, tmp_path: Path) -> None:
-    """Nobody has edited a generated module, and none is left over or missing."""
+    """The checked-in modules are those that the jar's schemas generate: none edited, extra or
+    missing."""
     main(kafka_jar, tmp_path)
     fresh = {file.name: file.read_text() for file in tmp_path.iterdir()}
     assert fresh == sources(kafka_jar)

@@ -1,4 +1,4 @@
-"""Schemas as values."""
+"""Kafka's message schemas, parsed to values."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ def schema(*fields: dict[str, Any], **more: Any) -> dict[str, Any]:
     ],
 )
 def test_snake_case(written: str, ours: str) -> None:
-    """A new word begins at a capital, unless it stands among capitals."""
+    """A new word begins at a capital, unless it is among capitals."""
     assert snake_case(written) == ours
 
 
@@ -52,7 +52,7 @@ def test_snake_case(written: str, ours: str) -> None:
     ],
 )
 def test_versions(text: str | None, versions: Versions) -> None:
-    """Every way in which a schema writes a range; no version is in `none`."""
+    """Every form of a version range in a schema is parsed; `none` contains no version."""
     parsed = Versions.parse(text)
     assert parsed == versions
     if text not in (None, "none"):
@@ -63,7 +63,7 @@ def test_versions(text: str | None, versions: Versions) -> None:
 
 
 def test_comments_are_lines_of_their_own() -> None:
-    """A line of comment goes; two slashes inside a value stay."""
+    """Comment lines are removed, and two slashes inside a value stay."""
     text = '// licence\n{"name":\n  // why\n "a//b"}'
     assert load(text) == {"name": "a//b"}
 
@@ -93,14 +93,16 @@ def test_comments_are_lines_of_their_own() -> None:
     ],
 )
 def test_fields(field: dict[str, Any], python_type: str, default: str) -> None:
-    """The attribute's annotation and default follow from type, nullability and default."""
+    """A field's annotation and default follow from its type, nullability and default in the
+    schema."""
     message = parse(schema({"name": "X", "versions": "0+", **field}))
     (parsed,) = message.root.fields
     assert (parsed.name, parsed.python_type, parsed.default) == ("x", python_type, default)
 
 
 def test_structs_come_after_those_they_hold() -> None:
-    """Nested structs and common ones, which may name each other, are ordered by need."""
+    """Structs are ordered so that each comes after the structs in its fields, common structs
+    included."""
     message = parse(
         schema(
             {"name": "A", "type": "[]Outer", "versions": "0+"},
@@ -120,7 +122,7 @@ def test_structs_come_after_those_they_hold() -> None:
 
 
 def test_a_tagged_field_may_leave_out_its_versions() -> None:
-    """It is then there in just those in which it is tagged."""
+    """A tagged field without versions exists in the versions in which it is tagged."""
     field = {"name": "X", "type": "int32", "taggedVersions": "2+", "tag": 5}
     (parsed,) = parse(schema(field)).root.fields
     assert parsed.versions == parsed.tagged == Versions(2, FOREVER)
@@ -140,12 +142,12 @@ def test_a_tagged_field_may_leave_out_its_versions() -> None:
     ],
 )
 def test_what_we_do_not_know_is_refused(field: dict[str, Any], why: str) -> None:
-    """Better no module than a wrong one."""
+    """A schema with an unknown feature is refused, rather than generated wrongly."""
     with pytest.raises(SchemaError, match=why):
         parse(schema({"name": "X", "versions": "0+", **field}))
 
 
 def test_a_schema_is_json_with_comments() -> None:
-    """A whole file, as it lies in the jar."""
+    """A schema file of the jar is JSON with comment lines."""
     text = f"// Licensed to somebody\n{json.dumps(schema())}"
     assert parse(load(text)).versions == Versions(0, 3)

@@ -1,4 +1,5 @@
-"""Random messages of every kind and version, from the annotations of our classes alone."""
+"""Random messages of every kind and version, from the annotations of the generated classes
+alone."""
 
 import random
 import re
@@ -14,11 +15,13 @@ from broker_impl.errors import WireError
 from broker_impl.wire.messages import MessageModule
 
 TEXTS = ["", "t", "topic-1", "größe", "x" * 130]
-NUMBERS = [0, 1, -1, 5, 100]  # fit every width (the oracles see a wrong one) and are error codes
+# these fit every width (the oracles see a wrong one) and are error codes
+NUMBERS = [0, 1, -1, 5, 100]
 
 
 class RandomMessages:
-    """Fills messages of one version, learning from refusals what this version cannot say."""
+    """Fills messages of one version; it learns from WireErrors which values this version cannot
+    encode."""
 
     def __init__(self, module: MessageModule, version: int, rng: random.Random) -> None:
         self._module = module
@@ -30,7 +33,7 @@ class RandomMessages:
         self.root = typing.get_type_hints(module.decode)["return"]
 
     def draw(self) -> tuple[Any, bytes]:
-        """A message and its bytes."""
+        """A random message and its encoding."""
         while True:
             message = self._struct(self.root)
             try:
@@ -78,14 +81,14 @@ class RandomMessages:
             return self._rng.choice(TEXTS)
         if kind is UUID:
             return UUID(int=self._rng.getrandbits(128))
-        if kind is bytes:  # any buffer; a view, so that it compares as what is read
+        if kind is bytes:  # any buffer; a view compares equal to what is decoded
             return memoryview(self._rng.randbytes(self._rng.choice([0, 1, 200])))
         return self._struct(kind)
 
 
 @pytest.fixture
 def random_messages() -> Callable[[MessageModule, int, int], RandomMessages]:
-    """A source of messages: of a module, a version, from a seed."""
+    """A function that makes a source of random messages of a module and version from a seed."""
 
     def source(module: MessageModule, version: int, seed: int) -> RandomMessages:
         return RandomMessages(module, version, random.Random(seed))

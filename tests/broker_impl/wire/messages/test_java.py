@@ -1,4 +1,5 @@
-"""Kafka's own classes agree with ours, above all for the APIs that no Python package knows."""
+"""Kafka's own classes agree with the generated codecs, above all for APIs that no Python package
+has."""
 
 import base64
 import shutil
@@ -16,7 +17,7 @@ from broker_impl.wire.messages.apis import APIS
 
 MODULES = {"request": request_module, "response": response_module}
 MESSAGES_EACH = {key: 8 if key in (4, 5, 6, 7) else 2 for key in APIS}
-VERSIONS_OF_KAFKA_3_5 = {18: range(4)}  # ours has one more, of a newer Kafka
+VERSIONS_OF_KAFKA_3_5 = {18: range(4)}  # this package has one more version, of a newer Kafka
 WITH_RECORDS = (0, 1)  # printed as objects, and refused unless they are well-formed batches
 
 
@@ -24,7 +25,8 @@ WITH_RECORDS = (0, 1)  # printed as objects, and refused unless they are well-fo
 def test_kafka_agrees(
     kafka_jar: Path, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:
-    """What we write Kafka reads as the same values, and writes as the same bytes."""
+    """Kafka decodes each encoded message to the same values, and encodes these to the same
+    bytes."""
     if shutil.which("java") is None:
         pytest.skip("no java on the PATH")
     asked: list[tuple[str, bytes, Any]] = []
@@ -57,7 +59,7 @@ def test_kafka_agrees(
 
 
 def as_java(value: Any, *, root: bool = False) -> str:
-    """A value as Kafka's classes print it."""
+    """A value in the form in which Kafka's classes print it."""
     match value:
         case None:
             return "null"

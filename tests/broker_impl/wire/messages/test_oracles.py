@@ -1,4 +1,4 @@
-"""Other people's codecs agree with ours, byte by byte and value by value."""
+"""The codecs of other libraries agree with the generated ones, byte by byte and value by value."""
 
 import io
 import warnings
@@ -17,7 +17,8 @@ from broker_impl.wire.messages.apis import APIS
 from broker_impl.wire.types import NO_UUID
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas in an old way
+    # kafka-python reads its schemas through a deprecated interface
+    warnings.simplefilter("ignore", DeprecationWarning)
     import kafka.protocol.admin
     import kafka.protocol.consumer
     import kafka.protocol.metadata
@@ -28,7 +29,8 @@ with warnings.catch_warnings():
 MESSAGES_EACH = 6
 MODULES = {"request": request_module, "response": response_module}
 CASES = [(key, kind) for key in APIS if key not in (4, 5, 6, 7) for kind in MODULES]
-"""APIs 4 to 7 are known to no Python package: see `test_java`."""
+"""The requests and responses of all APIs but 4 to 7, which no Python package has: see
+`test_java`."""
 
 
 def _classes(parent: type) -> Iterator[Any]:
@@ -49,7 +51,8 @@ def name_of(case: object) -> str:
 def test_kafka_python_agrees(
     key: int, kind: str, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:
-    """What we write it reads as the same values and writes as the same bytes, and so do we."""
+    """kafka-python decodes each encoded message to the same values, and encodes these to the
+    same bytes."""
     module = MODULES[kind](key)
     theirs = KAFKA_PYTHON[key, kind]
     for version in module.VERSIONS:
@@ -57,10 +60,11 @@ def test_kafka_python_agrees(
         for _ in range(MESSAGES_EACH):
             message, written = source.draw()
             if kind == "response" and key == API_VERSIONS and message.error_code:
-                continue  # it takes every error for an answer in version 0
+                continue  # kafka-python decodes every error as a response of version 0
             decoded = theirs.decode(written, version=version)
             assert_same(decoded, message, version)
-            decoded._header = None  # forgotten by its decode, asked for by DeleteTopics' encode
+            # its decode does not set this, and the encode of DeleteTopics needs it
+            decoded._header = None
             assert bytes(decoded.encode()) == written, (seed, message)
             again = module.decode(memoryview(written), version)
             assert_same(decoded, again, version)
@@ -74,14 +78,15 @@ SPECIAL = {
     "authorized_operations",  # under several names, and as a set of flags
     "cluster_authorized_operations",
     "topic_authorized_operations",
-    "finalized_features_epoch",  # its default is -1; where it is absent kafka-python says 0
+    # the default is -1, but kafka-python returns 0 where the field is absent
+    "finalized_features_epoch",
 }
 API_VERSIONS = 18
 DESCRIBE_TRANSACTIONS = 65
 
 
 def assert_same(theirs: Any, ours: Any, version: int) -> None:
-    """Every field that this version has holds the same value."""
+    """Compare every field that this version has."""
     for field in theirs._struct._fields:
         if field.for_version_q(version) and field.name not in SPECIAL:
             value = getattr(ours, RENAMED.get(field.name, field.name))
@@ -96,9 +101,9 @@ def assert_same_value(theirs: Any, ours: Any, version: int) -> None:
     elif hasattr(theirs, "_struct"):
         assert_same(theirs, ours, version)
     elif theirs is None and isinstance(ours, UUID):
-        assert ours == NO_UUID  # it has no other word for it
+        assert ours == NO_UUID  # kafka-python has no other value for it
     elif theirs is None and isinstance(ours, msgspec.Struct):
-        assert ours == type(ours)()  # a tagged field that is not there
+        assert ours == type(ours)()  # an absent tagged field
     else:
         assert theirs == ours, theirs
 
@@ -107,7 +112,7 @@ def assert_same_value(theirs: Any, ours: Any, version: int) -> None:
 def test_kio_agrees(
     key: int, kind: str, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:
-    """What we write it reads, and writes as the same bytes."""
+    """kio decodes each encoded message, and encodes the result to the same bytes."""
     module = MODULES[kind](key)
     load: Callable[[int, int], Any] = (
         load_request_schema if kind == "request" else load_response_schema
@@ -119,7 +124,7 @@ def test_kio_agrees(
         for _ in range(MESSAGES_EACH):
             message, written = source.draw()
             if kind == "response" and key == DESCRIBE_TRANSACTIONS and has_no_start(message):
-                continue  # kio knows no transaction that never began
+                continue  # kio cannot represent a transaction that never began
             entity, size = entity_reader(schema)(written, 0)
             assert size == len(written)
             buffer = io.BytesIO()

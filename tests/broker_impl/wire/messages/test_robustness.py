@@ -1,4 +1,4 @@
-"""Bytes that no correct peer would send: an answer or a `WireError`, never anything else."""
+"""Bytes that no correct peer sends are decoded or raise `WireError`, never another exception."""
 
 import random
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def name_of(module: MessageModule) -> str:
 def test_what_is_written_is_read(
     module: MessageModule, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:
-    """In every version, what decoding gives is encoded as the same bytes."""
+    """In every version, a decoded message is encoded to the same bytes again."""
     for version in module.VERSIONS:
         source = random_messages(module, version, version)
         for _ in range(3):
@@ -35,7 +35,7 @@ def test_what_is_written_is_read(
 def test_damaged_bytes(
     module: MessageModule, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:
-    """Cut short, or with bytes changed, a message is refused or is another message."""
+    """A message that is cut short or damaged raises WireError or is another message."""
     rng = random.Random(name_of(module))
     for version in module.VERSIONS:
         _, written = random_messages(module, version, version).draw()
@@ -54,7 +54,7 @@ def test_damaged_bytes(
 def test_no_prefix_is_a_message(
     module: MessageModule, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:
-    """What ends too early is refused at every length."""
+    """Every proper prefix of a message is refused."""
     for version in (module.VERSIONS.start, module.VERSIONS[-1]):
         _, written = random_messages(module, version, version).draw()
         for stop in range(0, len(written), 1 + len(written) // 100):
