@@ -22,8 +22,7 @@ RECORDS = [f"record {number}".encode() for number in range(300)]
 
 
 def confluent_produce(bootstrap: str, topic: str, codec: str) -> list[int]:
-    """Produce all records with librdkafka's idempotent producer, and return the reported
-    offsets."""
+    """Produce all records with librdkafka's idempotent producer; return the reported offsets."""
     offsets: list[int] = []
     errors: list[Any] = []
 
@@ -60,8 +59,7 @@ def confluent_consume(bootstrap: str, topic: str) -> list[bytes]:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 async def test_confluent_kafka(three: Any, codec: str) -> None:
-    """librdkafka: an idempotent producer, acks=all, each codec; a consumer with a manual
-    assignment."""
+    """librdkafka: an idempotent producer, acks=all, each codec; a manually assigned consumer."""
     offsets = await asyncio.to_thread(confluent_produce, three.bootstrap, "confluent", codec)
     assert offsets == list(range(len(RECORDS)))
     assert await asyncio.to_thread(confluent_consume, three.bootstrap, "confluent") == RECORDS
@@ -103,8 +101,7 @@ def kafka_python(bootstrap: str) -> tuple[list[int], list[bytes]]:
 
 
 async def test_kafka_python(three: Any) -> None:
-    """kafka-python 3: a producer, idempotent by default, and a consumer with a manual
-    assignment."""
+    """kafka-python 3: a producer, idempotent by default, and a manually assigned consumer."""
     offsets, values = await asyncio.to_thread(kafka_python, three.bootstrap)
     assert offsets == list(range(len(RECORDS)))
     assert values == RECORDS
@@ -165,8 +162,7 @@ def first_from(consumer: confluent_kafka.Consumer, topic: str, offset: int) -> A
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 async def test_reading_begins_in_the_midst_of_a_batch(three: Any, codec: str) -> None:
-    """A fetch from within a batch returns the whole compressed batch, and the client skips its
-    start."""
+    """A fetch from within a batch returns it whole, compressed; the client skips its start."""
 
     def work() -> None:
         producer, told = librdkafka(three.bootstrap, compression_type=codec)
@@ -209,8 +205,7 @@ async def test_seeking_by_time(three: Any) -> None:
 
 
 async def test_records_up_to_the_largest(three: Any) -> None:
-    """A batch of max.message.bytes is accepted, a larger one is not; a small fetch reads it
-    whole."""
+    """A batch of max.message.bytes is accepted and read by small fetches; a larger one is not."""
 
     def work() -> None:
         admin = AdminClient({"bootstrap.servers": three.bootstrap})

@@ -65,8 +65,7 @@ def test_what_cannot_be_obeyed_is_named(name: str, text: str, message: str) -> N
 
 
 def test_kafkas_names_become_typed_fields() -> None:
-    """Values are parsed to the types of their fields; settings that are not given have their
-    defaults."""
+    """Values are parsed to the types of their fields; settings not given have their defaults."""
     parsed = config.parse(
         MINIMAL
         | {
@@ -107,8 +106,7 @@ def test_every_default_survives_being_written_and_read(setting: config.Setting) 
 
 
 def test_a_value_is_told_with_where_it_is_from() -> None:
-    """A value is listed with its source (topic, file or default), before the values it
-    overrides."""
+    """A value is listed with its source (topic, file, default), before the values it overrides."""
     parsed = config.parse(MINIMAL | {"log.retention.ms": "60000"})
     values = {name: values for name, _, values in parsed.topic_settings({"retention.ms": "1000"})}
     assert values.keys() == config.TOPIC_SETTINGS.keys()
@@ -137,8 +135,7 @@ def test_a_value_is_told_with_where_it_is_from() -> None:
     ],
 )
 def test_an_unknown_name_is_ignored_with_a_hint(name: str, hint: str) -> None:
-    """An unknown setting does not stop the broker, as in Kafka; a note suggests the similar
-    name."""
+    """An unknown setting does not stop the broker, as in Kafka; a note names a similar one."""
     settings = MINIMAL | {name: "1"}
     assert config.notes(settings) == [f"unknown setting {name} is ignored; did you mean {hint}?"]
     assert config.parse(settings) == config.parse(MINIMAL)
@@ -218,8 +215,7 @@ def test_an_ensemble_has_ports_and_a_chroot_or_not(connect: str) -> None:
 
 
 def test_settings_change_while_a_broker_runs() -> None:
-    """Dynamic settings of one broker take precedence over cluster-wide ones, then those of the
-    start."""
+    """Dynamic settings of one broker come before cluster-wide ones, then those of the start."""
     broker = config.parse(MINIMAL | {"log.retention.ms": "1", "min.insync.replicas": "2"})
     now = broker.while_running(
         {"log.retention.ms": "2", "log.segment.bytes": "100"}, {"log.retention.ms": "3"}

@@ -30,8 +30,7 @@ OFFSETS_PARTITIONS = 3
 
 @pytest.fixture
 async def groups(cluster: ClusterInLoop) -> ClusterInLoop:
-    """Three brokers with a small __consumer_offsets, a short rebalance delay, and four
-    partitions per topic."""
+    """Three brokers with a small __consumer_offsets, a short rebalance delay, four partitions."""
     settings = {
         "default_replication_factor": "3",
         "min_insync_replicas": "2",
@@ -109,8 +108,7 @@ def shares(consumers: list[confluent_kafka.Consumer], wanted: list[int]) -> None
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 async def test_confluent_kafka(groups: Any, strategy: str) -> None:
-    """librdkafka: members join, leave and share the partitions; the next coordinator has the
-    commits."""
+    """librdkafka: members join, leave, share partitions; the next coordinator has the commits."""
     group, topic = f"g-{strategy}", f"t-{strategy}"
     bootstrap = groups.bootstrap
 

@@ -16,8 +16,7 @@ RIGHT = b"\0\0\0\x0a\0\0\xfa\x17\0\0\0\0\0\0"
 
 @contextmanager
 def saying(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """A server that reads once from one connection, sends `answer` and closes; also what it
-    read."""
+    """A server that reads once from one connection, sends `answer`, closes; and what it read."""
     heard: list[bytes] = []
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
 

@@ -40,8 +40,7 @@ def test_a_bad_setting_is_64(
 def test_settings_without_effect_are_logged_before_anything_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Settings without effect are logged first, because a misspelt name explains the error after
-    it."""
+    """Settings without effect are logged first: a misspelt name explains the error after it."""
     assert run("brokr.id=1", "zookeeper.connect=h:1", "num.io.threads=8") == BAD_CONFIG
     lines = [record.getMessage() for record in caplog.records]
     assert lines[0] == "unknown setting brokr.id is ignored; did you mean broker.id?"

@@ -46,8 +46,7 @@ class OddClient:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def send(self, key: int, version: int, body: bytes) -> None:
-        """Send a request, then an ApiVersions whose response shows that the first one is
-        handled."""
+        """Send a request, then an ApiVersions whose response shows that the first is handled."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams

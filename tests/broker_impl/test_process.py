@@ -117,8 +117,7 @@ def terminate(process: subprocess.Popen[str]) -> tuple[int, float]:
 
 
 def test_sigterm_at_any_moment_of_the_start(site: Site) -> None:
-    """SIGTERM at any moment of the start ends the broker cleanly, and its directory can be used
-    again."""
+    """SIGTERM at any moment of the start ends the broker cleanly; its directory stays usable."""
     for delay_s in (0.35, 0.45, 0.55):
         process = site.broker()
         time.sleep(delay_s)
@@ -133,8 +132,7 @@ def test_sigterm_at_any_moment_of_the_start(site: Site) -> None:
 
 
 def test_sigterm_without_zookeeper(site: Site) -> None:
-    """Without ZooKeeper, before or after the start, SIGTERM ends the broker with status 0 within
-    10 s."""
+    """Without ZooKeeper, before or after the start, SIGTERM ends in status 0 within 10 s."""
     running = site.broker()
     site.address()
     site.zookeeper.kill()

@@ -52,8 +52,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(content: bytes | None, tmp_p
 
 
 def test_variables_are_settings_by_the_custom_of_kafkas_images() -> None:
-    """A variable KAFKA_X_Y sets x.y, as in Kafka's images, except variables of Kafka's start
-    scripts."""
+    """A variable KAFKA_X_Y sets x.y, as in Kafka's images, unless Kafka's start scripts read it."""
     environment = {
         "KAFKA_LOG_RETENTION_HOURS": "60",
         "KAFKA_FAULTLINE_PEER_2": "toxiproxy:20001",
@@ -98,8 +97,7 @@ def test_a_misspelt_variable_is_noted_like_a_misspelt_setting() -> None:
 def test_older_names_count_where_the_newer_are_not_given(
     given: dict[str, str], read: dict[str, str]
 ) -> None:
-    """Kafka 2.8 still reads `log.dir` and the names from before listeners, if the newer are not
-    given."""
+    """Kafka 2.8 reads `log.dir` and the names from before listeners, if newer ones are missing."""
     assert properties.by_one_name(given) == read
 
 

@@ -171,8 +171,7 @@ def kafka_python_work(bootstrap: str, topic: str) -> list[bytes]:
 
 
 async def test_kafka_python(three: Any, topic: str) -> None:
-    """kafka-python 3: transactions over three partitions, and a read_committed consumer of its
-    own."""
+    """kafka-python 3: transactions over three partitions, and its own read_committed consumer."""
     work = asyncio.to_thread(kafka_python_work, three.bootstrap, topic)
     assert await work == COMMITTED[2]
     await check(three, topic)
@@ -235,8 +234,7 @@ def confluent_transform(bootstrap: str, source: str, target: str) -> dict[int, i
 
 
 async def test_exactly_once_with_confluent_kafka(three: Any, topic: str) -> None:
-    """KIP-447, T8: offsets count when their transaction commits, and each input is produced
-    once."""
+    """KIP-447, T8: offsets count when their transaction commits; each input is produced once."""
     await asyncio.to_thread(confluent_work, three.bootstrap, topic, range(ROUNDS))
     source = topic
 
@@ -255,8 +253,7 @@ async def test_exactly_once_with_confluent_kafka(three: Any, topic: str) -> None
 
 
 async def test_exactly_once_with_aiokafka(three: Any, topic: str) -> None:
-    """aiokafka: exactly-once processing by offsets that the application sends to the
-    transaction."""
+    """aiokafka: exactly-once processing by offsets that the application adds to transactions."""
     await asyncio.to_thread(confluent_work, three.bootstrap, topic, range(ROUNDS))
     producer = aiokafka.AIOKafkaProducer(bootstrap_servers=three.bootstrap, transactional_id="aio")
     await producer.start()

@@ -54,16 +54,14 @@ def test_the_controllers_word_replaces_the_view() -> None:
 
 
 def brokers_only(*, controller_epoch: int = 1) -> UpdateMetadataRequest:
-    """The UpdateMetadata request that the controller sends to every broker when brokers come and
-    go."""
+    """The UpdateMetadata request that every broker receives when brokers come and go."""
     request = order(1, 5, controller_epoch=controller_epoch)
     request.topic_states = []
     return request
 
 
 def test_a_new_controller_says_everything_anew() -> None:
-    """The first message of a new controller with topics removes topics whose deletion the view
-    missed."""
+    """A new controller's first message with topics removes topics deleted unknown to the view."""
     view = ClusterView()
     view.update(order(1, 5, topic="ghost"))
     view.update(brokers_only(controller_epoch=2))
@@ -75,8 +73,7 @@ def test_a_new_controller_says_everything_anew() -> None:
 
 
 def test_a_broker_that_registers_again_forgets_old_epochs() -> None:
-    """After a broker registers again, its view accepts epoch 0 for a topic that was recreated
-    meanwhile."""
+    """After a broker registers again, its view accepts epoch 0 for a topic recreated meanwhile."""
     view = ClusterView()
     view.update(order(1, 5))
     view.begin_again()
@@ -86,8 +83,7 @@ def test_a_broker_that_registers_again_forgets_old_epochs() -> None:
 
 
 def test_the_view_is_whole_once_topics_were_told() -> None:
-    """The view is whole after the first message with topics, or after a second one if there are
-    none."""
+    """The view is whole after the first message with topics, or a second one without topics."""
     view, empty = ClusterView(), ClusterView()
     view.update(brokers_only())
     assert not view.is_whole

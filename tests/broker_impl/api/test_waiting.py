@@ -10,8 +10,7 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 async def test_a_poke_settles_what_is_ready() -> None:
-    """A request is answered by the first notification of one of its partitions that makes it
-    ready."""
+    """A request is answered by the first notification of a partition that makes it ready."""
     waiting = Waiting()
     ready: list[bool] = []
     answer = waiting.park([A, B], lambda expired: "done" if ready else None, 10)
@@ -77,8 +76,7 @@ async def test_requests_are_tried_in_the_order_they_came() -> None:
 
 
 async def test_a_poke_from_within_an_attempt_is_harmless() -> None:
-    """An attempt may notify its own partition: answering one request may move the partition of
-    another."""
+    """An attempt may notify its own partition: an answer may move the partition of another."""
     waiting = Waiting()
 
     def attempt(expired: bool) -> str:

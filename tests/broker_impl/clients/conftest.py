@@ -1,5 +1,4 @@
-"""Fixtures for the client tests: three brokers for all tests of a file, in the event loop of
-that file."""
+"""Fixtures for the client tests: three brokers for all tests of a file, in its event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -53,8 +53,7 @@ async def producer_of(brokers: Any, **settings: Any) -> AsyncIterator[aiokafka.A
 
 
 async def fill(brokers: Any, topic: str, numbers: range) -> None:
-    """Produce the numbers as records to all partitions; a record's timestamp is based on its
-    number."""
+    """Produce the numbers as records to all partitions, with timestamps based on the number."""
     async with producer_of(brokers, enable_idempotence=True) as producer:
         for number in numbers:
             partition = number % PARTITIONS
@@ -95,8 +94,7 @@ async def numbers(consumers: list[aiokafka.AIOKafkaConsumer], count: int) -> lis
 
 
 async def test_members_of_a_group_come_and_go(brokers: Any) -> None:
-    """Members of a group share the partitions, and each starts at the offset that another
-    committed."""
+    """Members of a group share the partitions, and each starts at the offset another committed."""
     await make(brokers, "group")
     await fill(brokers, "group", range(30))
     first = await consumer_of(brokers, "group", group="g")
@@ -136,8 +134,7 @@ async def test_seeking(brokers: Any) -> None:
 
 
 async def test_transactions(brokers: Any) -> None:
-    """read_committed consumers get committed records only; the group gets committed offsets
-    only."""
+    """read_committed consumers get committed records only, and the group committed offsets only."""
     await make(brokers, "source")
     await make(brokers, "target")
     await fill(brokers, "source", range(12))
@@ -168,8 +165,7 @@ async def test_transactions(brokers: Any) -> None:
 
 
 async def test_topics_are_administered(brokers: Any) -> None:
-    """Topics are created, described, altered, extended and deleted; impossible requests are
-    refused."""
+    """Topics are created, described, altered, extended, deleted; invalid requests are refused."""
     await make(brokers, "made", retention_ms="60000")
     async with admin_of(brokers) as admin:
         (described,) = await admin.describe_topics(["made"])
@@ -238,8 +234,7 @@ async def test_the_cluster_is_described(brokers: Any) -> None:
 
 
 async def test_a_compacted_topic_is_read(brokers: Any) -> None:
-    """A consumer of a compacted topic reads the last value of each key, past gaps and empty
-    batches."""
+    """A consumer of a compacted topic gets each key's last value, past gaps and empty batches."""
     await make(brokers, "latest", 1, **COMPACTED)
     async with producer_of(brokers, enable_idempotence=True) as producer:
         for number in range(120):

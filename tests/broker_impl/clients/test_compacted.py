@@ -1,5 +1,4 @@
-"""Each client reads a compacted log of small segments to its end, and gets the records that are
-left."""
+"""Each client reads a compacted log of small segments to its end, and gets all records left."""
 
 import asyncio
 import warnings

@@ -46,8 +46,7 @@ def producer_of(brokers: Any, **settings: Any) -> confluent_kafka.Producer:
 
 
 def fill(brokers: Any, topic: str, numbers: range) -> None:
-    """Produce the numbers as records to all partitions; a record's timestamp is based on its
-    number."""
+    """Produce the numbers as records to all partitions, with timestamps based on the number."""
     producer = producer_of(brokers, enable_idempotence=True)
     for number in numbers:
         producer.produce(
@@ -88,8 +87,7 @@ def numbers(consumers: list[confluent_kafka.Consumer], count: int) -> list[int]:
 
 
 async def test_members_of_a_group_come_and_go(brokers: Any) -> None:
-    """Members of a group share the partitions, and each starts at the offset that another
-    committed."""
+    """Members of a group share the partitions, and each starts at the offset another committed."""
 
     def work() -> None:
         make(brokers, "group")
@@ -143,8 +141,7 @@ async def test_seeking(brokers: Any) -> None:
 
 
 async def test_transactions(brokers: Any) -> None:
-    """read_committed consumers get committed records only; the group gets committed offsets
-    only."""
+    """read_committed consumers get committed records only, and the group committed offsets only."""
 
     def work() -> None:
         make(brokers, "source")
@@ -183,8 +180,7 @@ async def test_transactions(brokers: Any) -> None:
 
 
 async def test_topics_are_administered(brokers: Any) -> None:
-    """Topics are created, described, extended and deleted, and their settings altered
-    incrementally.
+    """Topics are created, described, extended and deleted, and settings altered incrementally.
 
     Impossible requests are refused.
     """
@@ -260,8 +256,7 @@ async def test_records_are_deleted(brokers: Any) -> None:
 
 
 async def test_the_cluster_is_described(brokers: Any) -> None:
-    """The admin client describes brokers, controller and settings, and can elect preferred
-    leaders."""
+    """The admin client describes brokers, controller and settings, and elects preferred leaders."""
 
     def work() -> None:
         admin = make(brokers, "described")
@@ -316,8 +311,7 @@ async def test_groups_are_administered(brokers: Any) -> None:
 
 
 async def test_a_compacted_topic_is_read(brokers: Any) -> None:
-    """A consumer of a compacted topic reads the last value of each key, past gaps and empty
-    batches."""
+    """A consumer of a compacted topic gets each key's last value, past gaps and empty batches."""
 
     def write() -> None:
         make(brokers, "latest", 1, **COMPACTED)
@@ -359,8 +353,7 @@ async def test_a_compacted_topic_is_read(brokers: Any) -> None:
 
 
 async def test_isolation_is_told_apart_by_the_admin(brokers: Any) -> None:
-    """ListOffsets returns the end of a partition with an open transaction for each isolation
-    level."""
+    """ListOffsets returns the end of a partition with an open transaction by isolation level."""
 
     def work() -> None:
         admin = make(brokers, "open")

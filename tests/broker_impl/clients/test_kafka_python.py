@@ -36,8 +36,7 @@ def make(brokers: Any, topic: str, partitions: int = PARTITIONS, **config: str) 
 
 
 def fill(brokers: Any, topic: str, numbers: range) -> None:
-    """Produce the numbers as records to all partitions; a record's timestamp is based on its
-    number."""
+    """Produce the numbers as records to all partitions, with timestamps based on the number."""
     producer = kafka.KafkaProducer(bootstrap_servers=brokers.bootstrap, acks="all")
     for number in numbers:
         producer.send(
@@ -77,8 +76,7 @@ def numbers(consumers: list[Any], count: int) -> list[int]:
 
 
 async def test_members_of_a_group_come_and_go(brokers: Any) -> None:
-    """Members of a group share the partitions, and each starts at the offset that another
-    committed."""
+    """Members of a group share the partitions, and each starts at the offset another committed."""
 
     def work() -> None:
         make(brokers, "group")
@@ -198,8 +196,7 @@ async def test_topics_are_administered(brokers: Any) -> None:
 
 
 async def test_partitions_are_administered(brokers: Any) -> None:
-    """The admin client deletes records, moves replicas, elects leaders and describes log
-    directories."""
+    """The admin client deletes records, moves replicas, elects leaders, describes log dirs."""
 
     def begin() -> Any:
         make(brokers, "moving")
@@ -266,8 +263,7 @@ async def test_groups_are_administered(brokers: Any) -> None:
 
 
 async def test_a_compacted_topic_is_read(brokers: Any) -> None:
-    """A consumer of a compacted topic reads the last value of each key, past gaps and empty
-    batches."""
+    """A consumer of a compacted topic gets each key's last value, past gaps and empty batches."""
 
     def write() -> None:
         make(brokers, "latest", 1, **COMPACTED)

@@ -28,15 +28,13 @@ def test_a_choice_begins_a_new_epoch() -> None:
 
 
 def test_what_stands_there_counts() -> None:
-    """The controller chooses from the state that a leader has written since, not from its own
-    (KAFKA-5879)."""
+    """The controller chooses from the state that the leader wrote, not its own (KAFKA-5879)."""
     found = Leadership(1, 5, (1,), 6, zk_version=10)
     assert to_choose_from(STATE, found) == found
 
 
 def test_who_is_there(context: Context) -> None:
-    """All registered brokers are live; candidates for leadership are those that are not shutting
-    down."""
+    """All registered brokers are live, and may come to lead unless they are shutting down."""
     context.leaving[1] = None
     assert list(context.live()) == [1, 2]
     assert list(context.candidates()) == [2]

@@ -65,8 +65,7 @@ def test_an_assignment_by_hand() -> None:
 
 
 def test_an_assignment_may_name_absent_brokers() -> None:
-    """Kafka 2.8 does not check that assigned brokers are alive for CreateTopics, only for
-    CreatePartitions."""
+    """Kafka 2.8 checks for CreatePartitions, not CreateTopics, that assigned brokers are alive."""
     assert planned(by_hand((0, [9, 1]))).assignment == {0: (9, 1)}
 
 

@@ -43,8 +43,7 @@ def test_first(replicas: list[int], candidates: set[int], choice: Choice | None)
 def test_offline(
     replicas: list[int], isr: list[int], candidates: set[int], unclean: bool, choice: Choice | None
 ) -> None:
-    """The first assigned replica that is in sync and alive leads; else, if allowed, any that is
-    alive."""
+    """The first replica that is in sync and alive leads; else, if allowed, any that is alive."""
     assert election.offline(replicas, isr, candidates, unclean=unclean) == choice
 
 
@@ -90,8 +89,7 @@ def test_no_choice_loses_what_is_committed(
     leaving: set[int],
     unclean: bool,
 ) -> None:
-    """Leaders come from the ISR unless unclean, no ISR grows or empties, and a second pass is a
-    no-op."""
+    """Leaders come from the ISR unless unclean, no ISR grows or empties, and it converges."""
     isr = tuple(replicas[-isr_size:])
     leader = isr[0] if leads else NO_LEADER
     candidates = live - leaving
@@ -132,8 +130,7 @@ def test_no_choice_loses_what_is_committed(
 def test_controlled_shutdown(
     leader: int, isr: tuple[int, ...], candidates: set[int], choice: Choice | None
 ) -> None:
-    """When broker 1 shuts down, its leaderships move within the ISR, and it leaves the other
-    ISRs."""
+    """When broker 1 shuts down, its leaderships move within the ISR, and it leaves other ISRs."""
     assert election.controlled_shutdown([1, 2, 3], leader, isr, candidates, 1) == choice
 
 
@@ -194,6 +191,5 @@ def test_among_other_replicas(
     alive: tuple[int, ...],
     choice: tuple[int, tuple[int, ...]] | None,
 ) -> None:
-    """KIP-455: a leader that is in the new assignment stays; else its first in-sync replica
-    leads."""
+    """KIP-455: a leader in the new assignment stays; else its first in-sync replica leads."""
     assert election.among(replicas, leader, isr, alive) == choice

@@ -35,8 +35,7 @@ def test_they_may_be_assigned_by_hand() -> None:
     ],
 )
 def test_what_is_refused(count: int, assignments: list[list[int]] | None, error: ErrorCode) -> None:
-    """The count of partitions must grow within its limit; assigned replicas must be distinct and
-    alive."""
+    """The partitions must grow in number, within a limit; replicas must be distinct and alive."""
     with pytest.raises(ApiError) as refused:
         extension.plan(CURRENT, count, assignments, BROKERS, random.Random(1))
     assert refused.value.code is error

@@ -47,8 +47,7 @@ def test_every_assignment(
 
 
 def test_followers_of_one_broker_are_spread() -> None:
-    """The followers of one broker's partitions are spread, so that several brokers take over its
-    load."""
+    """The followers of one broker's partitions are spread, so that several take over its load."""
     assignment = assign(dict.fromkeys(range(5)), 20, 2, random.Random(1))
     second = {replicas[1] for replicas in assignment.values() if replicas[0] == 0}
     assert len(second) == 4

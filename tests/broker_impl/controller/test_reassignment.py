@@ -38,8 +38,7 @@ def test_a_move_begins(
 def test_a_move_can_be_turned_back_or_gone_on_with(
     first: tuple[int, ...], second: tuple[int, ...], third: tuple[int, ...]
 ) -> None:
-    """However often the target changes, the origin stays, and the target is the last one
-    requested."""
+    """However often the target changes, the origin stays, and the last requested target counts."""
     replicas, move = reassignment.begin(first, None, second)
     assert sorted(reassignment.origin(replicas, move)) == sorted(first)
     replicas, move = reassignment.begin(replicas, move, third)

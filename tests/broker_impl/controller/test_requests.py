@@ -57,8 +57,7 @@ def test_nothing_due_is_nothing_sent(context: Context) -> None:
 
 
 def test_one_request_of_each_kind_in_order(context: Context) -> None:
-    """A broker receives live brokers first (KAFKA-4443), then LeaderAndIsr, metadata and
-    StopReplica."""
+    """A broker receives live brokers first (KAFKA-4443), then roles, metadata and StopReplica."""
     outbox = Outbox()
     outbox.tell_stop(1, T1, delete=False)
     outbox.tell_metadata([1], [T0])
@@ -82,8 +81,7 @@ def test_one_request_of_each_kind_in_order(context: Context) -> None:
 
 
 def test_roles(context: Context) -> None:
-    """A LeaderAndIsr request has the present leader, epochs, ISR and version, and the leaders'
-    addresses."""
+    """LeaderAndIsr has the present leader, epochs, ISR and version, and the leaders' addresses."""
     outbox = Outbox()
     outbox.tell_roles([1, 2], T0, is_new=True)
     outbox.tell_roles([2], T1)
@@ -163,8 +161,7 @@ def test_a_topic_that_is_gone(context: Context) -> None:
 
 
 def test_a_stop_names_the_epoch(context: Context) -> None:
-    """StopReplica has the epoch that excluded the broker, so that it cannot undo a later
-    request."""
+    """StopReplica has the epoch that excluded the broker, so that it undoes no later request."""
     outbox = Outbox()
     outbox.tell_stop(1, T0, delete=False)
     [order] = outbox.drain(context, 1)[1]

@@ -169,8 +169,7 @@ def latest(rows: list[Row]) -> dict[bytes, bytes]:
 
 
 def filled(disk: MemoryDisk) -> PartitionLog:
-    """A log of three closed segments with the same keys and aborted transactions, and an active
-    segment."""
+    """A log of three closed segments with equal keys and aborted records, and an active one."""
     log = opened(disk)
     for number in range(3):
         put(log, (b"a", b"%d" % number * 30), (b"b", b"x" * 30))

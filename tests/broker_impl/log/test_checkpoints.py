@@ -21,8 +21,7 @@ def test_offsets_come_back(offsets: dict[TopicPartition, int]) -> None:
 
 
 def test_the_offsets_format_is_kafkas() -> None:
-    """An offset checkpoint has a version, the number of entries, then topic, partition and
-    offset, sorted."""
+    """An offset checkpoint has a version, a count, then topic, partition and offset, sorted."""
     text = checkpoints.format_offsets({TopicPartition("b", 1): 7, TopicPartition("a", 10): 5})
     assert text == b"0\n2\na 10 5\nb 1 7\n"
 

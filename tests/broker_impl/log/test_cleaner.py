@@ -121,8 +121,7 @@ def agrees(log: PartitionLog, model: Model) -> None:
 def test_a_reader_of_a_compacted_log_gets_the_last_value_of_each_key(
     steps: list[tuple[object, ...]],
 ) -> None:
-    """The property holds for any sequence of appends, transactions, passes of the cleaner and
-    restarts."""
+    """This holds for any sequence of appends, transactions, cleaner passes and restarts."""
     disk = new_disk()
     step_through(steps, opened(disk), disk)
 
@@ -167,8 +166,7 @@ def test_nothing_is_touched_that_may_be_taken_back(limit: int, kept: list[int]) 
 
 
 def test_a_tombstone_stays_for_delete_retention_ms() -> None:
-    """KIP-534: a tombstone stays for delete.retention.ms, counted once, from the first pass that
-    met it."""
+    """KIP-534: a tombstone stays for delete.retention.ms from the first pass that met it."""
     log = opened(new_disk())
     put(log, (b"k", b"v"))
     put(log, (b"k", None))
@@ -218,8 +216,7 @@ def test_a_users_key_may_look_like_a_markers() -> None:
 
 
 def test_what_a_producer_is_known_by_stays() -> None:
-    """KAFKA-5490: a producer's last batch stays without records, so that its retry is a
-    duplicate."""
+    """KAFKA-5490: a producer's last batch stays, without records: a retry is a duplicate."""
     disk = new_disk()
     log = opened(disk)
     put(log, (b"k", b"by 7"), producer=7)
@@ -304,8 +301,7 @@ def change_policy(log: PartitionLog) -> None:
 def test_a_pass_ends_when_the_log_changes(
     change: Callable[[PartitionLog], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pass stops when the log is truncated, loses segments, or changes its policy between two
-    steps."""
+    """A pass stops when the log is truncated, loses segments, or changes its policy."""
     monkeypatch.setattr(cleaner, "_PIECE_BYTES", 1)
     steps = len(list(cleaner.clean(filled(new_disk()), 12, 0, MANY)))
     assert steps > 5
@@ -324,8 +320,7 @@ def test_a_pass_ends_when_the_log_changes(
 
 
 def test_what_is_cut_off_is_not_compacted_any_more() -> None:
-    """KAFKA-3330: records that replace a truncated end are dirty, even below the last cleaned
-    offset."""
+    """KAFKA-3330: records that replace a truncated end are dirty, wherever a pass had come to."""
     log = filled(new_disk())
     clean(log)
     log.truncate_to(9)

@@ -66,8 +66,7 @@ def counted(log: PartitionLog, batches: int, *, keys: int = 3) -> None:
     "config", [TINY, LogConfig(segment_bytes=2_000, cleanup_policy=("compact",))]
 )
 def test_a_compacted_log_has_no_batch_without_records(config: LogConfig) -> None:
-    """A batch is removed with its last record, also at the end of a segment, unless a producer
-    needs it."""
+    """A batch goes with its last record, even at a segment's end, unless a producer needs it."""
     log = opened(new_disk(), config)
     counted(log, 150)
     active = log.segment_offsets[-1]
@@ -80,8 +79,7 @@ def test_a_compacted_log_has_no_batch_without_records(config: LogConfig) -> None
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
 def test_small_segments_cost_a_reader_few_reads(passes: int) -> None:
-    """A reader needs no more reads than there are batches, and finds the next record from any
-    offset."""
+    """A reader needs at most one read per batch, and finds the next record from any offset."""
     log = opened(new_disk(), TINY)
     counted(log, 150)
     for _ in range(passes):
@@ -106,8 +104,7 @@ def test_a_reader_never_passes_its_limit(limit: int) -> None:
 
 
 def test_a_batch_stays_without_records_while_its_producer_is_known() -> None:
-    """KAFKA-5490: the last batch of a producer keeps its sequence number until the producer
-    expires."""
+    """KAFKA-5490: a producer's last batch keeps its sequence number until the producer expires."""
     log = opened(new_disk())
     put(log, (b"k", b"by 7"), producer=7)
     put(log, (b"k", b"by 8"), producer=8)
@@ -218,8 +215,7 @@ def test_a_pass_that_is_given_up_leaves_no_files() -> None:
 
 @pytest.mark.parametrize("clean_end", [True, False])
 def test_what_a_killed_broker_left_of_a_pass_is_removed(clean_end: bool) -> None:
-    """A restart removes the files of an interrupted pass, even if their segments no longer
-    exist."""
+    """A restart removes the files of an interrupted pass, even if their segments are gone."""
     disk = new_disk()
     log = filled(disk)
     log.close()
@@ -355,8 +351,7 @@ def test_the_lost_end_of_a_segment_is_no_gap() -> None:
 
 @pytest.mark.parametrize("offset", range(26))
 def test_a_log_can_be_cut_within_a_gap(offset: int) -> None:
-    """A log that is truncated within a gap ends with the last batch before the cut, and accepts
-    appends."""
+    """A log truncated within a gap ends with the last batch before the cut, and accepts appends."""
     log = with_gaps(new_disk())
     clean(log)
     before = list(headers(log))
@@ -385,8 +380,7 @@ def by_age(config: LogConfig) -> LogConfig:
 def test_retention_goes_past_a_segment_that_compaction_left_empty(
     policy: Callable[[LogConfig], LogConfig], deletes: bool
 ) -> None:
-    """Retention deletes a segment that compaction left empty, or keeps it, like any other
-    segment."""
+    """Retention deletes or keeps a segment that compaction left empty like any other segment."""
     log = opened(new_disk(), TINY)
     counted(log, 60)
     clean(log)

@@ -47,8 +47,7 @@ def test_nothing_is_known_of_an_empty_history() -> None:
     ],
 )
 def test_assign(epoch: int, start: int, expected: list[tuple[int, int]]) -> None:
-    """E4: assigning an epoch removes contradicting entries, and returns whether anything
-    changed."""
+    """E4: assigning an epoch removes contradicting entries, and returns whether any changed."""
     history = epochs((2, 10), (4, 30))
     assert history.assign(epoch, start) == (expected != [(2, 10), (4, 30)])
     assert list(history.entries) == expected
@@ -76,8 +75,7 @@ def test_truncate_from_end(offset: int, expected: list[tuple[int, int]]) -> None
     ],
 )
 def test_truncate_from_start(offset: int, expected: list[tuple[int, int]]) -> None:
-    """E4: truncation from the start keeps the epoch that covers the new start, and moves its
-    start."""
+    """E4: truncation from the start keeps the epoch of the new start, which then starts there."""
     history = epochs((2, 10), (4, 30))
     assert history.truncate_from_start(offset) == (expected != [(2, 10), (4, 30)])
     assert list(history.entries) == expected

@@ -47,8 +47,7 @@ def test_offset_look_ups(offsets: list[int], target: int, written: int, cut: int
 
 @given(rising, st.integers(0, 220), st.integers(0, 40))
 def test_time_look_ups(times: list[int], target: int, written: int) -> None:
-    """The time index finds the last offset with an older timestamp, and skips timestamps that do
-    not rise."""
+    """The time index finds the last offset with an older timestamp, and skips older entries."""
     _, index = time_index()
     entries = [TimestampAt(10 * time, BASE + time) for time in times]
     for number, entry in enumerate(entries):
@@ -80,8 +79,7 @@ def test_files_have_kafkas_format() -> None:
 
 
 def test_an_index_is_full_at_its_size() -> None:
-    """An index is full at its maximum size; a time index reserves room for the entry at its
-    closing."""
+    """An index is full at its maximum size; a time index reserves room for its closing entry."""
     _, offsets = offset_index(bytes_max=24)
     _, times = time_index(bytes_max=36)
     for number in range(3):
@@ -106,8 +104,7 @@ def test_an_index_is_sane_with_a_file_of_whole_entries() -> None:
 
 
 def test_many_entries_reach_the_file_by_themselves() -> None:
-    """Entries in memory are written out after a few kilobytes, and a closed index can be read
-    again."""
+    """Entries in memory are written after a few kilobytes, and a closed index can be read again."""
     disk, index = offset_index()
     for number in range(10_000):
         index.append(BASE + number, number)

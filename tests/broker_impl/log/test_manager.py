@@ -77,8 +77,7 @@ def test_files_are_kafkas() -> None:
 
 
 def test_a_foreign_directory_is_refused() -> None:
-    """The directory of another broker or cluster is refused untouched; the message names both
-    ids."""
+    """The directory of another broker or cluster is refused untouched, with both ids named."""
     disk = MemoryDisk()
     opened(disk).close({})
     with pytest.raises(ConfigError, match="belongs to broker 1, not to broker 2"):
@@ -99,8 +98,7 @@ def test_the_cluster_is_learnt_from_the_directory() -> None:
 
 
 def test_a_held_directory_is_refused() -> None:
-    """A directory that another broker has locked is refused, and is free after that broker
-    stops."""
+    """A directory that another broker has locked is refused, and is free after that one stops."""
     disk = MemoryDisk()
     first = opened(disk)
     with pytest.raises(StorageError, match="locked"):
@@ -139,8 +137,7 @@ def test_the_clean_marker_counts_once() -> None:
 
 
 def test_an_aborted_start_leaves_no_clean_marker() -> None:
-    """KAFKA-15375: a start that fails before all logs are loaded leaves no clean-shutdown
-    marker."""
+    """KAFKA-15375: a start that fails before all logs are loaded leaves no clean marker."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 2)
@@ -193,8 +190,7 @@ def test_a_checkpoint_forgets_no_high_watermark() -> None:
 
 
 def test_a_checkpoint_that_says_nothing_new_is_not_written() -> None:
-    """A checkpoint without changes is not written: each write costs two syncs, which block the
-    broker."""
+    """A checkpoint without changes is not written: each write costs two blocking syncs."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 3)
@@ -216,8 +212,7 @@ def test_a_checkpoint_that_says_nothing_new_is_not_written() -> None:
 
 
 def test_a_deleted_log_is_gone_at_once_and_its_files_later() -> None:
-    """A deleted log's directory is renamed at once, and removed after the delay or at the next
-    start."""
+    """A deleted log's directory is renamed at once, and removed later or at the next start."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 3)
@@ -238,8 +233,7 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_later() -> None:
 
 
 def test_a_log_of_the_same_name_inherits_nothing() -> None:
-    """A partition that is deleted and created again has offset 0, no watermark and no recovery
-    point."""
+    """A partition that is created again has offset 0, no watermark and no recovery point."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 9)
@@ -255,8 +249,7 @@ def test_a_log_of_the_same_name_inherits_nothing() -> None:
 
 
 def test_a_long_name_can_be_deleted() -> None:
-    """A topic's name may have 249 characters, so the name of its deleted directory is cut to
-    255."""
+    """A topic's name may have 249 characters; the name of its deleted directory is cut to 255."""
     disk = MemoryDisk()
     manager = opened(disk)
     tp = TopicPartition("x" * 249, 10)
@@ -311,8 +304,7 @@ def test_a_name_that_a_killed_broker_made_survives() -> None:
 
 
 def test_a_truncation_reaches_the_recovery_checkpoint() -> None:
-    """A truncation lowers the recovery checkpoint, so that later appends are not taken for
-    synced."""
+    """A truncation lowers the recovery checkpoint, so that later appends do not count as synced."""
     disk = MemoryDisk()
     manager = opened(disk)
     append(manager.create(A), 9)

@@ -64,8 +64,7 @@ def test_a_last_write_may_be_torn() -> None:
 
 
 def test_a_planned_failure_strikes() -> None:
-    """A planned failure fails the chosen operation on the chosen path; an append writes half its
-    bytes."""
+    """A planned failure hits the chosen operation and path; an append writes half of its bytes."""
     disk = MemoryDisk()
     file = disk.open("f", create=True)
     disk.fails = lambda operation, path: (operation, path) == ("append", "f")

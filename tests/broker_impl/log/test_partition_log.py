@@ -84,8 +84,7 @@ def test_what_is_appended_is_read() -> None:
 
 
 def test_the_senders_buffer_is_not_changed() -> None:
-    """Appending does not change the sender's buffer, although the stored batch has another
-    header."""
+    """Appending does not change the sender's buffer, although the stored header differs."""
     log = opened(new_disk())
     append(log, "a")
     sent = bytearray(batch.encode_batch(records("b")))
@@ -96,8 +95,7 @@ def test_the_senders_buffer_is_not_changed() -> None:
 
 
 def test_every_read_gives_the_whole_batch_of_its_offset() -> None:
-    """A read within a batch begins with that batch, and the reader skips the records before its
-    offset."""
+    """A read within a batch begins with that batch, and the reader skips records it has."""
     log = opened(new_disk(), LogConfig())
     append(log, "a", "b", "c")
     append(log, "d")
@@ -108,8 +106,7 @@ def test_every_read_gives_the_whole_batch_of_its_offset() -> None:
 
 
 def test_a_read_stays_within_its_bytes_but_gives_at_least_one_batch() -> None:
-    """KIP-74: the first batch of a read is returned even if it is larger than the limit in
-    bytes."""
+    """KIP-74: the first batch of a read is returned even if it is larger than the limit."""
     log = opened(new_disk(), LogConfig())
     append(log, "a" * 500)
     append(log, "b" * 500)
@@ -124,8 +121,7 @@ def test_a_read_stays_within_its_bytes_but_gives_at_least_one_batch() -> None:
 
 
 def test_a_read_stays_below_its_limit() -> None:
-    """Only batches that end before the limit are returned, also when the limit is within a
-    batch."""
+    """Only batches that end before the limit are returned, also if it is within a batch."""
     log = opened(new_disk(), LogConfig())
     append(log, "a")
     append(log, "b", "c")
@@ -137,8 +133,7 @@ def test_a_read_stays_below_its_limit() -> None:
 
 
 def test_a_read_out_of_range_is_refused_and_one_at_the_end_is_empty() -> None:
-    """A read below the start or behind the end gets OFFSET_OUT_OF_RANGE; a read at the end is
-    empty."""
+    """A read outside the log gets OFFSET_OUT_OF_RANGE; a read at its end is empty."""
     log = opened(new_disk())
     append(log, "a", "b")
     log.advance_start(1)
@@ -150,8 +145,7 @@ def test_a_read_out_of_range_is_refused_and_one_at_the_end_is_empty() -> None:
 
 
 def test_segments_are_begun_by_size_and_named_by_offset() -> None:
-    """A batch that does not fit starts a new segment, whose files are named after its first
-    offset."""
+    """A batch that does not fit starts a new segment, named after the batch's first offset."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -187,8 +181,7 @@ def test_segments_are_begun_when_an_index_is_full() -> None:
 
 
 def test_a_segment_holds_offsets_of_31_bits() -> None:
-    """A batch whose offset is 2^31 or more above the segment's first offset starts a new
-    segment."""
+    """A batch whose offset is 2^31 or more above the segment's first one starts a new segment."""
     log = opened(new_disk(), LogConfig())
     far = 2**31 - 10
     first = bytearray(batch.encode_batch(records("a"), leader_epoch=0))
@@ -205,8 +198,7 @@ def test_a_segment_holds_offsets_of_31_bits() -> None:
 
 
 def test_no_segment_is_begun_while_the_active_one_is_empty() -> None:
-    """KAFKA-6388: an empty active segment is not rolled: both segments would have the same file
-    name."""
+    """KAFKA-6388: an empty active segment is not rolled: both would have the same file name."""
     log = opened(new_disk(), LogConfig(segment_ms=1))
     assert not log.roll_if_due(10**6)
     append(log, "a")
@@ -276,8 +268,7 @@ def test_a_damaged_batch_ends_the_log() -> None:
 
 
 def test_indexes_below_the_recovery_point_are_synced() -> None:
-    """Index entries of synced batches survive a power loss, if their segment is closed
-    afterwards."""
+    """Index entries of synced batches survive a power loss if the segment is closed afterwards."""
     disk = new_disk()
     log = opened(disk, LogConfig(index_interval_bytes=0))
     append(log, "a", timestamp_ms=1000)
@@ -304,8 +295,7 @@ def test_indexes_of_closed_segments_are_synced_with_them() -> None:
 
 
 def test_a_segment_behind_a_lost_end_is_dropped() -> None:
-    """Recovery drops a segment that survived a crash in which the segment before it lost its
-    end."""
+    """Recovery drops a segment that survived a crash in which its predecessor lost its end."""
     disk = new_disk()
     log = opened(disk, LogConfig())
     append(log, "a")
@@ -322,8 +312,7 @@ def test_a_segment_behind_a_lost_end_is_dropped() -> None:
 
 
 def test_recovery_never_advances_the_recovery_point() -> None:
-    """KAFKA-10101: recovery does not advance the recovery point: reading records does not sync
-    them."""
+    """KAFKA-10101: recovery does not advance the recovery point, since reading syncs nothing."""
     disk = new_disk()
     log = opened(disk, LogConfig())
     append(log, "a")
@@ -361,8 +350,7 @@ def test_epochs_behind_the_end_are_forgotten_at_start() -> None:
 
 
 def test_truncation_removes_the_batch_and_all_behind() -> None:
-    """A truncation removes records, epochs, producer states and index entries, now and after a
-    crash."""
+    """A truncation removes records, epochs, producers and index entries, now and after a crash."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -397,8 +385,7 @@ def test_truncation_within_a_batch_removes_it_whole() -> None:
 
 
 def test_truncation_behind_the_end_still_cuts_epochs() -> None:
-    """KAFKA-10706: a truncation at the log end removes an epoch without records that starts
-    there."""
+    """KAFKA-10706: a truncation at the log end removes an epoch that starts there."""
     disk = new_disk()
     log = opened(disk)
     append(log, "a")
@@ -461,8 +448,7 @@ def test_truncation_below_the_first_segment_starts_anew_there() -> None:
 
 
 def test_the_start_advances_and_is_obeyed() -> None:
-    """Advancing the start hides older records, and removes their epochs; it cannot pass the log
-    end."""
+    """Advancing the start hides older records and removes their epochs, up to the log end."""
     disk = new_disk()
     log = opened(disk)
     for number in range(12):
@@ -501,8 +487,7 @@ def test_a_start_that_was_not_written_down_takes_no_epochs(
 
 
 def test_a_log_that_ends_before_its_start_begins_anew() -> None:
-    """A log that ends before its checkpointed start is emptied, and starts at the checkpointed
-    offset.
+    """A log that ends before its checkpointed start is emptied, and starts at that offset.
 
     The start was checkpointed, but the records were not synced.
     """
@@ -535,8 +520,7 @@ def test_retention_by_size() -> None:
 
 
 def test_retention_by_time() -> None:
-    """Retention by time deletes segments whose newest record is too old, the active segment
-    included."""
+    """Retention by time deletes segments whose newest record is too old, even the active one."""
     log = opened(new_disk(), LogConfig(segment_bytes=150, retention_ms=100, segment_ms=10**9))
     append(log, "a" * 40, timestamp_ms=1000)
     append(log, "b" * 40, timestamp_ms=1050)
@@ -794,8 +778,7 @@ def test_a_follower_copies_batches_as_they_are() -> None:
 
 
 def test_a_follower_takes_only_what_continues_its_log() -> None:
-    """KAFKA-3047: a follower refuses overlapping and damaged batches, and appends nothing of
-    them."""
+    """KAFKA-3047: a follower refuses overlapping and damaged batches without appending any."""
     leader, follower = opened(new_disk(), LogConfig()), opened(new_disk(), LogConfig())
     for value in "abc":
         append(leader, value)
@@ -819,8 +802,7 @@ def test_a_follower_takes_only_what_continues_its_log() -> None:
 
 
 def test_a_follower_may_start_within_a_batch() -> None:
-    """KAFKA-6975: an empty log whose start is within the leader's first batch takes that batch
-    whole."""
+    """KAFKA-6975: an empty log whose start is within the leader's first batch takes it whole."""
     leader = opened(new_disk(), LogConfig())
     append(leader, "a", "b", "c")
     append(leader, "d")
@@ -846,8 +828,7 @@ def test_log_append_time_replaces_the_producers_time() -> None:
 
 
 def test_a_record_is_found_by_its_time() -> None:
-    """A look-up by time finds the first record at or after it, within a batch too, below the
-    limit."""
+    """A look-up by time finds the first record at or after it, within a batch too."""
     log = opened(new_disk(), LogConfig())
     log.append_as_leader(
         batch.encode_batch([Record(timestamp_ms=t) for t in (10, 30, 20)], compression=batch.GZIP),
@@ -894,8 +875,7 @@ def test_a_deleted_log_leaves_nothing() -> None:
 
 
 def test_a_leader_of_an_ended_epoch_may_not_append() -> None:
-    """An append in an older epoch than the log's is an assertion error: the caller must know the
-    epoch."""
+    """An append in an older epoch than the log's is an assertion error of the caller."""
     log = opened(new_disk())
     append(log, "a", epoch=5)
     with pytest.raises(AssertionError, match="epoch 4"):
@@ -903,8 +883,7 @@ def test_a_leader_of_an_ended_epoch_may_not_append() -> None:
 
 
 def test_records_that_are_none_are_found_out_by_a_look_up() -> None:
-    """Appends do not decompress batches, so a look-up by time is the first to find broken
-    records."""
+    """Appends do not decompress batches, so a look-up by time is first to find broken records."""
     log = opened(new_disk())
     sent = bytearray(batch.encode_batch(records("abc")))
     sent[batch.HEADER_BYTES + 1 :] = b"\xff" * (len(sent) - batch.HEADER_BYTES - 1)

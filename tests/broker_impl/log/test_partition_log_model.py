@@ -194,8 +194,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @invariant()
     def producers_are_a_fold(self) -> None:
-        """P3: the producer states equal a fold over all batches that were in the log and not
-        truncated."""
+        """P3: producer states equal a fold over all batches ever in the log and not truncated."""
         if not hasattr(self, "log"):
             return
         fold = ProducerStates()
@@ -237,8 +236,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 40), bytes_max=st.integers(0, 400), back=st.integers(0, 6))
     def read_anywhere(self, at: int, bytes_max: int, back: int) -> None:
-        """L3 and KIP-74: a read returns whole batches below the limit, from the one with the
-        offset on."""
+        """L3 and KIP-74: a read returns whole batches below the limit, from its offset on."""
         offset = self.log.start_offset + at
         limit = self.log.end_offset - back
         try:

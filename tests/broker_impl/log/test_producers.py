@@ -108,8 +108,7 @@ def test_the_last_five_batches_are_recognised() -> None:
 
 
 def test_a_duplicate_across_the_wrap_is_recognised() -> None:
-    """A duplicate that begins before sequence 2^31 and ends after it is found by its first
-    sequence."""
+    """A duplicate that crosses sequence 2^31 is found by its first sequence."""
     sent = header(LAST, 3, offset=10)
     repeated = check(states(sent), sent)
     assert repeated is not None

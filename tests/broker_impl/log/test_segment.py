@@ -44,8 +44,7 @@ def test_names_have_twenty_digits() -> None:
     st.data(),
 )
 def test_every_offset_is_located(counts: list[int], interval: int, data: st.DataObject) -> None:
-    """`locate` finds the first batch that ends with the offset or later, by memory, index or
-    scan."""
+    """`locate` finds the first batch ending at the offset or later, by memory, index or scan."""
     segment = new_segment(interval)
     written = fill(segment, counts)
     for _ in range(10):
@@ -79,8 +78,7 @@ def test_places_are_remembered_and_replaced() -> None:
 
 
 def test_a_shortened_file_is_noticed() -> None:
-    """A read notices that the file is shorter than before, or that a batch reaches behind its
-    end."""
+    """A read notices a file that is shorter than before, and a batch that exceeds its end."""
     segment = new_segment()
     fill(segment, [1, 1])
     segment.file.truncate(segment.size - 1)
@@ -102,8 +100,7 @@ def test_a_damaged_header_is_noticed() -> None:
 
 
 def test_the_largest_timestamp_is_found_again() -> None:
-    """After a truncation and after a load, the largest timestamp is that of the batches that are
-    left."""
+    """After a truncation and a load, the largest timestamp is that of the remaining batches."""
     segment = new_segment(interval=0)
     for number, timestamp in enumerate((10, 50, 30, 70, 20)):
         data = batch.encode_batch([Record(timestamp_ms=timestamp)], base_offset=BASE + number)

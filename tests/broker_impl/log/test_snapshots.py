@@ -16,8 +16,7 @@ def snapshots(*offsets: int) -> tuple[MemoryDisk, Snapshots]:
 
 
 def test_the_newest_is_read() -> None:
-    """The newest snapshot is read with its offset; without any, the state is empty and at offset
-    0."""
+    """The newest snapshot is read with its offset; without any, the state is empty, at offset 0."""
     offset, states = snapshots(5, 30, 20)[1].newest(now_ms=9)
     assert offset == 30
     assert states.entries == {30: ProducerEntry(1, seen_ms=9)}
@@ -52,8 +51,7 @@ def test_those_of_a_cut_log_do_not_come_back() -> None:
 
 
 def test_the_newest_outlives_its_segment() -> None:
-    """Snapshots below the log start are removed, except the newest: it has the state of every
-    producer."""
+    """Snapshots below the log start are removed, except the newest, which has all producers."""
     _, taken = snapshots(5, 30, 40)
     taken.remove_below(35)
     assert taken.offsets() == [40]

@@ -323,8 +323,7 @@ def test_what_was_aborted_is_known_after_any_end(
 
 
 def test_a_guard_is_kept_from_one_expiry_to_the_next() -> None:
-    """A verification guard expires at the second expiry run, so that unused guards do not
-    accumulate."""
+    """An unused verification guard expires at the second expiry run, to free its memory."""
     log = opened(new_disk())
     guard = log.producers.guard(1)
     log.expire_producers(0)
@@ -343,8 +342,7 @@ def test_verification_can_be_switched_off() -> None:
 
 
 def test_a_coordinator_appends_in_a_producers_name() -> None:
-    """P2: a coordinator's transactional offsets have no sequence number; only the epoch is
-    checked."""
+    """P2: a coordinator's transactional offsets have no sequence; only the epoch is checked."""
     log = opened(new_disk())
 
     def commit(epoch: int) -> None:

@@ -1,5 +1,4 @@
-"""Which batches of a producer are valid; each refusal has Kafka's error code and changes
-nothing."""
+"""Which batches of a producer are valid; each refusal has Kafka's error code and no effect."""
 
 import struct
 from collections.abc import Callable

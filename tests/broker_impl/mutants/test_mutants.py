@@ -32,8 +32,7 @@ def rule(of: str) -> object:
 
 
 def test_names() -> None:
-    """The names of all mutants can be listed, sorted, without knowing the sections of the
-    catalogue."""
+    """The names of all mutants can be listed, sorted, across the sections of the catalogue."""
     names = mutants.names()
     assert names == sorted(names)
     assert {"ack-on-local-append", "pstate-not-replicated", "truncate-to-hw-loss"} <= {*names}
@@ -96,8 +95,7 @@ def sources() -> list[Path]:
 
 
 def rules() -> set[tuple[str, str]]:
-    """Every rule that a mutant replaces, and every function of the modules that contain rules
-    only."""
+    """Every rule that a mutant replaces, and every function of modules that have only rules."""
     found = {(of[0], of[1]) for of in (mutants.get(name).of.split(":") for name in mutants.names())}
     for module in (acks, fencing, follower, isr, watermark):
         functions = inspect.getmembers(module, inspect.isfunction)
@@ -116,8 +114,7 @@ def imported(path: Path) -> set[tuple[str, str]]:
 
 
 def test_no_rule_is_imported_by_its_name() -> None:
-    """No rule is imported by ``from module import rule``, which would keep it despite a planted
-    mutant."""
+    """No rule is imported by ``from module import rule``, which a mutant would not replace."""
     forbidden = rules()
     caught = {path.name: names for path in sources() if (names := imported(path) & forbidden)}
     assert caught == {}

@@ -33,8 +33,7 @@ def controller(cluster: Any) -> int:
 
 
 async def test_a_partition_moves_under_load(three: Any) -> None:
-    """A partition moves under load without losing acknowledged records, and leaves no replica
-    behind."""
+    """A partition moves without losing acknowledged records, and leaves no replica behind."""
     await create(three, assignment=[1, 2])
     for number in range(5):
         assert (await produce(three, leader(three), b"%d" % number)).error_code == 0
@@ -64,8 +63,7 @@ async def test_more_partitions_are_there_for_clients(three: Any) -> None:
 
 
 async def test_the_preferred_leader_leads_again(three: Any) -> None:
-    """When ElectLeaders returns, the controller's own broker knows that the preferred leader
-    leads."""
+    """When ElectLeaders returns, the controller's broker knows that the preferred leader leads."""
     await create(three, assignment=[1, 2, 3])
     await three.brokers[1].stop()
     await three.brokers[1].start()
@@ -105,8 +103,7 @@ async def test_log_directories_are_described(three: Any) -> None:
 
 
 async def test_readers_are_sent_to_their_rack(cluster: Any) -> None:
-    """KIP-392: the leader names a replica in the reader's rack, which serves up to its
-    watermark."""
+    """KIP-392: the leader names a replica in the reader's rack, which serves to its watermark."""
     await asyncio.gather(
         *(
             cluster.add(

@@ -147,8 +147,7 @@ async def consume(
 
 
 async def test_a_record_is_on_every_replica_before_it_is_acknowledged(three: Any) -> None:
-    """acks=all: the answer comes when all in-sync replicas have the records, which are then
-    readable."""
+    """acks=all: the answer comes when all in-sync replicas have the records, which can be read."""
     await create(three)
     row = await produce(three, leader(three), b"a", b"b")
     assert (row.error_code, row.base_offset) == (0, 0)
@@ -240,8 +239,7 @@ async def test_producer_ids_are_unique_over_brokers(three: Any) -> None:
 
 
 async def test_list_offsets_tells_start_and_end(three: Any) -> None:
-    """ListOffsets: timestamp -2 is the start, -1 the end for consumers, -3 (v7) the largest
-    timestamp."""
+    """ListOffsets: -2 is the start, -1 the end for consumers, -3 (v7) the largest timestamp."""
     await create(three)
     await produce(three, leader(three), b"a", b"b")
 
@@ -413,8 +411,7 @@ async def test_acks_all_answers_for_each_partition_by_itself(three: Any) -> None
 
 
 async def test_acks_0_is_not_answered_and_an_error_hangs_up(three: Any) -> None:
-    """KAFKA-955: acks=0 has no response, so an error closes the connection, and the client looks
-    again."""
+    """KAFKA-955: acks=0 has no response, so an error closes the connection."""
     await create(three)
     other = next(number for number in three.brokers if number != leader(three))
     with pytest.raises(PeerError, match="did not answer"):
@@ -425,8 +422,7 @@ async def test_acks_0_is_not_answered_and_an_error_hangs_up(three: Any) -> None:
 
 
 async def test_a_leader_that_was_replaced_acknowledges_nothing(three: Any) -> None:
-    """A replaced leader, cut off from ZooKeeper and the controller, cannot commit without
-    followers."""
+    """A replaced leader, cut off from ZooKeeper and orders, cannot commit without followers."""
     await create(three)
     number = leader(three)
     zombie = three.brokers[number].broker
@@ -506,8 +502,7 @@ async def test_readers_that_never_read_do_not_fill_the_memory(
 
 
 async def test_records_are_deleted_on_all_replicas_for_good(three: Any) -> None:
-    """DeleteRecords returns after the followers have applied it, and survives a kill of the
-    broker."""
+    """DeleteRecords returns after the followers have applied it, and survives a broker's kill."""
     await create(three)
     for value in (b"a", b"b", b"c"):
         await produce(three, leader(three), value)

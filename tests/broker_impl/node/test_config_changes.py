@@ -61,8 +61,7 @@ def brokers(cluster: Any) -> list[Any]:
 
 
 async def test_a_topics_settings_change_on_all_brokers(three: Any) -> None:
-    """Any broker accepts a change of a topic's settings, and the logs and replicas of all
-    brokers apply it."""
+    """Any broker accepts a change of a topic's settings, and all brokers apply it."""
     await create(three, config={"retention.ms": "5"})
     error = await alter(three, 1, TOPIC, "t", ("min.insync.replicas", 0, "2"))
     assert error == (0, "")

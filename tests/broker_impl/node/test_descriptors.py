@@ -17,8 +17,7 @@ def few() -> Iterator[int]:
 
 
 def test_a_process_may_open_as_much_as_the_system_permits(few: int) -> None:
-    """The soft limit of a shell, often 1,024, is raised to the hard limit, as a JVM does for
-    Kafka."""
+    """The soft limit of a shell, often 1,024, is raised to the hard one, as a JVM does."""
     assert descriptors.raise_limit() == few
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few, few)
 

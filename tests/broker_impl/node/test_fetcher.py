@@ -182,8 +182,7 @@ async def test_what_was_not_asked_is_not_told(world: World) -> None:
 
 
 async def test_an_epoch_is_asked_for_before_records(world: World) -> None:
-    """OffsetForLeaderEpoch comes before fetches, and a fetch in the same round does not wait for
-    data."""
+    """OffsetForLeaderEpoch comes first, and a fetch in the same round does not wait for data."""
 
     def reply(message: Any) -> Any:
         if not isinstance(message, OffsetForLeaderEpochRequest):
@@ -231,8 +230,7 @@ async def test_bounds_are_two_questions(world: World, errors: list[int], told: A
 
 @pytest.mark.parametrize("refusal", [PeerError("gone"), FetchResponse(error_code=70)], ids=repr)
 async def test_a_leader_that_fails_is_asked_again_after_a_pause(world: World, refusal: Any) -> None:
-    """After a failure, also of the whole request, the fetcher waits before it asks the leader
-    again."""
+    """After a failure, also of a whole request, the fetcher pauses before it asks again."""
 
     def reply(message: Any) -> Any:
         if isinstance(refusal, Exception):

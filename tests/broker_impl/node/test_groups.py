@@ -189,8 +189,7 @@ async def test_nobody_else_writes_there(client: Client) -> None:
 
 
 async def test_who_does_not_coordinate_says_so(client: Client) -> None:
-    """A broker that is not the coordinator answers NOT_COORDINATOR, never that there is no
-    offset."""
+    """A broker that is not the coordinator says NOT_COORDINATOR, never that there is no offset."""
     other = 3 - await client.coordinator()
     beat = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m")
     assert (await client.cluster.ask(other, beat, 3)).error_code == E.NOT_COORDINATOR
@@ -207,8 +206,7 @@ async def test_who_does_not_coordinate_says_so(client: Client) -> None:
 
 
 async def test_offsets_come_back_as_they_were_committed(client: Client) -> None:
-    """OffsetFetch returns offset, leader epoch and metadata as committed, or -1 where a version
-    has none."""
+    """OffsetFetch returns offset, leader epoch and metadata, or -1 where a version has none."""
     assert await client.committed() == (-1, -1, "")
     assert await client.commit(5) == E.NONE
     assert await client.committed() == (5, 3, "at 5")
@@ -297,8 +295,7 @@ async def test_offsets_are_deleted(client: Client) -> None:
 
 
 async def test_the_next_coordinator_goes_on(client: Client) -> None:
-    """The next coordinator keeps members, generation and offsets; parked requests get
-    NOT_COORDINATOR."""
+    """The next coordinator keeps members and offsets; parked requests get NOT_COORDINATOR."""
     member = await client.alone()
     assert await client.commit(5, member_id=member, generation_id=1) == E.NONE
     former = await client.coordinator()

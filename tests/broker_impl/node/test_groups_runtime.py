@@ -171,8 +171,7 @@ async def test_a_new_epoch_while_reading_reads_anew(office_of: Any) -> None:
 
 
 async def test_losing_office_while_reading(office_of: Any) -> None:
-    """Losing the partition during a load drops what was read; a later leadership loads from the
-    start."""
+    """Losing the partition during a load drops what was read; the next load starts over."""
     office = office_of(batch_of(0, 5), is_committed=False)
     office.runtime.taken(HOME, 1)
     await office.settle()

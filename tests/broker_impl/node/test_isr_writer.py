@@ -85,8 +85,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
 
 
 async def test_a_write_is_conditional_and_told(world: World) -> None:
-    """R14: an ISR write is conditional, has this leader's state, and returns the znode's new
-    version."""
+    """R14: an ISR write is conditional, has this leader's state, and returns the new version."""
     world.writer.write(WRITE)
     await until(lambda: bool(world.replicas.told))
     assert world.replicas.told == [("written", TP, 6)]

@@ -104,8 +104,7 @@ async def test_a_second_broker_of_the_same_id_is_refused(zookeeper: ZooKeeperInL
 
 
 async def test_a_longer_session_than_asked_for_is_waited_out(zookeeper: ZooKeeperInLoop) -> None:
-    """The broker waits for an old registration as long as the session timeout that the server
-    granted."""
+    """The broker waits for an old registration for the session timeout that the server granted."""
     broker = make(zookeeper, zookeeper_session_timeout_ms="60")
     ghost = await look(zookeeper)
     for path in zk_paths.PERSISTENT_PATHS:
@@ -160,8 +159,7 @@ async def test_a_failed_task_ends_the_broker(zookeeper: ZooKeeperInLoop) -> None
 async def test_a_stop_without_zookeeper_takes_its_bounded_time(
     zookeeper: ZooKeeperInLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stop without ZooKeeper is bounded in time: leaders do not move, but the logs are closed
-    cleanly."""
+    """A stop without ZooKeeper is bounded in time, and closes the logs cleanly."""
     monkeypatch.setattr(life, "_STOP_BOUND_S", 0.2)
     disk = MemoryDisk()
     broker = make(zookeeper, disk=disk, zookeeper_session_timeout_ms="2000")

@@ -163,8 +163,7 @@ async def test_a_fenced_coordinator_gives_up(error: ErrorCode) -> None:
 
 
 async def test_a_coordinator_that_was_followed_sends_nothing() -> None:
-    """A coordinator that lost its partition sends no markers, and ignores answers that come
-    later."""
+    """A coordinator that lost its partition sends no markers, and ignores late answers."""
     sender = Sender()
     sender.epoch = 5
     sender.send(A)

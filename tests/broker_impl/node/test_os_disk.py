@@ -46,8 +46,7 @@ def test_any_number_of_buffers_is_appended(disk: Disk) -> None:
 
 
 def test_a_missing_file_is_opened_only_to_create_it(disk: Disk) -> None:
-    """Operations on a missing file fail, except `open` with `create`, which keeps existing
-    bytes."""
+    """Operations on a missing file fail, except `open` with `create`, which keeps existing data."""
     for action in (
         lambda: disk.open("f"),
         lambda: disk.read("f"),

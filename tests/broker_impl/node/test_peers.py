@@ -123,8 +123,7 @@ async def test_garbage_is_a_failure_of_the_peer(
 
 
 async def test_failures_to_reach_a_peer(peer: FakePeer, peers: Peers) -> None:
-    """A request fails with PeerError if the peer is unknown, unreachable, or lost while it
-    answers."""
+    """A request fails with PeerError if the peer is unknown, unreachable, or lost meanwhile."""
     with pytest.raises(PeerError, match="broker 7 is not known to be alive"):
         await ask(peers, 7)
     peer.reply = lambda number: b""
@@ -155,8 +154,7 @@ async def test_a_new_address_ends_the_old_connection(peer: FakePeer, peers: Peer
 
 
 async def test_a_peer_that_moves_while_it_is_called(peer: FakePeer, peers: Peers) -> None:
-    """A connection to an address that changed meanwhile is not used: another server may be
-    there."""
+    """A connection to an outdated address is not used: another server may be there."""
     asking = asyncio.create_task(ask(peers))
     await asyncio.sleep(0)
     peers.update({})

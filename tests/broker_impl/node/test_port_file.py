@@ -8,8 +8,7 @@ from broker_impl.node.port_file import publish
 
 
 def test_the_port_file_is_whole_or_not_there(tmp_path: Path) -> None:
-    """The port file is renamed into place, over that of an earlier start, so that it is always
-    whole."""
+    """The port file is renamed into place, over an earlier one, so that it is always whole."""
     for ports in ({"A": 1}, {"A": 3, "B": 2}):
         publish(tmp_path / "ports", ports)
         assert msgspec.json.decode((tmp_path / "ports").read_bytes()) == ports

@@ -99,8 +99,7 @@ async def test_registering_waits_for_the_own_ghost(session: Session) -> None:
 
 
 async def test_a_registration_whose_answer_was_lost_is_found(session: Session) -> None:
-    """A registration whose response was lost is found, because its znode belongs to the present
-    session."""
+    """A registration whose response was lost is found: the present session owns the znode."""
     await session.open()
     FakeClient.creates = [NodeExists("n")]
     FakeClient.found = [Stat(100, 88)]
@@ -123,8 +122,7 @@ async def test_somebody_else_with_our_id_is_told_by_time(session: Session) -> No
 
 
 async def test_persisting(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`persist` retries an action that fails in ZooKeeper, until it succeeds or the event is
-    set."""
+    """`persist` retries an action that fails in ZooKeeper until it succeeds or the event is set."""
     outcomes: list[Exception | None] = [ConnectionLoss("cut"), SessionExpired("over"), None]
 
     async def action() -> None:

@@ -126,8 +126,7 @@ def test_what_has_not_changed_is_the_same_object(broker: Watched) -> None:
 
 
 def test_what_clients_are_told_is_part_of_it(broker: Watched) -> None:
-    """A snapshot has the leader epoch in the metadata for clients; a new epoch makes another
-    snapshot."""
+    """A snapshot has the leader epochs that clients see; a new epoch makes another snapshot."""
     broker.tell(1, 4)
     first = broker.look()
     assert first.told == {TP: 4}
@@ -137,8 +136,7 @@ def test_what_clients_are_told_is_part_of_it(broker: Watched) -> None:
 
 
 def test_a_log_that_was_deleted_and_is_back_is_another(broker: Watched) -> None:
-    """A log that was deleted and created again has another number, even without a snapshot in
-    between."""
+    """A log that was deleted and created again has another number, even if no snapshot saw it."""
     broker.order(1, 0)
     broker.append()
     assert broker.replica().log.number == 0

@@ -1,5 +1,4 @@
-"""Transactions over the wire between brokers, coordinators and readers, without a client
-library."""
+"""Transactions over the wire between brokers, coordinators and readers, without a client."""
 
 import asyncio
 from typing import Any
@@ -192,8 +191,7 @@ async def producer(three: Any) -> Producer:
 
 
 async def test_a_reader_of_committed_records_waits_for_the_marker(producer: Producer) -> None:
-    """read_committed readers wait for the marker in Fetch and in ListOffsets (R10, T1,
-    KAFKA-5522)."""
+    """read_committed readers wait for the marker in Fetch and ListOffsets (R10, T1, KAFKA-5522)."""
     cluster = producer.cluster
     assert (await producer.add(), await producer.send(b"a", b"b")) == (NONE, NONE)
     row = await fetch(cluster)
@@ -304,8 +302,7 @@ async def test_the_next_transaction_waits_for_the_one_before(
 
 
 async def test_what_is_going_on_can_be_seen(producer: Producer) -> None:
-    """KIP-664: transactions are visible at the coordinator, and producers at the partition's
-    leader."""
+    """KIP-664: transactions are visible at the coordinator, producers at a partition's leader."""
     cluster = producer.cluster
     await producer.add()
     await producer.send(b"a", b"b")
@@ -385,15 +382,13 @@ async def test_partitions_that_are_not_there_are_not_added(producer: Producer) -
 
 
 async def test_internal_topics_are_no_part_of_a_transaction(producer: Producer) -> None:
-    """Clients cannot add internal topics to a transaction, since only coordinators write to
-    them."""
+    """Clients cannot add internal topics to a transaction: only coordinators write to them."""
     added = await producer.add(TopicPartition("__consumer_offsets", 0))
     assert added == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 async def test_verification_is_between_brokers(producer: Producer) -> None:
-    """The version of AddPartitionsToTxn for brokers is not advertised to clients, and refused to
-    them."""
+    """The brokers' version of AddPartitionsToTxn is neither advertised nor open to clients."""
     row = APIS[24]
     assert (row.advertised, row.served) == (range(4), range(5))
     with pytest.raises(PeerError):
@@ -401,8 +396,7 @@ async def test_verification_is_between_brokers(producer: Producer) -> None:
 
 
 async def test_the_internal_topic_is_made_as_it_has_to_be(producer: Producer) -> None:
-    """__transaction_state has fifty partitions, three replicas, and compaction without
-    retention."""
+    """__transaction_state has fifty partitions, three replicas, and compaction only."""
     brokers = [each.broker for each in producer.cluster.brokers.values()]
     partitions = brokers[0].view.topics[transaction_records.TOPIC]
     assert len(partitions) == 50

@@ -167,8 +167,7 @@ class Node:
         return partition is not None and partition.role is Role.LEADER
 
     def contents(self) -> list[bytes]:
-        """The batches in its log, with their offsets and epochs; a dead broker's log can be read
-        too."""
+        """The batches in its log, with offsets and epochs; a dead broker's log can be read too."""
         log = self.logs.logs.get(TP)
         found: list[bytes] = []
         at = 0
@@ -261,8 +260,7 @@ class PureCluster:
             self.elect(state.leader, isr=rest)
 
     def notice_start(self, broker: BrokerId) -> None:
-        """Handle a broker's registration: send it the present state, or elect it if there is no
-        leader."""
+        """Handle a broker's registration: send it the state, or elect it if there is no leader."""
         if self.state.leader == -1 and broker in self.state.isr:
             self.elect(broker)
         else:
@@ -395,8 +393,7 @@ class PureCluster:
                 self.take(self.serve(question))
 
     def catch_up(self, *followers: BrokerId) -> None:
-        """Run as many rounds as these followers need to have, and know, all that their leader
-        has."""
+        """Run enough rounds for these followers to have, and know, all that their leader has."""
         for _ in range(12):
             for follower in followers or self.brokers:
                 self.fetch(follower)

@@ -1,5 +1,4 @@
-"""Three replicas under any order of elections, fetches, appends, deaths, and delayed or lost
-messages.
+"""Three replicas under any order of elections, fetches, appends, deaths, late and lost messages.
 
 After every step, all that any leader has committed is in the log, byte for byte, of every broker
 that the controller may elect. In the end, with all faults healed, the logs converge.
@@ -45,8 +44,7 @@ IN_FLIGHT_MAX = 8
 
 @dataclasses.dataclass
 class Producer:
-    """An idempotent producer that sends one record at a time, and repeats it until it is
-    acknowledged."""
+    """An idempotent producer that sends one record at a time, until it is acknowledged."""
 
     producer_id: int
     sequence: int = 0
@@ -121,8 +119,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(rounds=st.integers(0, 3))
     def quiet_spell(self, rounds: int) -> None:
-        """Start all brokers, deliver their orders, and fetch for a while; delayed messages stay
-        delayed."""
+        """Start all brokers, deliver their orders, fetch for a while; held messages stay held."""
         for broker in self.cluster.brokers:
             self.start_again(broker)
             self.cluster.deliver_orders(broker)
@@ -179,8 +176,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(pick=PICK, tail=st.integers(0, 2), told=ROUNDS)
     def elect(self, pick: int, tail: int, told: list[int]) -> None:
-        """Elect any live member of the ISR, while the old leader has records that no other
-        replica has."""
+        """Elect any live member of the ISR, while the old leader alone has some records."""
         cluster = self.cluster
         candidates = [broker for broker in cluster.state.isr if cluster.nodes[broker].up]
         if candidates:
@@ -209,8 +205,7 @@ class ClusterMachine(RuleBasedStateMachine):
         broker=BROKERS,
     )
     def death(self, kind: str, broker: int) -> None:
-        """Kill and start processes; the controller may notice a death at any time before the
-        start."""
+        """Kill and start processes; the controller notices a death at any time before the start."""
         node = self.cluster.nodes[broker]
         if kind.startswith("kill") and node.up:
             node.kill()
@@ -278,8 +273,7 @@ class ClusterMachine(RuleBasedStateMachine):
         )
 
     def on_commit(self, node: Node, to: Offset) -> None:
-        """Record what a leader, legitimate or not, has committed, and compare it with earlier
-        commits."""
+        """Record what a leader, legitimate or not, has committed, and compare earlier commits."""
         below = node.contents()[:to]
         known = len(self.committed)
         assert below[:known] == self.committed[:to], "two leaders committed different records"
@@ -370,8 +364,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 def run(examples: int, *, shrink: bool) -> None:
-    """Run the machine with the same examples each time, so that every run finds the same
-    failures."""
+    """Run the machine with the same examples each time, so that every run finds the same."""
     run_state_machine_as_test(
         ClusterMachine,
         settings=settings(

@@ -19,8 +19,7 @@ def test_controller(epoch: int, expected: ErrorCode) -> None:
     ("epoch", "expected"), [(4, ErrorCode.STALE_BROKER_EPOCH), (5, NONE), (6, NONE), (-1, NONE)]
 )
 def test_broker(epoch: int, expected: ErrorCode) -> None:
-    """An order to a former incarnation is refused; a later broker epoch than known is this
-    broker's own."""
+    """An order to a former incarnation is refused; a later broker epoch is this broker's own."""
     assert fencing.broker(epoch, 5) is expected
 
 

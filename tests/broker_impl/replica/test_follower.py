@@ -50,6 +50,5 @@ def test_truncation_point(
     ],
 )
 def test_diverges(offset: int, answer: tuple[int, int], expected: bool) -> None:
-    """A reader has the leader's history if the leader's last common epoch reaches its offset
-    (KIP-595)."""
+    """A reader has the leader's history if the leader's epoch reaches its offset (KIP-595)."""
     assert follower.diverges(3, offset, answer) is expected

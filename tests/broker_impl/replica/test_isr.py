@@ -30,8 +30,7 @@ def test_may_join(
     [(3, 3, True), (4, 3, True), (2, 3, False), (-1, 3, False), (-1, 0, True)],
 )
 def test_begins_there(follower_start: int, leader_start: int, expected: bool) -> None:
-    """A follower has the leader's log start if its own is not lower; an unknown start counts as
-    0."""
+    """A follower has the leader's log start if its own is not lower; an unknown one counts as 0."""
     assert isr.begins_there(follower_start, leader_start) is expected
 
 
@@ -101,8 +100,7 @@ def test_tells_log_end(error: ErrorCode, diverged: bool, again: bool, expected: 
 
 @pytest.mark.parametrize(("written", "expected"), [(5, True), (4, False), (6, False)])
 def test_confirms(written: int, expected: bool) -> None:
-    """The write over version 4 makes version 5; any other version is a late answer
-    (KAFKA-12686)."""
+    """The write over version 4 makes version 5; any other is a late answer (KAFKA-12686)."""
     assert isr.confirms(written, 4) is expected
 
 

@@ -124,8 +124,7 @@ def leader(
 
 
 def follower(*, epochs: tuple[int, ...] = (0,), each: int = 5) -> Driver:
-    """A follower of broker 2 in epoch 9, with `each` records of each epoch, and high watermark
-    3."""
+    """A follower of broker 2 in epoch 9, with `each` records per epoch, and high watermark 3."""
     driver = Driver(high_watermark=3)
     for epoch in epochs:
         base = driver.partition.log.end_offset
@@ -155,8 +154,7 @@ def test_a_new_leader_starts_its_epoch_at_its_log_end() -> None:
 
 
 def test_the_slowest_in_sync_replica_decides() -> None:
-    """The slowest in-sync replica decides the watermark, whose effect comes only when it
-    advances."""
+    """The slowest in-sync replica decides the watermark, which is an effect when it advances."""
     driver = leader()
     effects = driver(Append(records(3), 1, 0))
     assert isinstance(effects[0], AppendDone)
@@ -179,8 +177,7 @@ def test_alone_in_its_assignment_a_leader_commits_at_once() -> None:
 
 
 def test_what_was_known_of_followers_is_of_another_epoch() -> None:
-    """A re-elected leader forgets what its followers had, as another broker may have led in
-    between."""
+    """A re-elected leader forgets what its followers had: another may have led in between."""
     driver = leader()
     driver.append(3)
     driver.fetched(2, 3)
@@ -192,8 +189,7 @@ def test_what_was_known_of_followers_is_of_another_epoch() -> None:
 
 
 def test_a_follower_that_is_about_to_join_is_waited_for() -> None:
-    """Rule R9: a follower that was caught up just now delays the watermark, though it is not in
-    sync."""
+    """Rule R9: a follower that was caught up just now delays the watermark, even out of sync."""
     driver = leader(isr=(1,), replicas=(1, 2))
     driver.append(2)
     assert driver.partition.high_watermark == 2
@@ -328,8 +324,7 @@ def test_a_leader_that_stays_keeps_its_producers_waiting() -> None:
 
 
 def test_a_slow_follower_leaves_when_the_znode_says_so() -> None:
-    """Rules R12, R14: the watermark waits for a slow follower until the ISR write is confirmed
-    (KAFKA-13091)."""
+    """R12, R14: the watermark waits for a slow follower until the ISR is written (KAFKA-13091)."""
     driver = leader(isr=(1, 2, 3))
     driver.append()
     driver.fetched(2, 1)
@@ -461,8 +456,7 @@ def test_a_refused_write_is_not_repeated_blindly() -> None:
 
 
 def test_what_was_read_is_taken_over() -> None:
-    """KAFKA-2729: the state that a refresh reads is adopted, so that the next write has its
-    version."""
+    """KAFKA-2729: the state that a refresh reads is adopted, so that the next write fits."""
     driver = refused()
     assert driver(IsrRefreshed(1, 0, (1,), 5)) == [
         IsrChanged(TP, (1, 2), (1,)),
@@ -493,8 +487,7 @@ def test_a_lagging_answer_of_zookeeper_is_ignored(epoch: int, version: int) -> N
 
 @pytest.mark.parametrize(("who", "epoch"), [(2, 1), (1, 1), (-1, 1)])
 def test_a_deposed_leader_fences_itself(who: int, epoch: int) -> None:
-    """A leader that reads of its replacement accepts and acknowledges nothing until the next
-    order."""
+    """A leader that reads of its replacement acknowledges nothing until the next order."""
     driver = refused()
     result = AppendResult(base_offset=0, last_offset=0, required_offset=1, leader_epoch=0)
     assert driver(IsrRefreshed(who, epoch, (2,), 3)) == [LeadershipLost(TP)]
@@ -522,8 +515,7 @@ def test_an_answer_that_nobody_waits_for_is_ignored() -> None:
 
 
 def test_a_new_epoch_begins_with_a_question() -> None:
-    """Rule E6: in a new epoch a follower first asks for the epoch's end, before it fetches or
-    truncates."""
+    """Rule E6: in a new epoch a follower asks for its epoch's end before fetching or truncating."""
     driver = follower()
     assert driver.partition.stage is Stage.EPOCH_END
     assert driver.partition.log.end_offset == 5
@@ -559,16 +551,14 @@ def test_truncation_by_epoch(answer: tuple[int, int], end: int, stage: Stage) ->
 
 
 def test_truncation_below_the_watermark_takes_it_along() -> None:
-    """A truncation below the watermark lowers it: an unclean election may lose committed
-    records."""
+    """A truncation below the watermark lowers it, after an unclean election."""
     driver = follower()
     driver(EpochEndAnswered(9, 0, 0, 1))
     assert driver.partition.high_watermark == 1
 
 
 def test_an_epoch_without_records_goes_too() -> None:
-    """KAFKA-10706: a truncation removes an epoch without records, which would be asked for
-    again."""
+    """KAFKA-10706: a truncation removes an epoch without records: it would be asked for again."""
     driver = follower(epochs=(0,))
     driver.partition.log.assign_epoch(4, 5)
     driver(EpochEndAnswered(9, 4, 0, 9))
@@ -685,8 +675,7 @@ def test_an_error_makes_a_pause() -> None:
     ],
 )
 def test_out_of_range(bounds: tuple[int, int], start: int, end: int, high_watermark: int) -> None:
-    """Rule E9: out of range, a follower asks for the leader's bounds, and fetches from within
-    them."""
+    """Rule E9: out of range, a follower asks for the leader's bounds, and fetches within them."""
     driver = fetching()
     driver(FetchRefused(9, ErrorCode.OFFSET_OUT_OF_RANGE))
     assert driver.partition.stage is Stage.BOUNDS
@@ -824,8 +813,7 @@ def test_snapshot() -> None:
 
 
 def test_the_watermark_of_the_checkpoint_is_bounded_by_the_log() -> None:
-    """The checkpointed watermark is limited to the log's end, because a crash may have cut the
-    log."""
+    """The checkpointed watermark is limited to the log's end, which a crash may have moved."""
     assert Driver(high_watermark=7).partition.high_watermark == 0
 
 

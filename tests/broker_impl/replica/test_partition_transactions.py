@@ -1,5 +1,4 @@
-"""Transactions at a replica: what read_committed consumers see, and which replica appends
-markers."""
+"""Transactions at a replica: what read_committed consumers see, and who appends markers."""
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log import transactions
@@ -118,8 +117,7 @@ def test_what_others_were_told_stays_told() -> None:
 
 
 def test_a_read_names_what_was_aborted() -> None:
-    """T2: aborted records are returned with a list of their transactions, so that readers can
-    skip them."""
+    """T2: aborted records are returned with a list of transactions, so that readers skip them."""
     partition = leader()
     send(partition)
     end(partition, commit=False)

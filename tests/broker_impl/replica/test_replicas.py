@@ -328,8 +328,7 @@ def offsets(broker: Broker, replica_id: int, offset: int = 0) -> list[int]:
 
 
 def test_who_may_read_how_far(broker: Broker) -> None:
-    """Rule R10: consumers read to the high watermark, replicas and debugging tools to the log
-    end."""
+    """Rule R10: consumers read to the high watermark, replicas and debug tools to the log end."""
     broker.order()
     broker.append()
     broker.append()
@@ -374,8 +373,7 @@ def test_a_followers_fetch_tells_what_it_holds(broker: Broker) -> None:
 def test_a_fetch_that_failed_or_diverged_tells_nothing(
     broker: Broker, offset: int, last_epoch: int
 ) -> None:
-    """KAFKA-8400, KAFKA-13141: a fetch that fails or diverges does not report the follower's log
-    end."""
+    """KAFKA-8400, KAFKA-13141: a fetch that fails or diverges reports no log end."""
     broker.order()
     broker.append(3)
     broker.replicas.fetch(
@@ -397,8 +395,7 @@ def test_a_fetch_that_failed_or_diverged_tells_nothing(
 def test_only_the_living_incarnation_joins_the_isr(
     broker: Broker, live: dict[int, int], broker_epoch: int, joins: bool
 ) -> None:
-    """KIP-841, KIP-903: a fetch from before a restart, or of a dead broker, does not join the
-    ISR."""
+    """KIP-841, KIP-903: a fetch from before a restart, or of a dead broker, joins no ISR."""
     broker.order(isr=(1,))
     broker.replicas.on_metadata_live_brokers(live)
     broker.replicas.fetch(
@@ -474,8 +471,7 @@ def fetched(broker: Broker, count: int, base: int, epoch: int, high_watermark: i
 
 
 def test_a_followers_life(broker: Broker) -> None:
-    """A follower fetches, asks for the last epoch's end in a new epoch, truncates, and fetches
-    again."""
+    """A follower fetches; in a new epoch it asks for the last epoch's end, and truncates."""
     broker.order(2)
     fetched(broker, 4, 0, 0, 3)
     assert (broker.end(), broker.high_watermark()) == (4, 3)
@@ -532,8 +528,7 @@ def test_a_leader_hears_of_a_follower_that_is_idle(broker: Broker) -> None:
 
 
 def test_out_of_range_asks_for_the_bounds(broker: Broker) -> None:
-    """Out of range, a follower asks for the bounds, and restarts at the leader's log start if
-    necessary."""
+    """Out of range, a follower asks for the bounds, and may restart at the leader's log start."""
     broker.order(2)
     (target,) = broker.targets()
     broker.replicas.fetched(target, ErrorCode.OFFSET_OUT_OF_RANGE)

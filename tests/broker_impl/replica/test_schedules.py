@@ -70,8 +70,7 @@ class Client:
 
 
 def a01_two_leaders_die() -> Ending:
-    """Broker 2 has m1 but not the watermark above it, when broker 1 dies, and broker 3 soon
-    after."""
+    """Broker 2 has m1 but not the watermark above it, when brokers 1 and then 3 die."""
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     sent = cluster.produce(1, "m1")
@@ -154,8 +153,7 @@ def d01_retry_at_the_next_leader() -> Ending:
 
 
 def b03_leader_cut_from_zookeeper() -> Ending:
-    """Broker 1 cannot reach ZooKeeper, wants to shrink the ISR to itself, and is replaced by
-    broker 2."""
+    """Broker 1 is cut off from ZooKeeper, wants to shrink the ISR to itself, and is replaced."""
     cluster = started(3, isr_min=1)
     client = Client(cluster)
     cluster.now += LAG_MAX_S + 1
@@ -228,8 +226,7 @@ def a08_old_fetch_after_a_reelection() -> Ending:
 
 
 def a02_both_crash() -> Ending:
-    """Both brokers crash; broker 2, which lacks m1, starts first and writes m2 at the offset of
-    m1."""
+    """Both brokers crash; broker 2, which lacks m1, starts first and writes m2 in its place."""
     cluster = started(2, isr_min=1)
     client = Client(cluster)
     cluster.produce(1, "m1", acks=1)
@@ -249,8 +246,7 @@ def a02_both_crash() -> Ending:
 
 
 def a03_fast_failover() -> Ending:
-    """KIP-279: broker 2 wrote in epoch 1 where broker 1, which leads again, has a record of
-    epoch 0."""
+    """KIP-279: broker 2 wrote in epoch 1 where broker 1, the leader again, has epoch 0."""
     cluster = started(2, isr_min=1)
     client = Client(cluster)
     cluster.produce(1, "only on 1 in epoch 0", acks=1)
@@ -275,8 +271,7 @@ def a03_fast_failover() -> Ending:
 
 
 def r13_join_before_the_start_of_the_epoch() -> Ending:
-    """KAFKA-7128: the new leader 2 has a watermark below m1; broker 3 lacks m1 and reaches that
-    watermark."""
+    """KAFKA-7128: the new leader's watermark is below m1, and broker 3, without m1, reaches it."""
     cluster = started(3, isr_min=2)
     client = Client(cluster)
     sent = cluster.produce(1, "m1")

@@ -27,8 +27,7 @@ def test_replicated_end(ends: list[int], end: int) -> None:
     ],
 )
 def test_high_watermark(current: int, replicated: int, enough: bool, expected: int) -> None:
-    """The watermark follows the replicated end, never goes back, and waits for enough in-sync
-    replicas."""
+    """The watermark follows the replicated end, never goes back, and waits for enough replicas."""
     assert watermark.high_watermark(current, replicated, enough) == expected
 
 

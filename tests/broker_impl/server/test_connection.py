@@ -161,8 +161,7 @@ async def settle() -> None:
 
 
 async def test_answers_come_in_the_order_of_requests(world: Open, parked: Any) -> None:
-    """A parked request keeps its place among the responses, and later requests are handled
-    meanwhile."""
+    """A parked request keeps its place among the responses, while later requests are handled."""
     async with world() as w:
         client = await w.client()
         client.ask("park", 1)
@@ -239,8 +238,7 @@ async def test_garbage_ends_its_connection_only(
 
 
 async def test_too_new_api_versions_are_answered_in_v0(world: Open) -> None:
-    """KIP-511: an unknown version of ApiVersions gets error 35 in v0, with the supported
-    versions."""
+    """KIP-511: an unknown version of ApiVersions gets error 35 in v0, with the known versions."""
     async with world() as w:
         client = await w.client()
         client.send(VERSIONS, 9, b"\0")
@@ -306,8 +304,7 @@ async def test_a_lost_connection_cancels_its_parked_requests(world: Open, parked
 
 
 async def test_clients_wait_behind_the_gate(world: Open, parked: Any) -> None:
-    """Clients are not served until the cluster is known; before, they would see an empty
-    cluster."""
+    """Clients are not served until the cluster is known; before, it would look empty."""
     async with world(gate=False) as w:
         client = await w.client()
         client.ask("park", 1)
@@ -383,8 +380,7 @@ async def test_a_thousand_starved_connections_go_on_one_after_the_other(
 
 
 async def test_brokers_are_not_crowded_out_by_clients(world: Open, parked: Any) -> None:
-    """KIP-402: at max.connections a broker is admitted, and the client idle for longest is
-    closed."""
+    """KIP-402: at max.connections a broker is admitted, and the idlest client is closed."""
     async with world(max_connections=2, queued_max_request_bytes=1) as w:
         busy, idle = await w.client(), await w.client()
         busy.ask("slow1", 1)
@@ -500,8 +496,7 @@ async def test_nobody_is_served_before_the_broker_is_ready(world: Open, parked: 
 
 
 async def test_idle_connections_are_closed(world: Open, parked: Any) -> None:
-    """connections.max.idle.ms: an idle connection is closed, one that waits for a response is
-    not."""
+    """connections.max.idle.ms: an idle connection is closed, not one that awaits a response."""
     async with world(connections_max_idle_ms=40) as w:
         idle, busy = await w.client(), await w.client()
         busy.ask("park", 1)
@@ -571,8 +566,7 @@ async def test_unfinished_frames_are_bounded_and_all_are_finished(
 async def test_frames_of_clients_do_not_keep_out_those_of_brokers(
     world: Open, shares: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker's frame is read while clients' frames occupy all of their memory, large or
-    ordinary."""
+    """A broker's frame is read while clients' frames occupy their memory, large or ordinary."""
     monkeypatch.setattr(listeners, "ORDINARY_ROOM", 1 << 20)
     one = {"listeners": "CLIENT://127.0.0.1:0", "inter_broker_listener_name": "CLIENT"}
     settings = one if shares else {}

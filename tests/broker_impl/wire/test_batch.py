@@ -99,8 +99,7 @@ def test_xerial_blocks_of_snappy_are_read() -> None:
 
 @pytest.mark.parametrize("codec", [batch.GZIP, batch.SNAPPY, batch.LZ4, batch.ZSTD])
 def test_a_bomb_is_refused(codec: int) -> None:
-    """A small batch that would decompress beyond the limit is refused before it takes that
-    memory."""
+    """A small batch that would decompress beyond the limit is refused before it takes memory."""
     data = batch.encode_batch([Record(value=bytes(3_000_000))], compression=codec)
     with pytest.raises(WireError):
         batch.records(data, bytes_max=1_000_000)
@@ -139,8 +138,7 @@ def test_noise_is_a_wire_error(noise: bytes) -> None:
 
 
 def test_batches_walks_and_finds_the_torn_tail() -> None:
-    """Each batch is found at its position; a cut at any byte raises WireError or, if allowed,
-    ends there."""
+    """Each batch is found at its position; a tail cut at any byte is refused unless allowed."""
     first = batch.encode_batch([Record(value=b"a")])
     second = batch.encode_batch([Record(value=b"b")] * 2, base_offset=1)
     whole = first + second

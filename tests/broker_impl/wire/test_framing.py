@@ -1,5 +1,4 @@
-"""Frames are read from bytes in any portions, and headers of every version are encoded and
-decoded."""
+"""Frames are read from bytes in any portions, and headers of every version round-trip."""
 
 from collections.abc import Callable, Iterator
 
@@ -95,8 +94,7 @@ def test_a_frame_beyond_the_limit_is_refused(announced: int) -> None:
 
 @pytest.mark.parametrize("feed", [received, buffered])
 def test_memory_follows_the_bytes_that_came(feed: Callable[[FrameReader, bytes], None]) -> None:
-    """Announcing 100 MB costs 4 KiB, and the memory stays within sixteen times the received
-    bytes."""
+    """Announcing 100 MB costs 4 KiB; the memory stays within sixteen times the received bytes."""
     reader = FrameReader(1 << 30, SCRATCH)
     feed(reader, (100 << 20).to_bytes(4, "big"))
     assert reader.bytes_held <= 4096

@@ -8,8 +8,7 @@ HOST = Id("ip", "127.0.0.1")
 
 
 def test_digest_is_what_other_clients_compute() -> None:
-    """A digest is user:base64(sha1(user:password)), as in the example of ZooKeeper's
-    documentation."""
+    """A digest is user:base64(sha1(user:password)), as in ZooKeeper's documentation."""
     assert acl.identify("digest", b"super:admin", (HOST,)) == Id(
         "digest", "super:xQJmxLMiHGwaqBvst5y6rkB6HQs="
     )

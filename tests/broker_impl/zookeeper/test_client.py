@@ -65,8 +65,7 @@ async def test_a_node_from_beginning_to_end(site: Site) -> None:
 
 
 async def test_four_kinds_of_node(site: Site) -> None:
-    """A node is persistent or ephemeral, with a sequence number or without; its name may be the
-    number."""
+    """A node is persistent or ephemeral, with a sequence number or without, or only a number."""
     zk = await site.client()
     await zk.create("/p")
     assert await zk.create("/p/s-", sequential=True) == "/p/s-0000000000"
@@ -296,8 +295,7 @@ async def suspended(zk: ZooKeeper) -> None:
 
 
 async def test_states_are_told_in_order(site: Site) -> None:
-    """The states of a connection are reported in order, from connecting to closed, with every
-    loss."""
+    """The states of a connection are reported in order, from connecting to closed."""
     states: list[State] = []
     zk = await site.client(on_state=states.append)
     session_id = zk.session_id
@@ -318,8 +316,7 @@ async def test_states_are_told_in_order(site: Site) -> None:
 
 
 async def test_what_a_lost_connection_has_cut_off_is_in_doubt(site: Site) -> None:
-    """Requests without a reply raise ConnectionLoss, and so do new ones until the connection is
-    back."""
+    """Requests without a reply raise ConnectionLoss, as do new ones until the reconnection."""
     zk = await site.client()
     cut_off = [asyncio.ensure_future(zk.create(f"/{number}")) for number in range(3)]
     await suspend(site, zk)
@@ -394,8 +391,7 @@ async def test_a_closed_client_is_done(site: Site) -> None:
 
 
 async def test_a_client_can_give_up_before_it_ever_connected() -> None:
-    """Closing a client that never connected ends its attempts, and `start` raises
-    SessionExpired."""
+    """Closing a client that never connected ends its attempts; `start` raises SessionExpired."""
     zk = ZooKeeper("127.0.0.1:1", session_timeout_ms=1000, rng=random.Random(1))
     starting = asyncio.ensure_future(zk.start())
     await asyncio.sleep(0)
@@ -424,8 +420,7 @@ async def test_a_cancelled_request_disturbs_nobody(site: Site) -> None:
     ],
 )
 def test_connect_strings(connect: str, servers: list[tuple[str, int]]) -> None:
-    """A connect string has hosts with or without ports, IPv6 in brackets, and a chroot after all
-    hosts."""
+    """A connect string has hosts, with or without ports, IPv6 in brackets, and a chroot."""
     zk = ZooKeeper(connect, session_timeout_ms=1000, rng=random.Random(1))
     assert sorted(zk.servers) == servers
     with pytest.raises(BadArguments):
@@ -581,8 +576,7 @@ async def test_a_server_that_is_behind_is_left(monkeypatch: pytest.MonkeyPatch) 
 async def test_a_server_that_talks_nonsense_is_left(
     parts: tuple[Record, ...],
 ) -> None:
-    """Replies out of order, unknown events and torn packets end the connection, with requests in
-    doubt."""
+    """Replies out of order, unknown events and torn packets end the connection in doubt."""
     script = Script(saying(*parts), answering)
     async with script.client() as zk:
         await zk.start()
@@ -624,8 +618,7 @@ async def test_an_answer_to_a_handshake_that_was_given_up() -> None:
 
 
 async def test_pauses_between_attempts_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pauses between attempts double from 50 ms to 1 s, and a draw shortens each by up to
-    half."""
+    """The pauses between attempts double from 50 ms to 1 s; a draw shortens each by up to half."""
     pauses: list[float] = []
     real = asyncio.sleep
 

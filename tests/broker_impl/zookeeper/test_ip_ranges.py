@@ -106,8 +106,7 @@ def test_matching_agrees_with_the_standard_library(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
     data: st.DataObject,
 ) -> None:
-    """Every address and prefix length that the standard library can write has the same meaning
-    here."""
+    """Every address and prefix length of the standard library has the same meaning here."""
     bits = data.draw(st.integers(0, network.max_prefixlen))
     pattern = f"{network}/{bits}"
     expected = ipaddress.ip_network(pattern, strict=False)

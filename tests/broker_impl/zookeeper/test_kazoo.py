@@ -1,5 +1,4 @@
-"""The unmodified kazoo client, an independent implementation of the protocol, against this
-server."""
+"""The unmodified kazoo client, an independent implementation, against this server."""
 
 import asyncio
 import itertools
@@ -168,8 +167,7 @@ def test_watches(zk: KazooClient, connect: Connect) -> None:
 
 
 def test_transactions(zk: KazooClient) -> None:
-    """A transaction takes effect as a whole, or not at all, with the error of the operation that
-    failed."""
+    """A transaction takes effect as a whole, or fails with the error of the failed operation."""
     zk.create("/a", b"old")
     good = zk.transaction()
     good.create("/b", b"x", ephemeral=True)
@@ -201,8 +199,7 @@ def test_a_chroot(zk: KazooClient, connect: Connect) -> None:
 
 
 def test_an_expired_session(zk: KazooClient, connect: Connect) -> None:
-    """A client whose session expires is notified, loses its ephemeral nodes, and gets a new
-    session."""
+    """A client whose session expires is notified, loses its ephemeral nodes, gets a new session."""
     states: queue.Queue[KazooState] = queue.Queue()
     owner = connect()
     owner.create("/e", ephemeral=True)

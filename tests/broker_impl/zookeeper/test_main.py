@@ -87,8 +87,7 @@ async def process(tmp_path: Path, port: int) -> AsyncIterator[Process]:
 
 
 async def test_what_was_acknowledged_survives_sigkill(process: Process) -> None:
-    """After three kills in the middle of writes, every acknowledged node and the session are
-    there."""
+    """After three kills in the middle of writes, all acknowledged nodes and the session exist."""
     acknowledged: list[str] = []
 
     async def write(zk: ZooKeeper, worker: int) -> None:
@@ -175,8 +174,7 @@ async def test_the_port_is_published(tmp_path: Path) -> None:
 
 
 async def test_a_second_server_on_the_same_data_is_refused(process: Process) -> None:
-    """A second server on the same data prints one line and exits with 1; the first one
-    continues."""
+    """A second server on the same data prints one line and exits with 1; the first continues."""
     second = Process(process.data.parent, 0)
     second.port_file = process.data.parent / "other"
     assert await second.start() == ""
@@ -208,8 +206,7 @@ async def test_bad_arguments_are_refused(tmp_path: Path) -> None:
 
 
 async def test_a_server_stays_small(tmp_path: Path, port: int) -> None:
-    """A server with five thousand nodes needs less than 60 MB, however long a busy disk takes
-    for them.
+    """A server with five thousand nodes needs less than 60 MB, however slow its disk is.
 
     A session lasts at most twenty ticks, so the ticks of this server are long.
     """

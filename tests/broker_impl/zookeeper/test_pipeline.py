@@ -97,8 +97,7 @@ class Client:
         self._world.pipeline.submit(self, header, body)
 
     def ask(self, op: int, body: Record | None) -> tuple[int, Record]:
-        """Send one request, and return the error code and body of its reply, the only packet
-        sent."""
+        """Send one request, and return the error code and body of its reply, the only packet."""
         self.submit(op, body)
         self._world.pipeline.turn()
         [(header, response)] = self.taken()
@@ -217,8 +216,7 @@ def test_ones_own_event_comes_before_the_reply(world: World) -> None:
 def test_which_read_sets_which_watch(
     world: World, op: Op, path: str, event: tuple[EventType, str] | None
 ) -> None:
-    """exists sets a watch on a missing node too; other reads set one only on the node that they
-    read."""
+    """exists also sets a watch on a missing node; other reads only on the node that they read."""
     writer, watcher = world.client(), world.client()
     writer.ask(Op.CREATE, create("/a"))
     watcher.ask(op, PathWatch(path, True))
@@ -273,8 +271,7 @@ def test_who_has_seen_more_than_us_is_sent_away(world: World) -> None:
 
 
 def test_a_silent_session_expires_with_its_nodes(world: World) -> None:
-    """A silent session expires with its nodes; watches of others fire, and its connection is
-    closed."""
+    """A silent session expires with its nodes; watches fire, and its connection is closed."""
     silent, witness = world.client(), world.client()
     silent.ask(Op.CREATE, create("/e", EPHEMERAL))
     witness.ask(Op.GET_DATA, PathWatch("/e", True))
@@ -316,8 +313,7 @@ def test_what_a_lost_connection_has_asked_happens_or_is_forgotten(world: World) 
 
 
 def test_a_closed_session_is_answered_and_its_connection_closed(world: World) -> None:
-    """The reply to closeSession is sent before the connection is closed, and the session is
-    gone."""
+    """The reply to closeSession is sent before the connection is closed; the session is gone."""
     client = Client(world)
     session = client.connect()
     client.submit(Op.CLOSE_SESSION, Nothing())
@@ -343,8 +339,7 @@ def test_a_connection_lost_in_the_handshake_leaves_a_session_to_expire(world: Wo
 
 
 def test_watches_set_again_tell_first_what_was_missed(world: World) -> None:
-    """SetWatches first sends events for missed changes, then the reply, and sets the other
-    watches."""
+    """SetWatches sends events for missed changes, then the reply, and sets the other watches."""
     writer, watcher = world.client(), world.client()
     for path in ("/kept", "/set", "/gone", "/parent"):
         writer.ask(Op.CREATE, create(path))

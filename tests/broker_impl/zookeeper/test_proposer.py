@@ -61,8 +61,7 @@ def create(path: str, flags: int = 0, acl: tuple[Acl, ...] = OPEN_ACL) -> Create
 
 @pytest.fixture
 def server() -> Server:
-    """A server with the nodes /a, /a/b, an ephemeral /e, and /secret, which only Alice may
-    access."""
+    """A server with /a, /a/b, an ephemeral /e, and /secret, which only Alice may access."""
     server = Server()
     for request in (create("/a"), create("/a/b"), create("/e", EPHEMERAL)):
         assert server.do(Op.CREATE, request).error == 0
@@ -142,8 +141,7 @@ def test_a_refusal_takes_a_zxid_and_changes_nothing(server: Server) -> None:
 
 
 def test_sequence_numbers_count_every_child_ever_created(server: Server) -> None:
-    """The sequence number is the parent's count of creations in ten digits; deletions do not
-    lower it."""
+    """The sequence number, in ten digits, counts the parent's creations, whatever is deleted."""
     made = [server.do(Op.CREATE, create("/a/s-", SEQUENTIAL)).path for _ in range(2)]
     assert made == ["/a/s-0000000001", "/a/s-0000000002"]
     server.do(Op.DELETE, PathVersion(made[1], -1))
@@ -223,8 +221,7 @@ def test_an_empty_multi_is_legal(server: Server) -> None:
 
 
 def test_a_closed_session_takes_its_nodes_even_those_on_their_way(server: Server) -> None:
-    """Closing a session deletes its ephemeral nodes, also those that are proposed but not
-    applied yet.
+    """Closing a session deletes its ephemeral nodes, also those that are only proposed yet.
 
     Nodes whose deletion is proposed are not deleted twice.
     """

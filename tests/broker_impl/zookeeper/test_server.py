@@ -88,8 +88,7 @@ async def test_old_clients_leave_the_read_only_flag_out(site: Site, read_only: b
     ],
 )
 async def test_four_letter_words(site: Site, text: bytes, lines: list[str]) -> None:
-    """A four-letter word on a fresh connection is answered in text, and the connection is
-    closed."""
+    """A four-letter word on a fresh connection is answered in text, and the connection closed."""
     reader, writer = await handshake(site)
     writer.write(frame(RequestHeader(1, Op.GET_DATA), PathWatch("/", True)))
     writer.write(frame(RequestHeader(2, Op.CREATE), CreateRequest("/", b"", OPEN_ACL, 0)))
@@ -144,8 +143,7 @@ async def test_what_came_before_garbage_is_done(site: Site) -> None:
 
 
 async def test_a_client_has_its_share_of_connections(site: Site) -> None:
-    """maxClientCnxns: a further connection from the same address is closed, until another one
-    closes."""
+    """maxClientCnxns: a further connection from an address is closed, until another one closes."""
     await site.stop()
     await site.start(connections_max=2)
     first, second = await handshake(site), await handshake(site)

@@ -58,16 +58,14 @@ def test_everybody_can_be_given_a_full_timeout() -> None:
 
 
 def test_ids_are_new_after_a_restart_even_if_the_clock_went_back() -> None:
-    """New session ids contain server and time, and are above every known id, even if the clock
-    went back."""
+    """Session ids have server and time, and exceed all known ids even if the clock went back."""
     first = first_id(1, 1_700_000_000_000, [])
     assert first >> 56 == 1
     assert first_id(1, 1_600_000_000_000, [first + 5]) == first + 6
 
 
 def test_a_password_depends_on_the_secret_and_the_session() -> None:
-    """A session's password is the same on every server with the secret, and differs by session
-    and secret."""
+    """A session's password is the same on every server with the secret, and on no other."""
     assert password(b"secret", 1) == password(b"secret", 1)
     assert len({password(b"secret", 1), password(b"secret", 2), password(b"other", 1)}) == 3
     assert len(password(b"secret", 1)) == PASSWORD_BYTES

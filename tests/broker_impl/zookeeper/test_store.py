@@ -81,8 +81,7 @@ def snapshots(disk: MemoryDisk) -> list[str]:
 
 
 def test_a_clean_restart_finds_everything() -> None:
-    """A clean restart restores nodes of all kinds, sessions, and the last zxid, refused writes
-    included."""
+    """A clean restart restores all kinds of nodes, sessions, and the zxid of refused writes too."""
     disk = MemoryDisk()
     server = Server(disk)
     server.do(*WRITES)
@@ -108,8 +107,7 @@ def test_whatever_was_appended_survives_a_loss_of_power(
     seed: int,
     last: list[tuple[int, Record]],
 ) -> None:
-    """After a power loss at any batch, with unsynced writes torn anywhere, acknowledged data is
-    there."""
+    """After a power loss at any batch, with torn unsynced writes, acknowledged data is there."""
     disk = MemoryDisk()
     chance = random.Random(seed)
     server = Server(disk, snap_count=snap_count)
@@ -250,8 +248,7 @@ def test_snapshots_shorten_the_log() -> None:
 
 
 def test_the_log_since_the_last_snapshot_counts_after_a_restart() -> None:
-    """Transactions since the last snapshot count across restarts, so that snapshots are still
-    taken."""
+    """Transactions since the last snapshot count across restarts, so that snapshots are taken."""
     disk = MemoryDisk()
     for write in WRITES[:3]:
         server = Server(disk, snap_count=3)
@@ -317,8 +314,7 @@ def test_the_secret_is_drawn_once() -> None:
 
 
 def test_the_log_is_written_in_zookeepers_format() -> None:
-    """The log starts with ZKLG and version 2; each entry has its Adler-32, its length, and B
-    after it."""
+    """The log starts with ZKLG, version 2; an entry has its Adler-32, its length, and B behind."""
     proposal = Proposal(Header(1, 2, 3, 4, Op.ERROR), ErrorTxn(-110))
     body = proposal.encode()
     assert b"ZKLG\0\0\0\2" + bytes(8) == txn_log.HEADER

@@ -74,14 +74,12 @@ def database() -> Database:
     ],
 )
 def test_what_others_may_notice(database: Database, txn: Record, changes: list[Change]) -> None:
-    """Every transaction reports the nodes that it created, deleted or changed, and changes of
-    children."""
+    """Every transaction reports the nodes created, deleted or changed, and changes of children."""
     assert apply(database, txn).changes == changes
 
 
 def test_the_life_of_a_stat(database: Database) -> None:
-    """Data changes mzxid, mtime and version; children change cversion and pzxid; an ACL
-    aversion."""
+    """Data moves mzxid, mtime and version; children move cversion and pzxid; an ACL aversion."""
     stat = Stat(2, 2, 10, 10, 0, 1, 0, 0, 1, 1, 3)
     assert database.nodes["/a"].stat() == stat
     apply(database, SetDataTxn("/a", b"long", 1), time_ms=20)

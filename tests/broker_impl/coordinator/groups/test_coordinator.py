@@ -39,8 +39,7 @@ class Office:
 
     def __init__(self) -> None:
         self.log: list[tuple[int, bytes, bytes | None, int]] = []
-        """Rows of offset, key, value, and the producer id of the transaction of the row (-1:
-        none)."""
+        """Rows of offset, key, value, and the producer id of the row's transaction (-1: none)."""
         self.marks: list[Marked] = []
         self.answers: dict[int, Any] = {}
         self.tickets = itertools.count(1)
@@ -272,8 +271,7 @@ def test_a_marker_while_the_log_is_read(office: Office) -> None:
 
 
 def test_a_write_that_ends_after_leaving_office(office: Office) -> None:
-    """A write that ends after the unload answers its request, and leaves the newly loaded groups
-    alone."""
+    """A write that ends after an unload answers its request, and changes no group loaded since."""
     event = Commit(ticket=99, offsets={TP: Committed(5)})
     (write,) = office.groups.handle(GROUP, event, 0.0, 0)
     assert isinstance(write, Write)

@@ -255,8 +255,7 @@ def _delete_and_commit(machine: FailoverMachine) -> None:
 
 
 def test_a_deletion_before_a_commit_marker_leaves_the_offset() -> None:
-    """A transaction's offset counts from its marker on, even if a deletion is reported after the
-    marker."""
+    """A transaction's offset counts from its marker on, even if a deletion is reported later."""
     machine = FailoverMachine()
     machine.commit_in_a_transaction(tp=TP, offset=100, producer=7)
     machine.commit(number=0, tp=TP, offset=0)

@@ -28,8 +28,7 @@ RETAINING = GroupConfig(initial_rebalance_delay_ms=0, offsets_retention_ms=1000)
 
 
 def test_members_join_and_are_assigned(room: Room) -> None:
-    """Two members that join within the delay form one generation; the first leads; both are
-    assigned."""
+    """Two members that join within the delay form a generation; the first leads and assigns."""
     first, second = room.join(), room.join()
     assert room.is_in(State.PREPARING)
     room.pass_time(0)
@@ -107,8 +106,7 @@ def test_the_initial_delay_waits_for_more() -> None:
 
 
 def test_a_member_id_is_required() -> None:
-    """A new client that supports KIP-394 gets a member id first, and is a member once it uses
-    the id."""
+    """A client that supports KIP-394 gets a member id first, and is a member once it uses it."""
     room = Room()
     asked = room.answers[room.join(requires_id=True)]
     assert (asked.error, asked.member_id) == (E.MEMBER_ID_REQUIRED, "m1")
@@ -118,8 +116,7 @@ def test_a_member_id_is_required() -> None:
 
 
 def test_an_id_that_nobody_uses_is_forgotten() -> None:
-    """A member id that stays unused expires after the session timeout; a rebalance waits until
-    then."""
+    """An unused member id expires after the session timeout; a rebalance waits until then."""
     room = Room()
     (one,) = room.stable(1)
     room.join(requires_id=True)
@@ -132,8 +129,7 @@ def test_an_id_that_nobody_uses_is_forgotten() -> None:
 
 
 def test_those_who_do_not_come_back_are_removed(room: Room) -> None:
-    """Members that do not join again by the rebalance timeout are removed before the generation
-    begins."""
+    """Members that do not rejoin by the rebalance timeout are removed before the generation."""
     one, two = room.stable(2, session_timeout_ms=100_000)
     third = room.join()
     again = room.join(one)
@@ -267,8 +263,7 @@ def test_who_is_kept_waiting_is_not_silent(room: Room) -> None:
 
 
 def test_members_that_never_sync_are_given_up(room: Room) -> None:
-    """Members that never sync are removed at the rebalance timeout, heartbeats or not
-    (KAFKA-12890)."""
+    """Members that never sync go at the rebalance timeout, heartbeats or not (KAFKA-12890)."""
     room.join(session_timeout_ms=100_000)
     room.join(session_timeout_ms=100_000)
     room.pass_time(0)
@@ -309,8 +304,7 @@ def statics(room: Room) -> str:
 
 
 def test_a_static_member_comes_back_unnoticed(room: Room) -> None:
-    """A static member that rejoins in Stable gets a new id, keeps its assignment, and fences its
-    old id."""
+    """A static member that rejoins in Stable keeps its assignment, and its old id is fenced."""
     former = statics(room)
     answer = room.answers[room.join(instance_id="i")]
     assert (answer.error, answer.generation, answer.member_id) == (E.NONE, 1, "m3")
@@ -420,8 +414,7 @@ def test_commits_count_once_they_are_written() -> None:
 
 
 def test_commits_from_outside(room: Room) -> None:
-    """A client with manual assignment commits without a member id, while the group has no
-    members."""
+    """A client with manual assignment commits without a member id, if the group has no members."""
     assert room.answers[room.commit(5)] is E.NONE
     room.stable(1)
     assert room.answers[room.commit(6)] is E.UNKNOWN_MEMBER_ID
@@ -443,8 +436,7 @@ def test_commits_during_a_rebalance(room: Room) -> None:
 
 
 def test_offsets_of_a_transaction(room: Room) -> None:
-    """Offsets of a transaction count in the order of the log when it commits, and never if it
-    aborts."""
+    """Offsets of a transaction count in log order when it commits, and never if it aborts."""
     tp = TopicPartition("t", 0)
     room.commit(5, producer_id=7, producer_epoch=0)
     room.commit(9, producer_id=8, producer_epoch=0)
@@ -496,8 +488,7 @@ def test_a_marker_ends_nothing_that_lies_behind_it(room: Room) -> None:
 
 
 def test_a_transaction_of_a_member_is_fenced_by_generation(room: Room) -> None:
-    """KIP-447: the generation fences a transaction's member; without a member, the epoch alone
-    fences."""
+    """KIP-447: the generation fences a transaction's member; without one, only the epoch does."""
     (one,) = room.stable(1)
     stale = room.commit(5, producer_id=7, producer_epoch=0, member_id=one, generation=0)
     assert room.answers[stale] is E.ILLEGAL_GENERATION
@@ -528,8 +519,7 @@ def test_a_transaction_of_a_member_is_fenced_by_generation(room: Room) -> None:
 def test_a_transaction_is_checked_by_what_it_names(
     room: Room, named: dict[str, Any], error: E
 ) -> None:
-    """TxnOffsetCommit checks the member id, generation and instance id that it has, as in Kafka
-    2.8.
+    """TxnOffsetCommit checks the member id, generation and instance id it has, as in Kafka 2.8.
 
     An instance id that no member has is ignored.
     """
@@ -556,8 +546,7 @@ def test_a_transaction_is_checked_in_an_empty_group(
 
 
 def test_deleting_offsets(room: Room) -> None:
-    """OffsetDelete deletes offsets of topics without subscribers, and protects the others
-    (KAFKA-8954)."""
+    """OffsetDelete deletes offsets of topics without subscribers, and no others (KAFKA-8954)."""
     room.commit(5, "t")
     room.commit(5, "u")
     room.stable(1)
@@ -719,8 +708,7 @@ def test_offsets_of_topics_that_nobody_reads_any_more() -> None:
 
 
 def test_offsets_of_deleted_partitions(room: Room) -> None:
-    """Offsets of deleted partitions are removed: a later topic of the same name is another
-    topic."""
+    """Offsets of deleted partitions are removed: a later topic of that name is another topic."""
     room.commit(5, "t")
     room.commit(5, "u")
     room.happen(TopicsGone((TopicPartition("t", 0),)))
@@ -768,8 +756,7 @@ def test_a_group_is_restored(room: Room) -> None:
 
 
 def test_consumers_that_say_what_nobody_understands(room: Room) -> None:
-    """Members with an unreadable subscription protect all offsets, because their topics are
-    unknown."""
+    """Members with an unreadable subscription protect all offsets: their topics are unknown."""
     room.commit(5)
     room.stable(1, protocols=(("range", b"\xff"),))
     answer = room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),))

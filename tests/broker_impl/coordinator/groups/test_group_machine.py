@@ -170,8 +170,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_the_log_says_is_what_counts(self) -> None:
-        """The last offset record in the log counts, without those of aborted or open
-        transactions."""
+        """The last offset record in the log counts, unless its transaction aborted or is open."""
         if self.room.unwritten:
             return
         counts: tuple[int, int | None] | None = None
@@ -193,8 +192,7 @@ class GroupMachine(RuleBasedStateMachine):
         assert self.room.group.offsets.is_settled == (not pending)
 
     def teardown(self) -> None:
-        """After a long time with a working log, every request is answered, and silent members
-        are removed."""
+        """After a long time with a working log, requests are answered, and no member is left."""
         room = self.room
         room.writes = True
         room.write()

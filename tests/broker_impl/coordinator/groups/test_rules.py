@@ -86,8 +86,7 @@ def test_supersedes() -> None:
 
 
 def test_is_subscribed() -> None:
-    """An unknown subscription counts as subscribed to every topic, to protect offsets
-    (KAFKA-8954)."""
+    """An unknown subscription counts as one to every topic, to protect offsets (KAFKA-8954)."""
     assert rules.is_subscribed(frozenset({"t"}), "t")
     assert not rules.is_subscribed(frozenset({"t"}), "u")
     assert rules.is_subscribed(None, "u")

@@ -1,5 +1,4 @@
-"""The coordinator answers for a transactional id only while its partition is loaded and led
-here."""
+"""The coordinator answers for a transactional id only while its partition is led and loaded."""
 
 import random
 from typing import Any

@@ -170,8 +170,7 @@ def driven(state: State) -> Driver:
 
 
 def test_a_transaction_is_kept_step_by_step() -> None:
-    """T6: each step of a transaction is logged: begun, decided, and complete after the last
-    marker."""
+    """T6: each step of a transaction is logged: begun, decided, complete after the last marker."""
     driver = driven(State.ONGOING)
     assert driver.end() is NONE
     (sent,) = driver.markers
@@ -307,8 +306,7 @@ def test_what_a_producer_left_open_is_aborted() -> None:
 
 
 def test_a_fence_that_cannot_be_written_uses_one_epoch() -> None:
-    """KAFKA-9666: a fence that cannot be written uses up one epoch, and fences from the first
-    attempt on."""
+    """KAFKA-9666: a fence that cannot be written uses up one epoch, and fences at once."""
     driver = driven(State.ONGOING)
     driver.writes_fail = True
     for _ in range(3):
@@ -375,8 +373,7 @@ def test_the_next_coordinator_carries_out_what_was_decided() -> None:
 
 
 def test_the_answer_to_an_old_marker_is_not_taken_for_a_new_one() -> None:
-    """KAFKA-16352: the answer to a marker of an older epoch does not count for a later
-    transaction."""
+    """KAFKA-16352: the answer to a marker of an older epoch does not count for a later one."""
     driver = driven(State.ONGOING)
     driver.init()
     late = driver.markers[0]
@@ -406,8 +403,7 @@ def test_a_producer_may_bump_its_own_epoch_and_ask_again() -> None:
 
 
 def test_a_zombie_does_not_abort_its_successors_transaction() -> None:
-    """An InitProducerId with an old epoch is fenced, and does not abort the transaction of its
-    successor.
+    """An InitProducerId with an old epoch is fenced, and aborts no transaction of its successor.
 
     Kafka 2.8 is less strict: it aborts first, and fences at the second attempt.
     """
@@ -436,8 +432,7 @@ def exhausted(driver: Driver, state: State = State.EMPTY) -> None:
 
 
 def test_an_exhausted_epoch_leads_to_another_id() -> None:
-    """KIP-360: after epoch 32766 the id gets a new producer id; a retry gets the same answer
-    again."""
+    """KIP-360: after epoch 32766 the id gets a new producer id; a retry gets the same answer."""
     driver = Driver()
     exhausted(driver)
     epoch = rules.EPOCH_LAST - 1
@@ -474,8 +469,7 @@ def test_an_id_is_forgotten_but_never_in_a_transaction() -> None:
 
 
 def test_whether_a_transaction_is_open_can_be_asked() -> None:
-    """T9: verify says whether this producer and epoch have these partitions in an open
-    transaction."""
+    """T9: verify checks that this producer's open transaction, by epoch, has these partitions."""
     driver = driven(State.ONGOING)
     other = TopicPartition("c", 0)
     assert driver.coordinator.verify("tx", 101, 0, (A, other)) == {

@@ -133,8 +133,7 @@ class World:
         self.contenders: list[Contender] = []
 
     async def session(self, timeout_ms: int = 2000) -> ZooKeeper:
-        """Open a session with the longest timeout that this server grants, so that a busy
-        machine keeps it."""
+        """Open a session with a long timeout, so that a busy machine does not end it."""
         zk = ZooKeeper(self.server.address, session_timeout_ms=timeout_ms, rng=random.Random(1))
         await zk.start()
         return zk

@@ -91,8 +91,7 @@ class Disorder:
         await asyncio.sleep(0.01)
 
     async def settle(self) -> None:
-        """Register all brokers, and wait until each has received the present state of all
-        partitions."""
+        """Register all brokers, and wait until each has received the state of all partitions."""
         for number in BROKERS:
             if number not in self.world.sessions:
                 await self.world.come(number)
@@ -148,8 +147,7 @@ class Disorder:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 async def test_disorder(world: Any, seed: int) -> None:
-    """Each epoch has one leader, from the ISR; in the end all partitions have leaders that all
-    know."""
+    """Each epoch has one leader, from the ISR; in the end every broker knows all leaders."""
     disorder = Disorder(world, random.Random(seed))
     await disorder.begin()
     for _ in range(STEPS):

@@ -82,8 +82,7 @@ async def live(world: Any, number: int, *, done: bool) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("done", [False, True], ids=["lost", "done"])
 async def test_each_request_in_doubt(world: Any, done: bool) -> None:
-    """Whether the interrupted request took effect or not, the controller completes its work in
-    one term."""
+    """The controller completes its work in one term, whether the request took effect or not."""
     requests = await live(world, 0, done=done)
     assert requests > 40
     for number in range(1, requests + 1):

@@ -207,8 +207,7 @@ async def test_a_stale_epoch_in_an_answer_ends_the_term(world: Any) -> None:
 
 
 async def test_a_claim_taken_away(world: Any) -> None:
-    """A controller whose znode belongs to another broker is inactive, though its own session
-    lives."""
+    """A controller whose znode belongs to another broker is inactive, though its session lives."""
     contender = await world.contend(1)
     znode = zk_paths.ControllerZnode(brokerid=9, timestamp="0")
     await world.zk.delete(zk_paths.CONTROLLER)
@@ -232,8 +231,7 @@ async def test_a_lost_connection_is_no_lost_term(world: Any) -> None:
 
 
 async def test_nobody_is_sent_to_a_controller_to_be(world: Any) -> None:
-    """A broker reports itself as controller once its term is active, not when it finds its own
-    claim."""
+    """A broker reports itself as controller when its term is active, not when its claim exists."""
     clients: list[AdoptedLate] = []
 
     def through(zk: ZooKeeper) -> AdoptedLate:

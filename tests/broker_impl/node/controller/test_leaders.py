@@ -43,8 +43,7 @@ async def test_a_new_partition(three: Any) -> None:
 
 
 async def test_the_leader_dies(three: Any) -> None:
-    """When the leader dies, the next in-sync replica leads in the next epoch, and all brokers
-    hear of it.
+    """When the leader dies, the next in-sync replica leads in the next epoch, and all brokers know.
 
     The ISR loses the dead leader.
     """
@@ -66,8 +65,7 @@ async def test_a_follower_dies(three: Any) -> None:
 
 
 async def test_a_broker_comes_back(three: Any) -> None:
-    """A broker that comes back receives the roles of all its replicas, and does not rejoin the
-    ISR by that."""
+    """A broker that comes back receives all its roles, and does not rejoin the ISR by that."""
     await three.go(2)
     await three.led(T0, 1, 1, 3)
     before = len(three.peers.told[2])
@@ -126,8 +124,7 @@ async def test_an_unclean_election(world: Any) -> None:
 
 
 async def test_the_decision_is_made_on_what_stands_there(three: Any) -> None:
-    """The controller's write names a version; if the leader wrote first, the choice is made
-    again."""
+    """The controller's write names a version; if the leader wrote first, it chooses again."""
     await shrink(three, 1, 3)
     await three.go(1)
     # From the state that the controller had last seen it would have chosen broker 2.
@@ -155,8 +152,7 @@ async def test_a_state_that_cannot_be_read(three: Any) -> None:
 
 
 async def test_isr_changes_are_passed_on(three: Any) -> None:
-    """On a leader's ISR notice the controller reads the state, updates all brokers, and deletes
-    the notice."""
+    """On an ISR notice the controller reads the state, updates all brokers, deletes the notice."""
     await shrink(three, 1)
     row = zk_paths.PartitionName(topic="t", partition=0)
     unknown = zk_paths.PartitionName(topic="nowhere", partition=7)
@@ -194,8 +190,7 @@ async def test_a_controlled_shutdown(three: Any) -> None:
 
 
 async def test_nobody_can_take_over(three: Any) -> None:
-    """Partitions that only the stopping broker can lead are returned, and it goes on serving
-    them."""
+    """Partitions that only the stopping broker can lead are returned, and it still serves them."""
     await three.go(2, 3)
     await three.led(T0, 1, 1)
     answer = await three.controller.runtime.controlled_shutdown(
@@ -221,8 +216,7 @@ async def test_who_may_not_be_let_go(three: Any) -> None:
 
 
 async def test_preferred_leaders_are_restored(world: Any) -> None:
-    """A broker that is back in sync gets its preferred leaderships back after the check
-    interval."""
+    """A broker that is back in sync gets its preferred leaderships back after a while."""
     await world.come(1, 2)
     await world.contend(
         9,
@@ -242,8 +236,7 @@ async def test_preferred_leaders_are_restored(world: Any) -> None:
 
 
 async def test_orders_are_repeated_in_order(three: Any) -> None:
-    """Requests to a registered broker that does not answer are repeated, completely and in
-    order."""
+    """Requests that a registered broker does not answer are repeated, completely and in order."""
     three.peers.silent.add(2)
     before = len(three.peers.told[2])
     await three.go(1)

@@ -117,8 +117,7 @@ async def test_a_leader_that_is_to_stay_stays(four: Any) -> None:
 
 
 async def test_a_move_is_cancelled(four: Any) -> None:
-    """Cancelling a move deletes the added replicas, by a StopReplica in the present epoch
-    (KAFKA-13972)."""
+    """Cancelling a move deletes the added replicas, in the present epoch (KAFKA-13972)."""
     assert await move(four, None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     await move(four, [3, 4])
     await in_sync(four, 1, 2, 3)
@@ -187,8 +186,7 @@ async def extend(world: Any, *topics: CreatePartitionsTopic, validate_only: bool
 
 
 async def test_a_topic_gets_more_partitions(four: Any) -> None:
-    """New partitions have leaders when CreatePartitions returns, and the others stay as they
-    were."""
+    """New partitions have leaders when CreatePartitions returns, and the others do not change."""
     topic = CreatePartitionsTopic("t", 3, None)
     assert await extend(four, topic) == [("t", 0)]
     znode = await written(four)
@@ -202,8 +200,7 @@ async def test_a_topic_gets_more_partitions(four: Any) -> None:
 
 
 async def test_what_was_written_meanwhile_is_kept(four: Any) -> None:
-    """C20: partitions are added to the stored assignment, not to the one in the controller's
-    memory."""
+    """C20: partitions are added to the stored assignment, not to the controller's copy of it."""
     znode = await written(four)
     znode.partitions["0"] = [1, 2, 3]
     await four.zk.set(zk_paths.topic("t"), zk_paths.encode(znode))
@@ -212,8 +209,7 @@ async def test_what_was_written_meanwhile_is_kept(four: Any) -> None:
 
 
 async def test_partitions_that_are_not_created(four: Any) -> None:
-    """CreatePartitions refuses fewer partitions, unknown topics, repeated topics, and moving
-    topics."""
+    """CreatePartitions refuses fewer partitions, and unknown, repeated and moving topics."""
     fewer = CreatePartitionsTopic("t", 1, None)
     assert await extend(four, fewer) == [("t", ErrorCode.INVALID_PARTITIONS)]
     unknown = CreatePartitionsTopic("u", 2, None)
@@ -242,8 +238,7 @@ async def elect(world: Any, kind: int, *partitions: int, timeout_ms: int = 5000)
 
 
 async def test_the_preferred_leader_is_elected(four: Any) -> None:
-    """ElectLeaders elects the preferred leader if it is in sync, and is not needed if it leads
-    already."""
+    """ElectLeaders elects the preferred leader if it is in sync and does not lead already."""
     assert await elect(four, PREFERRED, 0) == [(0, ErrorCode.ELECTION_NOT_NEEDED)]
     assert await elect(four, PREFERRED) == []
     await four.go(1)

@@ -52,8 +52,7 @@ def asked(name: str = "t", partitions: int = 1, copies: int = 2, **more: Any) ->
 
 
 async def test_creation(two: Any) -> None:
-    """When CreateTopics returns, the topic is stored, led, and known to the controller's own
-    broker."""
+    """When CreateTopics returns, the topic is stored, led, and known to the controller's broker."""
     setting = CreateableTopicConfig(name="retention.ms", value="5")
     [row] = await create(two, asked(partitions=3, configs=[setting]))
     assert (row.error_code, row.num_partitions, row.replication_factor) == (0, 3, 2)
@@ -69,8 +68,7 @@ async def test_creation(two: Any) -> None:
 
 
 async def test_several_at_once(two: Any) -> None:
-    """Each topic of a request has its own result; name collisions within the request are found
-    too."""
+    """Each topic of a request has its own result; collisions within the request are found."""
     rows = await create(
         two, asked("a.b"), asked("a_b"), asked("c", copies=3), asked("d"), asked("d"), asked("e")
     )
@@ -93,8 +91,7 @@ async def test_an_assignment_by_hand(two: Any) -> None:
 
 
 async def test_twice(two: Any) -> None:
-    """A second creation gets TOPIC_ALREADY_EXISTS, even if the controller has not seen the first
-    one yet."""
+    """A second creation gets TOPIC_ALREADY_EXISTS, even if the first was not yet noticed."""
     await create(two, asked())
     [row] = await create(two, asked())
     assert row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -138,8 +135,7 @@ async def test_old_settings_are_not_inherited(two: Any) -> None:
 
 
 async def test_a_partition_without_a_live_replica(two: Any) -> None:
-    """A partition without a live replica gets its leader as soon as a replica's broker
-    registers."""
+    """A partition without a live replica gets its leader as soon as one of its brokers comes."""
     await two.topic("t", [3])
     await two.topic("u", [1])
     await two.led(TopicPartition("u", 0), 1, 1)
@@ -157,8 +153,7 @@ async def test_an_unregistered_controller(world: Any) -> None:
 
 
 async def test_more_partitions(two: Any) -> None:
-    """Partitions that a tool adds in ZooKeeper get leaders; existing partitions stay as they
-    are."""
+    """Partitions that a tool adds in ZooKeeper get leaders, and existing ones do not change."""
     await two.topic("t", [1, 2])
     await two.led(T0, 1, 1, 2)
     znode = zk_paths.TopicZnode(partitions={"0": [2, 1], "1": [2, 1]})

@@ -32,8 +32,7 @@ INNER = {
 
 
 def test_versions_that_differ_have_layouts_of_their_own() -> None:
-    """A new field, a changed nullability or flexible encoding makes a new layout; nothing else
-    does."""
+    """A new field, a changed nullability or flexible encoding makes a new layout, nothing else."""
     found = layouts(
         {"name": "A", "type": "int32", "versions": "0+"},
         {"name": "B", "type": "string", "versions": "1+", "nullableVersions": "3+"},
@@ -44,8 +43,7 @@ def test_versions_that_differ_have_layouts_of_their_own() -> None:
 
 
 def test_inner_layouts_are_shared() -> None:
-    """Versions that differ only outside a struct share the struct's function; inner structs come
-    first."""
+    """Versions that differ only outside a struct share its function; inner structs come first."""
     found = layouts(INNER, {"name": "B", "type": "int8", "versions": "1+"})
     names = [f"{one.struct.name}_v{found.first(one)}" for one in found]
     assert names == [
@@ -73,8 +71,7 @@ def test_fields_by_place() -> None:
 
 
 def test_the_least_that_an_item_occupies() -> None:
-    """An item's minimum size counts fixed sizes, length prefixes, and the empty section of
-    tagged fields."""
+    """An item's minimum size counts fixed sizes, length prefixes, and an empty tag section."""
     found = layouts(
         INNER,
         {"name": "Texts", "type": "[]string", "versions": "0+"},

@@ -64,8 +64,7 @@ def test_the_module_says_what_it_is(generated: Any) -> None:
 
 
 def test_versions_write_what_they_have(generated: Any) -> None:
-    """Versions are encoded in their own layouts: presence, nullability, compact lengths, tagged
-    fields."""
+    """Versions differ in their layouts: presence, nullability, compact lengths, tagged fields."""
     value = generated.TestRequest(buffer=memoryview(b"ab"), type=3, names=["x"], hint="h")
     value.extra.value = 2.0
     written = [b"".join(generated.encode(value, version)).hex(" ") for version in range(3)]
@@ -86,8 +85,7 @@ def test_versions_write_what_they_have(generated: Any) -> None:
 def test_nothing_is_dropped_in_silence(
     generated: Any, field: str, value: Any, version: int
 ) -> None:
-    """A value that a version cannot encode is refused, unless the schema marks the field as
-    ignorable."""
+    """A value that a version cannot encode is refused, unless its field is ignorable."""
     full = generated.TestRequest(hint="dropped where there is no room for it")
     generated.encode(full, version)
     setattr(full, field, value)
@@ -134,8 +132,7 @@ def test_the_source_is_formatted(tmp_path: Path) -> None:
 
 
 def test_what_is_checked_in_is_what_the_jar_says(kafka_jar: Path, tmp_path: Path) -> None:
-    """The checked-in modules are those that the jar's schemas generate: none edited, extra or
-    missing."""
+    """The checked-in modules are those that the jar's schemas generate, and no others."""
     main(kafka_jar, tmp_path)
     fresh = {file.name: file.read_text() for file in tmp_path.iterdir()}
     assert fresh == sources(kafka_jar)

@@ -93,16 +93,14 @@ def test_comments_are_lines_of_their_own() -> None:
     ],
 )
 def test_fields(field: dict[str, Any], python_type: str, default: str) -> None:
-    """A field's annotation and default follow from its type, nullability and default in the
-    schema."""
+    """A field's annotation and default follow from its type, nullability and default."""
     message = parse(schema({"name": "X", "versions": "0+", **field}))
     (parsed,) = message.root.fields
     assert (parsed.name, parsed.python_type, parsed.default) == ("x", python_type, default)
 
 
 def test_structs_come_after_those_they_hold() -> None:
-    """Structs are ordered so that each comes after the structs in its fields, common structs
-    included."""
+    """Each struct comes after the structs in its fields, common structs included."""
     message = parse(
         schema(
             {"name": "A", "type": "[]Outer", "versions": "0+"},

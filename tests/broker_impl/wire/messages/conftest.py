@@ -1,5 +1,4 @@
-"""Random messages of every kind and version, from the annotations of the generated classes
-alone."""
+"""Random messages of every kind and version, from the generated classes' annotations alone."""
 
 import random
 import re
@@ -20,8 +19,7 @@ NUMBERS = [0, 1, -1, 5, 100]
 
 
 class RandomMessages:
-    """Fills messages of one version; it learns from WireErrors which values this version cannot
-    encode."""
+    """Fills messages of one version, and learns from WireErrors what this version cannot encode."""
 
     def __init__(self, module: MessageModule, version: int, rng: random.Random) -> None:
         self._module = module

@@ -1,5 +1,4 @@
-"""Kafka's own classes agree with the generated codecs, above all for APIs that no Python package
-has."""
+"""Kafka's own classes agree with the generated codecs, mainly for APIs without a Python package."""
 
 import base64
 import shutil
@@ -25,8 +24,7 @@ WITH_RECORDS = (0, 1)  # printed as objects, and refused unless they are well-fo
 def test_kafka_agrees(
     kafka_jar: Path, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:
-    """Kafka decodes each encoded message to the same values, and encodes these to the same
-    bytes."""
+    """Kafka decodes each encoded message to the same values, and encodes them to the same bytes."""
     if shutil.which("java") is None:
         pytest.skip("no java on the PATH")
     asked: list[tuple[str, bytes, Any]] = []

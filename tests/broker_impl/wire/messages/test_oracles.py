@@ -29,8 +29,7 @@ with warnings.catch_warnings():
 MESSAGES_EACH = 6
 MODULES = {"request": request_module, "response": response_module}
 CASES = [(key, kind) for key in APIS if key not in (4, 5, 6, 7) for kind in MODULES]
-"""The requests and responses of all APIs but 4 to 7, which no Python package has: see
-`test_java`."""
+"""The requests and responses of all APIs but 4 to 7, which only `test_java` can compare."""
 
 
 def _classes(parent: type) -> Iterator[Any]:
@@ -51,8 +50,7 @@ def name_of(case: object) -> str:
 def test_kafka_python_agrees(
     key: int, kind: str, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:
-    """kafka-python decodes each encoded message to the same values, and encodes these to the
-    same bytes."""
+    """kafka-python decodes each message to the same values, and encodes them to the same bytes."""
     module = MODULES[kind](key)
     theirs = KAFKA_PYTHON[key, kind]
     for version in module.VERSIONS:
