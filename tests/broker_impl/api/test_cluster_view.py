@@ -61,7 +61,10 @@ def brokers_only(*, controller_epoch: int = 1) -> UpdateMetadataRequest:
 
 
 def test_a_new_controller_says_everything_anew() -> None:
-    """A new controller's first message with topics removes topics deleted unknown to the view."""
+    """The first message of a new controller with topics replaces the topics of the view.
+
+    The view thus loses topics whose deletion it has missed.
+    """
     view = ClusterView()
     view.update(order(1, 5, topic="ghost"))
     view.update(brokers_only(controller_epoch=2))

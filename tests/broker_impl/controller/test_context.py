@@ -28,7 +28,7 @@ def test_a_choice_begins_a_new_epoch() -> None:
 
 
 def test_what_stands_there_counts() -> None:
-    """The controller chooses from the state that the leader wrote, not its own (KAFKA-5879)."""
+    """The controller chooses from the state that the leader wrote, not its copy (KAFKA-5879)."""
     found = Leadership(1, 5, (1,), 6, zk_version=10)
     assert to_choose_from(STATE, found) == found
 

@@ -52,7 +52,7 @@ def test_a_move_can_be_turned_back_or_gone_on_with(
 
 
 def test_a_move_is_complete_when_the_target_is_in_sync() -> None:
-    """C12: a move is complete when its target is in sync, not when it is alive."""
+    """C12: a move is complete when its target is in sync; being alive is not enough."""
     assert not reassignment.is_complete((3, 4), (1, 2, 3), live=(1, 2, 3, 4))
     assert reassignment.is_complete((3, 4), (1, 4, 3), live=(1,))
 

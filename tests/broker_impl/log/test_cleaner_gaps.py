@@ -66,7 +66,7 @@ def counted(log: PartitionLog, batches: int, *, keys: int = 3) -> None:
     "config", [TINY, LogConfig(segment_bytes=2_000, cleanup_policy=("compact",))]
 )
 def test_a_compacted_log_has_no_batch_without_records(config: LogConfig) -> None:
-    """A batch goes with its last record, even at a segment's end, unless a producer needs it."""
+    """A batch is removed with its last record, also at a segment's end, if no producer needs it."""
     log = opened(new_disk(), config)
     counted(log, 150)
     active = log.segment_offsets[-1]

@@ -411,7 +411,10 @@ async def test_acks_all_answers_for_each_partition_by_itself(three: Any) -> None
 
 
 async def test_acks_0_is_not_answered_and_an_error_hangs_up(three: Any) -> None:
-    """KAFKA-955: acks=0 has no response, so an error closes the connection."""
+    """KAFKA-955: acks=0 has no response, so an error closes the connection.
+
+    The client then has to look for the leader again.
+    """
     await create(three)
     other = next(number for number in three.brokers if number != leader(three))
     with pytest.raises(PeerError, match="did not answer"):

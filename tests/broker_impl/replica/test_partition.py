@@ -154,7 +154,7 @@ def test_a_new_leader_starts_its_epoch_at_its_log_end() -> None:
 
 
 def test_the_slowest_in_sync_replica_decides() -> None:
-    """The slowest in-sync replica decides the watermark, which is an effect when it advances."""
+    """The slowest in-sync replica decides the watermark, and each advance of it is an effect."""
     driver = leader()
     effects = driver(Append(records(3), 1, 0))
     assert isinstance(effects[0], AppendDone)
@@ -487,7 +487,7 @@ def test_a_lagging_answer_of_zookeeper_is_ignored(epoch: int, version: int) -> N
 
 @pytest.mark.parametrize(("who", "epoch"), [(2, 1), (1, 1), (-1, 1)])
 def test_a_deposed_leader_fences_itself(who: int, epoch: int) -> None:
-    """A leader that reads of its replacement acknowledges nothing until the next order."""
+    """A leader that reads of its replacement fences itself until the controller's next order."""
     driver = refused()
     result = AppendResult(base_offset=0, last_offset=0, required_offset=1, leader_epoch=0)
     assert driver(IsrRefreshed(who, epoch, (2,), 3)) == [LeadershipLost(TP)]
@@ -551,7 +551,7 @@ def test_truncation_by_epoch(answer: tuple[int, int], end: int, stage: Stage) ->
 
 
 def test_truncation_below_the_watermark_takes_it_along() -> None:
-    """A truncation below the watermark lowers it, after an unclean election."""
+    """A truncation after an unclean election may lower the watermark."""
     driver = follower()
     driver(EpochEndAnswered(9, 0, 0, 1))
     assert driver.partition.high_watermark == 1

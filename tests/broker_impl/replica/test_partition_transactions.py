@@ -1,4 +1,4 @@
-"""Transactions at a replica: what read_committed consumers see, and who appends markers."""
+"""Transactions at a replica: what read_committed consumers see, and how markers are appended."""
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log import transactions

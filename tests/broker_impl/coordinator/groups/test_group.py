@@ -129,7 +129,7 @@ def test_an_id_that_nobody_uses_is_forgotten() -> None:
 
 
 def test_those_who_do_not_come_back_are_removed(room: Room) -> None:
-    """Members that do not rejoin by the rebalance timeout are removed before the generation."""
+    """Members that do not rejoin by the rebalance timeout are left out of the next generation."""
     one, two = room.stable(2, session_timeout_ms=100_000)
     third = room.join()
     again = room.join(one)
@@ -263,7 +263,10 @@ def test_who_is_kept_waiting_is_not_silent(room: Room) -> None:
 
 
 def test_members_that_never_sync_are_given_up(room: Room) -> None:
-    """Members that never sync go at the rebalance timeout, heartbeats or not (KAFKA-12890)."""
+    """Members that never sync are removed at the rebalance timeout (KAFKA-12890).
+
+    Their heartbeats do not prevent that.
+    """
     room.join(session_timeout_ms=100_000)
     room.join(session_timeout_ms=100_000)
     room.pass_time(0)

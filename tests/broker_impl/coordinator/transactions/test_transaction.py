@@ -469,7 +469,7 @@ def test_an_id_is_forgotten_but_never_in_a_transaction() -> None:
 
 
 def test_whether_a_transaction_is_open_can_be_asked() -> None:
-    """T9: verify checks that this producer's open transaction, by epoch, has these partitions."""
+    """T9: verify checks that a producer's open transaction, in its epoch, has the partitions."""
     driver = driven(State.ONGOING)
     other = TopicPartition("c", 0)
     assert driver.coordinator.verify("tx", 101, 0, (A, other)) == {
