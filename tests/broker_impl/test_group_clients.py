@@ -30,7 +30,7 @@ OFFSETS_PARTITIONS = 3
 
 @pytest.fixture
 async def groups(cluster: ClusterInLoop) -> ClusterInLoop:
-    """Three brokers with a small __consumer_offsets, a short rebalance delay, four partitions."""
+    """Three brokers with a small __consumer_offsets, short rebalance delays, 4-partition topics."""
     settings = {
         "default_replication_factor": "3",
         "min_insync_replicas": "2",

@@ -162,7 +162,7 @@ class Node:
 
     @property
     def leads(self) -> bool:
-        """Whether this broker takes itself for the leader."""
+        """Whether this broker believes that it is the leader."""
         partition = self.partition
         return partition is not None and partition.role is Role.LEADER
 

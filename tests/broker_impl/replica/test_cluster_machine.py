@@ -364,7 +364,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 def run(examples: int, *, shrink: bool) -> None:
-    """Run the machine with the same examples each time, so that every run finds the same."""
+    """Run the machine on the same examples each time, so that failures are reproducible."""
     run_state_machine_as_test(
         ClusterMachine,
         settings=settings(

@@ -70,7 +70,7 @@ def test_out_of_sync(
     ("offset", "leader_end", "last_leader_end", "last_fetch_at", "expected"),
     [
         (9, 9, 7, 4.0, 5.0),  # has all records: now
-        (7, 9, 7, 4.0, 4.0),  # has all records of its last fetch's time
+        (7, 9, 7, 4.0, 4.0),  # has all records that existed at its last fetch
         (6, 9, 7, 4.0, 2.0),  # behind: unchanged
         (7, 9, 7, 1.0, 2.0),  # the time never goes back
         (0, 9, 99, -math.inf, 2.0),
@@ -94,7 +94,7 @@ def test_caught_up_at(
     ],
 )
 def test_tells_log_end(error: ErrorCode, diverged: bool, again: bool, expected: bool) -> None:
-    """Only a fetch that was served, and was not repeated, shows how far a follower has come."""
+    """Only the first read of a fetch that was served shows how far a follower has come."""
     assert isr.tells_log_end(error, diverged, again) is expected
 
 

@@ -731,7 +731,7 @@ def test_stop() -> None:
 
 
 def test_the_end_is_not_told_before_it_is_certain() -> None:
-    """KIP-207: ListOffsets waits until a new leader's watermark has reached its epoch's start.
+    """KIP-207: ListOffsets gets OFFSET_NOT_AVAILABLE until the watermark reaches the epoch's start.
 
     A former leader may have returned a later end than this leader's watermark.
     """

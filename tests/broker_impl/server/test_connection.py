@@ -433,7 +433,7 @@ async def test_a_burst_of_connections_is_accepted_little_by_little(
 async def test_a_fetch_holds_up_what_is_behind_it(
     world: Open, parked: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of an API that blocks its connection, such as Fetch, one request per connection is parked."""
+    """An API that blocks its connection, such as Fetch, parks one request per connection."""
     row = dataclasses.replace(registry.APIS[FIND_COORDINATOR], holds_line=True)
     monkeypatch.setitem(registry.APIS, FIND_COORDINATOR, row)
     async with world() as w:
