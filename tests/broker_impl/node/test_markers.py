@@ -204,7 +204,7 @@ async def test_a_partition_without_a_leader_is_waited_for() -> None:
 
 
 async def test_a_partition_that_stays_unknown_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A marker for a partition that stays unknown for long is dropped, as its topic was deleted.
+    """A marker for a partition that stays unknown for long counts as done: its topic was deleted.
 
     Before that, the view may only lag.
     """
