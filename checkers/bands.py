@@ -1,10 +1,9 @@
-"""From faults to bands: which faults can leave a former leader answering, and which brokers they
-concern.
+"""Fault intervals: when a fault may leave a former leader answering, and which brokers it concerns.
 
-A former leader answers from its memory until it hears of its successor. It can fail to hear because
-a fault struck it, or because a fault struck the controller, which tells it. A fault that ends a
-broker leaves nothing to answer from. A fault between clients and a broker keeps no news from that
-broker.
+A deposed leader answers from its own state until it learns of its successor. It can miss that news
+because a fault struck it, or because a fault struck the controller, which sends the news. A fault
+that ends a broker leaves no such state. A fault between clients and a broker does not delay the
+news to that broker.
 """
 
 from collections.abc import Mapping
@@ -14,22 +13,22 @@ from checkers.facts import Fault
 from checkers.kernels.rows import Band
 
 ENDS_BROKERS = ("kill", "restart", "restart-rolling", "power-loss")
-"""Faults by which a broker ends, so that it remembers nothing when it starts again."""
+"""Faults that end a broker's process: it remembers nothing when it starts again."""
 
 HARMLESS = (*ENDS_BROKERS, "disk-full", "bit-flip", "partition-clients")
-"""Faults that keep no news of leaders from a broker that answers clients."""
+"""Faults that do not keep news of new leaders from a broker that answers clients."""
 
 OF_MESSAGES = ("hold-request", "drop-response", "corrupt-request")
-"""Faults of single messages."""
+"""Faults that affect single messages."""
 ORDERS = frozenset({"LeaderAndIsr", "StopReplica", "UpdateMetadata"})
-"""The APIs by which a controller tells brokers who leads."""
+"""The requests by which a controller announces leaders to brokers."""
 
 OF_OPERATORS = ("reassign", "elect-leaders", "elect-apart")
-"""Faults that replace the leaders of the partitions that they name, and of no others. The option
-``internal`` means the partitions of coordinators."""
+"""Operator actions that replace the leaders of the partitions that they name, and of no others. The
+option ``internal`` selects the partitions of the coordinators' topics."""
 
 SILENT = ("pause", "disconnect")
-"""Faults of brokers that give no answer meanwhile."""
+"""Faults during which the struck brokers answer no request."""
 
 KEEP_CONNECTIONS = (
     *OF_MESSAGES,
@@ -43,13 +42,13 @@ KEEP_CONNECTIONS = (
     "squeeze-memory",
     "at-point",
 )
-"""Faults that break no connection for long, so that brokers hear soon after them."""
+"""Faults that break no connection for long, so that brokers hear of new leaders soon after them."""
 
 ZOOKEEPER = "zookeeper"
 
 
 def band(fault: Fault) -> Band:
-    """When a fault was active, and whose former leaders it may leave answering."""
+    """Return when a fault was active, and whose former leaders it may leave answering."""
     options: Mapping[str, Any] = fault.options if isinstance(fault.options, dict) else {}
     ends = fault.fault in ENDS_BROKERS
     misleads = fault.fault not in HARMLESS
@@ -80,13 +79,13 @@ def band(fault: Fault) -> Band:
 
 
 def _withholds_orders(options: Mapping[str, Any]) -> bool:
-    """May the message have been an order of a controller? Without an ``api`` it may have been."""
+    """Return whether the message may have been a controller's order; without an ``api`` it may."""
     apis = {options.get("api"), *(options.get("or") or ())}
     return None in apis or not apis.isdisjoint(ORDERS)
 
 
 def _nodes(fault: Fault) -> frozenset[str] | None:
-    """The brokers that were struck; ``None`` where it may have been any."""
+    """Return the brokers that the fault struck; ``None`` if it may have struck any."""
     targets = fault.targets
     if not isinstance(targets, list) or not targets or ZOOKEEPER in targets:
         return None

@@ -17,7 +17,7 @@ from model.op import NEMESIS
 INVOKE = parse.TYPES.index("invoke")
 
 Rows = I32 | I64
-"""Numbers of rows."""
+"""Row numbers."""
 
 
 class Columns:
@@ -43,7 +43,7 @@ class Columns:
             Sparse(group.indices),
             tuple(group.dictionary.to_pylist()),
         )
-        # clients have several "no offset"
+        # clients have several values for "no offset"
         self.op_offset = Sparse(micro_ops.field("offset"), least=UNKNOWN)
         self.op_value = Sparse(micro_ops.field("value"))
         records = micro_ops.field("records")
@@ -53,7 +53,7 @@ class Columns:
             ints(records.values.field(name)) for name in ("offset", "value")
         )
         self.doubts: tuple[str, ...] = ()
-        """What :mod:`checkers.completions` doubts, a sentence each."""
+        """The mismatches that :mod:`checkers.completions` found but accepts, one sentence each."""
         self.torn, self.unknown = left_out.torn(history), left_out.fields_of(history)
         self.keys = op_keys
         if record_keys != op_keys:  # another writer may use a dictionary per column
@@ -63,22 +63,24 @@ class Columns:
             self.record_key = codes[self.record_key]
 
     def is_op(self, *names: str) -> Bools:
-        """Which micro-operations have one of these names."""
+        """Return which micro-operations have one of these names."""
         return np.array([known in names for known in self.op_names] or [False])[self.op]
 
     def is_txn(self, events: Rows) -> Bools:
-        """Which of these events are of transactions."""
+        """Return which of these events belong to transactions."""
         return np.array([name == "txn" for name in self.f_names] or [False])[self.f[events]]
 
     @cached_property
     def event(self) -> I32:
-        """Of each micro-operation: the row of its event."""
+        """The row of each micro-operation's event."""
         events = np.arange(len(self.index), dtype=np.int32)
         return np.repeat(events, np.diff(self.micro_op_end))
 
     def micro_ops(self, events: Rows, wanted: Bools) -> tuple[I32, I32]:
-        """Rows of the wanted micro-operations of events, and which of the events each is of; in the
-        order of the latter."""
+        """Return the rows of the wanted micro-operations of these events, sorted by event.
+
+        The second array holds, for each row, the index in ``events`` of its event.
+        """
         rows = _rows_of(wanted)
         if not len(rows):
             return rows, rows
@@ -93,7 +95,7 @@ class Columns:
         return rows, place
 
     def forget_groups(self) -> None:
-        """Drop the arrays of which records micro-operations have, and which groups."""
+        """Drop the arrays that hold the records and the groups of micro-operations."""
         del self.op_group, self.record_end
 
     def forget_micro_ops(self) -> None:
@@ -102,7 +104,10 @@ class Columns:
         del self.op, self.op_key, self.op_offset, self.op_value, self.micro_op_end
 
     def once(self, last: Rows) -> list[steps.Once]:
-        """What processes did once, each as far as it was told."""
+        """Return the ``subscribe``, ``init`` and ``leave`` micro-operations of operations.
+
+        ``last`` holds the rows of the operations' last events.
+        """
         codes = [code for code, name in enumerate(self.f_names) if name in parse.ONCE]
         found = []
         for operation in np.flatnonzero(np.isin(self.f[last], codes)).tolist():
@@ -112,7 +117,7 @@ class Columns:
         return found
 
     def of_nemesis(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Rows of the nemesis's events that say something, and what."""
+        """Yield the rows of the nemesis's events that hold a JSON object, with that object."""
         for row in np.flatnonzero(self.process == NEMESIS).tolist():
             text = self.detail[row].as_py()
             value = msgspec.json.decode(text) if text else None
@@ -121,8 +126,8 @@ class Columns:
 
 
 class Sparse:
-    """A column of numbers that is null in many rows: UNKNOWN stands for null, and only the rows
-    that are asked for take space."""
+    """A column of numbers that is null in many rows. UNKNOWN stands for null, and only the rows
+    that are indexed are materialized."""
 
     def __init__(self, column: Any, least: int | None = None) -> None:
         self._column = column
@@ -137,7 +142,7 @@ class Sparse:
 
 
 def _rows_of(mask: Bools) -> I32:
-    """Numbers of the rows that a mask selects, in 32 bits from the beginning."""
+    """Return the row numbers that a mask selects, without an intermediate array of 64 bits."""
     found = [
         np.flatnonzero(mask[begin : begin + BLOCK]).astype(np.int32) + np.int32(begin)
         for begin in range(0, len(mask), BLOCK)
@@ -146,7 +151,7 @@ def _rows_of(mask: Bools) -> I32:
 
 
 def spread(begin: Rows, end: Rows) -> tuple[I64, I64]:
-    """All numbers of the ranges ``begin … end``, and which range each is of."""
+    """Return all numbers of the ranges ``begin … end``, and the index of each one's range."""
     length = end - begin
     place = np.repeat(np.arange(len(begin)), length)
     inside = np.arange(len(place)) - np.repeat(np.cumsum(length) - length, length)
@@ -154,14 +159,14 @@ def spread(begin: Rows, end: Rows) -> tuple[I64, I64]:
 
 
 def ints(column: Any, unknown: int = UNKNOWN) -> I64:
-    """A column of whole numbers, with a number for null."""
+    """Convert a column of integers to an array, with ``unknown`` in place of null."""
     if column.null_count:
         column = column.fill_null(unknown)
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _codes(column: Any) -> tuple[I32, tuple[str, ...]]:
-    """Codes and names of a text column; -1 stands for null."""
+    """Return the codes and the names of a text column; code -1 stands for null."""
     codes = column.indices
     if codes.null_count:
         codes = codes.fill_null(-1)
@@ -169,5 +174,5 @@ def _codes(column: Any) -> tuple[I32, tuple[str, ...]]:
 
 
 def only(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a chunked column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

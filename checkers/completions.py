@@ -1,13 +1,13 @@
-"""Whether completions fit their invocations: a client can only answer what it asked.
+"""Checks that each completion fits its invocation: a client can only answer what it was asked.
 
-An operation that succeeded names every record and partition of its invocation again, and no others.
-One that failed, or that ended in doubt, may name fewer. What an invocation does not say can not be
+An operation that succeeded repeats every record and partition of its invocation, and names no
+others. One that failed, or that ended in doubt, may name fewer. An incomplete invocation cannot be
 compared: one without a value, or with a micro-operation that no checker knows, may have sent
-anything. An operation may poll more often than it was asked to.
+anything. An operation may poll more often than its invocation says.
 
-An acknowledgement of as many records of the same partitions with other values is a case of its own.
-Jepsen believes the completion, and so do the checkers; but either event may be wrong, so the
-verdict is at best ``unknown``. All others are refused.
+One mismatch is a case of its own: an acknowledgement of as many records of the same partitions, but
+with other values. Jepsen believes the completion, and so do the checkers; but either event may be
+wrong, so the verdict is at best ``unknown``. A history with any other mismatch is rejected.
 """
 
 from collections import Counter
@@ -39,8 +39,8 @@ _COMPARED = (
     "create-topic",
     parse.CREATE_COMPACTED,
 )
-"""Micro-operations that a completion repeats, with an answer where there is one. A client adds
-the partitions that it was assigned or lost, and the commits of its listeners."""
+"""Micro-operations that a completion repeats, with a result where there is one. Clients add others:
+the partitions that they were assigned or lost, and the commits of rebalance listeners."""
 
 
 class Misfit(NamedTuple):
@@ -49,17 +49,17 @@ class Misfit(NamedTuple):
     row: int
     why: str
     is_doubt: bool = False
-    """Can the completion be believed? Otherwise the history is refused."""
+    """Whether the completion can be believed; otherwise the history is rejected."""
 
 
 PAIRS = 1 << 16
-"""So many operations are looked at together: few enough for their columns to be small."""
+"""Number of operations compared together, small enough to keep their columns small."""
 
 U64 = NDArray[np.uint64]
 
 
 def misfits(columns: Columns) -> Iterator[Misfit]:
-    """Completions that do not fit; of each block up to the first that is refused."""
+    """Yield the completions that do not fit; in each block, up to the first that is rejected."""
     first, last = _pairs(columns)
     yield from _once(columns, first, last)
     says = np.diff(columns.micro_op_end)[first] > 0
@@ -74,7 +74,7 @@ def misfits(columns: Columns) -> Iterator[Misfit]:
 
 
 def _pairs(columns: Columns) -> tuple[I32, I32]:
-    """The rows of invocations, and of their completions, in the order of the latter."""
+    """Return the rows of invocations and of their completions, in the order of the completions."""
     clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
     order = clients[np.argsort(columns.process[clients], kind="stable")]
     process, invokes = columns.process[order], columns.type[order] == INVOKE
@@ -85,7 +85,8 @@ def _pairs(columns: Columns) -> tuple[I32, I32]:
 
 
 def _compared(columns: Columns) -> Bools:
-    """Which micro-operations are compared. Only operations that ask for commits repeat them all."""
+    """Return which micro-operations are compared. Commits are compared only in operations that ask
+    for commits, because clients add commits to other operations."""
     compared = columns.is_op(*_COMPARED)
     commits = np.flatnonzero(columns.is_op(parse.COMMIT))
     if len(commits):
@@ -95,7 +96,7 @@ def _compared(columns: Columns) -> Bools:
 
 
 def _of_block(columns: Columns, compared: Bools, first: I32, last: I32) -> Iterator[Misfit]:
-    """The completions of a block that do not fit, up to the first that is refused."""
+    """Yield the completions of one block that do not fit, up to the first that is rejected."""
     (asked, asker), (told, teller) = (_rows(columns, compared, each) for each in (first, last))
     asks, tells = _marks(columns, asked), _marks(columns, told)
     if np.array_equal(asker, teller):
@@ -121,7 +122,8 @@ def _of_block(columns: Columns, compared: Bools, first: I32, last: I32) -> Itera
 
 
 def _rows(columns: Columns, compared: Bools, events: I32) -> tuple[I64, I64]:
-    """The rows of what is compared of these events, and which of the events each is of."""
+    """Return the rows of the compared micro-operations of these events, and the index of each one's
+    event."""
     rows, place = spread(columns.micro_op_end[events], columns.micro_op_end[events + 1])
     wanted = compared[rows]
     return rows[wanted], place[wanted]
@@ -138,7 +140,7 @@ def _misfit(
     asked: list[tuple[int, int]],
     told: list[tuple[int, int]],
 ) -> Misfit | None:
-    """What is wrong with one completion, by the marks and rows of both events' micro-operations."""
+    """Return what is wrong with one completion, given the (mark, row) pairs of both events."""
     who = f"process {columns.process[last]}"
     invocation = f"its invocation, event {columns.index[first]},"
     asks, tells = (Counter(mark for mark, _ in each) for each in (asked, told))
@@ -169,7 +171,8 @@ def _is_named(columns: Columns, row: int, name: str) -> bool:
 def _sends(
     columns: Columns, marks: Mapping[int, int], row_of: Mapping[int, int]
 ) -> "Counter[int] | None":
-    """By key, how many records these micro-operations send; ``None`` where one is no send."""
+    """Count the records that these micro-operations send, by partition; ``None`` if one is no
+    send."""
     found: Counter[int] = Counter()
     for mark, count in marks.items():
         if not _is_named(columns, row_of[mark], parse.SEND):
@@ -179,7 +182,7 @@ def _sends(
 
 
 def _named(columns: Columns, row: int) -> str:
-    """A micro-operation, in a message."""
+    """Describe a micro-operation for a message."""
     name = columns.op_names[columns.op[row]]
     code = int(columns.op_key[row])
     key = columns.keys[code] if code >= 0 else ""
@@ -191,7 +194,7 @@ def _named(columns: Columns, row: int) -> str:
 
 
 def _marks(columns: Columns, rows: Rows) -> U64:
-    """A number for what each of these micro-operations asks: the answer is no part of it."""
+    """Return a hash of what each of these micro-operations asks for, without its result."""
     if not len(rows):
         return np.zeros(0, dtype=np.uint64)
     is_send = _is(columns, rows, parse.SEND)
@@ -212,13 +215,13 @@ def _marks(columns: Columns, rows: Rows) -> U64:
 
 
 def _is(columns: Columns, rows: Rows, *names: str) -> Bools:
-    """Which of these micro-operations have one of these names."""
+    """Return which of these micro-operations have one of these names."""
     codes = [code for code, name in enumerate(columns.op_names) if name in names]
     return np.isin(columns.op[rows], codes)
 
 
 def _mixed(first: Any, second: Any) -> U64:
-    """Two numbers in one; equal ones for equal pairs, and hardly ever for others."""
+    """Hash two columns into one: equal pairs get equal numbers, and other pairs hardly ever do."""
     mixed = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
@@ -227,7 +230,7 @@ def _mixed(first: Any, second: Any) -> U64:
 
 
 def _once(columns: Columns, first: I32, last: I32) -> Iterator[Misfit]:
-    """The first completion that does not fit what a process was asked to do once."""
+    """Yield the first completion that does not fit a ``subscribe``, ``init`` or ``leave``."""
     codes = [code for code, name in enumerate(columns.f_names) if name in parse.ONCE]
     of_these = np.isin(columns.f[last], codes)
     for begin, end in zip(first[of_these].tolist(), last[of_these].tolist(), strict=True):
@@ -245,7 +248,8 @@ def _once(columns: Columns, first: I32, last: I32) -> Iterator[Misfit]:
 
 
 def _what(columns: Columns, row: int) -> list[list[Any]] | None:
-    """What an event says of transactional ids, groups and topics; ``None``: nothing."""
+    """Return the transactional ids, groups and topics that an event names; ``None`` if it names
+    none."""
     text = columns.detail[row].as_py()
     try:
         value = msgspec.json.decode(text) if text else None

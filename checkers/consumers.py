@@ -1,4 +1,4 @@
-"""What consumers did: the rows of what was polled, assignments, catch-ups, and steps of groups."""
+"""Rows about consumers: records polled, assignments, catch-ups, and events of groups."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,11 +12,11 @@ from checkers.kernels.rows import I8, I64, NO_STEPS, OK, Bools, CatchUp, Group, 
 
 
 def polls(columns: Columns, operations: Operations) -> AllPolls:
-    """The records that were delivered."""
+    """Return one row per record that was delivered."""
     rows, operation = columns.micro_ops(operations.last, columns.is_op(parse.POLL))
     begin, stop = columns.record_end[rows], columns.record_end[rows + 1]
     length = stop - begin
-    # Records lie in the order of their polls, and as a rule none of them is left out.
+    # Records are in the order of their polls, and most histories have no other records.
     all_of_them = length.sum() == len(columns.record_value)
     records = slice(None) if all_of_them else spread(begin, stop)[0]
     return AllPolls(
@@ -29,7 +29,11 @@ def polls(columns: Columns, operations: Operations) -> AllPolls:
 
 
 def assignments(columns: Columns, last: I32) -> tuple[I32, tuple[I64, I64, I64]]:
-    """Events that assigned keys (an assignment in doubt did so too), and what they assigned."""
+    """Return the events that assigned partitions, and what each assigned.
+
+    The second part holds process, event and partition of each assigned partition. An assignment in
+    doubt counts as made.
+    """
     kinds = [code for code, name in enumerate(columns.f_names) if name in ("assign", "subscribe")]
     kind = columns.type[last]
     done = (kind != INVOKE) & (kind != parse.TYPES.index("fail"))
@@ -43,8 +47,11 @@ def assignments(columns: Columns, last: I32) -> tuple[I32, tuple[I64, I64, I64]]
 def catch_ups(
     columns: Columns, first: I32, last: I32, outcome: I8
 ) -> tuple[tuple[int, CatchUp, int, bool], ...]:
-    """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt: its
-    position is the high watermark. One that claims success elsewhere contradicts itself."""
+    """Return partition, catch-up, index of its invocation, and success of every attempt.
+
+    An attempt succeeds at the high watermark. One that claims success at another position
+    contradicts itself and does not count as successful.
+    """
     rows, operation = columns.micro_ops(last, columns.is_op(parse.CATCH_UP))
     ends, position = last[operation], columns.op_offset[rows]
     reached = (outcome[operation] == OK) & (position == columns.op_value[rows])
@@ -66,19 +73,19 @@ def catch_ups(
 
 
 class Told(NamedTuple):
-    """What operations say of groups and of logs' ends."""
+    """What operations report about groups and about log ends."""
 
     micro: steps.MicroOps
     once: list[steps.Once]
     polls: Bools
-    """Which operations ask for records, or say what was polled."""
+    """Whether each operation asks for records, or reports what was polled."""
     tells: Bools
-    """Which operations say what was polled."""
+    """Whether each operation reports what was polled."""
     frozen_ns: I64
 
 
 def told(columns: Columns, operations: Operations) -> Told | None:
-    """``None`` where no operation says anything."""
+    """Collect what operations report about groups and log ends; ``None`` if they report nothing."""
     first, last = operations.first, operations.last
     wanted, is_poll = columns.is_op(*steps.KINDS), columns.is_op(parse.POLL)
     if not columns.group_names and not wanted.any():
@@ -114,7 +121,7 @@ def told(columns: Columns, operations: Operations) -> Told | None:
 def group_steps(
     operations: Operations, told: Told | None, sends: AllSends, groups: Sequence[str]
 ) -> tuple[Steps, I64, tuple[Group, ...]]:
-    """What groups did and leaders reported, the key of each row, and the groups."""
+    """Return the events of groups and log ends, the partition of each row, and the groups."""
     if told is None:
         return NO_STEPS, np.zeros(0, dtype=np.int64), ()
     ops = steps.Ops(
@@ -133,7 +140,7 @@ def group_steps(
 
 
 def _frozen_ns(columns: Columns, last: I32) -> I64:
-    """How long each operation of its own accord did nothing, to begin with."""
+    """Return for how long each operation's process was frozen before it did anything."""
     rows, operation = columns.micro_ops(last, columns.is_op(parse.FREEZE))
     frozen = np.zeros(len(last), dtype=np.int64)
     frozen[operation] = columns.op_offset[rows] * 1_000_000

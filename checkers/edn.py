@@ -1,8 +1,8 @@
-"""EDN as Clojure prints it, into plain values: what a history of another tool is written in.
+"""A reader for EDN as Clojure prints it, the format of Jepsen's histories.
 
 Keywords and symbols become strings without their colon; vectors, lists and sets become lists, maps
-dictionaries. A tag (``#jepsen.history.Op``) is dropped, and what it is put to is kept. What has no
-place in printed data (metadata, reader conditionals) is not read.
+become dictionaries. A tag (``#jepsen.history.Op``) is dropped, and its value is kept. Syntax that
+never occurs in printed data (metadata, reader conditionals) is not supported.
 """
 
 import re
@@ -30,15 +30,16 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _ESCAPED = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)N?")
 _FRACTION = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?M?")
-"""Python's own numbers are more: 012 is octal in Clojure, and 1_000 a symbol."""
+"""Clojure's numbers. Python accepts more: 012 is octal in Clojure, and 1_000 a symbol."""
 _DIGITS_MAX = 1000
-"""Python does not read much longer ones, and nothing here holds them."""
+"""The longest integer that is converted: Python rejects much longer ones, and no column holds
+them."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHARS = {"newline": "\n", "space": " ", "tab": "\t", "return": "\r"}
 
 
 class BadEdn(ValueError):
-    """A text that is no EDN; the message says what is wrong, ``line`` where (from 1)."""
+    """A text that is not EDN; the message says what is wrong, and ``line`` says where (from 1)."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -46,11 +47,11 @@ class BadEdn(ValueError):
 
 
 class Unfinished(BadEdn):
-    """A text that ends within a form: whoever wrote it was interrupted."""
+    """A text that ends within a form: its writer was interrupted."""
 
 
 _DISCARD = object()
-"""Stands for ``#_`` until the form comes that is not to be read."""
+"""Placeholder for ``#_`` until the form that it discards has been read."""
 
 
 class _Open(NamedTuple):
@@ -60,17 +61,21 @@ class _Open(NamedTuple):
     is_map: bool
     items: list[Any]
     begin: int
-    """Where it begins in the text."""
+    """The position in the text at which it begins."""
 
 
 def forms(text: str) -> Iterator[tuple[int, Any]]:
-    """Each form at the top of a text, and where it ends. Raises :class:`BadEdn`."""
+    """Yield each top-level form of a text, and the position where it ends. Raises
+    :class:`BadEdn`."""
     return _read(text, inside=False)
 
 
 def elements(text: str) -> Iterator[tuple[int, Any]]:
-    """The same, but the elements of a vector or list in place of it, each as soon as it is
-    complete: a text that ends within a vector still has those before its end."""
+    """Yield the elements of an outer vector or list one by one, and other top-level forms whole.
+
+    Each is yielded as soon as it is complete: a text that ends within a vector still yields the
+    elements before its end.
+    """
     return _read(text, inside=True)
 
 
@@ -79,7 +84,7 @@ def _read(text: str, *, inside: bool) -> Iterator[tuple[int, Any]]:
     stack: list[_Open] = []
     top: list[Any] = []
     items = top
-    outer = 0  # how many collections are open around the forms that are given one by one
+    outer = 0  # how many collections are open around the forms that are yielded
     tag_at: int | None = None
     while at < length:
         token = match(text, at)
@@ -111,7 +116,7 @@ def _read(text: str, *, inside: bool) -> Iterator[tuple[int, Any]]:
                 if closed.items:
                     raise BadEdn("a #_ has nothing behind it", line(text, at))
                 outer = 0
-                continue  # its elements were given already
+                continue  # its elements were yielded already
             value = _collection(closed, text)
         elif kind == "string":
             value = _ESCAPED.sub(_unescaped, token["string"][1:-1])
@@ -137,32 +142,33 @@ def _read(text: str, *, inside: bool) -> Iterator[tuple[int, Any]]:
 
 
 _PARTS = ("#", ":", "\\")
-"""What is left of a token that is cut behind its first character."""
+"""What is left of a token that is cut after its first character."""
 _NEXT = re.compile(r"\n\s*(\#[\w.]+\s*)?\{:(index\b|type :(invoke|ok|fail|info)\b)")
-"""A line on which another operation begins."""
+"""Matches a line on which another operation begins."""
 
 
 def _unfinished(text: str, begin: int) -> BadEdn:
-    """A form that does not end. Only the last one can be torn: where others seem to follow, a
-    bracket or a quotation mark is missing, and they must not be taken for a part of it."""
+    """Return the error for a form that does not end. Only the last form can be torn: if others seem
+    to follow, a bracket or a quotation mark is missing, and they must not be taken for a part of
+    it."""
     if _NEXT.search(text, begin):
         return BadEdn("a form begins here that does not end", line(text, begin))
     return Unfinished("it ends within a form", line(text, begin))
 
 
 def _refuse_surrogates(value: str, text: str, at: int) -> None:
-    """Half of a pair of UTF-16 is no character, and cannot be written to any file."""
+    """Reject half of a surrogate pair: it is not a character, and cannot be written to any file."""
     if not value.isascii() and _SURROGATE.search(value):
         raise BadEdn("it holds half of a surrogate pair", line(text, at))
 
 
 def line(text: str, at: int) -> int:
-    """The line of a place in a text, from 1."""
+    """Return the line number of a position in a text, from 1."""
     return text.count("\n", 0, at) + 1
 
 
 def _atom(text: str) -> Any:
-    """A number if it looks like one, else a symbol."""
+    """Convert a text to a number if it looks like one; otherwise it is a symbol."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _WHOLE.fullmatch(text):

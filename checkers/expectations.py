@@ -1,8 +1,8 @@
-"""What a run was configured to promise, and so which findings break a promise.
+"""The contract: what a run's configuration promises, and so which findings break a promise.
 
-Follows from acks, idempotence, elections, isolation and the way of subscribing: a duplicate is a
-bug with ``enable.idempotence`` and to be expected without it. ``min.insync.replicas`` = 1 makes no
-difference here: with clean elections only a lost disk could then lose an acknowledged record.
+It follows from acks, idempotence, elections, isolation and the way of subscribing: a duplicate is a
+bug with ``enable.idempotence`` and expected without it. ``min.insync.replicas`` = 1 makes no
+difference here: with clean elections, only a lost disk could then lose an acknowledged record.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,19 @@ from checkers.kernels.rows import SETTLED_NS, Found
 from model.plan import Plan
 
 INFORMATION = ("unseen-delayed", "unseen-unchecked", "G0", "G1c", "int-send-skip")
-"""Findings that no contract speaks of: late is not wrong, unchecked is not known, and writes are
-never isolated. One stands for all others of its kind, which are folded into it."""
+"""Anomalies that no contract forbids: a late record is not lost, an unchecked one is not known to
+be, and Kafka never isolates writes. One finding stands for all others of its kind, which are folded
+into it."""
 
 _ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
 
 
 PATIENCE_S = 30
-"""What stands still is given so long, beyond the time-outs that may hold it up."""
+"""Seconds for which a standstill is tolerated beyond the timeouts that may cause it."""
 
 HEARS_MAX_S = SETTLED_NS / 1e9
-"""At most so long after a fault a former leader may not have heard that another one leads. Less
-follows from the time-outs of sessions and of the controller's requests: both pass twice."""
+"""At most so many seconds after a fault, a former leader may not have heard of its successor. The
+session timeout and the timeout of the controller's requests, each taken twice, may allow less."""
 
 KNOWN = (
     "broker.controller.socket.timeout.ms",
@@ -43,18 +44,19 @@ KNOWN = (
     "producer.request.required.acks",
     "producer.transaction.timeout.ms",
 )
-"""What a contract is made of. Another name in place of the plan's would change nothing, and a
-misspelt one would change nothing unnoticed. ``transaction.version`` is Kafka's feature (KIP-890)
-and no broker's setting here: ours all speak 1, and are judged as if it were 2."""
+"""The settings that decide a contract. Another name is rejected: it would change nothing, and a
+misspelt name would go unnoticed. ``transaction.version`` is Kafka's feature (KIP-890) and not a
+broker setting here: the brokers of this project implement version 1, and are judged as if it were
+2."""
 
 _LATE = ("precommitted-read", "dirty-read", "wr-cycle", "lso-ahead")
 _LATE_OF_TXN = ("G1a", "lost-write", "torn-transaction")
-"""What comes of a commit or abort that hits the producer's next transaction (KAFKA-17754): the
-latter only of transactions."""
+"""Anomalies of a late commit or abort that ends the producer's next transaction (KAFKA-17754).
+Those of ``_LATE_OF_TXN`` count only for transactions."""
 
 
 class BadSetting(ValueError):
-    """A setting that nobody understands; the message says which and what would be right."""
+    """A setting that cannot be interpreted; the message says which one, and what would be valid."""
 
 
 @dataclass(frozen=True)
@@ -67,25 +69,27 @@ class Contract:
     replication_factor: int = 3
     unclean_elections: bool = False
     late_ends: bool = False
-    """May the end of a transaction come late, and end the next one? With ``transaction.version`` 1
-    that is the protocol's doing."""
+    """Whether the end of a transaction may come late, and end the next one. The protocol itself
+    allows that with ``transaction.version`` 1."""
     read_committed: bool = True
     subscribes: bool = False
     transaction_timeout_s: float = 60.0
     member_timeout_s: float = 345.0
-    """How long a member that is silent, and then one that does not join again, holds a group up."""
+    """How long a silent member, and then one that does not rejoin, may hold up a group."""
     delete_retention_ms: int = 86_400_000
-    """How long a tombstone stays at least."""
+    """How long a tombstone stays in the log at least."""
     begins_at_end: bool = False
-    """Do members begin at the end of a log of which nothing is committed?"""
+    """Whether members begin at the end of a log without a committed offset."""
     hears_s: float = HEARS_MAX_S
-    """How long after a fault a former leader may not have heard that another one leads."""
+    """How long after a fault a former leader may not have heard of its successor."""
 
     @classmethod
     def of(cls, plan: Plan | None, settings: Mapping[str, str] | None = None) -> Self:
-        """The contract of a run, or of a bare history (``None``), with what the plan expects and
-        then ``settings`` (names such as ``producer.acks``) in place of the plan's. Raises
-        :class:`BadSetting`."""
+        """Return the contract of a run, or of a bare history (``plan`` is ``None``).
+
+        The plan's ``expect`` replaces settings of the plan, and ``settings`` (names such as
+        ``producer.acks``) replaces both. Raises :class:`BadSetting`.
+        """
         values: dict[str, str] = {}
         if plan is not None:
             for part in ("broker", "producer", "consumer"):
@@ -139,15 +143,16 @@ class Contract:
 
     @property
     def _loses(self) -> bool:
-        """May what was acknowledged be lost?"""
+        """Whether acknowledged records may be lost."""
         return self.acks == "0" or (self.acks == "1" and self.replication_factor > 1)
 
     def _of_former_leader(self, found: Found) -> bool:
-        """May a leader that was replaced, and has not heard of it, have answered so?"""
+        """Whether a replaced leader that has not heard of its successor may have given this
+        answer."""
         return found.variant == "stale" and found.also[0] <= self.hears_s
 
     def allows(self, found: Found) -> bool:
-        """Is this permitted?"""
+        """Return whether the contract permits this finding."""
         if found.anomaly in INFORMATION or (self.late_ends and _is_of_late_end(found)):
             return True
         if found.anomaly in ("phantom", "misrouted", "stuck", "G1c-process", "G1c-realtime"):
@@ -166,14 +171,14 @@ class Contract:
                 lost = self._loses and found.variant != "read"
                 if found.variant == "deleted":
                     return lost or found.also[0] >= self.delete_retention_ms
-                # who reads what is not committed cannot tell that it will be
+                # a read of uncommitted records does not prove that they were committed
                 return lost or (found.variant == "proven" and not self.read_committed)
             case "stale-key":
                 return self._loses or (found.variant == "proven" and not self.read_committed)
             case "resurrected-key":
                 return self._loses or found.also[0] >= self.delete_retention_ms
             case "eos-mismatch":
-                # of a transaction that somebody saw, perhaps too early
+                # an output was read, but perhaps before it was committed
                 return found.variant == "proven" and not self.read_committed
             case "precommitted-read" | "dirty-read" | "wr-cycle":
                 return not self.read_committed

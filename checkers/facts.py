@@ -1,4 +1,5 @@
-"""Facts of a whole history beside its rows: faults, crashes, recovery, and what topics are."""
+"""Facts about a whole history: its faults and crashes, its recovery, and the kinds of its
+topics."""
 
 from collections import Counter
 from typing import Any
@@ -12,38 +13,38 @@ from model.op import CRASH, NEMESIS, RECOVER
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A fault that was asked for, from the nemesis's own events."""
+    """A fault that was requested, as the nemesis's own events report it."""
 
     id: int
     fault: str
     from_ns: int
-    """When it was asked for."""
+    """When it was requested."""
     to_ns: int | None
-    """When it had been healed; ``None`` if it never was."""
+    """When its healing was complete; ``None`` if it never was."""
     proved: bool
-    """Was it measured to have bitten?"""
+    """Whether its effect was measured."""
     how: str
     targets: Any = None
     unhealed: str | None = None
-    """Why its healing is in doubt; ``None`` when it is not, or was not tried yet."""
+    """Why its healing is in doubt; ``None`` if it is not, or was not tried yet."""
     options: Any = None
-    """What else the nemesis was asked for."""
+    """The options of the request."""
 
 
 class Crash(msgspec.Struct, frozen=True):
-    """A node that ended by itself."""
+    """A node that exited by itself."""
 
     op: int
     time_ns: int
     node: str
     serves: bool
-    """Is it one of the cluster's own, and not what only stands around it?"""
+    """Whether it is part of the cluster itself, and not of its surroundings."""
     status: int
     last_line: str
 
 
 def faults(columns: Columns) -> tuple[Fault, ...]:
-    """The faults that were asked for, by number."""
+    """Return the faults that were requested, sorted by id."""
     found: dict[int, dict[str, Any]] = {}
     for row, value in columns.of_nemesis():
         if not isinstance(value.get("id"), int):
@@ -78,7 +79,7 @@ def faults(columns: Columns) -> tuple[Fault, ...]:
 
 
 def crashes(columns: Columns) -> tuple[Crash, ...]:
-    """The nodes that ended by themselves."""
+    """Return the nodes that exited by themselves."""
     return tuple(
         Crash(
             op=int(columns.index[row]),
@@ -94,7 +95,8 @@ def crashes(columns: Columns) -> tuple[Crash, ...]:
 
 
 def recovered(columns: Columns) -> bool | None:
-    """Was the cluster whole before the final reads? ``None``: the history does not say."""
+    """Return whether the cluster was whole before the final reads; ``None`` if the history does not
+    say."""
     told = [
         value.get("recovered") is True
         for row, value in columns.of_nemesis()
@@ -104,7 +106,7 @@ def recovered(columns: Columns) -> bool | None:
 
 
 def ignored(columns: Columns) -> dict[str, int]:
-    """By name: the operations of clients that no checker knows, and the micro-operations."""
+    """Count the operations and micro-operations of clients that no checker knows, by name."""
     found: Counter[str] = Counter()
     invoked = (columns.process != NEMESIS) & (columns.type == INVOKE)
     count = np.bincount(columns.f[invoked], minlength=len(columns.f_names)).tolist()
@@ -120,17 +122,17 @@ def ignored(columns: Columns) -> dict[str, int]:
 
 
 def compacted(columns: Columns) -> frozenset[int]:
-    """The keys of compacted topics."""
+    """Return the partitions of compacted topics."""
     return _of_topics(columns, np.flatnonzero(columns.is_op(parse.CREATE_COMPACTED)))
 
 
 def deleted(columns: Columns, events: Rows) -> frozenset[int]:
-    """The keys of topics that these events deleted, or may have."""
+    """Return the partitions of topics that these events deleted, or may have deleted."""
     return _of_topics(columns, columns.micro_ops(events, columns.is_op(parse.DELETE_TOPIC))[0])
 
 
 def _of_topics(columns: Columns, rows: Rows) -> frozenset[int]:
-    """The keys of the topics that micro-operations name."""
+    """Return the partitions of the topics that these micro-operations name."""
     topics = {columns.keys[code] for code in np.unique(columns.op_key[rows]).tolist()}
     return frozenset(
         code for code, key in enumerate(columns.keys) if key.rpartition("-")[0] in topics

@@ -1,4 +1,5 @@
-"""From what kernels found to findings: legal or not by the contract, with the faults to blame."""
+"""Turns what kernels found into findings: legal or not by the contract, with the faults at the
+time."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,12 +15,13 @@ from model.finding import Finding
 from model.violation import Violation
 
 KILLED = -9
-"""SIGKILL comes from outside (the system was out of memory, a user): it says nothing of a node."""
+"""The status of SIGKILL, which comes from outside (the out-of-memory killer, a user) and says
+nothing about a node."""
 
 INVARIANT = "invariant:"
-"""Prefix of what white-box checks found: no client need have noticed."""
+"""Prefix of the anomalies of white-box checks, which no client need have noticed."""
 STUCK = "stuck"
-"""What they call as clients would."""
+"""The one anomaly of white-box checks that has the name that the black-box checks use."""
 
 SCHEMA = pa.schema(
     [
@@ -44,9 +46,9 @@ def findings(
     contract: Contract,
     violations: Sequence[Violation] = (),
 ) -> list[Finding]:
-    """The findings in the order to read them: illegal first, then by anomaly and place.
+    """Return the findings in the order to read them: illegal first, then by anomaly and place.
 
-    ``violations``: what white-box checks saw while the history was made.
+    ``violations`` are what white-box checks saw while the history was made.
     """
     results = [
         Finding(
@@ -72,13 +74,14 @@ def findings(
 
 
 def called(violation: Violation) -> str:
-    """The anomaly that it is."""
+    """Return the name of the anomaly that a violation is."""
     name = violation.invariant
     return name if name == STUCK else INVARIANT + name
 
 
 def _of_violation(violation: Violation, tables: Tables) -> Finding:
-    """Never legal: what a run's settings excuse was not watched for."""
+    """Convert a violation. It is never legal: invariants that the run's settings excuse are not
+    checked."""
     time_ns = violation.time_ns
     return Finding(
         anomaly=called(violation),
@@ -92,7 +95,8 @@ def _of_violation(violation: Violation, tables: Tables) -> Finding:
 
 
 def crashes(tables: Tables) -> list[Finding]:
-    """Nodes of the cluster that ended by themselves: no contract permits that."""
+    """Return a finding for each node of the cluster that exited by itself: no contract permits
+    that."""
     return [
         Finding(
             anomaly="crash",
@@ -112,8 +116,8 @@ def _status(status: int) -> str:
 
 
 def blamed(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
-    """The faults that were active at some time between the first witness and the last: from when
-    the first was asked for, as its answer may have waited until a fault was healed."""
+    """Return the faults that were active between the first and the last event of the evidence. An
+    operation counts from its invocation, as its answer may have waited until a fault was healed."""
     if not ops:
         return ()
     begin, end = tables.began(list(ops)), tables.when(list(ops))
@@ -121,7 +125,7 @@ def blamed(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
 
 
 def active(begin: int, end: int, tables: Tables) -> tuple[int, ...]:
-    """The faults that were active at some time between these two."""
+    """Return the faults that were active at some time between these two."""
     return tuple(
         fault.id
         for fault in tables.faults
@@ -130,8 +134,8 @@ def active(begin: int, end: int, tables: Tables) -> tuple[int, ...]:
 
 
 def counts(results: Iterable[Finding], *, legal: bool) -> dict[str, int]:
-    """By anomaly: how many distinct (key, value), or (key, offset), it concerns; of what lies
-    between keys, how many there are."""
+    """Count the findings by anomaly: distinct (partition, value) or (partition, offset), and
+    distinct findings where no single partition is concerned."""
     places: dict[str, set[tuple[str | int | None, ...]]] = {}
     information: Counter[str] = Counter()
     for f in results:
@@ -152,7 +156,7 @@ def counts(results: Iterable[Finding], *, legal: bool) -> dict[str, int]:
 
 
 def write(path: Path, results: Sequence[Finding]) -> None:
-    """``findings.parquet``."""
+    """Write ``findings.parquet``."""
     columns = {name: [getattr(f, name) for f in results] for name in SCHEMA.names}
     pq.write_table(pa.table(columns, schema=SCHEMA), path)
 

@@ -1,4 +1,4 @@
-"""The executor without Spark: each key after the other, in this process."""
+"""The executor without Spark: judges one partition after the other, in this process."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from checkers.tables import Tables
 
 
 def judge(tables: Tables, progress: Callable[[float], None]) -> dict[str, key.Report]:
-    """What the kernels find, by key."""
+    """Return the report of each partition, by name."""
     count = max(len(tables.active_keys), 1)
     reports = {}
     for done, log in enumerate(tables.logs(), start=1):

@@ -1,8 +1,8 @@
-"""Histories of Jepsen's Kafka workload (``jepsen.tests.kafka``), as Jepsen stores them in EDN.
+"""Reads histories of Jepsen's Kafka workload (``jepsen.tests.kafka``), which Jepsen stores in EDN.
 
-Operations are the same as ours but for their keys, which are integers there. A transactional run
-makes every operation a transaction, and calls those of one kind ``send`` or ``poll`` all the same:
-a history with one ``txn`` has no other operations on records.
+Operations are the same as this project's except for their keys, which are integers there. A
+transactional run makes every operation a transaction, and still calls those of one kind ``send`` or
+``poll``: in a history with one ``txn``, all operations on records are transactions.
 """
 
 import re
@@ -20,7 +20,7 @@ from model.history import BadHistory
 from model.op import NEMESIS
 
 GROUP = "jepsen"
-"""The name that the one consumer group gets."""
+"""The name given to the one consumer group."""
 
 _RECORDS = ("send", "poll", "txn")
 _KEYS = ("assign", "subscribe")
@@ -30,8 +30,11 @@ _PROGRESS_EVERY = 1000
 
 
 def read(path: Path, progress: Progress) -> pa.Table:
-    """The events of a ``history.edn``, one map after the other or all in one vector. A torn last
-    map is left out; raises :class:`BadHistory` for whatever else is no event of such a run."""
+    """Return the events of a ``history.edn``, one map after the other or all in one vector.
+
+    A torn last map is left out. Raises :class:`BadHistory` for anything else that is not an event
+    of such a run.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -50,7 +53,7 @@ def read(path: Path, progress: Progress) -> pa.Table:
 
 
 def line_of(path: Path, row: int) -> int:
-    """The line on which an event ends, by its place from 0."""
+    """Return the line on which an event ends, given its row number from 0."""
     text = path.read_text(encoding="utf-8")
     maps = _Maps(text, lambda done: None)
     next(islice(maps, row, None))
@@ -58,13 +61,13 @@ def line_of(path: Path, row: int) -> int:
 
 
 class _Maps:
-    """The maps of a history. Where one is torn, those before it are all that there is."""
+    """Iterates over the maps of a history, up to the last one, which may be torn."""
 
     def __init__(self, text: str, progress: Progress) -> None:
         self._text = text
         self._progress = progress
         self.at = 0
-        """Where the last map ends in the text."""
+        """The position in the text at which the last map ends."""
         self.torn: str | None = None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -86,20 +89,22 @@ class _Maps:
 
 
 class _Events:
-    """Makes events of ours from Jepsen's operations."""
+    """Converts Jepsen's operations to events of this project."""
 
     def __init__(self, *, in_transactions: bool) -> None:
         self._in_transactions = in_transactions
         self._count = 0
         self._time_ns = 0
         self.unknown: Counter[str] = Counter()
-        """Fields that are ignored."""
+        """Fields that are ignored, each with its count."""
 
     def event(self, op: dict[str, Any]) -> Event:
-        """Histories of old have no indices and times: the place of an event takes their place.
+        """Convert one operation. Old histories have no indices and times: the row number stands for
+        both.
 
-        An invocation of Jepsen's has the time for which its generator had planned it, which may be
-        a little before the completion that is recorded before it: it counts as of that time.
+        Jepsen gives an invocation the time for which its generator had planned it, which may be a
+        little before the completion that is recorded before it. Such an invocation gets the time of
+        that completion.
         """
         place = self._count
         self._count += 1
@@ -138,7 +143,7 @@ class _Events:
 def _value(f: str, op: dict[str, Any], index: int) -> Any:
     value = op.get("value")
     if value is None or f not in (*_RECORDS, *_KEYS):
-        return None  # what a client looked up about topics, say
+        return None  # for example, what a client looked up about topics
     if not isinstance(value, list):
         raise BadHistory(f"event {index}: {value!r} is no list of micro-operations")
     if f in _KEYS:
@@ -164,7 +169,7 @@ def _micro_op(given: Any, index: int) -> list[Any]:
 
 
 def _rebalances(log: Any) -> Iterator[list[Any]]:
-    """What was told of partitions while an operation lasted, as far as it names keys."""
+    """Yield the rebalances that happened during an operation, as far as they name partitions."""
     for told in log or ():
         if not isinstance(told, dict) or not isinstance(told.get("keys") or [], list):
             raise BadHistory(f"{told!r} is no entry of a rebalance log")
@@ -176,12 +181,12 @@ def _rebalances(log: Any) -> Iterator[list[Any]]:
 
 
 def _name(error: Any) -> Any:
-    """Errors are words, or vectors that begin with one."""
+    """Return the name of an error: errors are words, or vectors that begin with one."""
     return error[0] if isinstance(error, list) and error else error
 
 
 def _told(value: Any) -> Any:
-    """What the nemesis says, as far as JSON can say it."""
+    """Convert what the nemesis reports to values that JSON can hold."""
     if isinstance(value, dict):
         return {str(key): _told(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -1,5 +1,7 @@
-"""What the reader of a history leaves out of its table: it goes along as the table's metadata, also
-into ``history.parquet``, so that a verdict can mention it."""
+"""Notes on what the reader of a history leaves out of its table.
+
+They are metadata of the table, also in ``history.parquet``, so that a verdict can mention them.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,8 +13,10 @@ _TORN, _FIELDS = b"torn", b"unknown fields"
 
 
 def noted(table: pa.Table, torn: str | None, fields: Mapping[str, int]) -> pa.Table:
-    """The table of a history whose last event is incomplete (``torn`` is a sentence that says so),
-    or that has ``fields`` which no checker knows, each with its number."""
+    """Return the table with notes on an incomplete last event and on unknown fields.
+
+    ``torn`` is a sentence about the last event; ``fields`` counts the fields that no checker knows.
+    """
     metadata = dict(table.schema.metadata or {})
     if torn is not None:
         metadata[_TORN] = torn.encode()
@@ -22,14 +26,14 @@ def noted(table: pa.Table, torn: str | None, fields: Mapping[str, int]) -> pa.Ta
 
 
 def torn(table: pa.Table) -> str | None:
-    """What was left out at the end of a history, as one sentence."""
+    """Return what was left out at the end of a history, as one sentence."""
     metadata = table.schema.metadata or {}
     return metadata[_TORN].decode(errors="replace") if _TORN in metadata else None
 
 
 def fields_of(table: pa.Table) -> "Counter[str]":
-    """The fields that no checker knows, each with its number. A file of another writer may have
-    anything in this place."""
+    """Return the fields that no checker knows, each with its count. A file of another writer may
+    have anything in this place, which then counts as no fields."""
     try:
         return Counter(
             msgspec.json.decode((table.schema.metadata or {})[_FIELDS], type=dict[str, int])

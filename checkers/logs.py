@@ -1,4 +1,4 @@
-"""From the rows of all keys together to a log for each key: what both executors do."""
+"""Splits the rows of all partitions into one log per partition, for both executors."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from checkers.kernels.rows import (
 
 
 class ByKey:
-    """Which rows of a table are of which key, in their order."""
+    """Finds the rows of each partition in a table, in their order."""
 
     def __init__(self, key: I64 | I32, keys: int) -> None:
         small = key.astype(np.int16) if keys < 1 << 15 else key  # 16 bits: a radix sort
@@ -29,12 +29,12 @@ class ByKey:
         self._bounds = np.concatenate(([0], np.cumsum(np.bincount(key, minlength=keys))))
 
     def rows(self, key: int) -> I32:
-        """The row numbers of one key."""
+        """Return the row numbers of one partition."""
         return self._order[self._bounds[key] : self._bounds[key + 1]]
 
 
 class Rows(NamedTuple):
-    """Tables of rows of all keys, each with the key of each row."""
+    """Tables of rows of all partitions, each with the partition of each row."""
 
     sends: tuple[Sends | AllSends, I64 | I32]
     polls: tuple[Polls | AllPolls, I64 | I32]
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What is known of a key beside its rows."""
+    """What is known of a partition apart from its rows."""
 
     number: int
     name: str
@@ -56,7 +56,7 @@ class Key(NamedTuple):
 
 
 def logs(rows: Rows, keys: Sequence[Key], count: int) -> Iterator[Log]:
-    """The log of each of these keys; all their numbers are below ``count``."""
+    """Yield the log of each of these partitions; all their numbers are below ``count``."""
     sends, polls, steps, resets, begins = (ByKey(key, count) for _, key in rows)
     none = np.zeros(0, dtype=np.int32)
     no_steps, no_resets = rows.steps[0].where(none), rows.resets[0].where(none)

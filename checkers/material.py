@@ -1,7 +1,7 @@
-"""How much each checker had to judge: a checker that saw nothing has passed nothing.
+"""How much each checker had to judge, because a checker without input has proved nothing.
 
 A history without transactions cannot show a torn one. Its verdict says so by a count of 0, and the
-page shows such a checker in grey. The counts say how much there was, not how well it was covered.
+report shows such a checker in grey. The counts say how much there was, not how well it was covered.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,58 +32,59 @@ from checkers.tables import Tables
 
 @dataclass(frozen=True)
 class Seen:
-    """What all checkers of a history had before them."""
+    """The input of all checkers of a history."""
 
     tables: Tables
     reports: Mapping[str, Report]
     nodes: int
-    """Nodes whose ends were recorded; 0 for a history that another program wrote."""
+    """Number of nodes whose exits were recorded; 0 for a history that another program wrote."""
     snapshots: int
-    """Snapshots of the brokers' state."""
+    """Number of snapshots of the brokers' state."""
 
     def steps(self, *kinds: int) -> int:
-        """How many steps of groups and logs are of these kinds."""
+        """Count the events of groups and log ends that are of these kinds."""
         return int(np.isin(self.tables.steps.kind, kinds).sum())
 
     def after_healing(self, began: AllSends | Attempts) -> int:
-        """How many of these began after the last fault was healed."""
+        """Count those that began after the last fault was healed; 0 without faults, or if one was
+        not healed."""
         healed_ns = self.tables.healed_ns
         return int((began.start_ns >= healed_ns).sum()) if healed_ns and self.tables.faults else 0
 
     def transactions(self, which: Bools | None = None) -> int:
-        """How many transactions sent records: all, or those of these rows of the sends."""
+        """Count the transactions that sent records: all, or those of these rows of the sends."""
         sends = self.tables.sends
         rows = sends.txn if which is None else sends.txn & which
         return len(np.unique(sends.operation[rows]))
 
     @cached_property
     def of_compacted(self) -> int:
-        """Records that were read of compacted topics."""
+        """Number of records that were read from compacted topics."""
         compacted = np.array(sorted(self.tables.compacted), dtype=np.int64)
         return int(np.isin(self.tables.poll_key, compacted).sum())
 
     @property
     def acknowledged(self) -> Bools:
-        """Rows of sends that are known to be in the log."""
+        """Rows of sends whose records are known to be in the log."""
         rows: Bools = self.tables.sends.accountable
         return rows
 
     @property
     def placed(self) -> int:
-        """Acknowledged records whose offset the broker returned."""
+        """Number of acknowledged records whose offset the broker returned."""
         return int((self.acknowledged & (self.tables.sends.offset != UNKNOWN)).sum())
 
     @property
     def read(self) -> int:
-        """Records that were delivered, counted as often as they were."""
+        """Number of deliveries of records."""
         return len(self.tables.polls)
 
 
 class Material(NamedTuple):
-    """What a checker judges."""
+    """What a checker judges: the unit, and how to count it."""
 
     unit: str
-    """What is counted, in the plural."""
+    """Name of the unit, in the plural."""
     count: Callable[[Seen], int]
 
 
@@ -137,10 +138,11 @@ MATERIAL: dict[str, Material] = {
     ),
     "watermarks": Material("log ends asked for", lambda seen: seen.steps(START, HIGH, STABLE)),
 }  # fmt: skip
-"""By checker. The names are those of ``verdict.json``."""
+"""The material of each checker, by its name in ``verdict.json``."""
 
 
 def judged(checker: str, seen: Seen) -> int | None:
-    """How much a checker had to judge; ``None`` for a checker that this table does not name."""
+    """Return how much a checker had to judge; ``None`` for a checker that this table does not
+    name."""
     material = MATERIAL.get(checker)
     return None if material is None else material.count(seen)

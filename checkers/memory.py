@@ -1,4 +1,4 @@
-"""Memory that is free is given back."""
+"""Returns freed memory to the operating system."""
 
 import ctypes
 
@@ -6,8 +6,8 @@ import pyarrow as pa
 
 
 def release() -> None:
-    """Give the system what was freed: the C library and arrow keep it otherwise, and it counts as
-    this process's."""
+    """Return freed memory to the system. The C library and Arrow keep it otherwise, and it counts
+    as memory of this process."""
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
     if trim is not None:

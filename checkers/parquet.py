@@ -1,7 +1,7 @@
-"""Histories in Parquet files: the table of :mod:`checkers.parse`, which any tool may have written.
+"""Reads histories from Parquet files: the table of :mod:`checkers.parse`, written by any tool.
 
-Another writer may have other types, nulls where a history has none, and further columns. A file of
-lines cannot hold such things, and what is read of it must not depend on its format.
+Another writer may have other types, nulls where a history has none, and further columns. A
+JSON-lines file cannot hold such things, and what is read must not depend on the format.
 """
 
 from collections.abc import Iterator
@@ -19,14 +19,15 @@ from model.history import BadHistory
 from model.op import NEMESIS
 
 _WHOLE = ("index", "time_ns", "process")
-"""Columns of whole numbers; text, fractions and true would be converted to some."""
+"""Columns of integers. Text, fractions and booleans are rejected, because a cast would convert some
+of them."""
 
 _STRUCT = pa.struct(list(SCHEMA))
 
 
 def read(path: Path, progress: Progress) -> pa.Table:
-    """The events of a ``history.parquet``, ours or one that another tool wrote to this schema.
-    Raises :class:`BadHistory`."""
+    """Return the events of a ``history.parquet``, written by this project or by another tool to
+    this schema. Raises :class:`BadHistory`."""
     try:
         table = pq.read_table(path)
         unknown = dict.fromkeys(_unknown(pa.struct(list(table.schema)), _STRUCT), table.num_rows)
@@ -49,7 +50,7 @@ def read(path: Path, progress: Progress) -> pa.Table:
 
 
 def _unknown(found: pa.DataType, known: pa.DataType, within: str = "") -> Iterator[str]:
-    """The columns, and the fields within them, that a history does not have."""
+    """Yield the columns, and the fields within them, that the schema of a history does not have."""
     names = [field.name for field in known]
     for field in found:
         name = f"{within}{field.name}"
@@ -64,7 +65,7 @@ def _unknown(found: pa.DataType, known: pa.DataType, within: str = "") -> Iterat
 
 
 def _null(table: pa.Table) -> str | None:
-    """What is null and must not be: neither Parquet nor arrow checks all of it."""
+    """Return what is null and must not be; neither Parquet nor Arrow checks all of it."""
     micro_ops = only(table["value"]).flatten()
     records = micro_ops.field("records").flatten()
     columns: tuple[tuple[str, Any], ...] = (
@@ -79,7 +80,7 @@ def _null(table: pa.Table) -> str | None:
 
 
 def _known_only(table: pa.Table) -> pa.Table:
-    """Without the values of operations that no checker knows: a file of lines has none of them."""
+    """Drop the values of operations that no checker knows, as the reader of JSON lines does."""
     known = pc.is_in(table["f"], pa.array(sorted(vocabulary.OPERATIONS), pa.string()))
     keep = pc.or_(known, pc.equal(table["process"], NEMESIS))
     if pc.all(keep).as_py():
